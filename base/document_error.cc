@@ -98,4 +98,11 @@ std::string NearestText(absl::string_view text, const std::vector<std::string>& 
   return nearest;
 }
 
+std::string UnknownField(absl::string_view name, const std::vector<std::string>& known) {
+  const std::string meant = NearestText(name, known);
+  return meant.empty() ? absl::StrCat("this field is not known; the fields here are ",
+                                      ListedTexts(known, " and "))
+                       : absl::StrCat("this field is not known; did you mean ", meant, "?");
+}
+
 }  // namespace railhead

@@ -2,191 +2,173 @@
 #include "operator/config.h"
 
 #include <algorithm>
-#include <utility>
+#include <cstddef>
+#include <iterator>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/document_error.h"
 #include "base/file.h"
-#include "kube/json.h"
-#include "kube/yaml.h"
+#include "base/yaml/document.h"
+#include "base/yaml/reader.h"
+#include "base/yaml/scalar.h"
 #include "operator/gangs/workload.h"
 #include "operator/variable_name.h"
 
 namespace railhead::op {
 namespace {
 
-using kube::Json;
-
-const std::vector<std::string>& Fields() {
-  static const auto& fields = *new std::vector<std::string>{
-      "environment",   "rendezvousPort", "excludedNamespaces", "verdicts",         "tellMissedPods",
-      "memlockRaised", "gangs",          "gangKinds",          "gangReserveAfter", "rdmaResources",
-      "topology",      "publishTopology"};
-  return fields;
-}
 constexpr size_t kMaxConfigBytes = size_t{1} << 20;
+// Aliases let a small text stand for an enormous one.
+constexpr int kMaxValues = 100'000;
 
-class Reader {
+class Reader : public YamlReader {
  public:
-  explicit Reader(absl::string_view source) : source_(source) {}
+  explicit Reader(absl::string_view source) : YamlReader(source, kMaxValues) {}
 
-  absl::StatusOr<InjectionConfig> Read(const Json& document) const {
-    if (!document.is_object()) return Error("", "must be a mapping with fields");
-    InjectionConfig config;
-    for (const auto& [field, value] : document.items()) {
-      absl::Status status;
-      if (field == "environment") {
-        status = ReadEnvironment(value, config.environment);
-      } else if (field == "rendezvousPort") {
-        status = ReadPort(value, config.rendezvous_port);
-      } else if (field == "excludedNamespaces") {
-        status = ReadNamespaces(value, config.excluded_namespaces);
-      } else if (field == "verdicts") {
-        status = ReadSwitch(field, value, config.verdicts);
-      } else if (field == "tellMissedPods") {
-        status = ReadSwitch(field, value, config.tell_missed_pods);
-      } else if (field == "memlockRaised") {
-        status = ReadSwitch(field, value, config.memlock_raised);
-      } else if (field == "gangs") {
-        status = ReadSwitch(field, value, config.gangs);
-      } else if (field == "gangKinds") {
-        status = ReadKinds(value, config.gang_kinds);
-      } else if (field == "gangReserveAfter") {
-        status = ReadWait(field, value, config.gang_reserve_after);
-      } else if (field == "rdmaResources") {
-        status = ReadRdmaResources(value, config.rdma_resources);
-      } else if (field == "topology") {
-        status = ReadSwitch(field, value, config.topology);
-      } else if (field == "publishTopology") {
-        status = ReadSwitch(field, value, config.publish_topology);
+  InjectionConfig Read(Value document);
+
+  void Environment(Value value, const std::string& path,
+                   std::map<std::string, std::string>& environment) {
+    const Fields fields = FreeMapping(value, path);
+    for (const auto& [variable, entry] : fields.all()) {
+      const std::string name(variable);
+      const std::string field = absl::StrCat(path, ".", ShownText(name));
+      if (!IsVariableName(name)) {
+        Fail(entry, field,
+             "is not the name of an environment variable; use letters, digits and _, no digit "
+             "first");
+      } else if (IsComputedVariable(name)) {
+        Fail(entry, field, "cannot be set here: Railhead sets it for every pod; leave it out");
       } else {
-        const std::string nearest = NearestText(field, Fields());
-        status =
-            Error(field, absl::StrCat("is not known",
-                                      nearest.empty() ? "." : "; did you mean " + nearest + "?",
-                                      " The fields are ", absl::StrJoin(Fields(), ", ")));
+        environment[name] = VariableValue(entry, field);
       }
-      if (!status.ok()) return status;
     }
-    if (config.publish_topology && !config.topology) {
-      return Error("publishTopology", "needs topology: true");
+  }
+
+  std::set<std::string> Names(Value value, const std::string& path) {
+    std::set<std::string> names;
+    ForEach(value, path,
+            [&](Value item, const std::string& item_path) { names.insert(Text(item, item_path)); });
+    return names;
+  }
+
+  std::set<std::string> Kinds(Value value, const std::string& path) {
+    std::set<std::string> kinds;
+    ForEach(value, path, [&](Value item, const std::string& item_path) {
+      kinds.insert(OneOf(item, item_path, gangs::WorkloadKinds()));
+    });
+    return kinds;
+  }
+
+  RdmaResources Resources(Value value, const std::string& path) {
+    std::vector<std::string> patterns;
+    ForEach(value, path, [&](Value item, const std::string& item_path) {
+      patterns.push_back(Text(item, item_path));
+    });
+    absl::StatusOr<RdmaResources> resources = RdmaResources::Parse(patterns);
+    if (resources.ok()) return *std::move(resources);
+    Fail(value, path, resources.status().message());
+    return {};
+  }
+
+  absl::Duration Wait(Value value, const std::string& path) {
+    absl::Duration wait;
+    const bool is_text = value.type() == YamlDocument::Type::kScalar;
+    if (is_text && value.text() == "never") return absl::InfiniteDuration();
+    if (!is_text || !absl::ParseDuration(value.text(), &wait) || wait < absl::ZeroDuration() ||
+        (!value.quoted() && IsYamlNumber(value.text()))) {
+      Fail(value, path,
+           absl::StrCat("must be a time such as 10m or 1h30m, or never, not ", ShownValue(value)));
     }
-    return config;
+    return wait;
   }
 
  private:
-  absl::Status Error(absl::string_view field, absl::string_view what) const {
-    return absl::InvalidArgumentError(
-        absl::StrCat(source_, ": ", field.empty() ? "the configuration" : field, " ", what));
-  }
-
-  absl::Status ReadEnvironment(const Json& value,
-                               std::map<std::string, std::string>& environment) const {
-    if (value.is_null()) return absl::OkStatus();
-    if (!value.is_object()) {
-      return Error("environment", "must be a mapping of names to values");
+  // Integers and booleans need no quotes. Other numbers do: 1.50 may reach us as 1.5.
+  std::string VariableValue(Value value, const std::string& path) {
+    const bool plain = value.type() == YamlDocument::Type::kScalar && !value.quoted();
+    const bool as_written =
+        plain && (IsYamlBoolean(value.text()) ||
+                  value.text().find_first_not_of("-0123456789") == absl::string_view::npos);
+    std::string text = as_written ? std::string(value.text()) : AnyText(value, path);
+    if (text.find('\0') != std::string::npos) {
+      Fail(value, path, "holds a zero byte, which a variable cannot have; leave it out");
     }
-    for (const auto& [name, entry] : value.items()) {
-      const std::string field = absl::StrCat("environment.", name);
-      if (!IsVariableName(name)) {
-        return Error(field, "is not the name of an environment variable");
-      }
-      if (IsComputedVariable(name)) {
-        return Error(field, "cannot be set here: Railhead decides it for every pod");
-      }
-      if (entry.is_string()) {
-        environment[name] = entry.get<std::string>();
-        if (environment[name].find('\0') != std::string::npos) {
-          return Error(field, "must not contain a zero byte");
-        }
-      } else if (entry.is_number_integer() || entry.is_boolean()) {
-        environment[name] = kube::DumpJson(entry);
-      } else {
-        return Error(field, "must be a string; put it in quotes");
-      }
-    }
-    return absl::OkStatus();
+    return text;
   }
-
-  absl::Status ReadSwitch(absl::string_view field, const Json& value, bool& is_on) const {
-    if (!value.is_boolean()) return Error(field, "must be true or false");
-    is_on = value.get<bool>();
-    return absl::OkStatus();
-  }
-
-  absl::Status ReadKinds(const Json& value, std::set<std::string>& kinds) const {
-    const bool is_list =
-        value.is_array() && std::all_of(value.begin(), value.end(), [](auto& kind) {
-          return kind.is_string() && gangs::IsWorkloadKind(kind.template get<std::string>());
-        });
-    if (!is_list) {
-      return Error("gangKinds",
-                   "must be a list of kinds of jobs: Job, JobSet, LeaderWorkerSet, PodGroup, or of "
-                   "Kubeflow JAXJob, MPIJob, PaddleJob, PyTorchJob, TFJob, XGBoostJob");
-    }
-    kinds = value.get<std::set<std::string>>();
-    return absl::OkStatus();
-  }
-
-  absl::Status ReadRdmaResources(const Json& value, RdmaResources& resources) const {
-    const bool is_list =
-        value.is_array() &&
-        std::all_of(value.begin(), value.end(), [](auto& name) { return name.is_string(); });
-    if (!is_list) return Error("rdmaResources", "must be a list of names of resources");
-    absl::StatusOr<RdmaResources> read =
-        RdmaResources::Parse(value.get<std::vector<std::string>>());
-    if (!read.ok()) return Error("rdmaResources", read.status().message());
-    resources = *std::move(read);
-    return absl::OkStatus();
-  }
-
-  absl::Status ReadWait(absl::string_view field, const Json& value, absl::Duration& wait) const {
-    if (value == "never") {
-      wait = absl::InfiniteDuration();
-      return absl::OkStatus();
-    }
-    if (!value.is_string() || !absl::ParseDuration(value.get<std::string>(), &wait) ||
-        wait < absl::ZeroDuration()) {
-      return Error(field, "must be a time such as 10m or 1h30m, or never");
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status ReadPort(const Json& value, int& port) const {
-    if (!value.is_number_integer() || value < 1 || value > 65535) {
-      return Error("rendezvousPort", "must be a number from 1 to 65535");
-    }
-    port = value.get<int>();
-    return absl::OkStatus();
-  }
-
-  absl::Status ReadNamespaces(const Json& value, std::set<std::string>& namespaces) const {
-    const bool is_list =
-        value.is_array() && std::all_of(value.begin(), value.end(), [](auto& name) {
-          return name.is_string() && !name.template get<std::string>().empty();
-        });
-    if (!is_list) return Error("excludedNamespaces", "must be a list of names of namespaces");
-    namespaces = value.get<std::set<std::string>>();
-    return absl::OkStatus();
-  }
-
-  absl::string_view source_;
 };
+
+using Value = YamlReader::Value;
+
+template <bool InjectionConfig::*kSwitch>
+void ReadSwitch(Reader& reader, Value value, const std::string& path, InjectionConfig& config) {
+  config.*kSwitch = reader.Boolean(value, path);
+}
+
+struct Field {
+  const char* name;
+  void (*read)(Reader& reader, Value value, const std::string& path, InjectionConfig& config);
+};
+constexpr Field kFields[] = {
+    {"environment",
+     [](Reader& reader, Value value, const std::string& path, InjectionConfig& config) {
+       reader.Environment(value, path, config.environment);
+     }},
+    {"rendezvousPort",
+     [](Reader& reader, Value value, const std::string& path, InjectionConfig& config) {
+       config.rendezvous_port = reader.Integer(value, path, 1, 65535, "the default is 29500");
+     }},
+    {"excludedNamespaces",
+     [](Reader& reader, Value value, const std::string& path, InjectionConfig& config) {
+       config.excluded_namespaces = reader.Names(value, path);
+     }},
+    {"verdicts", ReadSwitch<&InjectionConfig::verdicts>},
+    {"tellMissedPods", ReadSwitch<&InjectionConfig::tell_missed_pods>},
+    {"memlockRaised", ReadSwitch<&InjectionConfig::memlock_raised>},
+    {"gangs", ReadSwitch<&InjectionConfig::gangs>},
+    {"gangKinds", [](Reader& reader, Value value, const std::string& path,
+                     InjectionConfig& config) { config.gang_kinds = reader.Kinds(value, path); }},
+    {"gangReserveAfter",
+     [](Reader& reader, Value value, const std::string& path, InjectionConfig& config) {
+       config.gang_reserve_after = reader.Wait(value, path);
+     }},
+    {"rdmaResources",
+     [](Reader& reader, Value value, const std::string& path, InjectionConfig& config) {
+       config.rdma_resources = reader.Resources(value, path);
+     }},
+    {"topology", ReadSwitch<&InjectionConfig::topology>},
+    {"publishTopology", ReadSwitch<&InjectionConfig::publish_topology>},
+};
+
+InjectionConfig Reader::Read(Value document) {
+  InjectionConfig config;
+  if (document.type() == YamlDocument::Type::kNull) return config;
+  YamlReader::Names known;
+  std::transform(std::begin(kFields), std::end(kFields), std::back_inserter(known),
+                 [](const Field& field) { return field.name; });
+  const Fields fields = Mapping(document, "", known);
+  for (const Field& field : kFields) {
+    const std::optional<Value> value = fields.Find(field.name);
+    if (value && status().ok()) field.read(*this, *value, field.name, config);
+  }
+  if (config.publish_topology && !config.topology) {
+    Fail(*fields.Find("publishTopology"), "publishTopology", "needs topology; set topology: true");
+  }
+  return config;
+}
 
 }  // namespace
 
 absl::StatusOr<InjectionConfig> ParseInjectionConfig(absl::string_view text,
                                                      absl::string_view source) {
-  const absl::StatusOr<std::vector<Json>> documents = kube::ParseYaml(text, source);
-  if (!documents.ok()) return documents.status();
-  if (documents->empty()) return InjectionConfig();
-  if (documents->size() > 1) {
-    return absl::InvalidArgumentError(absl::StrCat(source, ": must be one YAML document"));
-  }
-  return Reader(source).Read(documents->front());
+  const absl::StatusOr<YamlDocument> document = YamlDocument::Parse(text, source);
+  if (!document.ok()) return document.status();
+  Reader reader(source);
+  InjectionConfig config = reader.Read(document->root());
+  if (!reader.status().ok()) return reader.status();
+  return config;
 }
 
 absl::StatusOr<InjectionConfig> LoadInjectionConfig(const std::string& path) {

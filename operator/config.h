@@ -58,9 +58,9 @@ struct InjectionConfig {
 //   topology: true                     # optional, false by default
 //   publishTopology: true              # optional, false by default; needs topology
 //
-// An empty text is an empty configuration. InvalidArgument names the field (or line) and what it
+// An empty text is an empty configuration. InvalidArgument names `source`, line, field and what it
 // may be: unknown fields, names that are no environment variables, and variables that the operator
-// computes itself (RANK, ...) are refused. `source` names the text in messages.
+// computes itself (RANK, ...) are refused.
 absl::StatusOr<InjectionConfig> ParseInjectionConfig(absl::string_view text,
                                                      absl::string_view source);
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "base/document_error.h"
 
 namespace railhead::op {
 
@@ -29,8 +29,8 @@ absl::Status CheckMembers(const Json& object, absl::string_view path,
   if (!object.is_object()) return FieldError(path, "must be an object with fields");
   for (const auto& [name, value] : object.items()) {
     if (std::find(known.begin(), known.end(), absl::string_view(name)) == known.end()) {
-      return FieldError(JoinPath(path, name),
-                        absl::StrCat("is not known; there are ", absl::StrJoin(known, ", ")));
+      return FieldError(JoinPath(path, ShownText(name)),
+                        UnknownField(name, {known.begin(), known.end()}));
     }
   }
   return absl::OkStatus();

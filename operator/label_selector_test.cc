@@ -73,7 +73,7 @@ TEST(LabelSelectorTest, RefusalsBeginWithTheField) {
     const char* path;
   } kCases[] = {
       {"[]", "s: must be an object"},
-      {R"({"matchLabel": {}})", "s.matchLabel: is not known"},
+      {R"({"matchLabel": {}})", "s.matchLabel: this field is not known; did you mean matchLabels?"},
       {R"({"matchLabels": ["a"]})", "s.matchLabels: must"},
       {R"({"matchLabels": {"a": 1}})", "s.matchLabels[a]: must be a string"},
       {R"({"matchExpressions": {}})", "s.matchExpressions: must be a list"},
@@ -90,7 +90,7 @@ TEST(LabelSelectorTest, RefusalsBeginWithTheField) {
       {R"({"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["x"]}]})",
        "s.matchExpressions[0].values: must be empty"},
       {R"({"matchExpressions": [{"key": "a", "operator": "Exists", "x": 1}]})",
-       "s.matchExpressions[0].x: is not known"},
+       "s.matchExpressions[0].x: this field is not known"},
   };
   for (const auto& wrong : kCases) {
     const absl::Status status = ParseLabelSelector(Json::parse(wrong.text), "s").status();

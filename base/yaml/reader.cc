@@ -103,11 +103,7 @@ YamlReader::Fields YamlReader::Mapping(Value value, const std::string& path, con
   for (size_t i = 0; i < value.size(); ++i) {
     const absl::string_view name = value.key(i).text();
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const std::string meant = NearestText(name, known);
-    Fail(value.key(i), FieldPath(path, ShownText(name)),
-         meant.empty() ? absl::StrCat("this field is not known; the fields here are ",
-                                      ListedTexts(known, " and "))
-                       : absl::StrCat("this field is not known; did you mean ", meant, "?"));
+    Fail(value.key(i), FieldPath(path, ShownText(name)), UnknownField(name, known));
   }
   return fields;
 }

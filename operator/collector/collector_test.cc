@@ -110,6 +110,12 @@ class CollectorTest : public ::testing::Test {
       Answer(pod, verdict::testing::PageOf(scene_.reports[static_cast<size_t>(pod)]));
     }
   }
+  // The nodes as they are, and what each pod says of itself: only then is a change one.
+  bool KnowsTheScene(const Controllers& replica) {
+    return KnowsNodes(replica) && Soon([&] {
+             return AskedOf(0) > 0 && AskedOf(1) > 0 && AskedOf(2) > 0 && AskedOf(3) > 0;
+           });
+  }
   int AskedOf(int pod) {
     const std::lock_guard<std::mutex> lock(mutex_);
     return asked_[pod];
@@ -227,8 +233,7 @@ TEST_F(CollectorTest, AJobWithNothingWrongIsNotTold) {
   AnswerAsTheSceneSays();
   PutScene();
   const auto replica = Replica("a");
-  ASSERT_TRUE(
-      Soon([&] { return AskedOf(0) > 0 && AskedOf(1) > 0 && AskedOf(2) > 0 && AskedOf(3) > 0; }));
+  ASSERT_TRUE(KnowsTheScene(*replica));
   ASSERT_TRUE(TellOfAnother("another"));
   for (const Json& event : api_.In("/api/v1/namespaces/team/events")) {
     EXPECT_EQ(kube::StringAt(event, {"involvedObject", "name"}), "another");
@@ -272,8 +277,7 @@ TEST_F(CollectorTest, ALostRailIsToldOfThePodWhoseNicItIs) {
   AnswerAsTheSceneSays();
   PutScene();
   const auto replica = Replica("a");
-  ASSERT_TRUE(
-      Soon([&] { return AskedOf(0) > 0 && AskedOf(1) > 0 && AskedOf(2) > 0 && AskedOf(3) > 0; }));
+  ASSERT_TRUE(KnowsTheScene(*replica));
   verdict::testing::LoseRail(scene_, 2, 6, {1, 3});
   AnswerAsTheSceneSays();
   verdict::testing::SetRail(scene_, 2, 6, false, "port 1 is DOWN");
@@ -299,7 +303,7 @@ TEST_F(CollectorTest, ALinkThatFlapsIsNotTold) {
   AnswerAsTheSceneSays();
   PutScene();
   const auto replica = Replica("a");
-  ASSERT_TRUE(Soon([&] { return Leads(*replica) && AskedOf(2) > 0; }));
+  ASSERT_TRUE(KnowsTheScene(*replica));
   for (int flap = 1; flap <= 3; ++flap) {
     verdict::testing::SetRail(scene_, 2, 6, false, "port 1 is DOWN");
     verdict::testing::LoseRail(scene_, 2, 6, {1, 3});

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <set>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -164,9 +165,10 @@ bool IsOfTrainingOperator(const std::string& kind) {
                      [&](const KubeflowKind& known) { return known.kind == kind; });
 }
 
-bool IsWorkloadKind(const std::string& kind) {
-  return kind == "Job" || kind == "JobSet" || kind == "LeaderWorkerSet" || kind == "PodGroup" ||
-         IsOfTrainingOperator(kind);
+std::vector<std::string> WorkloadKinds() {
+  std::set<std::string> kinds = {"Job", "JobSet", "LeaderWorkerSet", "PodGroup"};
+  for (const KubeflowKind& known : kKubeflowKinds) kinds.insert(std::string(known.kind));
+  return {kinds.begin(), kinds.end()};
 }
 
 std::optional<Workload> WorkloadOf(const Json& pod) {

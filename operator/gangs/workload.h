@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "kube/json.h"
@@ -32,8 +33,8 @@ std::string VariableOf(const kube::Json& pod, absl::string_view name);
 // Nothing where these contradict each other.
 std::optional<int> IndexInReplicatedJob(const kube::Json& pod, int pods, int index);
 
-// Kinds that WorkloadOf knows, and Job, in which each pod is of its own owner's gang.
-bool IsWorkloadKind(const std::string& kind);
+// Returns the kinds that WorkloadOf knows, and Job, in which each pod is of its own owner's gang.
+std::vector<std::string> WorkloadKinds();
 
 // Whether it is one of Kubeflow's training operator.
 bool IsOfTrainingOperator(const std::string& kind);
