@@ -69,6 +69,14 @@ def cache():
     return folder
 
 
+def is_locked_up(console):
+    """Whether a CPU of the node with this console has been stuck for longer than any load explains."""
+    with contextlib.suppress(OSError):
+        stuck = re.findall(r"soft lockup - CPU#\d+ stuck for (\d+)s", console.read_text("utf-8", "replace"))
+        return any(int(seconds) >= 60 for seconds in stuck)
+    return False
+
+
 class Cluster:
     """One cluster at a time in a folder; those of other folders (another checkout, the demo beside the
     end-to-end test) are apart from it: its network namespace is named by the folder."""
@@ -84,6 +92,8 @@ class Cluster:
         name = hashlib.sha256(str(self.folder).encode()).hexdigest()[:8]
         self.network = Network(f"railhead-testbed-{name}")
         self._processes = Processes(self.folder)
+        self._booted = {}  # by node: (machine, files)
+        self._hung = set()  # nodes that have been booted a second time
 
     @property
     def kvm(self):
@@ -151,6 +161,7 @@ class Cluster:
 
     def _remove_node(self, i, machine):
         """Ends the machine, and makes the cluster forget it and all that ran on it."""
+        self._hung.discard(i)
         self._processes.stop_one(f"qemu-{i}")
         self.network.remove_node(i, machine.rails)
         self.kubectl("delete", "node", f"node-{i}", "--ignore-not-found")
@@ -169,8 +180,26 @@ class Cluster:
         self._processes.check()
 
     def _start_node(self, i, machine, files=()):
-        name = f"node-{i}"
         self.network.add_node(i, machine.rails)
+        self._booted[i] = machine, files
+        self._boot(i)
+
+    def _boot_again_if_hung(self, i):
+        """Emulated CPUs can lock each other up for good, seldom, while a node boots. That is no fault of
+        what is tested, so it is told, and the node is booted once more."""
+        console = self.folder / f"node-{i}.console"
+        if i in self._hung or not is_locked_up(console):
+            return
+        self._hung.add(i)
+        console.rename(console.with_suffix(".hung"))
+        print(f"    node-{i}: its emulated CPUs have locked up (log: {console.with_suffix('.hung')}); "
+              "booting it again", flush=True)
+        self._processes.stop_one(f"qemu-{i}")
+        self._boot(i)
+
+    def _boot(self, i):
+        machine, files = self._booted[i]
+        name = f"node-{i}"
         disks = []
         for k, (path, options) in enumerate(((self.parts.node / "root.img", "snapshot=on"),
                                              (self.parts.images, "snapshot=on"),
@@ -282,6 +311,8 @@ class Cluster:
 
         def ready():
             self.check()
+            for i in numbers:
+                self._boot_again_if_hung(i)
             listed = self.kubectl("get", "nodes", "-o", "json", check=False)
             if listed.returncode != 0:
                 return False
@@ -295,7 +326,7 @@ class Cluster:
             return not missing
 
         try:
-            wait_for("the nodes are Ready", ready, 300, interval=0.5)
+            wait_for("the nodes are Ready", ready, 420, interval=0.5)
         except Failure as failure:
             name = min(missing)
             told = "; ".join(f"{node}: {why}" for node, why in sorted(missing.items()))
