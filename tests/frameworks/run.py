@@ -14,33 +14,16 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+import cases  # noqa: E402
+from cases import expect  # noqa: E402
+
 HERE = ROOT / "tests" / "frameworks"
 OUT = ROOT / "out" / "frameworks-test"
-
-# Ranks in a network namespace of their own.
-START = """
-ip link set lo up
-ranks=
-for rank in $(seq 0 $((WORLD_SIZE - 1))); do
-  RANK=$rank LOCAL_RANK=$rank "$@" & ranks="$ranks $!"
-done
-failed=0
-for rank in $ranks; do wait "$rank" || failed=1; done
-[ -n "${MAY_FAIL:-}" ] || exit $failed
-"""
-
-
-class Failure(Exception):
-    pass
-
-
-def expect(condition, what):
-    if not condition:
-        raise Failure(what)
 
 
 class Torch:
@@ -50,28 +33,18 @@ class Torch:
         self.minor = minor
         done = subprocess.run([ROOT / "tools" / "torch-venv.sh", minor], stdout=subprocess.PIPE, text=True, check=True)
         self.python = pathlib.Path(done.stdout.strip()) / "bin" / "python"
+
+    def unpack(self):
         shutil.rmtree(OUT, ignore_errors=True)
         [wheel] = (ROOT / "out" / "wheel").glob("railhead-*.whl")
         zipfile.ZipFile(wheel).extractall(OUT / "site")
 
     def environment(self, **more):
-        return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": str(OUT / "site"), "OMP_NUM_THREADS": "1",
-                "GLOO_SOCKET_IFNAME": "lo", "RAILHEAD_METRICS_PORT": "0", "MASTER_ADDR": "127.0.0.1",
+        return {"PYTHONPATH": str(OUT / "site"), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo",
                 "MASTER_PORT": "29500", "HOME": str(OUT), **more}
 
-    def run(self, *command, ranks=2, seconds=240, may_fail=False, **more):
-        env = self.environment(WORLD_SIZE=str(ranks), **more)
-        if may_fail:
-            env["MAY_FAIL"] = "1"
-        command = ["unshare", "--net", "sh", "-ec", START, "ranks", self.python, *command]
-        try:
-            done = subprocess.run([str(part) for part in command], env=env, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, text=True, timeout=seconds)
-        except subprocess.TimeoutExpired as late:
-            raise Failure(f"no end of {command[6:]}: {(late.stdout or b'').decode()[-3000:]}") from None
-        if done.returncode != 0 and not may_fail:
-            raise Failure(f"{command[6:]}: exit {done.returncode}\n{done.stdout[-6000:]}")
-        return done.stdout
+    def run(self, *command, ranks=2, **how):
+        return cases.run_ranks(ranks, self.python, *command, **self.environment(**how))
 
 
 def side_by_side(*calls, at_once=4):
@@ -169,31 +142,14 @@ def case_object(torch):
         expect(versions and max(versions) <= newest, f"{family}: {sorted(versions)}")
 
 
-CASES = {name.removeprefix("case_").replace("_", "-"): case for name, case in list(globals().items())
-         if name.startswith("case_")}
-
-
 def main():
     words = sys.argv[1:]
     minor = "2.15"
     if words[:1] == ["--torch"]:
         minor, words = words[1], words[2:]
-    unknown = sorted(set(words) - set(CASES))
-    if unknown:
-        sys.exit(f"error: no case {', '.join(unknown)}; there are: {' '.join(CASES)}")
     torch = Torch(minor)
-    failed = []
-    names = words or list(CASES)
-    for name in names:
-        begin = time.monotonic()
-        try:
-            CASES[name](torch)
-            print(f"{name}: passed, {time.monotonic() - begin:.0f} s", flush=True)
-        except Failure as failure:
-            failed.append(name)
-            print(f"{name}: FAILED: {failure}", flush=True)
-    print(f"{len(names) - len(failed)} of {len(names)} cases passed with torch {minor}")
-    return 1 if failed else 0
+    table = {name: lambda case=case: case(torch) for name, case in cases.cases_of(globals()).items()}
+    return cases.main(table, words, torch.unpack)
 
 
 if __name__ == "__main__":

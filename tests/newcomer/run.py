@@ -10,17 +10,18 @@ end with one line that names the cause and the fix, before anything is downloade
 """
 
 import hashlib
-import os
 import pathlib
 import shutil
 import subprocess
 import sys
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+import cases  # noqa: E402
+from cases import CACHE, Failure, expect, run  # noqa: E402
+
 OUT = ROOT / "out" / "newcomer"
-CACHE = pathlib.Path(os.environ.get("RAILHEAD_CACHE") or pathlib.Path(
-    os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "railhead")
 SYSTEMS = ("bookworm", "trixie", "noble")
 BUILD_SECONDS = 3 * 3600
 # Whoever ends later than this hangs; how long each took is printed.
@@ -42,23 +43,6 @@ ip link set lo up
 cd /
 exec chroot $AS "$WORK/root" sh -c "cd /railhead && $COMMAND"
 """
-
-
-class Failure(Exception):
-    pass
-
-
-def expect(condition, what):
-    if not condition:
-        raise Failure(what)
-
-
-def run(*command, seconds=600, **options):
-    done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=seconds, stdin=subprocess.DEVNULL, **options)
-    if done.returncode != 0:
-        raise Failure(f"{' '.join(map(str, command))}: exit {done.returncode}\n{done.stdout}")
-    return done.stdout
 
 
 def root_of(system, packages="make,python3"):
@@ -86,7 +70,7 @@ def tarball():
 
 
 def machine(system, command, *, size="16g", user=None, network=False, python=True, seconds=LIMIT_SECONDS, env=None):
-    """(exit code, what was printed, seconds) of `command` in the checkout on such a machine."""
+    """(exit code, what was printed) of `command` in the checkout on such a machine."""
     base = root_of(system) if python else root_of(system, "make")
     work = OUT / "machine"
     shutil.rmtree(work, ignore_errors=True)
@@ -95,28 +79,28 @@ def machine(system, command, *, size="16g", user=None, network=False, python=Tru
              "BASE": str(base), "WORK": str(work), "SIZE": size, "TARBALL": str(OUT / "railhead.tar"),
              "AS": f"--userspec={user}" if user else "", "COMMAND": command, **(env or {})}
     namespaces = ["unshare", "--mount", "--pid", "--fork", *([] if network else ["--net"])]
-    begin = time.monotonic()
-    done = subprocess.run([*namespaces, "sh", "-ec", ENTER], env=given, stdin=subprocess.DEVNULL, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds)
-    return done.returncode, done.stdout, time.monotonic() - begin
+    try:
+        done = subprocess.run([*namespaces, "sh", "-ec", ENTER], env=given, stdin=subprocess.DEVNULL, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        raise Failure(f"{command}: no end within {seconds} s") from None
+    return done.returncode, done.stdout
 
 
 def works(system, command, **how):
-    code, text, seconds = machine(system, command, **how)
+    code, text = machine(system, command, **how)
     expect(code == 0, f"exit {code}: {text}")
-    return seconds
 
 
 def refused(system, command, *words, **how):
     """Ends with an error that has all these words, before any part has begun."""
-    code, text, seconds = machine(system, command, **how)
+    code, text = machine(system, command, **how)
     expect(code != 0, f"passed: {text}")
     errors = [line for line in text.splitlines() if line.startswith("error: ")]
     expect(errors, f"no line begins with `error: `: {text}")
     for word in words:
         expect(any(word in line for line in errors), f"no error says '{word}': {text}")
     expect(" s] " not in text, f"something was begun: {text}")
-    return seconds
 
 
 def each(system):
@@ -134,7 +118,7 @@ def each(system):
 
 def build(system):
     """The programs, by what this system's archive has, and whether they start."""
-    return works(system, "make build && build/release/operator/railhead-operator --help > /dev/null && "
+    works(system, "make build && build/release/operator/railhead-operator --help > /dev/null && "
                  "build/release/device-plugin/railhead-device-plugin --help > /dev/null && "
                  "build/release/runtime/railhead-perf --help > /dev/null",
                  network=True, seconds=BUILD_SECONDS, env={"RAILHEAD_CACHE": "/railhead/cache"})
@@ -144,23 +128,5 @@ CASES = {f"{name}-{system}": case for system in SYSTEMS for name, case in each(s
 BUILDS = {f"build-{system}": lambda system=system: build(system) for system in SYSTEMS}
 
 
-def main():
-    names = sys.argv[1:] or list(CASES)
-    table = CASES | BUILDS
-    unknown = sorted(set(names) - set(table))
-    if unknown:
-        sys.exit(f"error: no case {', '.join(unknown)}; there are: {' '.join(table)}")
-    failed = []
-    tarball()
-    for name in names:
-        try:
-            print(f"{name}: passed, {table[name]():.1f} s", flush=True)
-        except (Failure, subprocess.TimeoutExpired) as failure:
-            failed.append(name)
-            print(f"{name}: FAILED: {failure}", flush=True)
-    print(f"{len(names) - len(failed)} of {len(names)} cases passed")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(cases.main(CASES | BUILDS, sys.argv[1:], tarball, list(CASES)))

@@ -13,18 +13,20 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+import cases  # noqa: E402
+from cases import CACHE, Failure, expect, run  # noqa: E402
+
 HERE = ROOT / "tests" / "portable"
 INSTALLED = ROOT / "out" / "portable"
 LIBRARY = INSTALLED / "lib" / "librailhead.so.0"
 PERF = INSTALLED / "bin" / "railhead-perf"
 OUT = ROOT / "out" / "portable-test"
-CACHE = pathlib.Path(os.environ.get("RAILHEAD_CACHE") or pathlib.Path(
-    os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "railhead")
 
 NEWEST_GLIBC = (2, 28)
 NEEDED = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2"}
@@ -33,47 +35,10 @@ DEBIAN = ("bullseye", "bookworm", "trixie")
 UBUNTU = ("focal", "jammy", "noble")
 TOO_OLD = "bionic"  # 2.27
 
-# In network and mount namespaces of its own: $ROOT with /dev, /proc and what is under test.
-RANKS = """
-ip link set lo up
-if [ "$ROOT" != / ]; then
-  mount --rbind /dev "$ROOT/dev"
-  mount -t proc proc "$ROOT/proc"
-  mount --bind "$WHAT" "$ROOT/mnt"
-fi
-ranks=
-for rank in 0 1 2; do
-  RANK=$rank RAILHEAD_METRICS_PORT=$((9402 + rank)) chroot "$ROOT" "$@" & ranks="$ranks $!"
-done
-failed=0
-for rank in $ranks; do wait "$rank" || failed=1; done
-exit $failed
-"""
 
-
-class Failure(Exception):
-    pass
-
-
-def expect(condition, what):
-    if not condition:
-        raise Failure(what)
-
-
-def run(*command, seconds=120, **options):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=seconds,
-                          **options)
-    if done.returncode != 0:
-        said = " ".join(str(part) for part in command if part != RANKS)
-        raise Failure(f"{said}: exit {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
-def ranks(root, *command, transports=("shm", "tcp"), env=None):
+def ranks(root, *command, transports=("shm", "tcp")):
     for transport in transports:
-        run("unshare", "--net", "--mount", "sh", "-ec", RANKS, f"ranks, {transport}", *command, env={
-            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "ROOT": str(root), "WHAT": str(OUT / "what"),
-            "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "RAILHEAD_TRANSPORT": transport, **(env or {})})
+        cases.run_ranks(3, *command, root=root, what=OUT / "what", RAILHEAD_TRANSPORT=transport)
 
 
 def build():
@@ -223,21 +188,7 @@ CASES = {"rules": case_rules, "manylinux": case_manylinux, "this-system": case_t
 
 
 def main():
-    names = sys.argv[1:] or [name for name in CASES if name != "frameworks"]
-    unknown = sorted(set(names) - set(CASES))
-    if unknown:
-        sys.exit(f"error: no case {', '.join(unknown)}; there are: {' '.join(CASES)}")
-    failed = []
-    build()
-    for name in names:
-        try:
-            CASES[name]()
-            print(f"{name}: passed", flush=True)
-        except (Failure, subprocess.TimeoutExpired) as failure:
-            failed.append(name)
-            print(f"{name}: FAILED: {failure}", flush=True)
-    print(f"{len(names) - len(failed)} of {len(names)} cases passed")
-    return 1 if failed else 0
+    return cases.main(CASES, sys.argv[1:], build, [name for name in CASES if name != "frameworks"])
 
 
 if __name__ == "__main__":

@@ -17,54 +17,20 @@ import sys
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+import cases  # noqa: E402
+from cases import CACHE, expect, run  # noqa: E402
+
 HERE = ROOT / "tests" / "wheel"
 OUT = ROOT / "out" / "wheel-test"
-CACHE = pathlib.Path(os.environ.get("RAILHEAD_CACHE") or pathlib.Path(
-    os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "railhead")
 HEADER = ROOT / "runtime" / "include" / "railhead" / "railhead.h"
 RANKS = 3
 
-# In network and mount namespaces of their own; $ROOT with /dev, /proc and the wheel at /mnt.
-START = """
-ip link set lo up
-if [ "$ROOT" != / ]; then
-  mount --rbind /dev "$ROOT/dev"
-  mount -t proc proc "$ROOT/proc"
-  mount --bind "$WHAT" "$ROOT/mnt"
-fi
-ranks=
-for rank in $(seq 0 $((WORLD_SIZE - 1))); do
-  RANK=$rank RAILHEAD_METRICS_PORT=$((9402 + rank)) chroot "$ROOT" "$@" & ranks="$ranks $!"
-done
-failed=0
-for rank in $ranks; do wait "$rank" || failed=1; done
-[ -n "${MAY_FAIL:-}" ] || exit $failed
-"""
 
-
-class Failure(Exception):
-    pass
-
-
-def expect(condition, what):
-    if not condition:
-        raise Failure(what)
-
-
-def run(*command, seconds=120, **options):
-    done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=seconds, **options)
-    if done.returncode != 0:
-        said = " ".join(str(part) for part in command if part != START)
-        raise Failure(f"{said}: exit {done.returncode}\n{done.stdout}")
-    return done.stdout
-
-
-def ranks(*command, transport="shm", root="/", env=None):
-    return run("unshare", "--net", "--mount", "sh", "-ec", START, f"ranks, {transport}", *command, env={
-        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "ROOT": str(root), "WHAT": str(OUT / "unpacked"),
-        "WORLD_SIZE": str(RANKS), "MASTER_ADDR": "127.0.0.1", "RAILHEAD_TRANSPORT": transport,
-        "PYTHONDONTWRITEBYTECODE": "1", **(env or {})})
+def ranks(*command, transport="shm", **how):
+    return cases.run_ranks(RANKS, *command, what=OUT / "unpacked", RAILHEAD_TRANSPORT=transport,
+                           PYTHONDONTWRITEBYTECODE="1", **how)
 
 
 def wheel():
@@ -117,11 +83,11 @@ def case_failures():
                         ("killed", "RemoteError: .*rank 1"),
                         ("raised", "RemoteError: .*rank 2: rhCommRevoke was called"),
                         ("mismatch", "InternalError: .*rank .*rank ")):
-        text = ranks(python, HERE / "failures.py", what, env={"MAY_FAIL": "1"})
+        text = ranks(python, HERE / "failures.py", what, may_fail=True)
         survivors = RANKS - (what in ("killed", "raised"))
         found = len(re.findall(words, text))
         expect(found >= survivors, f"{what}: {found} ranks say {words}: {text}")
-    expect("KeyError: 'a bug of the script'" in ranks(python, HERE / "failures.py", "raised", env={"MAY_FAIL": "1"}),
+    expect("KeyError: 'a bug of the script'" in ranks(python, HERE / "failures.py", "raised", may_fail=True),
            "the exception of the script is lost")
 
 
@@ -184,33 +150,15 @@ def case_pythons():
     spec.loader.exec_module(portable)
     for suite in ("bullseye", "trixie"):
         text = ranks("/usr/bin/python3", "-B", "/mnt/all_reduce.py", root=portable.root_of(suite),
-                     env={"PYTHONPATH": "/mnt"}, transport="tcp")
+                     PYTHONPATH="/mnt", transport="tcp")
         expect(text.count("sums of 6 are right") == RANKS, text)
 
 
-CASES = {name.removeprefix("case_").replace("_", "-"): case for name, case in list(globals().items())
-         if name.startswith("case_")}
-
-
-def main():
-    names = sys.argv[1:] or list(CASES)
-    unknown = sorted(set(names) - set(CASES))
-    if unknown:
-        sys.exit(f"error: no case {', '.join(unknown)}; there are: {' '.join(CASES)}")
+def prepare():
     shutil.rmtree(OUT, ignore_errors=True)
     zipfile.ZipFile(wheel()).extractall(OUT / "unpacked")
     shutil.copy(ROOT / "python" / "examples" / "all_reduce.py", OUT / "unpacked")
-    failed = []
-    for name in names:
-        try:
-            CASES[name]()
-            print(f"{name}: passed", flush=True)
-        except (Failure, subprocess.TimeoutExpired) as failure:
-            failed.append(name)
-            print(f"{name}: FAILED: {failure}", flush=True)
-    print(f"{len(names) - len(failed)} of {len(names)} cases passed")
-    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(cases.main(cases.cases_of(globals()), sys.argv[1:], prepare))

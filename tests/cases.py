@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Test programs of named cases: what newcomer, portable, wheel and frameworks share.
+
+A case is a function; it raises Failure, or prints what it has found and returns.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+CACHE = pathlib.Path(os.environ.get("RAILHEAD_CACHE") or pathlib.Path(
+    os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "railhead")
+
+# Ranks in network and mount namespaces of their own, in a root ($IN) that has /dev, /proc, and the folder
+# $WHAT at /mnt.
+_RANKS = """
+ip link set lo up
+if [ "$IN" != / ]; then
+  mount --rbind /dev "$IN/dev"
+  mount -t proc proc "$IN/proc"
+  mount --bind "$WHAT" "$IN/mnt"
+fi
+ranks=
+for rank in $(seq 0 $((WORLD_SIZE - 1))); do
+  RANK=$rank LOCAL_RANK=$rank RAILHEAD_METRICS_PORT=$((9402 + rank)) chroot "$IN" "$@" & ranks="$ranks $!"
+done
+failed=0
+for rank in $ranks; do wait "$rank" || failed=1; done
+[ -n "$MAY_FAIL" ] || exit $failed
+"""
+
+
+class Failure(Exception):
+    pass
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+def run(*command, seconds=120, said=None, **options):
+    """What the command printed on both its outputs. Failure: another exit code than 0, or no end in time;
+    `said` is the command in its message."""
+    command = [str(part) for part in command]
+    said = said or " ".join(command)
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds,
+                              stdin=subprocess.DEVNULL, **options)
+    except subprocess.TimeoutExpired as late:
+        raise Failure(f"{said}: no end within {seconds} s\n{(late.stdout or b'').decode()[-3000:]}") from None
+    if done.returncode != 0:
+        raise Failure(f"{said}: exit {done.returncode}\n{done.stdout[-6000:]}")
+    return done.stdout
+
+
+def run_ranks(count, *command, root="/", what="/", may_fail=False, seconds=240, **variables):
+    """What `count` ranks of this command printed, all on one network without any other; their environment has
+    these variables and no others. The folder `what` is /mnt for them where they have a root of their own."""
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "IN": str(root), "WHAT": str(what),
+                   "WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MAY_FAIL": "1" if may_fail else "",
+                   **variables}
+    told = " ".join(f"{name}={value}" for name, value in variables.items() if name.startswith("RAILHEAD_"))
+    return run("unshare", "--net", "--mount", "sh", "-ec", _RANKS, "ranks", *command, env=environment, seconds=seconds,
+               said=f"{count} ranks of {' '.join(map(str, command))} {told}".rstrip())
+
+
+def cases_of(functions):
+    """{"a-name": case_a_name, ...} of globals()."""
+    return {name.removeprefix("case_").replace("_", "-"): case for name, case in functions.items()
+            if name.startswith("case_")}
+
+
+def main(cases, names, prepare=lambda: None, usual=None):
+    """Runs the cases of these names, or `usual` (all) where there are none, after `prepare`; returns the exit
+    code."""
+    unknown = sorted(set(names) - set(cases))
+    if unknown:
+        sys.exit(f"error: no case {', '.join(unknown)}; there are: {' '.join(cases)}")
+    names = names or usual or list(cases)
+    prepare()
+    failed = []
+    for name in names:
+        begin = time.monotonic()
+        try:
+            cases[name]()
+            print(f"{name}: passed, {time.monotonic() - begin:.1f} s", flush=True)
+        except Failure as failure:
+            failed.append(name)
+            print(f"{name}: FAILED: {failure}", flush=True)
+    print(f"{len(names) - len(failed)} of {len(names)} cases passed")
+    return 1 if failed else 0
