@@ -20,6 +20,7 @@
 #include "operator/admission/rdma_containers.h"
 #include "operator/gangs/names.h"
 #include "operator/gangs/pod_rules.h"
+#include "operator/gangs/workload.h"
 #include "operator/not_done.h"
 #include "operator/variable_name.h"
 
@@ -44,11 +45,10 @@ Json FieldVariable(const char* name, const std::string& field) {
           {"valueFrom", {{"fieldRef", {{"apiVersion", "v1"}, {"fieldPath", field}}}}}};
 }
 
-// What is known only when the gang is placed stands in the pod's annotations before its gate goes.
-void AddRankOfGang(const Json& pod, const Annotations& annotations, const InjectionConfig& config,
+// What is known only when the gang is placed stands in the pod's annotations before its gate goes,
+// or before its containers start.
+void AddRankOfGang(const Json& pod, const std::string& size, const InjectionConfig& config,
                    std::vector<Json>& variables) {
-  const std::string size = SizeWithoutRanks(pod, config.gang_kinds, annotations);
-  if (size.empty()) return;
   const auto told = [](const char* annotation) {
     return absl::StrCat("metadata.annotations['", annotation, "']");
   };
@@ -73,13 +73,31 @@ void AddRankOfJob(const JobRank& rank, const PodAdmission& admission,
   variables.push_back(Variable("MASTER_PORT", absl::StrCat(admission.config.rendezvous_port)));
 }
 
-// The variables of the pod's containers, in the order in which they are written.
-std::vector<Json> VariablesOf(const JobRank& rank, const PodAdmission& admission) {
+// Whether one of the containers has a rank already that is not by its place, or counts ranks
+// itself: it need not wait for another one.
+bool HasAnotherRank(const std::vector<RdmaContainer>& containers, const std::string& size) {
+  const std::string by_place = absl::StrCat("metadata.annotations['", gangs::kRank, "']");
+  return std::any_of(containers.begin(), containers.end(), [&](const RdmaContainer& target) {
+    const Json* env = Find(*target.container, "env");
+    if (env == nullptr || !env->is_array()) return false;
+    return std::any_of(env->begin(), env->end(), [&](const Json& variable) {
+      const std::string name = StringAt(variable, {"name"});
+      return (name == "RANK" &&
+              StringAt(variable, {"valueFrom", "fieldRef", "fieldPath"}) != by_place) ||
+             (name == "WORLD_SIZE" && StringAt(variable, {"value"}) != size);
+    });
+  });
+}
+
+// The variables of the pod's containers, in the order in which they are written. `gang_size`: not
+// empty if the rank is that in the gang.
+std::vector<Json> VariablesOf(const JobRank& rank, const std::string& gang_size,
+                              const PodAdmission& admission) {
   std::vector<Json> variables;
-  const Json& pod = admission.draft.object();
-  AddRankOfJob(rank, admission, variables);
-  if (admission.config.gangs && !rank.rank) {
-    AddRankOfGang(pod, admission.annotations, admission.config, variables);
+  if (gang_size.empty()) {
+    AddRankOfJob(rank, admission, variables);
+  } else {
+    AddRankOfGang(admission.draft.object(), gang_size, admission.config, variables);
   }
   if (!rank.job.empty()) variables.push_back(Variable("RAILHEAD_JOB", rank.job));
   variables.push_back(FieldVariable("RAILHEAD_POD", "metadata.name"));
@@ -266,10 +284,24 @@ void WarnOfRdmaSwitchedOff(const Json& container, PodAdmission& admission) {
 
 absl::Status AddEnvironment(PodAdmission& admission) {
   const JobRank rank = JobRankOf(admission.draft.object(), admission.annotations);
-  const std::vector<Json> variables = VariablesOf(rank, admission);
   const absl::StatusOr<std::vector<RdmaContainer>> containers =
       FindRdmaContainers(*admission.draft.At("/spec"), admission.config.rdma_resources);
   if (!containers.ok()) return containers.status();
+  std::string gang_size;
+  if (admission.config.gangs) {
+    gang_size = SizeOfRankedGang(admission.draft.object(), admission.config.gang_kinds,
+                                 admission.annotations, rank);
+  }
+  if (!gang_size.empty() && gangs::IsInSchedulingGroup(admission.draft.object())) {
+    if (HasAnotherRank(*containers, gang_size)) {
+      gang_size.clear();
+    } else {
+      admission.waits_for_rank = true;
+      // Not that of another pod, whose YAML this one was made out of.
+      admission.annotations[gangs::kRank] = "";
+    }
+  }
+  const std::vector<Json> variables = VariablesOf(rank, gang_size, admission);
   for (const RdmaContainer& target : *containers) {
     const std::string name = StringAt(*target.container, {"name"});
     const absl::StatusOr<RankVariables> has =

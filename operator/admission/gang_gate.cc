@@ -19,6 +19,7 @@
 namespace railhead::op {
 namespace {
 
+using gangs::IsInSchedulingGroup;
 using gangs::kGangLabel;
 using gangs::kGangSize;
 using gangs::kGate;
@@ -113,8 +114,8 @@ std::string WhyNoWait(const Annotations& annotations) {
   return "";
 }
 
-// Why the pod cannot wait for its gang, and what to do; empty: it can.
-std::string WhyNoGate(const Json& pod, const std::string& gang, const Annotations& annotations) {
+// Why nobody knows which pods are the pod's gang, and what to do; empty: it is known.
+std::string WhyNoGang(const Json& pod, const std::string& gang, const Annotations& annotations) {
   const auto size = annotations.find(kGangSize);
   if (size == annotations.end()) {
     return absl::StrCat(Field(kGangSize),
@@ -130,6 +131,12 @@ std::string WhyNoGate(const Json& pod, const std::string& gang, const Annotation
                         "] is true, which means the pods of one owner, and this pod has none; "
                         "give the gang a name");
   }
+  return "";
+}
+
+// Why the pod cannot wait for its gang, and what to do; empty: it can.
+std::string WhyNoGate(const Json& pod, const std::string& gang, const Annotations& annotations) {
+  if (std::string why = WhyNoGang(pod, gang, annotations); !why.empty()) return why;
   if (const std::string scheduler = StringAt(pod, {"spec", "schedulerName"});
       !scheduler.empty() && scheduler != "default-scheduler") {
     return absl::StrCat("spec.schedulerName is ", scheduler,
@@ -161,6 +168,24 @@ std::string WhyNoGate(const Json& pod, const std::string& gang, const Annotation
     }
   }
   return WhyNoWait(annotations);
+}
+
+// What a pod of a spec.schedulingGroup asks of its gang and does not get, and what to do; empty:
+// it gets all.
+std::string WhatTheSchedulerLeavesOut(const Json& pod, const std::string& gang,
+                                      const Annotations& annotations) {
+  if (const std::string why = WhyNoGang(pod, gang, annotations); !why.empty()) {
+    return absl::StrCat("no RANK in the order of the fabric: ", why);
+  }
+  for (const char* asked : {kRequireLevel, kPreferLevel, kPreferWait, kTimeout, kTimeoutPolicy,
+                            gangs::kSameRails, gangs::kPattern}) {
+    if (!annotations.contains(asked)) continue;
+    return absl::StrCat(Field(asked),
+                        " is not looked at, as kube-scheduler places the pod "
+                        "(spec.schedulingGroup); leave it out, and name a label of nodes in "
+                        "spec.schedulingConstraints.topology of the PodGroup");
+  }
+  return "";
 }
 
 NotDoneNote Refusal(NotDone reason, absl::string_view why) {
@@ -201,15 +226,21 @@ void AddGangSize(const Json& pod, const GangKinds& kinds, Annotations& annotatio
   annotations.emplace(kGangSize, absl::StrCat(*workload->size));
 }
 
-std::string SizeWithoutRanks(const Json& pod, const GangKinds& kinds,
-                             const Annotations& annotations) {
+std::string SizeOfRankedGang(const Json& pod, const GangKinds& kinds,
+                             const Annotations& annotations, const JobRank& rank) {
   const std::optional<Workload> workload = WorkloadOf(pod);
   const std::string gang = GangOf(pod, workload ? workload->kind : "", kinds);
-  if (gang.empty() || annotations.contains(gangs::kCompletionIndex) ||
-      (workload && workload->index) || !WhyNoGate(pod, gang, annotations).empty()) {
+  const bool native = IsInSchedulingGroup(pod);
+  const bool numbered = annotations.contains(gangs::kCompletionIndex);
+  if (gang.empty() || (!numbered && ((workload && workload->index) || rank.rank)) ||
+      !(native ? WhyNoGang : WhyNoGate)(pod, gang, annotations).empty()) {
     return "";
   }
-  return annotations.at(kGangSize);
+  std::string size = annotations.at(kGangSize);
+  // An index says nothing of the place that the scheduler chooses. Where the gang is more than the
+  // ranks of the index are, it stays.
+  const bool same = rank.rank && rank.world && absl::StrCat(*rank.world) == size;
+  return !numbered || (native && same) ? size : "";
 }
 
 absl::Status AddGangGate(const GangKinds& kinds, const Annotations& annotations,
@@ -227,9 +258,16 @@ absl::Status AddGangGate(const GangKinds& kinds, const Annotations& annotations,
     }
     return absl::OkStatus();
   }
+  const NotDone reason = asked.empty() ? NotDone::kGangOfKind : NotDone::kGang;
+  if (IsInSchedulingGroup(pod)) {
+    const std::string left_out = WhatTheSchedulerLeavesOut(pod, gang, annotations);
+    if (!left_out.empty()) refused = NoteOf(reason, left_out);
+    AddLabelTo("", gang, draft);
+    return absl::OkStatus();
+  }
   const std::string why = WhyNoGate(pod, gang, annotations);
   if (!why.empty()) {
-    refused = Refusal(asked.empty() ? NotDone::kGangOfKind : NotDone::kGang, why);
+    refused = Refusal(reason, why);
     return absl::OkStatus();
   }
   AddLabelTo("", gang, draft);

@@ -14,6 +14,7 @@
 #include "kube/json.h"
 #include "operator/admission/annotations.h"
 #include "operator/admission/draft.h"
+#include "operator/admission/job_rank.h"
 #include "operator/not_done.h"
 
 namespace railhead::op {
@@ -25,14 +26,15 @@ using GangKinds = std::set<std::string>;
 // does, where its kind says it.
 void AddGangSize(const kube::Json& pod, const GangKinds& kinds, Annotations& annotations);
 
-// The size of the gang that a pod waits for and whose order nobody knows before it is placed: no
-// index gives the pod its rank. Empty: it is no such pod. `annotations` are the pod's, with the
-// size.
-std::string SizeWithoutRanks(const kube::Json& pod, const GangKinds& kinds,
-                             const Annotations& annotations);
+// The size of the gang of a pod whose rank is known when the gang has its nodes: no index gives it,
+// or kube-scheduler places the pod and asks for no index. Empty: it is no such pod. `annotations`
+// are the pod's, with the size; `rank`: by its kind of job.
+std::string SizeOfRankedGang(const kube::Json& pod, const GangKinds& kinds,
+                             const Annotations& annotations, const JobRank& rank);
 
 // Adds the gate to a pod that is to have it, and the label that its kind asks for. `annotations`
-// are the pod's. `refused`: why a pod that asks for it, or whose kind does, gets none.
+// are the pod's. `refused`: why a pod that asks for it, or whose kind does, gets none. A pod of a
+// spec.schedulingGroup gets none: it waits in kube-scheduler.
 // InvalidArgument when its gates are no list.
 absl::Status AddGangGate(const GangKinds& kinds, const Annotations& annotations,
                          std::optional<NotDoneNote>& refused, Draft& pod);

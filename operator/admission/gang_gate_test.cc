@@ -22,6 +22,7 @@ using gangs::kGangLabel;
 using gangs::kGangSize;
 using gangs::kGate;
 using kube::Json;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -94,6 +95,101 @@ TEST(GangGate, APodWithoutAnIndexIsToldItsRankWhenItIsPlaced) {
   pod["metadata"]["labels"]["railhead.io/gang"] = "true";
   EXPECT_EQ(EnvOf(pod)["RANK"], "1");
   EXPECT_EQ(EnvOf(pod)["MASTER_ADDR"], "set-0.ring");
+}
+
+// One of four that kube-scheduler places together, made by an Indexed Job.
+Json NativePod() {
+  Json pod = Pod();
+  pod["metadata"]["labels"][kGangLabel] = "true";
+  pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] = "2";
+  pod["metadata"]["annotations"]["railhead.io/world-size"] = "4";
+  pod["metadata"]["ownerReferences"] = {
+      {{"kind", "Job"}, {"name", "job"}, {"uid", "1"}, {"controller", true}}};
+  pod["spec"]["schedulingGroup"] = {{"podGroupName", "group"}};
+  pod["spec"]["hostname"] = "job-2";
+  pod["spec"]["subdomain"] = "ring";
+  pod["spec"]["containers"][0]["image"] = "train";
+  return pod;
+}
+
+TEST(GangGate, APodOfASchedulingGroupIsTheSchedulersToPlace) {
+  EXPECT_EQ(GatesOf(NativePod()), Json());
+  EXPECT_THAT(Admit(NativePod()).warnings, IsEmpty());
+  // With a label that its kind asks for, too.
+  InjectionConfig config = kGangsServed;
+  config.gang_kinds = {"PodGroup"};
+  Json pod = NativePod();
+  pod["metadata"].erase("labels");
+  EXPECT_EQ(GatesOf(pod, config), Json());
+  EXPECT_EQ(pod.patch(Admit(pod, config).patch)["metadata"]["labels"][kGangLabel], "true");
+  // Whatever would keep others from waiting is not of interest.
+  pod = NativePod();
+  pod["spec"]["schedulerName"] = "another";
+  pod["spec"]["topologySpreadConstraints"] = {{{"whenUnsatisfiable", "DoNotSchedule"}}};
+  EXPECT_EQ(GatesOf(pod), Json());
+  EXPECT_THAT(Admit(pod).warnings, IsEmpty());
+}
+
+TEST(GangGate, APodOfASchedulingGroupIsToldItsRankWhenTheGroupHasItsNodes) {
+  const Json told = Json::parse(R"({"RANK": "metadata.annotations['railhead.io/rank']",
+      "WORLD_SIZE": "4", "MASTER_ADDR": "metadata.annotations['railhead.io/master-addr']",
+      "MASTER_PORT": "29500"})");
+  EXPECT_EQ(EnvOf(NativePod()), told);
+  Json pod = NativePod();
+  pod["metadata"]["annotations"]["railhead.io/rank"] = "3";  // of the pod that it was copied from
+  const Json admitted = pod.patch(Admit(pod).patch);
+  EXPECT_EQ(admitted["metadata"]["annotations"]["railhead.io/rank"], "");
+  // It starts when it has its rank.
+  const Json& wait = admitted["spec"]["initContainers"][0];
+  EXPECT_EQ(wait["name"], "railhead-wait-for-rank");
+  EXPECT_EQ(wait["image"], "train");
+  EXPECT_EQ(wait["resources"]["limits"], wait["resources"]["requests"]);
+  EXPECT_EQ(wait["volumeMounts"][0]["name"], admitted["spec"]["volumes"][0]["name"]);
+  EXPECT_EQ(admitted["spec"]["volumes"][0]["downwardAPI"]["items"][0]["fieldRef"]["fieldPath"],
+            "metadata.annotations['railhead.io/rank']");
+  // Pods that nobody numbers.
+  pod = NativePod();
+  pod["metadata"]["annotations"] = {{kGangSize, "4"}};
+  EXPECT_EQ(EnvOf(pod), told);
+}
+
+TEST(GangGate, APodOfASchedulingGroupKeepsARankThatIsKnown) {
+  const auto expect_index = [](const Json& pod, const InjectionConfig& config = kGangsServed) {
+    EXPECT_EQ(EnvOf(pod, config)["RANK"], "2");
+    const Json admitted = pod.patch(Admit(pod, config).patch);
+    EXPECT_FALSE(admitted["spec"].contains("initContainers"));
+    EXPECT_FALSE(admitted["metadata"]["annotations"].contains("railhead.io/rank"));
+    EXPECT_EQ(GatesOf(pod, config), Json());
+  };
+  Json pod = NativePod();
+  pod["metadata"].erase("labels");  // it does not ask for it
+  expect_index(pod);
+  expect_index(NativePod(), {});  // nobody would say it
+  pod = NativePod();              // the gang is more than the job whose ranks they are
+  pod["metadata"]["annotations"][kGangSize] = "8";
+  expect_index(pod);
+  pod = NativePod();  // the leader is the one that the others look for
+  pod["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/name"] = "set";
+  pod["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/group-index"] = "0";
+  pod["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/worker-index"] = "2";
+  pod["metadata"]["annotations"] = {{"leaderworkerset.sigs.k8s.io/size", "4"}};
+  expect_index(pod);
+}
+
+TEST(GangGate, WhatAPodOfASchedulingGroupCannotHaveIsTold) {
+  const auto not_done = [](const Json& pod) {
+    EXPECT_EQ(GatesOf(pod), Json());
+    return pod.patch(Admit(pod).patch)["metadata"]["annotations"].value("railhead.io/not-done", "");
+  };
+  Json pod = NativePod();
+  pod["metadata"]["annotations"]["railhead.io/require-level"] = "leaf";
+  EXPECT_THAT(not_done(pod), AllOf(HasSubstr("GangNotPossible: "),
+                                   HasSubstr("metadata.annotations[railhead.io/require-level]"),
+                                   HasSubstr("schedulingConstraints")));
+  pod = NativePod();
+  pod["metadata"]["annotations"] = Json::object();
+  EXPECT_THAT(not_done(pod), AllOf(HasSubstr("GangNotPossible: "), HasSubstr("no RANK"),
+                                   HasSubstr("[railhead.io/gang-size] is missing")));
 }
 
 TEST(GangGate, NobodyElseIsGated) {

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kube/json.h"
+#include "operator/admission/init_container.h"
 #include "operator/admission/lists.h"
 #include "operator/admission/rdma_containers.h"
 #include "operator/admission/volume.h"
@@ -22,11 +23,6 @@ using kube::StringAt;
 
 constexpr char kLibrariesVolume[] = "railhead-libraries";
 constexpr char kLibrariesFolder[] = "/opt/railhead";
-
-// As little as a copy needs. Limits are the same as requests: a pod that was Guaranteed stays so,
-// and keeps its own CPUs.
-constexpr char kCpu[] = "100m";
-constexpr char kMemory[] = "64Mi";
 
 // The path without its last part.
 std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
@@ -55,32 +51,6 @@ std::vector<Copy> CopiesOf(const Injection& injection) {
   return copies;
 }
 
-// What is allowed to the container that the libraries are for is allowed to who copies them, and
-// nothing more.
-Json SecurityContext(const Json& served) {
-  Json context = {{"allowPrivilegeEscalation", false},
-                  {"readOnlyRootFilesystem", true},
-                  {"capabilities", {{"drop", {"ALL"}}}},
-                  {"seccompProfile", {{"type", "RuntimeDefault"}}}};
-  const Json* own = Find(served, "securityContext");
-  if (own == nullptr || !own->is_object()) return context;
-  for (const char* field : {"runAsUser", "runAsGroup", "runAsNonRoot"}) {
-    const Json* value = Find(*own, field);
-    if (value != nullptr && !value->is_null()) context[field] = *value;
-  }
-  return context;
-}
-
-Json InitContainer(const Copy& copy, const Json& served) {
-  const Json amounts = {{"cpu", kCpu}, {"memory", kMemory}};
-  return {{"name", copy.name},
-          {"image", copy.image},
-          {"command", copy.command},
-          {"resources", {{"limits", amounts}, {"requests", amounts}}},
-          {"securityContext", SecurityContext(served)},
-          {"volumeMounts", {{{"name", kLibrariesVolume}, {"mountPath", kLibrariesFolder}}}}};
-}
-
 void WarnOfOwnPath(const Json& container, const Injection& injection, Draft& pod) {
   const Json* env = Find(container, "env");
   const Json* own = env == nullptr || !env->is_array() ? nullptr : Named(env, "LD_LIBRARY_PATH");
@@ -88,25 +58,6 @@ void WarnOfOwnPath(const Json& container, const Injection& injection, Draft& pod
   pod.Warn(absl::StrCat("container ", StringAt(container, {"name"}),
                         " sets LD_LIBRARY_PATH itself: add ", LibraryPath(injection),
                         " to it, or the libraries there are not found"));
-}
-
-// Puts the init containers that are not there yet before all others.
-absl::Status AddCopies(const Injection& injection, const Json& served, Draft& pod) {
-  const absl::StatusOr<const Json*> inits = ListAt(pod, "/spec/initContainers");
-  if (!inits.ok()) return inits.status();
-  Json missing = Json::array();
-  for (const Copy& copy : CopiesOf(injection)) {
-    if (Named(*inits, copy.name) == nullptr) missing.push_back(InitContainer(copy, served));
-  }
-  if (missing.empty()) return absl::OkStatus();
-  if (*inits == nullptr) {
-    pod.Add("/spec/initContainers", std::move(missing));
-    return absl::OkStatus();
-  }
-  for (auto copy = missing.rbegin(); copy != missing.rend(); ++copy) {
-    pod.Add("/spec/initContainers/0", *copy);
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -145,7 +96,13 @@ absl::Status AddLibraries(const Injection& injection, const RdmaResources& rdma,
   if (!mounted.ok()) return mounted;
   // Last: it moves the pod's own init containers. A copy, as the edit may move the container, too.
   const Json served = *containers->front().container;
-  return AddCopies(injection, served, pod);
+  std::vector<Json> copies;
+  for (const Copy& copy : CopiesOf(injection)) {
+    copies.push_back(InitContainer(copy.name, copy.image, copy.command,
+                                   {{"name", kLibrariesVolume}, {"mountPath", kLibrariesFolder}},
+                                   served));
+  }
+  return AddInitContainers(copies, pod);
 }
 
 }  // namespace railhead::op

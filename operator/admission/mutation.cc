@@ -18,6 +18,7 @@
 #include "operator/admission/libraries.h"
 #include "operator/admission/pod_admission.h"
 #include "operator/admission/quoted.h"
+#include "operator/admission/rank_wait.h"
 #include "operator/admission/rdma_containers.h"
 #include "operator/admission/shared_memory.h"
 
@@ -105,6 +106,11 @@ absl::Status AddGate(PodAdmission& admission) {
   return done;
 }
 
+absl::Status AddWaitForRank(PodAdmission& admission) {
+  if (!admission.waits_for_rank) return absl::OkStatus();
+  return AddRankWait(admission.config.rdma_resources, admission.draft);
+}
+
 absl::Status AddProfilesLibraries(PodAdmission& admission) {
   if (admission.settings.profile == nullptr) return absl::OkStatus();
   return AddLibraries(admission.settings.profile->inject, admission.config.rdma_resources,
@@ -112,9 +118,9 @@ absl::Status AddProfilesLibraries(PodAdmission& admission) {
 }
 
 // In this order: what each phase notes as not done is collected before annotations are written.
-constexpr absl::Status (*kPodPhases[])(PodAdmission&) = {AddEnvironment, AddProfilesSharedMemory,
-                                                         AddGate,        AddProfilesLibraries,
-                                                         AddNotDone,     AddAnnotations};
+constexpr absl::Status (*kPodPhases[])(PodAdmission&) = {
+    AddEnvironment, AddProfilesSharedMemory, AddGate, AddWaitForRank, AddProfilesLibraries,
+    AddNotDone,     AddAnnotations};
 
 Mutation NotUnderstood(absl::string_view kind, const absl::Status& why) {
   Mutation mutation;

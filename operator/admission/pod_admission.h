@@ -51,6 +51,8 @@ struct PodAdmission {
   std::set<std::string> kept = {};
   Annotations annotations = {};            // as they will be
   std::vector<NotDoneNote> not_done = {};  // each reason once
+  // kube-scheduler places it, and its rank is known when its gang has its nodes.
+  bool waits_for_rank = false;
   Draft draft;
 };
 

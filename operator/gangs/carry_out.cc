@@ -44,6 +44,8 @@ absl::Status Call(kube::Api& api, const Action& action) {
       return patch(ref, ReleasePatch(there, action.placement));
     case Kind::kUngate:
       return patch(ref, UngatePatch(pod, there.rank, there.master));
+    case Kind::kTellRank:
+      return patch(ref, RankPatch(pod, there.rank, there.master));
     case Kind::kFail:
       return patch({"v1", "pods", pod.space, pod.name, "status"}, FailurePatch(pod, action.why));
     case Kind::kEvict:
@@ -61,6 +63,10 @@ bool IsDone(const Action& action, const Json& pod) {
   if (action.kind == Kind::kEvict) {
     const Json* deletion = kube::FindPath(pod, {"metadata", "deletionTimestamp"});
     return !same || (deletion != nullptr && !deletion->is_null());
+  }
+  if (action.kind == Kind::kTellRank) {
+    return same && kube::StringAt(pod, {"metadata", "annotations", kRank}) ==
+                       std::to_string(action.assignment.rank);
   }
   if (action.kind == Kind::kFail) {
     return same && kube::StringAt(pod, {"status", "phase"}) == "Failed";

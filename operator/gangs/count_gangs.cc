@@ -37,7 +37,8 @@ GangCounts CountGangs(const std::vector<Decision>& decisions,
         ++counts.running;
         break;
       case Decision::State::kRunning:
-        if (!decision.gang.released.empty()) ++counts.running;
+        // What waits in the scheduler is none of ours.
+        if (!decision.gang.released.empty() && !WaitsInScheduler(decision.gang)) ++counts.running;
         break;
     }
   }

@@ -30,6 +30,7 @@ void AddPod(const PodValue& pod, const Promises& promises,
   if (pod->succeeded) {
     ++gang.succeeded;
     gang.ended.insert(pod->uid);
+    if (member.rank) gang.ended_ranks.insert(*member.rank);
     return;
   }
   if (pod->leaving) {
@@ -42,6 +43,10 @@ void AddPod(const PodValue& pod, const Promises& promises,
   }
   if (const auto promise = promises.find(pod->uid); promise != promises.end()) {
     gang.released.push_back({pod, promise->second.node, promise->second.rank});
+    return;
+  }
+  if (member.native) {
+    gang.released.push_back({pod, "", member.rank, false});
     return;
   }
   if (member.gate) {
@@ -188,6 +193,12 @@ std::string WhyNotComplete(const Gang& gang) {
   if (gang.begun() || there >= static_cast<size_t>(first.member->size)) return "";
   return absl::StrCat(there, " of ", first.member->size, " pods are there (", Field(kGangSize),
                       "); it is placed when all are");
+}
+
+bool WaitsInScheduler(const Gang& gang) {
+  return std::any_of(gang.released.begin(), gang.released.end(), [](const Released& released) {
+    return released.pod->member->native && released.pod->node.empty();
+  });
 }
 
 bool IsChosenByOthers(const Gang& gang) {

@@ -35,7 +35,7 @@ struct Released {
   PodValue pod;
   std::string node;  // its name; empty: nobody knows it
   std::optional<int> rank;
-  bool by_us = true;  // else it has come past admission, or is placed alone
+  bool by_us = true;  // else it has come past admission, or is placed alone, or by the scheduler
 };
 
 struct Gang {
@@ -54,6 +54,7 @@ struct Gang {
   std::vector<Released> lost;  // that had a node from us, and have failed or are being deleted
   int succeeded = 0;
   std::set<std::string> ended;  // uids of those
+  std::set<int> ended_ranks;    // theirs, where it is known
 
   // We have sent some of it, so all of it was there once: the others take the places of pods that
   // went, or that a leader which ended had not come to.
@@ -73,6 +74,9 @@ std::vector<int> RanksOf(const Gang& gang);
 
 // The name in DNS of the pod with rank 0; empty: it has none, or there is no such pod.
 std::string MasterOf(const Gang& gang);
+
+// Whether kube-scheduler has still to place some of it, with its PodGroup.
+bool WaitsInScheduler(const Gang& gang);
 
 // Why the gang's gated pods cannot be placed whatever the room is, and what to do; empty: they can.
 std::string WhyNotComplete(const Gang& gang);

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "operator/gangs/names.h"
+#include "operator/gangs/native_ranks.h"
 #include "operator/gangs/owners.h"
 
 namespace railhead::op::gangs {
@@ -85,6 +86,7 @@ Action About(Kind kind, const PodValue& pod) {
 void GangMachine::Forget() {
   sent_.clear();
   given_up_.clear();
+  ranked_.clear();
   alone_.clear();
   refusals_ = Refusals();
   attempts_ = Attempts();
@@ -92,11 +94,14 @@ void GangMachine::Forget() {
 }
 
 void GangMachine::ForgetWhatIsShown(const std::vector<PodValue>& pods) {
-  if (sent_.empty() && given_up_.empty()) return;
+  if (sent_.empty() && given_up_.empty() && ranked_.empty()) return;
   std::unordered_set<std::string_view> gated;
+  std::unordered_set<std::string_view> without_rank;
   for (const PodValue& pod : pods) {
     if (pod->member && pod->member->gate) gated.insert(pod->uid);
+    if (pod->member && pod->member->wants_rank) without_rank.insert(pod->uid);
   }
+  std::erase_if(ranked_, [&](const std::string& uid) { return !without_rank.contains(uid); });
   std::erase_if(sent_, [&](const auto& entry) { return !gated.contains(entry.first); });
   std::erase_if(given_up_, [&](const std::string& uid) { return !gated.contains(uid); });
 }
@@ -186,6 +191,27 @@ Work GangMachine::EndWait(const Decision& decision) const {
   return work;
 }
 
+// Of pods that are not ours to place: gates that are there nevertheless, and ranks.
+void GangMachine::LeaveToScheduler(const Decision& decision, const ClusterRoom& room,
+                                   Step& step) const {
+  const Gang& gang = decision.gang;
+  Work work;
+  work.gang = gang.key;
+  for (const Released& released : gang.released) {
+    const Membership& member = *released.pod->member;
+    if (!member.native || !member.gate || given_up_.contains(released.pod->uid)) continue;
+    work.actions.push_back(About(Kind::kUngate, released.pod));
+    work.actions.back().assignment.rank = -1;
+  }
+  for (Assignment& assignment : RanksByPlace(gang, room)) {
+    if (ranked_.contains(assignment.pod->uid)) continue;
+    Action& action = work.actions.emplace_back();
+    action.kind = Kind::kTellRank;
+    action.assignment = std::move(assignment);
+  }
+  if (!work.actions.empty()) step.works.push_back(std::move(work));
+}
+
 // Gangs that have not failed first, so that nobody waits for a server that does not answer about
 // others.
 void GangMachine::KeepBounds(size_t tries_again, std::vector<Work>& works) const {
@@ -237,9 +263,11 @@ GangMachine::Step GangMachine::Next(const std::vector<PodValue>& pods, ClusterRo
     const bool due = attempts_.Due(gang.key, now) && !unsettled.contains(gang.key);
     switch (decision.state) {
       case Decision::State::kRunning:
+        if (due) LeaveToScheduler(decision, room, step);
         look_again = look_again || std::any_of(gang.released.begin(), gang.released.end(),
                                                [](const Released& released) {
-                                                 return released.pod->member->unschedulable;
+                                                 const Membership& member = *released.pod->member;
+                                                 return member.unschedulable && !member.native;
                                                });
         break;
       case Decision::State::kPlaced: {
@@ -305,6 +333,9 @@ std::vector<Notice> GangMachine::Happened(const Work& work, const std::vector<Re
       case Kind::kLook:
         if (outcome == Outcome::kDone) sent_[uid].known = true;
         if (outcome == Outcome::kNotDone) sent_.erase(uid);
+        break;
+      case Kind::kTellRank:
+        if (outcome == Outcome::kDone) ranked_.insert(uid);
         break;
       case Kind::kUngate:
       case Kind::kFail:

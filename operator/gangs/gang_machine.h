@@ -25,14 +25,17 @@ namespace railhead::op::gangs {
 // One call of the API, about one pod.
 struct Action {
   enum class Kind {
-    kRelease,  // sends it to its node (ReleasePatch)
-    kUngate,   // takes its gate away, and says nothing of a node (UngatePatch)
-    kFail,     // makes it fail (FailurePatch)
-    kEvict,    // has it made again
-    kLook,     // finds out whether it was released: nobody answered
+    kRelease,   // sends it to its node (ReleasePatch)
+    kUngate,    // takes its gate away, and says nothing of a node (UngatePatch)
+    kTellRank,  // tells its rank a pod that the scheduler has placed by itself (RankPatch)
+    kFail,      // makes it fail (FailurePatch)
+    kEvict,     // has it made again
+    kLook,      // finds out whether it was released: nobody answered
   };
   Kind kind = Kind::kRelease;
-  Assignment assignment;  // the pod; its node, but for kUngate and kFail; its rank; the master
+  // The pod; its node, but for kUngate and kFail; its rank, of kUngate -1 if it is not known; the
+  // master.
+  Assignment assignment;
   std::string placement;  // of kRelease and kLook: the decision's name
   std::string why;        // of kFail: for people
 };
@@ -117,11 +120,13 @@ class GangMachine {
   void LookForLostAnswers(const std::vector<PodValue>& pods, absl::Time now, Step& step);
   void EndOrdered(const std::vector<Decision>& decisions, absl::Time now, Step& step);
   Work EndWait(const Decision& decision) const;
+  void LeaveToScheduler(const Decision& decision, const ClusterRoom& room, Step& step) const;
   void KeepBounds(size_t tries_again, std::vector<Work>& works) const;
 
   const Options options_;
   std::map<std::string, Sent> sent_;         // by the pod's uid
   std::set<std::string> given_up_;           // uids of pods whose wait has been ended
+  std::set<std::string> ranked_;             // and of those that were told their ranks
   std::map<std::string, absl::Time> alone_;  // uids, since when nothing is there beside them
   Refusals refusals_;
   Attempts attempts_;

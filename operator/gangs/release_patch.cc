@@ -17,17 +17,25 @@ std::string GateOf(const StoredPod& pod) {
   return absl::StrCat("/spec/schedulingGates/", pod.member->gate.value_or(0));
 }
 
-// Holds for exactly this pod as long as it has our gate.
-Json IsGated(const StoredPod& pod) {
+Json IsThisPod(const StoredPod& pod) {
   Json patch = Json::array();
   patch.push_back({{"op", "test"}, {"path", "/metadata/uid"}, {"value", pod.uid}});
+  return patch;
+}
+
+// Holds for exactly this pod as long as it has our gate.
+Json IsGated(const StoredPod& pod) {
+  Json patch = IsThisPod(pod);
   patch.push_back({{"op", "test"}, {"path", GateOf(pod)}, {"value", {{"name", kGate}}}});
   return patch;
 }
 
+std::string PathOf(const char* annotation) {
+  return absl::StrCat("/metadata/annotations/", kube::PointerToken(annotation));
+}
+
 Json Annotation(const char* name, std::string value) {
-  return AddOperation(absl::StrCat("/metadata/annotations/", kube::PointerToken(name)),
-                      std::move(value));
+  return AddOperation(PathOf(name), std::move(value));
 }
 
 }  // namespace
@@ -48,6 +56,14 @@ Json ReleasePatch(const Assignment& assignment, const std::string& placement) {
 Json UngatePatch(const StoredPod& pod, int rank, const std::string& master) {
   Json patch = IsGated(pod);
   patch.push_back({{"op", "remove"}, {"path", GateOf(pod)}});
+  if (rank >= 0) patch.push_back(Annotation(kRank, absl::StrCat(rank)));
+  if (!master.empty()) patch.push_back(Annotation(kMaster, master));
+  return patch;
+}
+
+Json RankPatch(const StoredPod& pod, int rank, const std::string& master) {
+  Json patch = IsThisPod(pod);
+  patch.push_back({{"op", "test"}, {"path", PathOf(kRank)}, {"value", ""}});
   patch.push_back(Annotation(kRank, absl::StrCat(rank)));
   if (!master.empty()) patch.push_back(Annotation(kMaster, master));
   return patch;

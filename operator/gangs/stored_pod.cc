@@ -112,7 +112,10 @@ std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, bool b
   const Json* selector = Find(spec, "nodeSelector");
   member.has_selector = selector != nullptr && selector->is_object();
   member.one_on_a_node = OneOnANode(pod);
-  member.released = !member.gate && !Annotation(pod, kPlacement).empty();
+  member.native = IsInSchedulingGroup(pod);
+  member.released = !member.native && !member.gate && !Annotation(pod, kPlacement).empty();
+  const Json* rank = FindPath(pod, {"metadata", "annotations", kRank});
+  member.wants_rank = member.native && rank != nullptr && *rank == "";
   if (!member.gate) member.rank = NumberIn(Annotation(pod, kRank), 0, kMostIndex);
   if (bound) return member;
   member.rules = ReadNodeRules(spec);

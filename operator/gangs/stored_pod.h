@@ -51,6 +51,8 @@ struct Membership {
   bool has_selector = false;      // it has a spec.nodeSelector, maybe an empty one
   bool one_on_a_node = false;     // it wants no other pod of its gang there
   bool released = false;          // by us: it says of which decision
+  bool native = false;            // kube-scheduler places it, with its PodGroup
+  bool wants_rank = false;        // such a pod, whose rank nobody has told it yet
   bool unschedulable = false;     // the scheduler finds no node for it
   NodeRules rules;                // as long as it has no node
   std::optional<int> rank;        // as we have said when its gate was taken away

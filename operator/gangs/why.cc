@@ -235,7 +235,9 @@ absl::StatusOr<WhyAnswer> Why(const ClusterObjects& objects, const std::string& 
     // Released, and the scheduler still finds no place for it.
     if (decision.state == Decision::State::kRunning && answer.bound < answer.pods) {
       answer.state = "pending";
-      answer.message = "its pods are on their way to their nodes";
+      answer.message = WaitsInScheduler(decision.gang)
+                           ? "kube-scheduler places its pods (spec.schedulingGroup)"
+                           : "its pods are on their way to their nodes";
     }
   }
   return answer;

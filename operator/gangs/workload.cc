@@ -160,6 +160,11 @@ std::optional<int> IndexInReplicatedJob(const Json& pod, int pods, int index) {
   return all <= kMostPods ? std::optional<int>(static_cast<int>(all)) : std::nullopt;
 }
 
+bool IsInSchedulingGroup(const Json& pod) {
+  const Json* group = FindPath(pod, {"spec", "schedulingGroup"});
+  return group != nullptr && group->is_object();
+}
+
 bool IsOfTrainingOperator(const std::string& kind) {
   return std::any_of(std::begin(kKubeflowKinds), std::end(kKubeflowKinds),
                      [&](const KubeflowKind& known) { return known.kind == kind; });

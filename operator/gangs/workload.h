@@ -33,6 +33,9 @@ std::string VariableOf(const kube::Json& pod, absl::string_view name);
 // Nothing where these contradict each other.
 std::optional<int> IndexInReplicatedJob(const kube::Json& pod, int pods, int index);
 
+// Whether kube-scheduler places the pod together with all of its PodGroup: it is not ours to place.
+bool IsInSchedulingGroup(const kube::Json& pod);
+
 // Returns the kinds that WorkloadOf knows, and Job, in which each pod is of its own owner's gang.
 std::vector<std::string> WorkloadKinds();
 

@@ -404,6 +404,7 @@ bool GangWorld::Apply(const Action& action) {
       return true;
     case Kind::kFail:
     case Kind::kLook:
+    case Kind::kTellRank:
       return true;
   }
   return false;
