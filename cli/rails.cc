@@ -18,13 +18,13 @@
 #include "base/printable_text.h"
 #include "cli/plan.h"
 #include "cli/prometheus.h"
+#include "fabric/inventory.h"
 
 namespace railhead::cli {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr int kMostRail = 1023;
 constexpr size_t kMostJobs = 100;  // of a table; JSON has all
 constexpr char kNoSeries[] =
     "no job sends: there is no series railhead_rail_transmit_bytes_total of it. If one runs, see "
@@ -61,7 +61,8 @@ std::string LabelOf(const PrometheusSample& sample, const char* label) {
 // Null for a series that is of no rail.
 RailRate* RailOf(const PrometheusSample& sample, Jobs& jobs) {
   int rail = 0;
-  if (!absl::SimpleAtoi(LabelOf(sample, "rail"), &rail) || rail < 0 || rail > kMostRail) {
+  if (!absl::SimpleAtoi(LabelOf(sample, "rail"), &rail) || rail < 0 ||
+      rail > fabric::kHighestRail) {
     return nullptr;
   }
   return &jobs[{LabelOf(sample, "namespace"), LabelOf(sample, "job")}][rail];

@@ -172,10 +172,6 @@ Node ReadNode(const Json& object) {
     node.rails_ready = IsTrue(rails);
     node.rails_message = StringAt(*rails, {"message"});
   }
-  const absl::StatusOr<Json> facts =
-      kube::ParseJson(StringAt(object, {"metadata", "annotations", "railhead.io/node-facts"}));
-  node.has_facts = facts.ok() && facts->is_object();
-  if (node.has_facts) node.gpu_direct_trouble = StringAt(*facts, {"gpuDirect", "trouble"});
   int64_t gpus = 0;
   if (absl::SimpleAtoi(Label(object, "railhead.io/gpus"), &gpus)) node.gpus = gpus;
   return node;

@@ -93,13 +93,11 @@ struct Leader {
 
 struct Node {
   std::shared_ptr<const op::verdict::NodeFacts> facts;  // never null
-  bool has_facts = false;                               // the agent has written what it found
   bool ready = false;                                   // by its kubelet
   // The condition that the agent writes; nothing: none.
   std::optional<bool> rails_ready;
   std::string rails_message;
-  int64_t gpus = 0;                // by the agent
-  std::string gpu_direct_trouble;  // why HCAs do not reach the GPUs' memory
+  int64_t gpus = 0;  // by the agent
 };
 
 // An Event of an agent or of the operator.

@@ -109,8 +109,8 @@ void CheckNodes(const Evidence& evidence, Notes& notes) {
     if (node.rails_ready == false) {
       notes.Fail(object, node.rails_message, std::string(RowOf(Reason::kRailDown).fix));
     }
-    if (!node.has_facts && HasDevices(node)) silent.push_back(name);
-    if (node.has_facts && !node.ready) {
+    if (!node.facts->announced && HasDevices(node)) silent.push_back(name);
+    if (node.facts->announced && !node.ready) {
       notes.Warn(object, "its kubelet does not report: what is known of its rails may be old",
                  absl::StrCat("kubectl describe node ", name));
     }
@@ -122,7 +122,7 @@ void CheckNodes(const Evidence& evidence, Notes& notes) {
                absl::StrCat("see also: kubectl describe node ", told->name));
   }
   if (!silent.empty()) {
-    notes.Warn(NodesOf(silent), "offer rdma/*, and the agent has written nothing about them",
+    notes.Warn(NodesOf(silent), "offer rdma/*, and there are no facts about them that can be read",
                "set devicePlugin.nodeFacts in the chart's values, or see the agent's log for a "
                "right that it lacks");
   }
@@ -189,8 +189,8 @@ void CheckGpuDirect(const Evidence& evidence, Notes& notes) {
     if (node.gpus == 0) continue;
     ++with_gpus;
     // The agent's own words; without any, its label.
-    if (!node.gpu_direct_trouble.empty()) {
-      without[node.gpu_direct_trouble].push_back(name);
+    if (!node.facts->gpu_direct_trouble.empty()) {
+      without[node.facts->gpu_direct_trouble].push_back(name);
     } else if (node.facts->gpu_direct == "none") {
       without["HCAs do not reach the memory of its GPUs: data goes through host memory"].push_back(
           name);

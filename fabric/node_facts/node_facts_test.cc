@@ -28,6 +28,8 @@ void ExpectRoundTrip(const NodeInventory& inventory, const HostFacts& host) {
   const absl::StatusOr<NodeFacts> facts = ReadNodeFacts(WriteNodeFacts(inventory, host), "node");
   ASSERT_TRUE(facts.ok()) << facts.status();
   EXPECT_EQ(facts->gpus, static_cast<int>(inventory.gpus.size()));
+  EXPECT_EQ(facts->gpu_direct_trouble,
+            host.gpu_direct.has_value() ? GpuDirectTrouble(*host.gpu_direct) : "");
   std::vector<const Hca*> offered;
   for (const Hca& hca : inventory.hcas) {
     if (hca.offered) offered.push_back(&hca);
@@ -73,10 +75,16 @@ TEST(NodeFacts, EveryRailNumberOfAnAgentCanBeRead) {
     hca.rail = rail;
     hca.offered = true;
     hca.usable = rail % 2 == 0;
-    hca.reason = hca.usable ? "" : "port 1 is DOWN";
+    hca.reason = hca.usable
+                     ? ""
+                     : "port 1 is INIT: no subnet manager has configured it; start opensm or "
+                       "the switch's own, and look at ibstat";
     inventory.hcas.push_back(std::move(hca));
   }
   ExpectRoundTrip(inventory, {});
+  const HostFacts no_gpu_direct = {.gpu_direct = GpuDirect{}};
+  ASSERT_GT(GpuDirectTrouble(*no_gpu_direct.gpu_direct).size(), 60);
+  ExpectRoundTrip(inventory, no_gpu_direct);
 }
 
 TEST(NodeFacts, ADamagedTextIsReadOrRefusedWithItsField) {

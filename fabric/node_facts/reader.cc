@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "base/document_error.h"
 #include "base/json/json_text.h"
+#include "base/printable_text.h"
 #include "fabric/discovery/ibnetdiscover_line.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/inventory.h"
@@ -27,6 +28,7 @@ using Type = JsonValue::Type;
 constexpr size_t kMaxText = size_t{256} << 10;  // of all annotations of an object
 constexpr int kMaxGpus = 1024;
 constexpr double kMaxGbps = 1e6;
+constexpr size_t kMaxReason = 500;  // bytes of a sentence for people
 
 SeenRail RailOf(JsonReader& reader, const JsonValue& value, const std::string& path) {
   SeenRail rail;
@@ -61,7 +63,7 @@ SeenRail RailOf(JsonReader& reader, const JsonValue& value, const std::string& p
     rail.usable = usable->text == "true";
   }
   const JsonValue* reason = reader.Find(value, path, "reason", Type::kText);
-  if (reason != nullptr) rail.reason = ShownText(reason->text);
+  if (reason != nullptr) rail.reason = PrintableText(reason->text, kMaxReason);
   return rail;
 }
 
@@ -98,6 +100,11 @@ absl::StatusOr<NodeFacts> ReadNodeFacts(absl::string_view text, absl::string_vie
   }
   if (const JsonValue* gpus = reader.Find(root, "", "gpus", Type::kList)) {
     facts.gpus = static_cast<int>(std::min<size_t>(gpus->fields.size(), kMaxGpus));
+  }
+  const JsonValue* direct = reader.Find(root, "", "gpuDirect", Type::kObject);
+  if (direct != nullptr) {
+    const JsonValue* trouble = reader.Find(*direct, "gpuDirect", "trouble", Type::kText);
+    if (trouble != nullptr) facts.gpu_direct_trouble = PrintableText(trouble->text, kMaxReason);
   }
   if (!reader.status().ok()) return reader.status();
   std::sort(facts.rails.begin(), facts.rails.end(),

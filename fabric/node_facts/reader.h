@@ -5,6 +5,7 @@
 #ifndef RAILHEAD_FABRIC_NODE_FACTS_READER_H_
 #define RAILHEAD_FABRIC_NODE_FACTS_READER_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,6 +18,7 @@ namespace railhead::fabric {
 struct NodeFacts {
   std::vector<SeenRail> rails;  // in the order of their numbers
   int gpus = 0;
+  std::string gpu_direct_trouble;  // why HCAs do not reach the GPUs' memory; "" if they do
 };
 
 // Reads version 1. Messages begin with `source`, the name of the text, and name the field. Returns

@@ -107,10 +107,12 @@ struct NodeRail {
 struct NodeFacts {
   std::map<std::string, int64_t> allocatable;  // of each RDMA resource
   std::map<std::string, int64_t> capacity;     // healthy or not
+  bool announced = false;                      // its agent has written facts, and they can be read
   std::vector<NodeRail> rails;
-  std::string link_layer;         // "InfiniBand", "Ethernet" or "mixed"
-  std::string gpu_direct;         // "dmabuf", "peermem" or "none"
-  std::optional<double> memlock;  // bytes; may be infinite
+  std::string gpu_direct_trouble;  // why HCAs do not reach the GPUs' memory
+  std::string link_layer;          // "InfiniBand", "Ethernet" or "mixed"
+  std::string gpu_direct;          // "dmabuf", "peermem" or "none"
+  std::optional<double> memlock;   // bytes; may be infinite
   // It belongs to somebody's pool of machines, of which there may be more when they are needed.
   bool of_a_pool = false;
 

@@ -204,6 +204,7 @@ status:
   NodeFacts expected;
   expected.allocatable = {{"rdma/hca", 1}};
   expected.capacity = {{"rdma/hca", 2}};
+  expected.announced = true;
   expected.rails = {{0, "mlx5_0", "Ethernet", true, ""},
                     {1, "mlx5_1", "Ethernet", false, "port 1 is DOWN"}};
   expected.link_layer = "Ethernet";

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -43,18 +44,18 @@ bool IsOfAPool(const Json& node) {
                       [&id](absl::string_view prefix) { return absl::StartsWith(id, prefix); });
 }
 
-std::vector<NodeRail> RailsOf(const Json& node) {
+void ReadAnnotation(const Json& node, NodeFacts& facts) {
   const std::string text =
       StringAt(node, {"metadata", "annotations", fabric::kNodeFactsAnnotation});
-  std::vector<NodeRail> rails;
-  if (text.empty()) return rails;
-  const absl::StatusOr<fabric::NodeFacts> facts = fabric::ReadNodeFacts(text, "");
-  if (!facts.ok()) return rails;  // the topology reports what is wrong with them
-  rails.reserve(facts->rails.size());
-  for (const fabric::SeenRail& rail : facts->rails) {
-    rails.push_back({rail.rail, rail.device, rail.link_layer, rail.usable, rail.reason});
+  if (text.empty()) return;
+  absl::StatusOr<fabric::NodeFacts> read = fabric::ReadNodeFacts(text, "");
+  if (!read.ok()) return;  // the topology reports what is wrong with them
+  facts.announced = true;
+  facts.rails.reserve(read->rails.size());
+  for (const fabric::SeenRail& rail : read->rails) {
+    facts.rails.push_back({rail.rail, rail.device, rail.link_layer, rail.usable, rail.reason});
   }
-  return rails;
+  facts.gpu_direct_trouble = std::move(read->gpu_direct_trouble);
 }
 
 }  // namespace
@@ -63,7 +64,7 @@ NodeFacts NodeFactsOf(const Json& node, const RdmaResources& rdma) {
   NodeFacts facts;
   facts.allocatable = DevicesOf(node, rdma, "allocatable");
   facts.capacity = DevicesOf(node, rdma, "capacity");
-  facts.rails = RailsOf(node);
+  ReadAnnotation(node, facts);
   facts.of_a_pool = IsOfAPool(node);
   facts.link_layer = StringAt(node, {"metadata", "labels", "railhead.io/link-layer"});
   facts.gpu_direct = StringAt(node, {"metadata", "labels", "railhead.io/gpudirect"});
