@@ -65,7 +65,11 @@ def pod(gang, index, size, hcas=HCAS):
     }
 
 
-class Gangs(unittest.TestCase):
+class GangScene(unittest.TestCase):
+    """The cluster; `flags` are more of them for the API server and for the scheduler."""
+
+    flags = scheduler_flags = ()
+
     @classmethod
     def setUpClass(cls):
         cls.folder = folder_for(cls, "gangs")
@@ -73,7 +77,10 @@ class Gangs(unittest.TestCase):
         policy.write_text(yaml.safe_dump(AUDIT_POLICY))
         cls.audit = cls.folder / "audit.log"
         cls.cluster = Cluster(
-            cls.folder, f"--audit-policy-file={policy}", f"--audit-log-path={cls.audit}"
+            cls.folder,
+            f"--audit-policy-file={policy}",
+            f"--audit-log-path={cls.audit}",
+            *cls.flags,
         )
         cls.cluster.start_for(cls)
         cls.tls = ssl.create_default_context(cafile=cls.cluster.authority)
@@ -85,7 +92,7 @@ class Gangs(unittest.TestCase):
         cls.leaf_of = {}
         for number in range(SPINES * LEAVES * NODES):
             cls.make_node(number)
-        cls.cluster.start_scheduler()
+        cls.cluster.start_scheduler(*cls.scheduler_flags)
         wait_until(cls.replica.leads, "the leader", cls.replica.log)
 
     @classmethod
@@ -158,8 +165,9 @@ class Gangs(unittest.TestCase):
             request = item["spec"]["containers"][0].get("resources", {}).get("requests", {})
             used[node] = used.get(node, 0) + int(request.get("rdma/hca", 0))
             self.assertLessEqual(used[node], HCAS, f"{node} is held twice")
-            if gang in gangs:
-                gangs[gang][int(item["metadata"]["annotations"]["railhead.io/rank"])] = node
+            rank = item["metadata"].get("annotations", {}).get("railhead.io/rank")
+            if gang in gangs and rank:
+                gangs[gang][int(rank)] = node
         return gangs
 
     def settled(self):
@@ -181,6 +189,8 @@ class Gangs(unittest.TestCase):
             changes = sum(a != b for a, b in zip(leaves, leaves[1:]))
             self.assertEqual(changes, max(0, len(set(leaves)) - 1), f"{gang}: {nodes}")
 
+
+class Gangs(GangScene):
     def test_gangs_come_and_go_whole_and_in_the_order_of_the_fabric(self):
         rng = random.Random(8)
         waited = 0

@@ -250,6 +250,27 @@ class Tokens(unittest.TestCase):
             with self.subTest(patch):
                 self.refused(self.as_operator("pod", "waits", patch, subresource))
 
+    def test_the_operator_tells_pods_that_wait_for_a_rank_that_and_nothing_else(self):
+        waits = pod("unranked", limits={"rdma/hca": 1})
+        waits["metadata"]["annotations"] = {"note": "a", "railhead.io/rank": ""}
+        waits["spec"]["tolerations"] = [{"key": "a", "operator": "Exists"}]
+        ranked = copy.deepcopy(waits)
+        ranked["metadata"] |= {"name": "ranked", "annotations": {"railhead.io/rank": "0"}}
+        self.cluster.kubectl("create", objects=[waits, ranked])
+        told = [
+            {"op": "replace", "path": "/metadata/annotations/railhead.io~1rank", "value": "3"},
+            {"op": "add", "path": "/metadata/annotations/railhead.io~1master-addr", "value": "a.b"},
+        ]
+        fails = {"op": "add", "path": "/status/phase", "value": "Failed"}
+        self.refused(self.as_operator("pod", "unranked", [fails], "status"))
+        for subresource, patch in NOT_THE_OPERATORS:
+            # The others the API server allows nobody.
+            if patch[0]["path"] not in ("/spec/schedulingGates/0", "/spec/nodeSelector"):
+                with self.subTest(patch):
+                    self.refused(self.as_operator("pod", "unranked", patch, subresource))
+        self.assertEqual(self.as_operator("pod", "unranked", told), "")
+        self.refused(self.as_operator("pod", "ranked", told))
+
     def test_the_operator_changes_its_own_labels_of_nodes(self):
         def label(key, value):
             return {"metadata": {"labels": {key: value}}}

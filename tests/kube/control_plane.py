@@ -156,13 +156,14 @@ class ControlPlane:
         )
         self.wait_until_ready()
 
-    def start_scheduler(self):
+    def start_scheduler(self, *flags):
         """kube-scheduler as it comes, for pods whose nodes somebody has made through the API."""
         self._run(
             "kube-scheduler",
             f"--kubeconfig={self.kubeconfig}",
             "--leader-elect=false",
             "--secure-port=0",
+            *flags,
         )
 
     def stop_scheduler(self):
