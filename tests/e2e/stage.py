@@ -2,12 +2,10 @@
 """The stage on which the demo and the end-to-end test play: everything built, a cluster up, the
 chart installed, Prometheus scraping. What is said of the main job is measured here, once."""
 
-import ctypes
 import http.client
 import json
 import pathlib
 import re
-import socket
 import sys
 import time
 import urllib.parse
@@ -21,7 +19,6 @@ from railbed.console import Console, Failure, wait_for  # noqa: E402
 from railbed.process import run  # noqa: E402
 
 NAMESPACE = "railhead-system"
-CLONE_NEWNET = 0x40000000  # <sched.h>
 EXAMPLE = ROOT / "manifests" / "examples" / "allreduce.yaml"
 PROMETHEUS = "http://127.0.0.1:9090"
 # How long ib_write_bw counts, after a second of running and before another.
@@ -211,7 +208,7 @@ class Stage:
         parts = urllib.parse.urlsplit(url)
         server = http.client.HTTPConnection(parts.netloc, timeout=10)
         try:
-            server.sock = connect_inside(self.cluster.network.name, (server.host, server.port))
+            server.sock = self.cluster.network.connect((server.host, server.port))
             server.request("GET", urllib.parse.urlunsplit(("", "", parts.path, parts.query, "")))
             answer = server.getresponse()
             text = answer.read().decode()
@@ -348,22 +345,6 @@ class Stage:
             "get", kinds, "-A", "--ignore-not-found", "-o",
             'jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}{"\\n"}{end}')
         return {line for line in lines.stdout.split() if not line.startswith("Lease/kube-node-lease/")}
-
-
-def connect_inside(namespace, address):
-    """A connection from a network namespace: a socket stays where it was made, the thread does not."""
-    libc = ctypes.CDLL(None, use_errno=True)
-
-    def enter(file):
-        if libc.setns(file.fileno(), CLONE_NEWNET) != 0:
-            raise OSError(ctypes.get_errno(), f"setns {file.name}")
-
-    with open("/proc/thread-self/ns/net", "rb") as here, open(f"/run/netns/{namespace}", "rb") as there:
-        enter(there)
-        try:
-            return socket.create_connection(address, timeout=10)
-        finally:
-            enter(here)
 
 
 def rate_text(bytes_per_second):

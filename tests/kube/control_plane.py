@@ -4,17 +4,22 @@ scheduler for those that need to see where pods would run."""
 
 import base64
 import contextlib
-import json
 import pathlib
 import random
 import shutil
 import socket
+import ssl
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
 
 import yaml
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from kube_api import ApiError, KubeApi  # noqa: E402
 
 DEADLINE = 60  # seconds for a server to come up
 
@@ -115,6 +120,9 @@ class ControlPlane:
         (self._folder / "tokens.csv").write_text(f"{token},admin,1,system:masters\n")
         self.token, self.port, self.authority = token, port, crt
         self.etcd = f"http://127.0.0.1:{etcd}"
+        self._api = KubeApi(
+            ("127.0.0.1", port), ssl.create_default_context(cafile=crt), token
+        )
         self._run(
             "kube-apiserver",
             f"--etcd-servers=http://127.0.0.1:{etcd}",
@@ -180,11 +188,7 @@ class ControlPlane:
         )
 
     def wait_until_ready(self):
-        wait_until(
-            lambda: self.kubectl("get", "--raw", "/readyz", check=False).returncode == 0,
-            "kube-apiserver",
-            self._log("kube-apiserver"),
-        )
+        wait_until(self._api.is_ready, "kube-apiserver", self._log("kube-apiserver"))
 
     def kill_apiserver(self):
         """At once: nobody at the other end of its connections is told."""
@@ -213,7 +217,11 @@ class ControlPlane:
         return done
 
     def get(self, *arguments):
-        return json.loads(self.kubectl("get", *arguments, "-o", "json").stdout)
+        """What `kubectl get` prints as JSON, without a process for each look."""
+        try:
+            return self._api.get(*map(str, arguments))
+        except ApiError as error:
+            raise AssertionError(f"get {' '.join(map(str, arguments))}: {error}") from error
 
     def _run(self, *command):
         self._commands[command[0]] = command

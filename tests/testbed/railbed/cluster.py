@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import socket
+import ssl
 import sys
 import tarfile
 import time
@@ -21,10 +22,12 @@ from .pki import Pki
 from .process import Processes, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
 from check_machine import obstacles  # noqa: E402
+from kube_api import ApiError, KubeApi  # noqa: E402
 
-API = f"{HOST}:6443"
+PORT = 6443
+API = f"{HOST}:{PORT}"
 
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -89,6 +92,7 @@ class Cluster:
         self.kubeconfig = self.folder / "pki" / "admin.kubeconfig"
         self.server = f"https://{API}"
         self.pki = None  # made by up()
+        self._api = None  # made by the first look
         name = hashlib.sha256(str(self.folder).encode()).hexdigest()[:8]
         self.network = Network(f"railhead-testbed-{name}")
         self._processes = Processes(self.folder)
@@ -119,7 +123,7 @@ class Cluster:
             self.network.create(self.rate)
         with console.step(f"control plane and {self.nodes} nodes "
                           f"({'KVM' if self.kvm else 'emulated CPUs'})"):
-            self.pki = Pki(self.folder / "pki")
+            self.pki, self._api = Pki(self.folder / "pki"), None
             for i in range(1, self.nodes + 1):
                 self._start_node(i, Machine(self.rails))
             console.note("waiting for the API server")
@@ -285,7 +289,7 @@ class Cluster:
 
         def ready():
             self.check()
-            return self.kubectl("get", "--raw", "/readyz", check=False).returncode == 0
+            return self._kube_api().is_ready()
 
         wait_for("the API server is ready", ready, 90, log=log)
         manager = pki.kubeconfig("controller-manager", server, "system:kube-controller-manager")
@@ -313,10 +317,11 @@ class Cluster:
             self.check()
             for i in numbers:
                 self._boot_again_if_hung(i)
-            listed = self.kubectl("get", "nodes", "-o", "json", check=False)
-            if listed.returncode != 0:
+            try:
+                nodes = self.get("nodes")["items"]
+            except Failure:
                 return False
-            for node in json.loads(listed.stdout)["items"]:
+            for node in nodes:
                 for condition in node["status"]["conditions"]:
                     if condition["type"] != "Ready" or node["metadata"]["name"] not in missing:
                         continue
@@ -353,8 +358,20 @@ class Cluster:
                                check=check, seconds=seconds, env=env, log=self.folder / "helm.log")
 
     def get(self, *words):
-        """kubectl get ... as a Python value."""
-        return json.loads(self.kubectl("get", *words, "-o", "json").stdout)
+        """What `kubectl get` prints as JSON, without a process for each look: the emulated nodes need the
+        CPU."""
+        try:
+            return self._kube_api().get(*words)
+        except ApiError as error:
+            raise Failure(f"get {' '.join(words)}: {error}") from error
+
+    def _kube_api(self):
+        if self._api is None:
+            keys = self.kubeconfig.parent
+            context = ssl.create_default_context(cafile=keys / "ca.crt")
+            context.load_cert_chain(keys / "admin.crt", keys / "admin.key")
+            self._api = KubeApi((HOST, PORT), context, connect=self.network.connect)
+        return self._api
 
     def apply(self, manifest):
         return self.kubectl("apply", "-f", "-", stdin=manifest)
