@@ -5,7 +5,8 @@
 # upgrade, uninstall, which objects reach the webhook, what its policies do, what the operator may do,
 # what stolen tokens of it and of the agents may write;
 # and the operator's program with those rights: what profiles do to pods, that new certificates fail
-# none, gangs with the real scheduler and the real controllers of jobs, what is told of wrong jobs, what
+# none, gangs with the real scheduler and the real controllers of jobs, from Kubernetes 1.37 on beside
+# groups of the scheduler's, what is told of wrong jobs, what
 # is published of the fabric, and what `railhead doctor` says of it all.
 # Nine minutes.
 # usage: tests/chart/apiserver.sh     as root, after a release build
@@ -47,8 +48,8 @@ done
 # Gangs while nodes fail and a leader dies; the full size is `make soak`.
 "${alone[@]}" ../bench/operator/gangs.py 96 8 32 || failed=1
 "${alone[@]}" -m unittest apiserver_test.Chart policy_test.Policy policy_test.Together \
-  profiles_test.Profiles certificates_test.Certificates gangs_test.Gangs topology_test.Topology \
-  tokens_test.Tokens doctor_test.Doctor || failed=1
+  profiles_test.Profiles certificates_test.Certificates gangs_test.Gangs native_test.Native \
+  topology_test.Topology tokens_test.Tokens doctor_test.Doctor || failed=1
 for i in "${!waiting[@]}"; do
   wait "${pids[i]}" || failed=1
   cat "$logs/${waiting[i]}"
