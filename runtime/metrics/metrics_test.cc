@@ -355,9 +355,10 @@ TEST(BoardTest, OnePageHasAllOfAProcessAndKeepsWhatIsGone) {
 TEST(BoardTest, WhatIsGoneDoesNotHoldStatesDown) {
   const auto board = Board::At(railhead::testing::FreePort());
   ASSERT_TRUE(board.ok()) << board.status();
-  const auto pin = [&](double weight, fabric::GpuDirectWay way) {
-    return (*board)->Pin([weight, way] {
+  const auto pin = [&](double weight, fabric::GpuDirectWay way, const std::string& degraded) {
+    return (*board)->Pin([weight, way, degraded] {
       Snapshot snapshot = Example();
+      snapshot.degraded_reason = degraded;
       for (rails::RailTotals& rail : snapshot.rails) rail.weight = weight;
       snapshot.rails[1].up = true;
       snapshot.gpu_direct = {{snapshot.rails[1].name, way}};
@@ -366,15 +367,18 @@ TEST(BoardTest, WhatIsGoneDoesNotHoldStatesDown) {
   };
   const std::string rail =
       R"({job="train",rank="3",rail="1",device="rxe1",port="1",transport="verbs")";
-  const std::unique_ptr<Board::Notice> stays = pin(0.75, fabric::GpuDirectWay::kDmabuf);
+  const std::unique_ptr<Board::Notice> stays = pin(0.75, fabric::GpuDirectWay::kDmabuf, "");
   const auto page = [&] { return railhead::testing::HttpGet(stays->port(), "/metrics"); };
   {
-    const auto goes = pin(0.25, fabric::GpuDirectWay::kNone);
+    const auto goes = pin(0.25, fabric::GpuDirectWay::kNone, "one rail less");
     EXPECT_THAT(page(), AllOf(HasSubstr("railhead_rail_weight" + rail + "} 0.25\n"),
-                              HasSubstr("railhead_gpudirect" + rail + ",way=\"none\"} 1\n")));
+                              HasSubstr("railhead_gpudirect" + rail + ",way=\"none\"} 1\n"),
+                              HasSubstr("reason=\"one rail less\"} 1\n")));
   }
-  EXPECT_THAT(page(), AllOf(HasSubstr("railhead_rail_weight" + rail + "} 0.75\n"),
-                            HasSubstr("railhead_gpudirect" + rail + ",way=\"dmabuf\"} 1\n")));
+  EXPECT_THAT(page(),
+              AllOf(HasSubstr("railhead_rail_weight" + rail + "} 0.75\n"),
+                    HasSubstr("railhead_gpudirect" + rail + ",way=\"dmabuf\"} 1\n"),
+                    HasSubstr("railhead_degraded{job=\"train\",rank=\"3\",reason=\"\"} 0\n")));
 }
 
 TEST(ServerTest, LeavesTheProgramItsSignals) {
