@@ -41,7 +41,7 @@ NOT_PRODUCTION = re.compile(r"_(test|fuzz|bench)\.cc$|/testing/|/testdata/|fake_
 BUILD_SECONDS = 3600
 CLEAN_SECONDS = 1800   # of a program without a fault
 SLOW = ("railhead_conformance_test",)  # minutes: not among the tests beside a file
-SHARDS = 3             # processes of one program; half of what tests do is waiting
+SHARDS = 4             # processes of one program; half of what tests do is waiting
 MOST_MEMORY = 6 << 30  # of one process: a fault may take all there is
 ABOUT_TIME = re.compile(r"deadline|timed? ?out|within \d|elapsed|did not (end|finish|become)", re.IGNORECASE)
 
@@ -195,8 +195,8 @@ def start(path, arguments, shard, shards, out):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY)))
 
 
-def run(path, limit, tests, shards=1, but=()):
-    """Runs these tests of a program (all if `tests` is None), in several processes; ends at the first failure."""
+def run(path, limit, tests, but=(), shards=SHARDS):
+    """Runs these tests of a program (all if `tests` is None) in several processes, until one fails."""
     chosen = ":".join(tests) if tests is not None else "*"
     arguments = ["--gtest_fail_fast", f"--gtest_filter={chosen}-{':'.join(but)}"]
     with contextlib.ExitStack() as files:
@@ -250,7 +250,7 @@ class Run:
         return ([test for test, file in tests.items() if file == own]
                 + [test for test, file in tests.items() if file != own and file.rpartition("/")[0] == folder])
 
-    def clean(self, path, tests, shards):
+    def clean(self, path, tests):
         """Seconds of these tests without a fault, and those that fail even so."""
         key = f"{path.name} " + (hashlib.sha256(":".join(tests).encode()).hexdigest()[:8] if tests else "all")
         if key not in self.state.clean:
@@ -259,28 +259,28 @@ class Run:
             if not passed:
                 sys.exit(f"error: {path.name} does not build without a fault:\n{text[-2000:]}")
             broken = []
-            outcome = run(path, CLEAN_SECONDS, tests, shards)
+            outcome = run(path, CLEAN_SECONDS, tests)
             while not outcome.passed:
                 if not outcome.failed:
                     sys.exit(f"error: {path.name} {outcome.how} without a fault")
                 log(f"{path.name}: {outcome.failed[0]} {outcome.how} without a fault: left out")
                 broken += outcome.failed[:1]
-                outcome = run(path, CLEAN_SECONDS, tests, shards, broken)
+                outcome = run(path, CLEAN_SECONDS, tests, broken)
             self.state.clean[key] = {"seconds": outcome.seconds, "broken": broken}
             self.state.write()
             log(f"{key}: {outcome.seconds:.0f} s without a fault")
         return self.state.clean[key]
 
-    def failure(self, fault, path, tests, shards):
+    def failure(self, fault, path, tests):
         """What test of this program notices the fault, None if none does, False if it does not compile."""
-        clean = self.clean(path, tests, shards)
+        clean = self.clean(path, tests)
         limit = 5 * clean["seconds"] + 30
         left_out, kills = list(clean["broken"]), 0
         while True:
             self.tree.set(fault)
             if not build(path.name)[0]:
                 return False
-            outcome = run(path, limit, tests, shards, left_out)
+            outcome = run(path, limit, tests, left_out)
             if outcome.passed:
                 return None
             if outcome.killed and kills == 0:
@@ -290,7 +290,7 @@ class Run:
                 test = outcome.failed[0]
                 self.tree.set(None)
                 build(path.name)
-                if not run(path, limit, [test]).passed:
+                if not run(path, limit, [test], shards=1).passed:
                     log(f"{test} fails without the fault, too: left out")
                     left_out.append(test)
                     continue
@@ -310,7 +310,7 @@ class Run:
                 own = self.tests[path][near[0]] == fault[0].removesuffix(".cc") + "_test.cc"
                 chosen.append((not own, len(near), path, near))
         for _, _, path, tests in sorted(chosen, key=lambda one: one[:3]):
-            failure = self.failure(fault, path, tests, SHARDS if far else 1)
+            failure = self.failure(fault, path, tests)
             if failure is not None:
                 return failure
         if holders and not chosen:  # does it compile at all?
