@@ -83,6 +83,8 @@ TEST(SpreadTest, WhoIsBoundStays) {
     Spread::Core other{static_cast<uint32_t>(core) + 1};
     Spread spread({&own, &other}, 0);
     EXPECT_FALSE(spread.Part());
+    EXPECT_FALSE(spread.Part())
+        << "it does not try again so soon, and is as little alone as before";
     EXPECT_EQ(own, core + 1);
     cpu_set_t after;
     ASSERT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
