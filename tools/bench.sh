@@ -150,9 +150,10 @@ EOT
 stream() {
   cat <<'EOT'
 One TCP rail on the loopback device carries messages one after the other from one process to another; a
-bare socket does the same with plain `send` and `recv`. Rounds of 256 MiB of both take turns. A bare
-sender is done with a message when the kernel has taken it; ours when the receiver has, since a message
-may have to go again over another rail.
+bare socket does the same with plain `send` and `recv`. Rounds of 256 MiB take turns. A bare sender is
+done with a message when the kernel has taken it; ours when the receiver has, since a message may have
+to go again over another rail. With answers, a bare receiver confirms each message with one byte, for which
+the sender waits before the next one: so the wait alone can be told from what Railhead adds.
 
 EOT
   build/release/runtime/railhead_stream_bench

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How fast one TCP rail carries large messages from one rank to another, beside a bare socket that
-// does the same. Sender and receiver are processes of this machine. The rounds of both take turns,
-// so that what disturbs one disturbs the other.
+// does the same, without and with an answer to each message. Sender and receiver are processes of
+// this machine. The rounds of both take turns, so that what disturbs one disturbs the other.
 //
 // usage: railhead_stream_bench        a table in Markdown
 #include <sys/socket.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -97,6 +98,25 @@ class BareSocket : public Stream {
   std::byte word_{};
 };
 
+// The same socket with a rail's semantics: a message is sent when the receiver has confirmed it.
+class AnsweredSocket : public Stream {
+ public:
+  explicit AnsweredSocket(BareSocket& socket) : socket_(socket) {}
+  void Send(std::byte* data, size_t size) override {
+    socket_.Send(data, size);
+    socket_.AwaitAnswer();
+  }
+  void Receive(std::byte* data, size_t size) override {
+    socket_.Receive(data, size);
+    socket_.Answer();
+  }
+  void Answer() override { socket_.Answer(); }
+  void AwaitAnswer() override { socket_.AwaitAnswer(); }
+
+ private:
+  BareSocket& socket_;
+};
+
 void PlayRound(Stream& stream, int rank, std::byte* data, size_t size) {
   for (size_t done = 0; done < kRoundBytes; done += size) {
     if (rank == 0) {
@@ -128,37 +148,44 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+// Of the ratios of rounds that followed each other.
+double MedianRatio(const std::vector<double>& rates, const std::vector<double>& of) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < rates.size(); ++i) ratios.push_back(rates[i] / of[i]);
+  return Median(ratios);
+}
+
 void RunRank(int rank, net::Fd listener) {
   BareSocket bare(Connect(std::move(listener), rank));
+  AnsweredSocket answered(bare);
   Rail rail(rank);
+  Stream* const streams[] = {&bare, &answered, &rail};
   std::vector<std::byte> data(*std::max_element(std::begin(kSizes), std::end(kSizes)),
                               std::byte{7});
   if (rank == 0) {
-    std::printf("| size | bare socket | Railhead | of bare | goal | reached |\n");
-    std::printf("|---|---|---|---|---|---|\n");
+    std::printf(
+        "| size | bare socket | with answers | Railhead | of bare | of bare with answers | goal | "
+        "reached |\n|---|---|---|---|---|---|---|---|\n");
   }
   for (const size_t size : kSizes) {
-    std::vector<double> bares;
-    std::vector<double> rails;
-    std::vector<double> ratios;
+    std::array<std::vector<double>, std::size(streams)> rates;
     for (int round = 0; round <= kRounds; ++round) {
-      const double begin = Now();
-      PlayRound(bare, rank, data.data(), size);
-      const double middle = Now();
-      PlayRound(rail, rank, data.data(), size);
-      const double end = Now();
-      if (round == 0) continue;  // warms up
-      bares.push_back(kRoundBytes / (middle - begin) / 1e9);
-      rails.push_back(kRoundBytes / (end - middle) / 1e9);
-      ratios.push_back(rails.back() / bares.back());
+      for (size_t i = 0; i < std::size(streams); ++i) {
+        const double begin = Now();
+        PlayRound(*streams[i], rank, data.data(), size);
+        // The first round warms up.
+        if (round > 0) rates[i].push_back(kRoundBytes / (Now() - begin) / 1e9);
+      }
     }
     if (rank != 0) continue;
-    std::printf("| %zu KiB | %.2f GB/s | %.2f GB/s | %.1f %% | ", size >> 10, Median(bares),
-                Median(rails), 100 * Median(ratios));
+    std::printf("| %zu KiB |", size >> 10);
+    for (const std::vector<double>& rate : rates) std::printf(" %.2f GB/s |", Median(rate));
+    const double ratio = MedianRatio(rates[2], rates[0]);
+    std::printf(" %.1f %% | %.1f %% |", 100 * ratio, 100 * MedianRatio(rates[2], rates[1]));
     if (size == kGoalSize) {
-      std::printf(">= %.0f %% | %s |\n", 100 * kGoal, Median(ratios) >= kGoal ? "yes" : "no");
+      std::printf(" >= %.0f %% | %s |\n", 100 * kGoal, ratio >= kGoal ? "yes" : "no");
     } else {
-      std::printf("| |\n");
+      std::printf(" | |\n");
     }
   }
   std::fflush(stdout);
