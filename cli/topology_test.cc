@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "cli/folder_for_test.h"
+#include "cli/svg_parts.h"
 #include "cli/svg_text.h"
 #include "fabric/model/model_reader.h"
 #include "kube/testing/fake_api.h"
@@ -241,6 +242,14 @@ TEST_F(Topology, ThePictureIsWholeXmlWithItsTroubles) {
   for (size_t at = 0; (at = svg.find("<g>", at)) != std::string::npos; ++at) ++open;
   for (size_t at = 0; (at = svg.find("</g>", at)) != std::string::npos; ++at) --open;
   EXPECT_EQ(open, 0);
+}
+
+TEST(SvgLegendTest, LeavesRoomForTheOtherSigns) {
+  const std::string legend = SvgLegend(16, 0, 0, 900);
+  EXPECT_THAT(legend, HasSubstr(">rail 7<"));
+  EXPECT_THAT(legend, Not(HasSubstr(">rail 8<")));
+  EXPECT_THAT(legend, HasSubstr(">free<"));
+  EXPECT_THAT(SvgLegend(2, 0, 0, 900), Not(HasSubstr(">rail 2<")));
 }
 
 TEST_F(Topology, LargeFabricsAreFolded) {

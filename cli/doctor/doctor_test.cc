@@ -505,6 +505,14 @@ const Fault kFaults[] = {
        status["conflictCount"] = 1;
      },
      "fail", "topology", "fabrictopology cluster", "move the cable", "railhead topology"},
+    {"more cables are wrong than are listed",
+     [](Server& s) {
+       json& status = s.At(kTopology)["status"];
+       status["conditions"][1] = Condition("Consistent", false, "21 conflicts");
+       status["conflicts"] = json::array({{{"message", "miswired: mlx5_1 of n1: move the cable"}}});
+       status["conflictCount"] = 21;
+     },
+     "fail", "topology", "fabrictopology cluster", "20 more conflicts", "railhead topology"},
     {"a gang lacks pods", [](Server& s) { PutGang(s, 1, 2); }, "warn", "gangs", "gang team/big",
      "1 pod of 2 wait: ", "railhead why big -n team"},
     {"a gang has no room",
@@ -517,6 +525,8 @@ const Fault kFaults[] = {
      [](Server& s) {
        PutGang(s, 2, 2);
        s.Event("Pod", "team", "gang-0", true, "GangBlocked", "another gate holds gang-0");
+       s.Event("Pod", "team", "gang-0", false, "FailedScheduling", "news that is not the gang's");
+       s.Event("Pod", "other", "gang-0", false, "GangWaiting", "news of another gang");
      },
      "fail", "gangs", "gang team/big", "another gate", "railhead why big -n team"},
     {"TCP runs in place of RDMA",
