@@ -126,6 +126,22 @@ TEST_F(FusionKinds, StorageIsAtOtherPositionsOnOtherMachines) {
   }
 }
 
+TEST_F(FusionKinds, StorageAtSeveralSwitchesIsToldWithTheirNumber) {
+  Leaf("l", 1);
+  Switch("storage-spine");
+  for (int i = 0; i < 3; ++i) {
+    Switch(absl::StrCat("storage", i));
+    Uplink(absl::StrCat("storage", i), "storage-spine");
+    const std::string name = absl::StrCat("n", i);
+    Node(name, 4);
+    Cables(name, "mlx5_", "l", {0, 0, 0});
+    Cables(name, "mlx5_", "storage", {-1, -1, -1, i});
+  }
+  const DiscoveredFabric found = Fuse();
+  ASSERT_EQ(Names(found)[0], "storage");
+  EXPECT_THAT(found.findings[0].message, HasSubstr("rail 3 is at storage0 and 2 more, a network"));
+}
+
 TEST_F(FusionKinds, StorageThatAgentsOfferIsToldOfEachKind) {
   Leaf("l", 1);
   Switch("storage0");
