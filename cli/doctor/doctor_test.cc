@@ -525,8 +525,6 @@ const Fault kFaults[] = {
      [](Server& s) {
        PutGang(s, 2, 2);
        s.Event("Pod", "team", "gang-0", true, "GangBlocked", "another gate holds gang-0");
-       s.Event("Pod", "team", "gang-0", false, "FailedScheduling", "news that is not the gang's");
-       s.Event("Pod", "other", "gang-0", false, "GangWaiting", "news of another gang");
      },
      "fail", "gangs", "gang team/big", "another gate", "railhead why big -n team"},
     {"TCP runs in place of RDMA",
