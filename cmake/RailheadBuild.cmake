@@ -149,6 +149,14 @@ function(railhead_not_optimised target)
   set_target_properties(${target} PROPERTIES RAILHEAD_NOT_OPTIMISED $<CONFIG:Release>)
 endfunction()
 
+# railhead_busy_tests(a_test.cc ... [OPTIONS option ...]): optimises these files of a release build
+# nevertheless. For tests that simulate or compute for seconds.
+function(railhead_busy_tests)
+  cmake_parse_arguments(arg "" "" "OPTIONS" ${ARGN})
+  set_source_files_properties(${arg_UNPARSED_ARGUMENTS} PROPERTIES
+    COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>;${arg_OPTIONS}")
+endfunction()
+
 # railhead_test_library(NAME SRCS a.cc ... [DEPS target ...]): a library that tests share.
 function(railhead_test_library name)
   railhead_library(${name} ${ARGN})

@@ -559,8 +559,18 @@ int Combine(rhRedOp_t op, int a, int b) {
   return 0;
 }
 
-// What one rank of three passes at place i: so small that every type holds every result.
+// What one rank of three passes at place i: so small that every type holds every result. It repeats
+// after three places.
 int Given(int rank, size_t i) { return (static_cast<size_t>(rank) + i) % 3 == 0 ? 2 : 1; }
+
+// The first `count` values of these three, again and again.
+std::string Repeated(const std::string& three, size_t count) {
+  std::string values;
+  values.reserve(count * (three.size() / 3) + three.size());
+  while (values.size() < count * (three.size() / 3)) values += three;
+  values.resize(count * (three.size() / 3));
+  return values;
+}
 
 std::string ReduceEverything(rhComm_t comm, int rank, int world) {
   for (int type = rhInt8; type <= rhUint16; ++type) {
@@ -569,16 +579,18 @@ std::string ReduceEverything(rhComm_t comm, int rank, int world) {
       const auto o = static_cast<rhRedOp_t>(op);
       const bool is_float = t >= rhFloat16 && t <= rhFloat8e5m2;
       if (is_float && (o >= rhBand || o == rhAvg)) continue;
+      std::string given;
+      std::string right;
+      for (size_t i = 0; i < 3; ++i) {
+        int result = Given(0, i);
+        for (int other = 1; other < world; ++other) result = Combine(o, result, Given(other, i));
+        given += Encode(t, Given(rank, i));
+        const std::string bits = Encode(t, std::max(1, o == rhAvg ? result / world : result));
+        right += result == 0 ? std::string(bits.size(), 0) : bits;
+      }
       for (const size_t count : {size_t{1}, size_t{1000}, size_t{300001}}) {
-        std::string send;
-        std::string expected;
-        for (size_t i = 0; i < count; ++i) {
-          int result = Given(0, i);
-          for (int other = 1; other < world; ++other) result = Combine(o, result, Given(other, i));
-          send += Encode(t, Given(rank, i));
-          const std::string bits = Encode(t, std::max(1, o == rhAvg ? result / world : result));
-          expected += result == 0 ? std::string(bits.size(), 0) : bits;
-        }
+        const std::string send = Repeated(given, count);
+        const std::string expected = Repeated(right, count);
         std::string receive(send.size(), 'x');
         if (rhAllReduce(send.data(), receive.data(), count, t, o, comm, nullptr) != rhSuccess) {
           return rhGetLastError(comm);
