@@ -151,6 +151,7 @@ double Median(std::vector<double> values) {
 // Of the ratios of rounds that followed each other.
 double MedianRatio(const std::vector<double>& rates, const std::vector<double>& of) {
   std::vector<double> ratios;
+  ratios.reserve(rates.size());
   for (size_t i = 0; i < rates.size(); ++i) ratios.push_back(rates[i] / of[i]);
   return Median(ratios);
 }

@@ -51,8 +51,8 @@ var programs = map[string]func() int{
 	"kubectl":                 runKubectl,
 	"helm":                    runHelm,
 	"kwok":                    runKwok,
-	"containerd":              func() int { return failed(containerd.App().Run(os.Args)) },
-	"ctr":                     func() int { return failed(ctr.New().Run(os.Args)) },
+	"containerd":              func() int { return failed(containerd.App().Run(context.Background(), os.Args)) },
+	"ctr":                     func() int { return failed(ctr.New().Run(context.Background(), os.Args)) },
 }
 
 func main() {
