@@ -47,7 +47,7 @@ test: python     ## everything that must pass: what CI runs
 	@$(PARTS) test
 
 check: python    ## whether this machine can do all of it
-	@tools/check_machine.py --emulated
+	@tools/check_machine.py --emulated --torch
 
 lint: python     ## formatting, clang-tidy, shellcheck, SPDX lines
 	@$(PARTS) lint

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks within a second whether this machine can do what is asked for, before anything is built.
 
-usage: tools/check_machine.py [--cluster] [--emulated]
+usage: tools/check_machine.py [--cluster] [--emulated] [--torch]
        --cluster     also what tests with namespaces need: root and network namespaces
        --emulated    also what the emulated RDMA nodes need: x86-64, TAP devices, memory, disk
+       --torch       also the disk that tests with PyTorch need
 
 Prints one line for each obstacle: the cause, then the fix. The exit code is 0 if there is none.
 """
@@ -25,6 +26,8 @@ TRIED = {"bookworm": "Debian 12", "trixie": "Debian 13", "noble": "Ubuntu 24.04"
 # GiB that are needed in the cache and in the checkout, with nothing built yet and with everything
 # in the cache.
 DISK = {"emulated": ((8, 4), (2, 3)), "build": ((3, 3), (1, 2))}
+# GiB that an environment with PyTorch needs in the cache, half of it only while it is unpacked.
+TORCH = 3
 # GiB of available memory: two compilers; two nodes and a control plane.
 MEMORY = {"emulated": 6, "build": 3}
 
@@ -89,10 +92,12 @@ def is_warm():
     return any(cache().glob("kube-*/complete")) and any(cache().glob("node-*/complete"))
 
 
-def disk(emulated):
-    needed = DISK["emulated" if emulated else "build"][is_warm()]
+def disk(emulated, torch):
+    in_cache, in_checkout = DISK["emulated" if emulated else "build"][is_warm()]
+    if torch and not any(cache().glob("torch-*-venv-*/complete")):
+        in_cache += TORCH
     places = {}  # device: [GiB, folders]
-    for folder, gigabytes in zip((cache(), ROOT), needed):
+    for folder, gigabytes in ((cache(), in_cache), (ROOT, in_checkout)):
         place = places.setdefault(existing(folder).stat().st_dev, [0, []])
         place[0] += gigabytes
         place[1].append(folder)
@@ -129,19 +134,19 @@ def proxy():
         return
 
 
-def obstacles(cluster, emulated):
+def obstacles(cluster, emulated, torch=False):
     system()
-    for check in (architecture(emulated), rights(cluster or emulated), devices(emulated), disk(emulated),
+    for check in (architecture(emulated), rights(cluster or emulated), devices(emulated), disk(emulated, torch),
                   memory(emulated), proxy()):
         yield from check
 
 
-def check(cluster=False, emulated=False):
+def check(cluster=False, emulated=False, torch=False):
     """Ends the program if something is in the way."""
-    found = list(obstacles(cluster, emulated))
+    found = list(obstacles(cluster, emulated, torch))
     if found:
         sys.exit("\n".join(f"error: {text}" for text in found))
 
 
 if __name__ == "__main__":
-    check("--cluster" in sys.argv, "--emulated" in sys.argv)
+    check("--cluster" in sys.argv, "--emulated" in sys.argv, "--torch" in sys.argv)

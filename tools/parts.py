@@ -21,6 +21,7 @@ class Part:
     limit: int = 5400  # seconds until it is ended
     cluster: bool = False  # needs root and namespaces: --cluster of tools/check_machine.py
     emulated: bool = False  # needs what the emulated nodes do: --emulated
+    torch: bool = False  # needs the environment of tools/torch-venv.sh: --torch
     foreground: bool = False  # prints to the terminal, and its own last line ends the run
 
 
@@ -61,7 +62,7 @@ PARTS = (
     Part("portable-test", _PYTHON + "tests/portable/run.py", ("portable", "packages-testbed"), weight=1, cluster=True),
     Part("wheel-test", _PYTHON + "tests/wheel/run.py", ("wheel", "packages-testbed"), weight=1, cluster=True),
     Part("frameworks", "for minor in ${TORCH:-2.15}; do " + _PYTHON + "tests/frameworks/run.py --torch $minor; done",
-         ("wheel", "packages-testbed"), weight=1, cluster=True),
+         ("wheel", "packages-testbed"), weight=1, cluster=True, torch=True),
     Part("unit", f"ctest --preset release --parallel {os.cpu_count()} --output-on-failure", ("unit-build",)),
     Part("newcomer", _PYTHON + "tests/newcomer/run.py", ("packages-testbed",), weight=1, cluster=True),
     Part("discovery", _PYTHON + "tests/discovery/run.py", ("unit-build", "packages-testbed"), weight=1,

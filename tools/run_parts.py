@@ -252,7 +252,7 @@ def main():
         raise SystemExit(__doc__)
     parts = with_needs(names)
     check_machine.check(cluster=any(part.cluster for part in parts),
-                        emulated=any(part.emulated for part in parts))
+                        emulated=any(part.emulated for part in parts), torch=any(part.torch for part in parts))
     LOGS.mkdir(parents=True, exist_ok=True)
     # Two builds in one folder would spoil each other. Children do not inherit the lock.
     with open(ROOT / "out" / "lock", "w", encoding="ascii") as lock:

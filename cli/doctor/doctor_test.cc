@@ -518,7 +518,11 @@ const Fault kFaults[] = {
     {"a gang has no room",
      [](Server& s) {
        PutGang(s, 2, 2);
-       s.Event("Pod", "team", "gang-0", false, "GangWaiting", "room for 1 of 2 pods");
+       s.Event("Pod", "team", "gang-0", false, "GangWaiting", "room for 1 of 2 pods",
+               Now() - absl::Minutes(1));
+       // Later ones that are not about the gang.
+       s.Event("Pod", "team", "gang-0", false, "VariablesAdded", "something else");
+       s.Event("Pod", "other", "gang-0", false, "GangBlocked", "a pod of another namespace");
      },
      "warn", "gangs", "gang team/big", "room for 1 of 2 pods", "railhead why big -n team"},
     {"a gang is blocked",
