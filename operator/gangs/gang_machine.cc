@@ -67,6 +67,20 @@ std::string InTheWay(const StoredPod& pod, const std::string& node) {
                                                             : pod.member->unschedulable_why);
 }
 
+// Until when kube-scheduler may be placing pods of PodGroups that have just come; InfinitePast: it
+// has answered for all of them.
+absl::Time SchedulingUntil(const std::vector<PodValue>& pods) {
+  absl::Time until = absl::InfinitePast();
+  for (const PodValue& pod : pods) {
+    if (!pod->member || !pod->member->native || pod->member->unschedulable || pod->leaving ||
+        !pod->node.empty()) {
+      continue;
+    }
+    until = std::max(until, pod->member->created + GangMachine::kUntilScheduled);
+  }
+  return until;
+}
+
 Action Release(const Assignment& assignment, const std::string& placement) {
   Action action;
   action.assignment = assignment;
@@ -88,6 +102,7 @@ void GangMachine::Forget() {
   given_up_.clear();
   ranked_.clear();
   alone_.clear();
+  held_since_ = absl::InfiniteFuture();
   refusals_ = Refusals();
   attempts_ = Attempts();
   seats_ = Seats();
@@ -226,6 +241,16 @@ void GangMachine::KeepBounds(size_t tries_again, std::vector<Work>& works) const
   if (works.end() - again > room) works.erase(again + room, works.end());
 }
 
+// A stream of PodGroups that never ends must not hold up all gangs: it does so once.
+absl::Time GangMachine::HeldUntil(absl::Time scheduling_until, absl::Time now) {
+  if (now >= scheduling_until) {
+    held_since_ = absl::InfiniteFuture();
+    return absl::InfinitePast();
+  }
+  held_since_ = std::min(held_since_, now);
+  return std::min(scheduling_until, held_since_ + kUntilScheduled);
+}
+
 GangMachine::Step GangMachine::Next(const std::vector<PodValue>& pods, ClusterRoom& room,
                                     absl::Time now) {
   Step step;
@@ -258,6 +283,8 @@ GangMachine::Step GangMachine::Next(const std::vector<PodValue>& pods, ClusterRo
   for (const Work& work : step.works) unsettled.insert(work.gang);
   EndOrdered(step.decisions, now, step);
   bool look_again = !sent_.empty();
+  const absl::Time held_until = HeldUntil(SchedulingUntil(pods), now);
+  step.look_again = absl::InfiniteFuture();
   for (const Decision& decision : step.decisions) {
     const Gang& gang = decision.gang;
     const bool due = attempts_.Due(gang.key, now) && !unsettled.contains(gang.key);
@@ -272,6 +299,10 @@ GangMachine::Step GangMachine::Next(const std::vector<PodValue>& pods, ClusterRo
         break;
       case Decision::State::kPlaced: {
         if (!due) break;
+        if (now < held_until) {
+          step.look_again = held_until;
+          break;
+        }
         Work work;
         work.gang = gang.key;
         for (const Assignment& assignment : decision.assignments) {
@@ -302,7 +333,7 @@ GangMachine::Step GangMachine::Next(const std::vector<PodValue>& pods, ClusterRo
     }
   }
   KeepBounds(kTriesAgain, step.works);
-  step.look_again = std::min(attempts_.NextDue(), seats_.NextEnd());
+  step.look_again = std::min({step.look_again, attempts_.NextDue(), seats_.NextEnd()});
   if (look_again) step.look_again = std::min(step.look_again, now + kLookAgain);
   return step;
 }

@@ -88,6 +88,9 @@ class GangMachine {
 
   // An owner that makes its pods at once has made them within this time.
   static constexpr absl::Duration kUntilOrdered = absl::Seconds(30);
+  // For so long nothing is released while kube-scheduler may just be placing a PodGroup's new pods:
+  // both would take the same nodes, and whoever comes second waits with half a gang.
+  static constexpr absl::Duration kUntilScheduled = absl::Seconds(10);
   // What depends on the time alone is looked at so often while there are gangs that do not run.
   static constexpr absl::Duration kLookAgain = absl::Seconds(10);
   // So many gangs that failed are tried again in one round: each may take as long as a call may.
@@ -121,13 +124,15 @@ class GangMachine {
   void EndOrdered(const std::vector<Decision>& decisions, absl::Time now, Step& step);
   Work EndWait(const Decision& decision) const;
   void LeaveToScheduler(const Decision& decision, const ClusterRoom& room, Step& step) const;
+  absl::Time HeldUntil(absl::Time scheduling_until, absl::Time now);
   void KeepBounds(size_t tries_again, std::vector<Work>& works) const;
 
   const Options options_;
-  std::map<std::string, Sent> sent_;         // by the pod's uid
-  std::set<std::string> given_up_;           // uids of pods whose wait has been ended
-  std::set<std::string> ranked_;             // and of those that were told their ranks
-  std::map<std::string, absl::Time> alone_;  // uids, since when nothing is there beside them
+  std::map<std::string, Sent> sent_;                // by the pod's uid
+  std::set<std::string> given_up_;                  // uids of pods whose wait has been ended
+  std::set<std::string> ranked_;                    // and of those that were told their ranks
+  std::map<std::string, absl::Time> alone_;         // uids, since when nothing is there beside them
+  absl::Time held_since_ = absl::InfiniteFuture();  // releases, for kube-scheduler
   Refusals refusals_;
   Attempts attempts_;
   Seats seats_;

@@ -69,6 +69,12 @@ class NativeGroups : public ::testing::Test {
     return done;
   }
 
+  absl::Time LookAgain() {
+    tree_ = BuildTree(cluster_.Nodes());
+    ClusterRoom room(&tree_);
+    return machine_.Next(cluster_.Pods(), room, now_).look_again;
+  }
+
   SmallCluster cluster_;
   NodeTree tree_;
   GangMachine machine_{{}};
@@ -83,9 +89,43 @@ TEST_F(NativeGroups, WhatTheyWaitForIsNotBookedAndWhatTheyHaveIs) {
   AddNative("native-1", 2, "n1");
   for (int i = 2; i < 8; ++i) cluster_.nodes[absl::StrCat("n", i)]["spec"]["unschedulable"] = true;
   cluster_.AddPod({.name = "ours", .gang = "g", .size = 1});
+  EXPECT_THAT(DoneAbout("ours"), IsEmpty());
+  now_ += GangMachine::kUntilScheduled;
   EXPECT_THAT(DoneAbout("ours"), ElementsAre("ours -> n0"));
   pod["spec"]["nodeName"] = "n0";
   EXPECT_THAT(DoneAbout("ours"), IsEmpty());
+}
+
+TEST_F(NativeGroups, NothingIsReleasedWhileTheSchedulerMayBePlacingThem) {
+  AddNative("native-0", 2, "n0");
+  Json& last = AddNative("native-1", 2);
+  cluster_.AddPod({.name = "ours", .gang = "g", .size = 1});
+  EXPECT_THAT(DoneAbout("ours"), IsEmpty());
+  // Whichever comes first: its node, ...
+  last["spec"]["nodeName"] = "n1";
+  EXPECT_THAT(DoneAbout("ours"), ElementsAre("ours -> n2"));
+  // ... that there is none, ...
+  last["spec"].erase("nodeName");
+  EXPECT_THAT(DoneAbout("ours"), IsEmpty());
+  last["status"]["conditions"] = {
+      {{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}};
+  EXPECT_THAT(DoneAbout("ours"), ElementsAre("ours -> n1"));
+  // ... or the time in which a scheduler answers. It is looked at by then.
+  last["status"].erase("conditions");
+  EXPECT_EQ(LookAgain(), now_ + GangMachine::kUntilScheduled);
+  now_ += GangMachine::kUntilScheduled;
+  EXPECT_THAT(DoneAbout("ours"), ElementsAre("ours -> n1"));
+}
+
+TEST_F(NativeGroups, OnesThatComeAllTheTimeHoldUpNobodyForLonger) {
+  cluster_.AddPod({.name = "ours", .gang = "g", .size = 1});
+  for (int second = 0; second < 10; ++second) {
+    Json& pod = AddNative(absl::StrCat("native-", second), 20);
+    pod["metadata"]["creationTimestamp"] = absl::FormatTime(now_, absl::UTCTimeZone());
+    EXPECT_THAT(DoneAbout("ours"), IsEmpty());
+    now_ += absl::Seconds(1);
+  }
+  EXPECT_THAT(DoneAbout("ours"), ElementsAre("ours -> n0"));
 }
 
 TEST_F(NativeGroups, APodThatTheSchedulerDoesNotBindIsLeftToIt) {
