@@ -122,7 +122,11 @@ void Lane::Run() {
     {
       const bool settled = engine_->Flushed() && messages_->mesh().Acknowledged();
       const std::lock_guard<std::mutex> lock(mutex_);
-      if (ending_) break;
+      if (ending_) {
+        // An abort ends the lane, too, and is what its transfers are to be told of.
+        if (IsAlarmed()) status = absl::CancelledError("the job has failed");
+        break;
+      }
       if (settling_ && settled && posted_.empty()) {
         settled_ = true;
         changed_.NotifyAll();
@@ -131,6 +135,11 @@ void Lane::Run() {
     status = Work();
   }
   End(status);
+}
+
+bool Lane::IsAlarmed() const {
+  const std::atomic<bool>* raised = options_.alarm.raised;
+  return raised != nullptr && raised->load(std::memory_order_acquire);
 }
 
 absl::Status Lane::Work() {

@@ -94,6 +94,7 @@ class Lane {
   explicit Lane(Options options) : options_(std::move(options)) {}
 
   void Run();
+  bool IsAlarmed() const;
   absl::Status Work();
   // Nothing has moved for a moment.
   absl::Status LookAround(absl::Time now);
