@@ -90,15 +90,16 @@ TEST(ParseInjectionConfigTest, NamesFileLineAndField) {
   EXPECT_THAT(Error("rdmaResources: []"), HasSubstr("rdmaResources: must list 1 to"));
   EXPECT_THAT(Error("[]"), HasSubstr("the document: must be a mapping"));
   EXPECT_THAT(Error("a: 1\nb: ["), HasSubstr("operator.yaml:2: the document: is not YAML"));
-  EXPECT_THAT(Error("{}\n---\n{}"), HasSubstr("document"));
+  EXPECT_THAT(Error("{}\n---\n{}"), HasSubstr("a second document begins; keep one"));
   EXPECT_THAT(Error("excludedNamespaces: kube-system"), HasSubstr("excludedNamespaces: must be a"));
   EXPECT_THAT(Error("excludedNamespaces: [[a]]"), HasSubstr("excludedNamespaces[0]: must be text"));
-  EXPECT_THAT(Error("excludedNamespaces: ['']"), HasSubstr("excludedNamespaces[0]: "));
+  EXPECT_THAT(Error("excludedNamespaces: ['']"), HasSubstr("excludedNamespaces[0]: must "));
   EXPECT_THAT(Error("verdicts: yes please"), HasSubstr("verdicts: must be true or false"));
   EXPECT_THAT(Error("gangs: 1"), HasSubstr("gangs: must be true or false"));
   EXPECT_THAT(Error("gangKinds: JobSet"), HasSubstr("gangKinds: must be a list"));
   EXPECT_THAT(Error("gangKinds: [Jobset]"), HasSubstr("gangKinds[0]: \"Jobset\" is not known here; "
                                                       "did you mean JobSet?"));
+  EXPECT_THAT(Error("gangKinds: [Deployment]"), HasSubstr("\"Deployment\" is not known here; "));
   EXPECT_THAT(Error("gangKinds: [1]"),
               HasSubstr("write JAXJob, Job, JobSet, LeaderWorkerSet, MPIJob, PaddleJob, PodGroup, "
                         "PyTorchJob, TFJob or XGBoostJob"));

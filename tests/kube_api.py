@@ -17,6 +17,24 @@ class ApiError(Exception):
     """The server did not answer, or not with 200."""
 
 
+def body_of(host, path, connect, name, timeout=TIMEOUT, headers=None):
+    """The body of the answer to a GET over the socket that `connect` makes; `name` is the request in
+    messages. Without a process for each look: the emulated nodes need the CPU."""
+    connection = http.client.HTTPConnection(host, timeout=timeout)
+    try:
+        connection.sock = connect()
+        connection.request("GET", path, headers=headers or {})
+        answer = connection.getresponse()
+        text = answer.read().decode()
+    except (OSError, http.client.HTTPException) as error:
+        raise ApiError(f"{name}: {error!r}") from error
+    finally:
+        connection.close()
+    if answer.status != 200:
+        raise ApiError(f"{name}: {answer.status}: {text.strip()[-300:]}")
+    return text
+
+
 class KubeApi:
     """An API server at `address` (host and port). Each request has a connection of its own: the server
     may be another process each time. `connect` makes them, if they do not begin here."""
@@ -77,20 +95,11 @@ class KubeApi:
     def text(self, path, accept="application/json"):
         """The body of the answer to a GET."""
         host = self._address[0]
-        connection = http.client.HTTPConnection(host, timeout=TIMEOUT)
-        try:
-            connection.sock = self._context.wrap_socket(
-                self._connect(self._address, timeout=TIMEOUT), server_hostname=host)
-            connection.request("GET", path, headers={"Accept": accept, **self._headers})
-            answer = connection.getresponse()
-            text = answer.read().decode()
-        except (OSError, http.client.HTTPException) as error:
-            raise ApiError(f"GET {path}: {error!r}") from error
-        finally:
-            connection.close()
-        if answer.status != 200:
-            raise ApiError(f"GET {path}: {answer.status}: {text.strip()[-300:]}")
-        return text
+
+        def connect():
+            return self._context.wrap_socket(self._connect(self._address, timeout=TIMEOUT), server_hostname=host)
+
+        return body_of(host, path, connect, f"GET {path}", headers={"Accept": accept, **self._headers})
 
     def _find(self, name):
         """A kind by any of its names. Those that came since the last look are found by another one."""

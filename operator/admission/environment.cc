@@ -45,8 +45,8 @@ Json FieldVariable(const char* name, const std::string& field) {
           {"valueFrom", {{"fieldRef", {{"apiVersion", "v1"}, {"fieldPath", field}}}}}};
 }
 
-// What is known only when the gang is placed stands in the pod's annotations before its gate goes,
-// or before its containers start.
+// Rank and master of a gang are known when it is placed: the operator writes them into the pod's
+// annotations before it removes the gate, or before the containers start.
 void AddRankOfGang(const Json& pod, const std::string& size, const InjectionConfig& config,
                    std::vector<Json>& variables) {
   const auto told = [](const char* annotation) {

@@ -170,8 +170,8 @@ std::string WhyNoGate(const Json& pod, const std::string& gang, const Annotation
   return WhyNoWait(annotations);
 }
 
-// What a pod of a spec.schedulingGroup asks of its gang and does not get, and what to do; empty:
-// it gets all.
+// Returns which request of a pod with spec.schedulingGroup is not served, and the fix; "" if all
+// are.
 std::string WhatTheSchedulerLeavesOut(const Json& pod, const std::string& gang,
                                       const Annotations& annotations) {
   if (const std::string why = WhyNoGang(pod, gang, annotations); !why.empty()) {

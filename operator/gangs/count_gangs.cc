@@ -37,7 +37,7 @@ GangCounts CountGangs(const std::vector<Decision>& decisions,
         ++counts.running;
         break;
       case Decision::State::kRunning:
-        // What waits in the scheduler is none of ours.
+        // Pods that still wait for kube-scheduler do not run.
         if (!decision.gang.released.empty() && !WaitsInScheduler(decision.gang)) ++counts.running;
         break;
     }

@@ -241,7 +241,7 @@ void GangMachine::KeepBounds(size_t tries_again, std::vector<Work>& works) const
   if (works.end() - again > room) works.erase(again + room, works.end());
 }
 
-// A stream of PodGroups that never ends must not hold up all gangs: it does so once.
+// Returns until when releases wait. Under a constant stream of new PodGroups they wait only once.
 absl::Time GangMachine::HeldUntil(absl::Time scheduling_until, absl::Time now) {
   if (now >= scheduling_until) {
     held_since_ = absl::InfiniteFuture();

@@ -88,8 +88,8 @@ class GangMachine {
 
   // An owner that makes its pods at once has made them within this time.
   static constexpr absl::Duration kUntilOrdered = absl::Seconds(30);
-  // For so long nothing is released while kube-scheduler may just be placing a PodGroup's new pods:
-  // both would take the same nodes, and whoever comes second waits with half a gang.
+  // The longest time for which releases wait while kube-scheduler may be placing new pods of a
+  // PodGroup. Otherwise both could choose the same nodes, and one gang would be half placed.
   static constexpr absl::Duration kUntilScheduled = absl::Seconds(10);
   // What depends on the time alone is looked at so often while there are gangs that do not run.
   static constexpr absl::Duration kLookAgain = absl::Seconds(10);

@@ -52,7 +52,8 @@ class NativeGroups : public ::testing::Test {
     return cluster_.pods[name] = std::move(pod);
   }
 
-  // What the leader does about pods whose names begin so: "pod rank", or "pod -> node".
+  // Returns what the leader does to pods whose names begin with `name`: "pod rank" or "pod ->
+  // node".
   std::vector<std::string> DoneAbout(absl::string_view name) {
     tree_ = BuildTree(cluster_.Nodes());
     ClusterRoom room(&tree_);

@@ -17,6 +17,7 @@ from documents import container_of, job_of, pod_of  # noqa: E402
 from railbed.cluster import Cluster, Parts, check_machine  # noqa: E402
 from railbed.console import Console, Failure, wait_for  # noqa: E402
 from railbed.process import run  # noqa: E402
+from kube_api import ApiError, body_of  # noqa: E402
 
 NAMESPACE = "railhead-system"
 EXAMPLE = ROOT / "manifests" / "examples" / "allreduce.yaml"
@@ -203,22 +204,14 @@ class Stage:
         return [(r["metric"], float(r["value"][1])) for r in json.loads(text)["data"]["result"]]
 
     def fetch(self, url):
-        """A page from inside of the cluster's network. Without a process for each: the emulated nodes need
-        the CPU."""
+        """A page from inside of the cluster's network."""
         parts = urllib.parse.urlsplit(url)
-        server = http.client.HTTPConnection(parts.netloc, timeout=10)
+        path = urllib.parse.urlunsplit(("", "", parts.path, parts.query, ""))
+        address = parts.hostname, parts.port or http.client.HTTP_PORT
         try:
-            server.sock = self.cluster.network.connect((server.host, server.port))
-            server.request("GET", urllib.parse.urlunsplit(("", "", parts.path, parts.query, "")))
-            answer = server.getresponse()
-            text = answer.read().decode()
-        except (OSError, http.client.HTTPException) as error:
-            raise Failure(f"{url}: {error!r}") from error
-        finally:
-            server.close()
-        if answer.status != 200:
-            raise Failure(f"{url}: {answer.status}: {text.strip()[-300:]}")
-        return text
+            return body_of(parts.netloc, path, lambda: self.cluster.network.connect(address), url, timeout=10)
+        except ApiError as error:
+            raise Failure(str(error)) from error
 
     def told_of(self, node):
         """What our agents have told of a node: labels, annotations, and the condition as a text."""
