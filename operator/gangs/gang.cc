@@ -132,20 +132,34 @@ std::vector<Gang> GangsOf(const std::vector<PodValue>& pods, const Promises& pro
   return gangs;
 }
 
-std::vector<int> RanksOf(const Gang& gang) {
+std::vector<int> FreeRanks(const Gang& gang) {
   std::set<int> taken;
   for (const Released& pod : gang.released) {
     if (pod.rank) taken.insert(*pod.rank);
   }
+  std::vector<int> free;
+  std::vector<int> ended;
+  for (int rank = 0; rank < gang.size; ++rank) {
+    if (taken.contains(rank)) continue;
+    (gang.ended_ranks.contains(rank) ? ended : free).push_back(rank);
+  }
+  free.insert(free.end(), ended.begin(), ended.end());
+  return free;
+}
+
+std::vector<int> RanksOf(const Gang& gang) {
+  const std::vector<int> free = FreeRanks(gang);
   std::vector<int> ranks;
-  int next = 0;
+  size_t next = 0;
+  int beyond = gang.size;  // for more pods than the gang has ranks
   for (const PodValue& pod : gang.gated) {
     if (pod->member->index) {
       ranks.push_back(*pod->member->index);
-      continue;
+    } else if (next < free.size()) {
+      ranks.push_back(free[next++]);
+    } else {
+      ranks.push_back(beyond++);
     }
-    while (taken.contains(next)) ++next;
-    ranks.push_back(next++);
   }
   return ranks;
 }

@@ -69,7 +69,10 @@ std::string GangKeyOf(const StoredPod& pod);
 std::vector<Gang> GangsOf(const std::vector<PodValue>& pods, const Promises& promises,
                           const std::map<std::string, std::string>& node_of_hostname);
 
-// The rank that a pod of the gang gets: its index in its Job, or else the first that nobody has.
+// The ranks that no pod has: those that no pod had which has succeeded before those that one had.
+std::vector<int> FreeRanks(const Gang& gang);
+
+// The rank that each gated pod gets: its index in its Job, or else the next of FreeRanks.
 std::vector<int> RanksOf(const Gang& gang);
 
 // The name in DNS of the pod with rank 0; empty: it has none, or there is no such pod.

@@ -60,6 +60,25 @@ TEST(Gang, APodThatComesBackTakesTheRankThatIsFree) {
   EXPECT_THAT(RanksOf(gangs[0]), ElementsAre(1, 2));
 }
 
+TEST(Gang, APodThatComesBackDoesNotTakeTheRankOfOneThatHasSucceeded) {
+  SmallCluster cluster;
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = absl::StrCat("w-", i);
+    cluster.AddPod({.name = name, .gang = "g", .size = 4});
+    if (i == 2) continue;
+    cluster.pods[name]["spec"]["schedulingGates"].clear();
+    cluster.pods[name]["metadata"]["annotations"][kPlacement] = "p";
+    cluster.pods[name]["metadata"]["annotations"][kRank] = absl::StrCat(i);
+  }
+  cluster.pods["w-0"]["status"]["phase"] = "Succeeded";
+  EXPECT_THAT(RanksOf(Gangs(cluster)[0]), ElementsAre(2));
+  // All others have ranks: of a Job with more completions than pods at once, the next goes on there.
+  cluster.pods["w-3"]["status"]["phase"] = "Succeeded";
+  cluster.AddPod({.name = "w-4", .gang = "g", .size = 4});
+  cluster.AddPod({.name = "w-5", .gang = "g", .size = 4});
+  EXPECT_THAT(RanksOf(Gangs(cluster)[0]), ElementsAre(2, 0, 3));
+}
+
 TEST(Gang, APodThatIsBeingDeletedIsNoneOfIt) {
   SmallCluster cluster;
   cluster.AddPod({.name = "a", .gang = "g", .size = 2});

@@ -4,31 +4,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <set>
 #include <string>
 
 #include "fabric/natural_order.h"
 
 namespace railhead::op::gangs {
-namespace {
-
-// Those that nobody has, and that no pod had which has succeeded, before those that one had.
-std::vector<int> FreeRanks(const Gang& gang) {
-  std::set<int> taken;
-  for (const Released& there : gang.released) {
-    if (there.rank) taken.insert(*there.rank);
-  }
-  std::vector<int> free;
-  std::vector<int> ended;
-  for (int rank = 0; rank < gang.size; ++rank) {
-    if (taken.contains(rank)) continue;
-    (gang.ended_ranks.contains(rank) ? ended : free).push_back(rank);
-  }
-  free.insert(free.end(), ended.begin(), ended.end());
-  return free;
-}
-
-}  // namespace
 
 std::vector<Assignment> RanksByPlace(const Gang& gang, const ClusterRoom& room) {
   int there = gang.succeeded;
