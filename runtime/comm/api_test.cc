@@ -661,6 +661,33 @@ TEST(ProcessesTest, RanksOfOnePodShareMemoryUnlessSomebodyWantsOtherwise) {
   }
 }
 
+// Prometheus asks one port of the pod.
+TEST(ProcessesTest, RanksOfOnePodShareAMetricsPage) {
+  const int port = railhead::testing::FreePort();
+  const std::vector<std::string> pages = RunForks(
+      Environments(3, {{"RAILHEAD_METRICS_PORT", absl::StrCat(port)}, {"RAILHEAD_POD", "pod"}}),
+      [port](int) {
+        rhComm_t comm = nullptr;
+        std::string error = Join(&comm);
+        std::vector<float> values(1000);
+        if (error.empty()) error = Reduce(comm, values);
+        if (!error.empty()) return error;
+        std::string page = railhead::testing::HttpGet(port, "/metrics");
+        error = Reduce(comm, values);
+        rhCommDestroy(comm);
+        return error.empty() ? page : error;
+      });
+  for (const std::string& page : pages) {
+    for (int rank = 0; rank < 3; ++rank) {
+      EXPECT_THAT(
+          page,
+          AllOf(HasSubstr(absl::StrCat("railhead_runtime_info{job=\"default\",rank=\"", rank)),
+                HasSubstr(absl::StrCat("railhead_rail_transmit_bytes_total{job=\"default\",rank=\"",
+                                       rank))));
+    }
+  }
+}
+
 class DeathTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(DeathTest, AKilledRankIsNamedByAllOthersLongBeforeTheTimeout) {

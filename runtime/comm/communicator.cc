@@ -191,7 +191,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Start(CommunicatorOp
 
   if (settings.metrics && settings.metrics_port != 0) {
     const absl::StatusOr<std::shared_ptr<metrics::Board>> board =
-        metrics::Board::At(settings.metrics_port);
+        metrics::Board::At(settings.metrics_port, settings.pod);
     // Metrics are for people who look at the job; the job does not need them.
     if (board.ok()) {
       comm->notice_ = (*board)->Pin([raw = comm.get()] { return raw->Read(); });

@@ -204,7 +204,8 @@ constexpr auto kTable = std::to_array<Variable>({
      "require: a job without a secret (RAILHEAD_SECRET_FILE, or an id) fails at start on all "
      "ranks. If ranks differ, the strictest value applies.",
      [](const std::string& text, Target& to) { return ParseAuth(text, to.settings); }},
-    {Group::kSettings, "RAILHEAD_POD", "empty", "Name of this pod, for messages.",
+    {Group::kSettings, "RAILHEAD_POD", "empty",
+     "Name of this pod, for messages. Processes with the same one share a metrics page.",
      [](const std::string& text, Target& to) {
        return ParseName(text, kLongestName, to.settings.pod);
      }},
@@ -290,7 +291,8 @@ constexpr auto kTable = std::to_array<Variable>({
        return ParseInteger(text, 1, 8, to.settings.ib_qps_per_rail);
      }},
     {Group::kSettings, "RAILHEAD_METRICS_PORT", "9402",
-     "Port of the /metrics page for Prometheus; 0 disables it.",
+     "Port of the /metrics page for Prometheus; 0 disables it. All processes of a pod share the "
+     "page: one of them serves it, and another takes over when that one ends.",
      [](const std::string& text, Target& to) {
        return ParseInteger(text, 0, kLastPort, to.settings.metrics_port);
      }},

@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "runtime/metrics/page.h"
+
 namespace railhead::metrics {
 namespace {
 
@@ -21,19 +23,19 @@ void AddTo(std::vector<Snapshot>& sums, Snapshot snapshot) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Board>> Board::At(int port) {
+absl::StatusOr<std::shared_ptr<Board>> Board::At(int port, const std::string& pod) {
   static std::mutex mutex;
-  static std::map<int, std::weak_ptr<Board>> boards;
+  static std::map<std::pair<int, std::string>, std::weak_ptr<Board>> boards;
   const std::lock_guard<std::mutex> lock(mutex);
   if (port != 0) {
-    if (std::shared_ptr<Board> board = boards[port].lock()) return board;
+    if (std::shared_ptr<Board> board = boards[{port, pod}].lock()) return board;
   }
   std::shared_ptr<Board> board(new Board());
-  absl::StatusOr<std::unique_ptr<Server>> server =
-      Serve(port, [raw = board.get()] { return raw->Sums(); });
-  if (!server.ok()) return server.status();
-  board->server_ = *std::move(server);
-  if (port != 0) boards[port] = board;
+  absl::StatusOr<std::unique_ptr<PodPage>> page =
+      PodPage::Open(port, pod, [raw = board.get()] { return ToFamilies(raw->Sums()); });
+  if (!page.ok()) return page.status();
+  board->page_ = *std::move(page);
+  if (port != 0) boards[{port, pod}] = board;
   return board;
 }
 

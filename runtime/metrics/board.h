@@ -9,10 +9,11 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/metrics/page.h"
+#include "runtime/metrics/pod_page.h"
 #include "runtime/metrics/snapshot.h"
 
 namespace railhead::metrics {
@@ -22,9 +23,10 @@ class Board : public std::enable_shared_from_this<Board> {
  public:
   using Read = std::function<Snapshot()>;
 
-  // Returns this process's exporter at `port` (0: a new one at any free port): opened by the first
-  // caller, closed after its last Notice. Unavailable if another process has the port.
-  static absl::StatusOr<std::shared_ptr<Board>> At(int port);
+  // Returns this process's exporter at `port` (0: a new one at any free port), which it shares with
+  // the other processes of `pod`: opened by the first caller, closed after its last Notice.
+  // Unavailable if anybody else has the port.
+  static absl::StatusOr<std::shared_ptr<Board>> At(int port, const std::string& pod);
 
   // Shows the result of `read`, called on the server's threads, while the Notice lives.
   class Notice {
@@ -32,7 +34,7 @@ class Board : public std::enable_shared_from_this<Board> {
     ~Notice();
     Notice(const Notice&) = delete;
     Notice& operator=(const Notice&) = delete;
-    int port() const { return board_->server_->port(); }
+    int port() const { return board_->page_->port(); }
 
    private:
     friend class Board;
@@ -50,7 +52,7 @@ class Board : public std::enable_shared_from_this<Board> {
   mutable std::mutex mutex_;
   std::list<Read> reads_;
   std::vector<Snapshot> gone_;  // of destroyed notices, by job and rank
-  std::unique_ptr<Server> server_;
+  std::unique_ptr<PodPage> page_;
 };
 
 }  // namespace railhead::metrics

@@ -231,7 +231,7 @@ TEST(ServerTest, ServesWhatIsReadAtEachScrape) {
   std::mutex mutex;
   const auto server = Serve(0, [&] {
     const std::lock_guard<std::mutex> lock(mutex);
-    return std::vector<Snapshot>{snapshot};
+    return ToFamilies({snapshot});
   });
   ASSERT_TRUE(server.ok()) << server.status();
   EXPECT_THAT(railhead::testing::HttpGet((*server)->port(), "/metrics"), HasSubstr("} 1000\n"));
@@ -243,7 +243,7 @@ TEST(ServerTest, ServesWhatIsReadAtEachScrape) {
 }
 
 TEST(ServerTest, ATakenPortIsAnErrorThatNamesIt) {
-  const auto none = [] { return std::vector<Snapshot>(); };
+  const auto none = [] { return Families(); };
   const auto first = Serve(0, none);
   ASSERT_TRUE(first.ok());
   const int port = (*first)->port();
@@ -328,11 +328,11 @@ TEST(BoardTest, OnePageHasAllOfAProcessAndKeepsWhatIsGone) {
       return snapshot;
     });
   };
-  const auto board = Board::At(railhead::testing::FreePort());
+  const auto board = Board::At(railhead::testing::FreePort(), "p");
   ASSERT_TRUE(board.ok()) << board.status();
   const std::unique_ptr<Board::Notice> first = pin(**board, 3);
   const int port = first->port();
-  EXPECT_EQ(*Board::At(port), *board);
+  EXPECT_EQ(*Board::At(port, "p"), *board);
   const auto page = [&] { return railhead::testing::HttpGet(port, "/metrics"); };
   const auto sent = [](int rank, int bytes) {
     return absl::StrCat("railhead_rail_transmit_bytes_total{job=\"train\",rank=\"", rank,
@@ -353,7 +353,7 @@ TEST(BoardTest, OnePageHasAllOfAProcessAndKeepsWhatIsGone) {
 
 // A family's communicators come and go; how the rails of those that are gone were is history.
 TEST(BoardTest, WhatIsGoneDoesNotHoldStatesDown) {
-  const auto board = Board::At(railhead::testing::FreePort());
+  const auto board = Board::At(railhead::testing::FreePort(), "p");
   ASSERT_TRUE(board.ok()) << board.status();
   const auto pin = [&](double weight, fabric::GpuDirectWay way, const std::string& degraded) {
     return (*board)->Pin([weight, way, degraded] {
@@ -387,7 +387,7 @@ TEST(ServerTest, LeavesTheProgramItsSignals) {
   struct sigaction own = {};
   own.sa_handler = [](int) {};
   ::sigaction(SIGPIPE, &own, nullptr);
-  const auto server = Serve(0, [] { return std::vector<Snapshot>(); });
+  const auto server = Serve(0, [] { return Families(); });
   ASSERT_TRUE(server.ok()) << server.status();
   struct sigaction after = {};
   ::sigaction(SIGPIPE, &before, &after);

@@ -53,7 +53,7 @@ class Builder {
   ClientMetric::Histogram& Histogram(const Snapshot& rank, const Labels& labels) {
     return Add(rank, labels).histogram;
   }
-  std::vector<MetricFamily> Take() { return std::move(families_); }
+  Families Take() { return std::move(families_); }
 
  private:
   ClientMetric& Add(const Snapshot& rank, const Labels& labels) {
@@ -63,7 +63,7 @@ class Builder {
     return metric;
   }
 
-  std::vector<MetricFamily> families_;
+  Families families_;
 };
 
 Labels RailLabels(const rails::RailName& name) {
@@ -274,16 +274,16 @@ void AddCollectives(const Ranks& ranks, Builder& builder) {
 
 class Page final : public prometheus::Collectable {
  public:
-  explicit Page(std::function<Ranks()> read) : read_(std::move(read)) {}
-  std::vector<MetricFamily> Collect() const override { return ToFamilies(read_()); }
+  explicit Page(std::function<Families()> read) : read_(std::move(read)) {}
+  std::vector<MetricFamily> Collect() const override { return read_(); }
 
  private:
-  std::function<Ranks()> read_;
+  std::function<Families()> read_;
 };
 
 class ExposerServer final : public Server {
  public:
-  ExposerServer(const std::string& address, std::function<Ranks()> read)
+  ExposerServer(const std::string& address, std::function<Families()> read)
       : page_(std::make_shared<Page>(std::move(read))), exposer_(address, kThreads) {
     exposer_.RegisterCollectable(page_);
   }
@@ -328,7 +328,7 @@ void AwaitThreads(int port) {
 
 }  // namespace
 
-std::vector<MetricFamily> ToFamilies(const Ranks& ranks) {
+Families ToFamilies(const Ranks& ranks) {
   Builder builder;
   AddStart(ranks, builder);
   AddRails(ranks, builder);
@@ -351,7 +351,7 @@ std::vector<MetricFamily> ToFamilies(const Ranks& ranks) {
   return builder.Take();
 }
 
-absl::StatusOr<std::unique_ptr<Server>> Serve(int port, const std::function<Ranks()>& read) {
+absl::StatusOr<std::unique_ptr<Server>> Serve(int port, const std::function<Families()>& read) {
   // "+" listens on IPv6 and IPv4; a kernel without IPv6 needs the plain form.
   std::string error;
   for (const char* prefix : {"+", ""}) {

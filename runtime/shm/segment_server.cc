@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/shm/segment_server.h"
 
-#include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -20,6 +17,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/now.h"
+#include "runtime/net/local_socket.h"
 #include "runtime/net/socket.h"
 
 namespace railhead::shm {
@@ -39,24 +37,11 @@ absl::StatusOr<std::string> RandomWord() {
   return absl::BytesToHexString(absl::string_view(bytes, sizeof(bytes)));
 }
 
-// In the abstract namespace: no file, and gone with the socket.
-socklen_t Name(absl::string_view word, sockaddr_un& address) {
-  const std::string name = absl::StrCat("railhead-", word);
-  address = {};
-  address.sun_family = AF_UNIX;
-  std::memcpy(&address.sun_path[1], name.data(), name.size());
-  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-}
-
-bool IsOurUser(int fd) {
-  ucred peer = {};
-  socklen_t size = sizeof(peer);
-  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
-}
+std::string NameOf(absl::string_view word) { return absl::StrCat("railhead-", word); }
 
 // Whether who has connected is one of ours.
 bool Introduced(int fd, absl::string_view key, absl::Time deadline) {
-  if (!IsOurUser(fd)) return false;
+  if (!net::IsOurUser(fd)) return false;
   std::string said;
   while (said.size() < key.size()) {
     if (!net::WaitReadable(fd, deadline).ok()) return false;
@@ -126,15 +111,10 @@ absl::StatusOr<SegmentServer> SegmentServer::Open() {
   const absl::StatusOr<std::string> key = RandomWord();
   if (!word.ok()) return word.status();
   if (!key.ok()) return key.status();
-  net::Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) return net::ErrnoError("socket", errno);
-  sockaddr_un address;
-  const socklen_t size = Name(*word, address);
-  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
-      listen(fd.get(), SOMAXCONN) != 0) {
-    return net::ErrnoError("cannot listen on a Unix socket", errno);
-  }
-  return SegmentServer(std::move(fd), absl::StrCat(*word, *key));
+  absl::StatusOr<net::Fd> fd = net::BindLocal(NameOf(*word));
+  if (!fd.ok()) return fd.status();
+  if (absl::Status listens = net::ListenLocal(*fd); !listens.ok()) return listens;
+  return SegmentServer(*std::move(fd), absl::StrCat(*word, *key));
 }
 
 absl::Status SegmentServer::Give(const Segment& segment, int takers, absl::Time deadline,
@@ -171,20 +151,15 @@ absl::StatusOr<Segment> Take(absl::string_view address, size_t bytes, absl::Time
   if (address.size() != SegmentServer::kAddressSize) {
     return absl::InvalidArgumentError("the address of the shared memory is malformed");
   }
-  const net::Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) return net::ErrnoError("socket", errno);
-  sockaddr_un name;
-  const socklen_t size = Name(address.substr(0, kWord), name);
-  while (connect(fd.get(), reinterpret_cast<const sockaddr*>(&name), size) != 0) {
-    // Its queue of connections is full.
-    if (errno != EAGAIN || MonotonicNow() >= deadline) {
-      return net::ErrnoError("cannot reach the rank that has the shared memory", errno);
-    }
-    if (absl::Status halted = SleepUntil(MonotonicNow() + absl::Milliseconds(1), halt);
-        !halted.ok()) {
-      return halted;
-    }
+  const absl::StatusOr<net::Fd> dialed =
+      net::DialLocal(NameOf(address.substr(0, kWord)), deadline, halt);
+  if (!dialed.ok()) {
+    const absl::StatusCode code =
+        absl::IsNotFound(dialed.status()) ? absl::StatusCode::kUnavailable : dialed.status().code();
+    return absl::Status(code, absl::StrCat("cannot reach the rank that has the shared memory: ",
+                                           dialed.status().message()));
   }
+  const net::Fd& fd = *dialed;
   if (absl::Status said = net::SendAll(fd.get(), address.substr(kWord), deadline); !said.ok()) {
     return said;
   }

@@ -344,6 +344,25 @@ class Chart(unittest.TestCase):
         )
         self.assertEqual(self.cluster.everything(), before)
 
+    def test_shipped_profiles_come_with_the_first_install(self):
+        """Also where the kind comes with it, and an upgrade takes them into the release."""
+        names = sorted(path.stem for path in (CHART / "profiles").iterdir())
+        values = f"{{crds: {{keep: false}}, profiles: {{shipped: [{', '.join(names)}]}}}}"
+        for _ in range(3):
+            wait_until(
+                lambda: "railhead.io" not in self.cluster.kubectl("api-versions").stdout, "the end"
+            )
+            self.install(values)
+            for _ in range(2):
+                stored = self.cluster.get("rp")["items"]
+                self.assertEqual([item["metadata"]["name"] for item in stored], names)
+                self.assertEqual({item["metadata"]["generation"] for item in stored}, {1})
+                self.cluster.helm("upgrade", RELEASE, CHART, values=values)
+            fewer = "{crds: {keep: false}, profiles: {shipped: [tcp-only]}}"
+            self.cluster.helm("upgrade", RELEASE, CHART, values=fewer)
+            self.assertEqual([item["metadata"]["name"] for item in self.cluster.get("rp")["items"]], ["tcp-only"])
+            self.cluster.helm("uninstall", RELEASE, "--wait", "--no-hooks")
+
     def test_helm_test_waits_for_the_pod_that_judges_alone_and_leaves_its_log(self):
         """There is no kubelet here: the test says what became of the pod."""
         self.cluster.kubectl(

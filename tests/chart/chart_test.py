@@ -798,10 +798,18 @@ class Profiles(unittest.TestCase):
             self.assertEqual(rendered["spec"], profile["spec"])
             self.assertEqual(rendered["metadata"]["labels"]["app.kubernetes.io/name"], "railhead")
 
-    def test_without_the_kind_the_refusal_says_what_to_do(self):
-        done = helm("template", "railhead", CHART, "--set", "profiles.shipped={tcp-only}")
+    def test_without_the_kind_they_come_after_it(self):
+        objects = render("profiles: {shipped: [tcp-only]}")
+        marks = objects["RailProfile", "tcp-only"]["metadata"]["annotations"]
+        self.assertEqual(marks["helm.sh/hook"], "post-install,post-upgrade")
+        known = render("profiles: {shipped: [tcp-only]}", "--api-versions", "railhead.io/v1alpha1/RailProfile")
+        self.assertNotIn("annotations", known["RailProfile", "tcp-only"]["metadata"])
+
+    def test_without_the_kind_and_who_brings_it_the_refusal_says_what_to_do(self):
+        done = helm("template", "railhead", CHART, "--set", "profiles.shipped={tcp-only}",
+                    "--set", "profiles.crd=false")
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("helm upgrade --reuse-values --set profiles.shipped={tcp-only}", done.stderr)
+        self.assertIn("install the release that does first", done.stderr)
 
     def test_what_people_wrote_stays_after_an_uninstall_unless_it_is_not_to(self):
         for values, policy in (("", "keep"), ("crds: {keep: false}", None)):
