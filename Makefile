@@ -14,7 +14,7 @@ export CCACHE_NOHASHDIR := 1
 .NOTPARALLEL:
 
 .PHONY: help demo demo-down build portable portable-test wheel wheel-test frameworks test unit rails discovery fuzz sanitize bench chart kube node soak e2e \
-  lint lint-stamps format check python clean fuzz-more
+  lint lint-stamps format check python clean fuzz-more test-loaded
 
 help:            ## this list
 	@grep -hE '^[a-z0-9-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -45,6 +45,9 @@ frameworks: python ## PyTorch with the wheel's backend, beside gloo; TORCH=2.9: 
 
 test: python     ## everything that must pass: what CI runs
 	@$(PARTS) test
+
+test-loaded: python ## RUNS=20 times the same, with every core kept busy; or parts of it: ONLY="unit chart"
+	@tools/test_loaded.sh "$(or $(RUNS),20)" $(ONLY)
 
 check: python    ## whether this machine can do all of it
 	@tools/check_machine.py --emulated --torch

@@ -86,6 +86,10 @@ void CollectInstallation(Collector& collector, Evidence& evidence) {
   collector.List({"v1", "pods", "", ""}, kOurPods, [&](const Json& object) {
     if (auto pod = ReadComponentPod(object)) evidence.components.push_back(*pod);
   });
+  collector.List({"v1", "configmaps", InstallationOf(evidence).space, ""}, kOurs,
+                 [&](const Json& object) {
+                   if (auto read = ReadRdmaResources(object)) evidence.rdma = *std::move(read);
+                 });
   collector.List({"coordination.k8s.io/v1", "leases", InstallationOf(evidence).space, ""}, kOurs,
                  [&](const Json& object) {
                    if (auto leader = ReadLeader(object)) evidence.leaders.push_back(*leader);
@@ -131,10 +135,11 @@ Evidence Collect(kube::Api& api, const Scope& scope, absl::Time now, const std::
   evidence.now = now;
   evidence.version = version;
   Collector collector(api, evidence);
-  collector.List({"v1", "nodes", "", ""}, "", [&](const Json& object) {
-    evidence.nodes[StringAt(object, {"metadata", "name"})] = ReadNode(object);
-  });
+  // First: it says which resources of nodes and pods are RDMA.
   CollectInstallation(collector, evidence);
+  collector.List({"v1", "nodes", "", ""}, "", [&](const Json& object) {
+    evidence.nodes[StringAt(object, {"metadata", "name"})] = ReadNode(object, evidence.rdma);
+  });
   collector.List(
       {std::string(op::kProfileVersion), "railprofiles", "", ""}, "",
       [&](const Json& object) { evidence.profiles.push_back(op::ReadStoredProfile(object)); });

@@ -562,6 +562,29 @@ const Fault kFaults[] = {
      },
      "fail", "jobs", "job team/train", "RdmaResourceUnknown: pod train-0: no node offers rdma/hcas",
      "correct the resource's name"},
+    {"a resource's name is wrong where the operator's configuration lists others",
+     [](Server& s) {
+       s.Put({"v1", "configmaps", kSpace, "railhead-operator"},
+             {{"metadata",
+               {{"name", "railhead-operator"},
+                {"namespace", kSpace},
+                {"labels", Labels("operator")}}},
+              {"data", {{"operator.yaml", "rdmaResources: [rdma/*, nvidia.com/hostdev*]\n"}}}});
+       json pod = TrainingPod(0);
+       json& resources = pod["spec"]["containers"][0]["resources"];
+       resources["requests"] = {{"nvidia.com/hostdevs", "2"}};
+       resources["limits"] = resources["requests"];
+       pod["spec"].erase("nodeName");
+       json condition =
+           Condition("PodScheduled", false, "0/2: 2 Insufficient nvidia.com/hostdevs.");
+       condition["reason"] = "Unschedulable";
+       condition["lastTransitionTime"] = Stamp(Now() - absl::Hours(1));
+       pod["status"] = {{"phase", "Pending"}, {"conditions", json::array({condition})}};
+       s.Put(PodRef("team", "train-0"), pod);
+     },
+     "fail", "jobs", "job team/train",
+     "RdmaResourceUnknown: pod train-0: no node offers nvidia.com/hostdevs",
+     "correct the resource's name"},
     {"a user has switched RDMA off",
      [](Server& s) {
        s.At(PodRef("team", "train-0"))["spec"]["containers"][0]["env"] =

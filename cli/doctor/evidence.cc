@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "operator/config.h"
 #include "operator/gangs/stored_pod.h"
 #include "operator/verdict/node_facts.h"
 #include "operator/verdict/pod_facts.h"
@@ -163,10 +164,19 @@ std::optional<Leader> ReadLeader(const Json& lease) {
   return leader;
 }
 
-Node ReadNode(const Json& object) {
+std::optional<op::RdmaResources> ReadRdmaResources(const Json& config_map) {
+  if (Label(config_map, "app.kubernetes.io/component") != "operator") return std::nullopt;
+  const std::string text = StringAt(config_map, {"data", "operator.yaml"});
+  const absl::StatusOr<op::InjectionConfig> config =
+      op::ParseInjectionConfig(text, "operator.yaml");
+  if (text.empty() || !config.ok()) return std::nullopt;
+  return config->rdma_resources;
+}
+
+Node ReadNode(const Json& object, const op::RdmaResources& rdma) {
   Node node;
-  node.facts = std::make_shared<const op::verdict::NodeFacts>(
-      op::verdict::NodeFactsOf(object, op::RdmaResources()));
+  node.facts =
+      std::make_shared<const op::verdict::NodeFacts>(op::verdict::NodeFactsOf(object, rdma));
   node.ready = IsTrue(ConditionAt(object, "Ready"));
   if (const Json* rails = ConditionAt(object, "RailheadRailsReady")) {
     node.rails_ready = IsTrue(rails);
@@ -235,7 +245,7 @@ Topology ReadTopology(const Json& object) {
 }
 
 void AddPod(const Json& pod, Evidence& evidence) {
-  if (auto facts = op::verdict::PodFactsOf(pod, op::RdmaResources()); facts && !facts->finished) {
+  if (auto facts = op::verdict::PodFactsOf(pod, evidence.rdma); facts && !facts->finished) {
     RdmaPod rdma;
     const Json* scheduled = ConditionAt(pod, "PodScheduled");
     if (scheduled != nullptr && !IsTrue(scheduled)) {

@@ -18,6 +18,7 @@
 #include "kube/json.h"
 #include "operator/gangs/gang.h"
 #include "operator/profiles/stored_profile.h"
+#include "operator/rdma_resources.h"
 #include "operator/verdict/facts.h"
 
 namespace railhead::cli::doctor {
@@ -151,6 +152,7 @@ struct Evidence {
   std::string version;      // of this program
   std::string unreachable;  // why the API server does not answer; empty: it does
   std::vector<Unread> unread;
+  op::RdmaResources rdma;  // by the operator's configuration, where it can be read
   std::vector<Workload> workloads;
   std::vector<ComponentPod> components;
   std::vector<WebhookConfiguration> webhooks;
@@ -162,7 +164,7 @@ struct Evidence {
   std::vector<Told> events;
   std::vector<Report> reports;
   std::optional<Topology> topology;
-  std::vector<RdmaPod> pods;                   // that ask for rdma/*
+  std::vector<RdmaPod> pods;                   // that ask for RDMA
   std::vector<op::gangs::PodValue> gang_pods;  // that are members of a gang
 };
 
@@ -172,7 +174,9 @@ std::optional<ComponentPod> ReadComponentPod(const kube::Json& pod);
 std::optional<WebhookConfiguration> ReadWebhookConfiguration(const kube::Json& object);
 Crd ReadCrd(const kube::Json& object);
 std::optional<Leader> ReadLeader(const kube::Json& lease);
-Node ReadNode(const kube::Json& node);
+// The list of RDMA resources in the operator's ConfigMap.
+std::optional<op::RdmaResources> ReadRdmaResources(const kube::Json& config_map);
+Node ReadNode(const kube::Json& node, const op::RdmaResources& rdma);
 std::optional<Told> ReadEvent(const kube::Json& event);
 Report ReadReport(const kube::Json& object);
 Topology ReadTopology(const kube::Json& object);

@@ -27,7 +27,8 @@ void Add(const kube::Json& object, Evidence& evidence) {
   if (auto read = ReadWebhookConfiguration(object)) evidence.webhooks.push_back(*std::move(read));
   evidence.crds.push_back(ReadCrd(object));
   if (auto read = ReadLeader(object)) evidence.leaders.push_back(*std::move(read));
-  evidence.nodes[kube::StringAt(object, {"metadata", "name"})] = ReadNode(object);
+  if (auto read = ReadRdmaResources(object)) evidence.rdma = *std::move(read);
+  evidence.nodes[kube::StringAt(object, {"metadata", "name"})] = ReadNode(object, evidence.rdma);
   evidence.profiles.push_back(op::ReadStoredProfile(object));
   if (auto read = ReadEvent(object)) evidence.events.push_back(*std::move(read));
   evidence.reports.push_back(ReadReport(object));
