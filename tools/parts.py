@@ -49,7 +49,7 @@ PARTS = (
     Part("node-disk", _KUBE + 'tests/testbed/build-node.sh "$kube"', ("kube",), weight=1, emulated=True),
     Part("image-base", "images/build.sh --base-only", ("packages-testbed",), weight=1, emulated=True),
     Part("unit-build", "cmake --build --preset release", ("programs",)),
-    Part("fuzz-build", "cmake --preset asan && cmake --build --preset asan --target railhead_fuzz_tests",
+    Part("fuzz-build", "cmake --preset corpora && cmake --build --preset corpora --target railhead_fuzz_tests",
          ("packages",)),
     Part("lint", "tools/lint.sh", ("packages",)),
     Part("lint-stamps", "tools/lint.sh --write-stamps", ("packages",)),
@@ -67,7 +67,7 @@ PARTS = (
     Part("newcomer", _PYTHON + "tests/newcomer/run.py", ("packages-testbed",), weight=1, cluster=True),
     Part("discovery", _PYTHON + "tests/discovery/run.py", ("unit-build", "packages-testbed"), weight=1,
          cluster=True),
-    Part("fuzz", f"ctest --preset asan --label-regex fuzz --parallel {os.cpu_count()}", ("fuzz-build",),
+    Part("fuzz", f"ctest --preset corpora --label-regex fuzz --parallel {os.cpu_count()}", ("fuzz-build",),
          weight=1),
     Part("fuzz-more",
          "tools/install-needs.sh fuzz && cmake -S . -B build/fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo "

@@ -8,12 +8,16 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <limits>
 #include <optional>
+#include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "fabric/port_counters.h"
 #include "runtime/base/now.h"
@@ -281,20 +285,40 @@ class Page final : public prometheus::Collectable {
   std::function<Families()> read_;
 };
 
+absl::StatusOr<net::Fd> DialServer(int port, absl::Time deadline) {
+  return net::Dial(*net::IpAddress::Parse("127.0.0.1"), static_cast<uint16_t>(port), std::nullopt,
+                   deadline);
+}
+
 class ExposerServer final : public Server {
  public:
   ExposerServer(const std::string& address, std::function<Families()> read)
-      : page_(std::make_shared<Page>(std::move(read))), exposer_(address, kThreads) {
-    exposer_.RegisterCollectable(page_);
+      : page_(std::make_shared<Page>(std::move(read))),
+        exposer_(std::make_unique<prometheus::Exposer>(address, kThreads)) {
+    exposer_->RegisterCollectable(page_);
+  }
+  // The web server's main thread looks only every two seconds whether it is to end, unless somebody
+  // connects.
+  ~ExposerServer() override {
+    std::atomic<bool> ended{false};
+    absl::StatusOr<std::thread> waker = TryStartThread([&ended, port = port()] {
+      while (!ended) {
+        static_cast<void>(DialServer(port, MonotonicNow() + kThreadsStart));
+        absl::SleepFor(absl::Milliseconds(2));
+      }
+    });
+    exposer_.reset();
+    ended = true;
+    if (waker.ok()) waker->join();
   }
   int port() const override {
-    const std::vector<int> ports = exposer_.GetListeningPorts();
+    const std::vector<int> ports = exposer_->GetListeningPorts();
     return ports.empty() ? 0 : ports.front();
   }
 
  private:
   std::shared_ptr<Page> page_;
-  prometheus::Exposer exposer_;  // ends its threads before the page goes
+  std::unique_ptr<prometheus::Exposer> exposer_;  // ends its threads before the page goes
 };
 
 // What the process does about SIGPIPE after it lives is what it did before.
@@ -316,8 +340,7 @@ void AwaitThreads(int port) {
   const absl::Time deadline = MonotonicNow() + kThreadsStart;
   std::vector<net::Fd> connections;
   for (size_t i = 0; i < kThreads; ++i) {
-    absl::StatusOr<net::Fd> connection = net::Dial(
-        *net::IpAddress::Parse("127.0.0.1"), static_cast<uint16_t>(port), std::nullopt, deadline);
+    absl::StatusOr<net::Fd> connection = DialServer(port, deadline);
     if (!connection.ok()) return;
     connections.push_back(*std::move(connection));
   }
