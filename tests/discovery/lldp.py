@@ -2,8 +2,10 @@
 """A fabric of network namespaces, joined by veth pairs, with a real lldpd in each."""
 
 import itertools
+import pathlib
 import subprocess
 import sys
+import tempfile
 import time
 
 from wiring import SPINES
@@ -19,6 +21,9 @@ class Speakers:
 
     def __init__(self, wiring, out, forwarding_nodes):
         self._out = out
+        # lldpd's unprivileged half connects to the sockets: no folder above them may be private.
+        self._sockets = tempfile.TemporaryDirectory(prefix="railhead-lldp-")
+        pathlib.Path(self._sockets.name).chmod(0o755)
         self._processes = Processes(out)
         self._switches = [*wiring.switches(), *SPINES]
         self._names = [*wiring.right, *self._switches]
@@ -49,6 +54,7 @@ class Speakers:
         self._processes.stop()
         for name in self._names:
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+        self._sockets.cleanup()
 
     def _cable(self, near, far):
         self._cables += 1
@@ -58,7 +64,7 @@ class Speakers:
             run(["ip", "-n", name, "link", "set", port, "up"])
 
     def _socket(self, name):
-        return self._out / f"{name}.socket"
+        return pathlib.Path(self._sockets.name) / f"{name}.socket"
 
     def _speak(self, name):
         settings = self._out / f"{name}.conf"
