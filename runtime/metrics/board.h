@@ -25,7 +25,7 @@ class Board : public std::enable_shared_from_this<Board> {
 
   // Returns this process's exporter at `port` (0: a new one at any free port), which it shares with
   // the other processes of `pod`: opened by the first caller, closed after its last Notice.
-  // Unavailable if anybody else has the port.
+  // Unavailable if another process has the port.
   static absl::StatusOr<std::shared_ptr<Board>> At(int port, const std::string& pod);
 
   // Shows the result of `read`, called on the server's threads, while the Notice lives.

@@ -28,8 +28,8 @@ class PodPage {
  public:
   // Shows what `read` returns on the page at `port` until destroyed. `read` is called on threads of
   // the page. `pod` tells pods apart that share the node's network; a process of another pod or
-  // user cannot take part. Port 0: a page of its own at any free port. Unavailable if somebody else
-  // has the port.
+  // user cannot take part. Port 0: a page of its own at any free port. Unavailable if
+  // another process has the port.
   static absl::StatusOr<std::unique_ptr<PodPage>> Open(int port, absl::string_view pod,
                                                        std::function<Families()> read);
   ~PodPage();

@@ -14,15 +14,15 @@
 
 namespace railhead::net {
 
-// Returns a non-blocking socket that has the name, at most 100 bytes; nobody can connect yet.
+// Returns a non-blocking socket that has the name, at most 100 bytes; it does not listen yet.
 // AlreadyExists if another process has it. Forked children do not keep it.
 absl::StatusOr<Fd> BindLocal(absl::string_view name);
 
 // Lets others connect.
 absl::Status ListenLocal(const Fd& socket);
 
-// Connects, non-blocking; waits while the queue of connections is full. NotFound if nobody listens
-// at this name.
+// Connects, non-blocking; waits while the queue of connections is full. NotFound if no process
+// listens at this name.
 absl::StatusOr<Fd> DialLocal(absl::string_view name, absl::Time deadline,
                              const Halt& halt = nullptr);
 
