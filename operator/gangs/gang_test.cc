@@ -72,7 +72,8 @@ TEST(Gang, APodThatComesBackDoesNotTakeTheRankOfOneThatHasSucceeded) {
   }
   cluster.pods["w-0"]["status"]["phase"] = "Succeeded";
   EXPECT_THAT(RanksOf(Gangs(cluster)[0]), ElementsAre(2));
-  // All others have ranks: of a Job with more completions than pods at once, the next goes on there.
+  // All others have ranks: of a Job with more completions than pods at once, the next goes on
+  // there.
   cluster.pods["w-3"]["status"]["phase"] = "Succeeded";
   cluster.AddPod({.name = "w-4", .gang = "g", .size = 4});
   cluster.AddPod({.name = "w-5", .gang = "g", .size = 4});

@@ -21,9 +21,10 @@ class Speakers:
 
     def __init__(self, wiring, out, forwarding_nodes):
         self._out = out
-        # lldpd's unprivileged half connects to the sockets: no folder above them may be private.
-        self._sockets = tempfile.TemporaryDirectory(prefix="railhead-lldp-")
-        pathlib.Path(self._sockets.name).chmod(0o755)
+        # lldpd's unprivileged half reads the settings and connects to the socket: no folder above them
+        # may be private, as that of the checkout may be.
+        self._shared = tempfile.TemporaryDirectory(prefix="railhead-lldp-")
+        pathlib.Path(self._shared.name).chmod(0o755)
         self._processes = Processes(out)
         self._switches = [*wiring.switches(), *SPINES]
         self._names = [*wiring.right, *self._switches]
@@ -54,7 +55,7 @@ class Speakers:
         self._processes.stop()
         for name in self._names:
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
-        self._sockets.cleanup()
+        self._shared.cleanup()
 
     def _cable(self, near, far):
         self._cables += 1
@@ -64,10 +65,10 @@ class Speakers:
             run(["ip", "-n", name, "link", "set", port, "up"])
 
     def _socket(self, name):
-        return pathlib.Path(self._sockets.name) / f"{name}.socket"
+        return pathlib.Path(self._shared.name) / f"{name}.socket"
 
     def _speak(self, name):
-        settings = self._out / f"{name}.conf"
+        settings = pathlib.Path(self._shared.name) / f"{name}.conf"
         # By itself lldpd describes the distribution, which tells a host from a switch.
         switch = "configure system description 'Switch 1.0'\n" if name in self._switches else ""
         settings.write_text(f"configure system hostname {name}\n{switch}"
