@@ -149,6 +149,7 @@ absl::Status PodPage::Join() {
     absl::StatusOr<net::Fd> door = net::BindLocal(name_);
     if (door.ok()) {
       door_ = *std::move(door);
+      door_.KeepFromChildren();  // one that lives on would keep the others from taking over
       absl::Status served = Serve();
       if (served.ok()) served = net::ListenLocal(door_);
       if (served.ok()) return served;

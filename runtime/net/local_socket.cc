@@ -38,7 +38,6 @@ absl::StatusOr<AbstractAddress> AbstractAddressOf(absl::string_view name) {
 absl::StatusOr<Fd> NewLocalSocket() {
   Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return ErrnoError("socket", errno);
-  fd.KeepFromChildren();
   return fd;
 }
 
@@ -66,6 +65,7 @@ absl::StatusOr<Fd> DialLocal(absl::string_view name, absl::Time deadline, const 
   if (!local.ok()) return local.status();
   absl::StatusOr<Fd> fd = NewLocalSocket();
   if (!fd.ok()) return fd;
+  fd->KeepFromChildren();
   const auto* const address = reinterpret_cast<const sockaddr*>(&local->address);
   while (::connect(fd->get(), address, local->size) != 0) {
     if (errno == ECONNREFUSED) return absl::NotFoundError("nobody listens at this name");

@@ -15,7 +15,7 @@
 namespace railhead::net {
 
 // Returns a non-blocking socket that has the name, at most 100 bytes; it does not listen yet.
-// AlreadyExists if another process has it. Forked children do not keep it.
+// AlreadyExists if another process has it.
 absl::StatusOr<Fd> BindLocal(absl::string_view name);
 
 // Lets others connect.
