@@ -118,7 +118,7 @@ std::string Encode(const Families& families) {
 }
 
 absl::StatusOr<Families> ParseFamilies(absl::string_view bytes) {
-  const absl::Status malformed = absl::InvalidArgumentError("malformed metrics of another process");
+  absl::Status malformed = absl::InvalidArgumentError("malformed metrics of another process");
   WireReader reader(bytes);
   Families families;
   const uint32_t count = reader.U32();
