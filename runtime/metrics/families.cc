@@ -4,9 +4,9 @@
 #include <prometheus/client_metric.h>
 #include <prometheus/metric_type.h>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -38,18 +38,9 @@ MetricType TypeOf(Kind kind) {
   return kind == Kind::kHistogram ? MetricType::Histogram : MetricType::Gauge;
 }
 
-void WriteDouble(double value, WireWriter& writer) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, &value, sizeof bits);
-  writer.U64(bits);
-}
+void WriteDouble(double value, WireWriter& writer) { writer.U64(std::bit_cast<uint64_t>(value)); }
 
-double ReadDouble(WireReader& reader) {
-  const uint64_t bits = reader.U64();
-  double value = 0;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
+double ReadDouble(WireReader& reader) { return std::bit_cast<double>(reader.U64()); }
 
 void WriteSeries(const ClientMetric& series, Kind kind, WireWriter& writer) {
   writer.U8(static_cast<uint8_t>(series.label.size()));
