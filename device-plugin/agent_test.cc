@@ -288,7 +288,7 @@ TEST_F(AgentTest, AnHcaThatIsRenamedStaysOneDeviceOnItsRail) {
   renamed.uverbs = 5;
   tree_.AddRxe(renamed);
   ASSERT_TRUE(Eventually([&] { return NcclHcas({kFirst, kSecond}) == "=rocep0s3:1:0,rxe1:1:1"; }));
-  EXPECT_EQ(kubelet_->devices(), both_);
+  EXPECT_TRUE(kubelet_->WaitForDevices(both_));
   EXPECT_THAT(agent.Metrics(), HasSubstr(R"(device="rocep0s3")"));
 }
 
