@@ -279,43 +279,50 @@ def a_lost_rail_is_survived(stage):
 
     def ranks():
         """What each rank says of the rail: (bytes that it has sent, how often it has lost it, 1 while it
-        works). Prometheus may have missed a busy rank once: its last word counts."""
-        series = f'{{job="flapping",rail="{last}"}}[10s]'
+        works). Prometheus may have missed a busy rank for some seconds: its last word counts."""
+        series = f'{{job="flapping",rail="{last}"}}[1m]'
         said = [{labels["rank"]: value for labels, value in stage.query(f"last_over_time({metric}{series})")}
                 for metric in ("railhead_rail_transmit_bytes_total", "railhead_rail_failovers_total",
                                "railhead_rail_state")]
         return {rank: tuple(values[rank] for values in said)
                 for rank in sorted(set.intersection(*map(set, said)))}
 
-    # Each wait asks every rank: a loss that one of them has yet to count, or bytes that it had sent before,
-    # would else be taken for the answer to the next trouble.
-    def all_lost_more_often(than):
-        return lambda: all(now[1] > than[rank][1] for rank, now in ranks().items())
+    def wait_for_ranks(what, holds, seconds):
+        """Until `holds(sent, losses, up)` of each of the two ranks; one that has yet to say anything, or to
+        answer the last trouble, is waited for. Returns what they say then."""
+        now = {}
 
-    def all_carry_more(than):
-        return lambda: all(up and sent > than[rank][0] + 1e5 for rank, (sent, _, up) in ranks().items())
+        def all_hold():
+            nonlocal now
+            now = ranks()
+            return len(now) == 2 and all(holds(rank, *said) for rank, said in now.items())
 
-    wait_for("the job runs over both rails", lambda: len(ranks()) == 2 and all(sent > 1e6 for sent, _, _ in ranks().values()),
-             180, interval=1)
+        try:
+            wait_for(what, all_hold, seconds, interval=0.5)
+        except Failure as failure:
+            raise Failure(f"{failure}; (bytes, losses, works) of each rank: {now}") from failure
+        return now
+
+    before = wait_for_ranks("the job runs over both rails", lambda rank, sent, losses, up: sent > 1e6, 180)
     for trouble, spoil in (
             ("unplugged", lambda state: stage.cluster.network.set_wire(1, last, state)),
             ("interface", lambda state: stage.cluster.on_node(2, f"ip link set eth{last + 1} {state}")),
             ("unplugged", lambda state: stage.cluster.network.set_wire(2, last, state))):
-        begin, before = time.monotonic(), ranks()
+        begin = time.monotonic()
         try:
             spoil("down")
-            wait_for(f"both ranks lose rail {last} ({trouble})", all_lost_more_often(before), 30,
-                     interval=0.5)
+            before = wait_for_ranks(f"both ranks lose rail {last} ({trouble})",
+                                    lambda rank, sent, losses, up: losses > before[rank][1], 60)
             told = time.monotonic() - begin
             if trouble == "interface":
                 wait_for(f"an Event names rail {last} of node-2",
                          lambda: any(f"rail {last} " in e["message"] and "node-2" in e["message"]
                                      for e in events_of(stage, "flapping", "RailDown")), 60, interval=2)
-            before = ranks()
             begin = time.monotonic()
         finally:
             spoil("up")
-        wait_for(f"rail {last} carries again ({trouble})", all_carry_more(before), 60, interval=0.5)
+        before = wait_for_ranks(f"rail {last} carries again ({trouble})",
+                                lambda rank, sent, losses, up: up and sent > before[rank][0] + 1e5, 60)
         stage.console.line(f"    {trouble}: seen lost after {told:.1f} s, carries again "
                            f"{time.monotonic() - begin:.1f} s after it was repaired")
     stage.finish(pods)
