@@ -3,10 +3,12 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_split.h"
 #include "kube/json.h"
 #include "kube/kubeconfig.h"
 #include "kube/rest_client.h"
@@ -26,15 +28,21 @@ absl::Status List(kube::Api& api, const kube::ObjectRef& all, const char* kind,
   });
 }
 
+std::vector<std::string> KubeconfigPaths(const ClusterFlags& flags) {
+  if (!flags.kubeconfig.empty()) return {flags.kubeconfig};
+  const char* variable = std::getenv("KUBECONFIG");
+  const char* home = std::getenv("HOME");
+  std::vector<std::string> paths =
+      absl::StrSplit(variable == nullptr ? "" : variable, ':', absl::SkipEmpty());
+  if (paths.empty() && home != nullptr) paths.push_back(std::string(home) + "/.kube/config");
+  return paths;
+}
+
 }  // namespace
 
 absl::StatusOr<ReachedCluster> ReachCluster(const ClusterFlags& flags) {
-  const char* variable = std::getenv("KUBECONFIG");
-  const char* home = std::getenv("HOME");
-  std::string path = flags.kubeconfig;
-  if (path.empty() && variable != nullptr) path = variable;
-  if (path.empty() && home != nullptr) path = std::string(home) + "/.kube/config";
-  absl::StatusOr<kube::Kubeconfig> config = kube::LoadKubeconfig(path, flags.context);
+  absl::StatusOr<kube::Kubeconfig> config =
+      kube::LoadKubeconfig(KubeconfigPaths(flags), flags.context);
   if (!config.ok()) return config.status();
   std::signal(SIGPIPE, SIG_IGN);  // as the client needs it
   return ReachedCluster{std::make_unique<kube::RestClient>(std::move(config->client)),

@@ -15,7 +15,7 @@ namespace railhead::cli {
 
 // As kubectl's flags of these names say.
 struct ClusterFlags {
-  std::string kubeconfig;  // empty: $KUBECONFIG, or ~/.kube/config
+  std::string kubeconfig;  // empty: those of $KUBECONFIG, or ~/.kube/config
   std::string context;     // empty: the current one of that file
 };
 

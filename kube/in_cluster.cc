@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
+#include "kube/one_word.h"
 
 namespace railhead::kube {
 namespace {
@@ -30,10 +31,8 @@ absl::StatusOr<std::string> ReadOneLine(const std::string& path) {
   std::string text = *std::move(read);
   absl::StripAsciiWhitespace(&text);
   if (text.empty()) return absl::FailedPreconditionError(absl::StrCat(path, " is empty"));
-  for (const char c : text) {
-    if (static_cast<unsigned char>(c) <= 0x20 || c == 0x7f) {
-      return absl::FailedPreconditionError(absl::StrCat(path, " holds more than one word"));
-    }
+  if (!IsOneWord(text)) {
+    return absl::FailedPreconditionError(absl::StrCat(path, " holds more than one word"));
   }
   return text;
 }

@@ -1,34 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// How people outside of a cluster reach it: kubectl's configuration files.
 #ifndef RAILHEAD_KUBE_KUBECONFIG_H_
 #define RAILHEAD_KUBE_KUBECONFIG_H_
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "kube/rest_client.h"
+#include "kube/run_command.h"
 
 namespace railhead::kube {
 
-// Returns the content of a file named in a kubeconfig.
-using FileReader = std::function<absl::StatusOr<std::string>(const std::string& path)>;
+// What a kubeconfig refers to outside of itself.
+struct Surroundings {
+  // Returns the content of a file.
+  std::function<absl::StatusOr<std::string>(const std::string& path)> read;
+  // Returns what a command prints, as RunCommand does.
+  std::function<absl::StatusOr<std::string>(const Command&)> run;
+  bool has_terminal = false;  // commands may read from standard input, which is a terminal
+};
+
+struct KubeconfigFile {
+  std::string text;
+  std::string folder;  // paths in it are relative to this
+};
 
 struct Kubeconfig {
   ClientOptions client;
   std::string space;  // namespace of the context; "default" if unset
 };
 
-// Reads cluster and user of `context`, or of current-context if `context` is empty, from a
-// kubeconfig (v1). Supports users with a token, a tokenFile (read for every call) or a client
-// certificate. InvalidArgument names the field that is wrong or unsupported: exec and auth-provider
-// credentials, passwords, servers without https or without a CA, insecure-skip-tls-verify, proxies,
-// tls-server-name. Paths are relative to `folder`.
-absl::StatusOr<Kubeconfig> ParseKubeconfig(absl::string_view text, const std::string& folder,
-                                           absl::string_view context, const FileReader& read);
+// Reads cluster and user of `context`, or of current-context if `context` is empty, from
+// kubeconfigs (v1). Of several the first that has current-context, or an entry of a name, decides.
+//
+// Supports users with a token, a tokenFile (read for every call), a client certificate, or a
+// credential plugin (exec). The plugin's command is run at once, unless there is another
+// credential, and for a call after its token has expired; its certificate is that of the first run.
+//
+// InvalidArgument names the field that is wrong or unsupported: auth-provider credentials,
+// passwords, servers without https or without a CA, insecure-skip-tls-verify, proxies,
+// tls-server-name. FailedPrecondition: the plugin's command failed.
+absl::StatusOr<Kubeconfig> ParseKubeconfig(absl::Span<const KubeconfigFile> files,
+                                           absl::string_view context,
+                                           const Surroundings& surroundings);
 
-// Reads a file of up to 1 MiB.
-absl::StatusOr<Kubeconfig> LoadKubeconfig(const std::string& path, absl::string_view context);
+// Reads files of up to 1 MiB. Of several those that do not exist are skipped, as in kubectl, unless
+// none does.
+absl::StatusOr<Kubeconfig> LoadKubeconfig(const std::vector<std::string>& paths,
+                                          absl::string_view context);
 
 }  // namespace railhead::kube
 

@@ -19,14 +19,25 @@ void Require(bool condition) {
   if (!condition) std::abort();
 }
 
-void Run(absl::string_view text) {
+// Up to the first NUL it is a kubeconfig, and from there what a credential plugin prints.
+void Run(absl::string_view input) {
+  const size_t end = input.find('\0');
+  const std::string answer(end == absl::string_view::npos ? "" : input.substr(end + 1));
+  const Surroundings surroundings = {[](const std::string& path) {
+                                       return path.size() % 2 == 0
+                                                  ? absl::StatusOr<std::string>(path)
+                                                  : absl::InvalidArgumentError("cannot be read");
+                                     },
+                                     [&](const Command& command) {
+                                       Require(!command.program.empty());
+                                       return absl::StatusOr<std::string>(answer);
+                                     },
+                                     input.size() % 2 == 0};
   const absl::StatusOr<Kubeconfig> config =
-      ParseKubeconfig(text, "/home", "", [](const std::string& path) {
-        return path.size() % 2 == 0 ? absl::StatusOr<std::string>(path)
-                                    : absl::InvalidArgumentError("cannot be read");
-      });
+      ParseKubeconfig({{std::string(input.substr(0, end)), "/home"}}, "", surroundings);
   if (!config.ok()) {
-    Require(absl::IsInvalidArgument(config.status()));
+    Require(absl::IsInvalidArgument(config.status()) ||
+            absl::IsFailedPrecondition(config.status()));
     Require(absl::StartsWith(config.status().message(), "kubeconfig: "));
     return;
   }

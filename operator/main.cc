@@ -122,7 +122,7 @@ absl::StatusOr<kube::InCluster> FindCluster(const std::string& kubeconfig) {
       return value == nullptr ? "" : value;
     });
   }
-  absl::StatusOr<kube::Kubeconfig> config = kube::LoadKubeconfig(kubeconfig, "");
+  absl::StatusOr<kube::Kubeconfig> config = kube::LoadKubeconfig({kubeconfig}, "");
   if (!config.ok()) return config.status();
   return kube::InCluster{std::move(config->client), std::move(config->space)};
 }

@@ -75,7 +75,7 @@ int Run(const std::vector<std::string>& arguments) {
     return 2;
   }
   signal(SIGPIPE, SIG_IGN);
-  const absl::StatusOr<Kubeconfig> config = LoadKubeconfig(arguments[1], "");
+  const absl::StatusOr<Kubeconfig> config = LoadKubeconfig({arguments[1]}, "");
   if (!config.ok()) {
     std::cerr << config.status() << "\n";
     return 1;

@@ -303,6 +303,58 @@ class Doctor(unittest.TestCase):
         for resource in ("nodes", "mutatingwebhookconfigurations.admissionregistration.k8s.io"):
             self.assertIn(f"you may not list {resource} ", causes)
 
+    def test_credentials_of_a_plugin_out_of_two_files_as_kubectl_reads_them(self):
+        self.expect_healthy()
+        config = yaml.safe_load(self.cluster.kubeconfig.read_text())
+        user = config["users"][0]
+        folder = self.folder / "with plugin"
+        folder.mkdir()
+        version = "client.authentication.k8s.io/v1"
+        (folder / "answer.json").write_text(
+            json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": user["user"]})
+        )
+        plugin = folder / "login"
+        plugin.write_text(
+            '#!/bin/sh -e\nprintf %s "$KUBERNETES_EXEC_INFO" > "$SAID"\ncat "$(dirname "$0")/answer.json"\n'
+        )
+        plugin.chmod(0o700)
+        user["user"] = {
+            "exec": {
+                "apiVersion": version,
+                "command": "./login",
+                "env": [{"name": "SAID", "value": str(folder / "said.json")}],
+                "interactiveMode": "IfAvailable",
+                "provideClusterInfo": True,
+            }
+        }
+        users = {"apiVersion": "v1", "kind": "Config", "users": [user]}
+        del config["users"]
+        (folder / "users").write_text(yaml.safe_dump(users))
+        (folder / "clusters").write_text(yaml.safe_dump(config))
+        environment = os.environ | {"KUBECONFIG": f"{folder}/none:{folder}/users:{folder}/clusters"}
+        told = []
+        for words in (["kubectl", "get", "namespaces"], [PROGRAM, "doctor"]):
+            done = subprocess.run(
+                words,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+            self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+            told.append(json.loads((folder / "said.json").read_text()))
+        self.assertEqual(told[0]["spec"]["cluster"].pop("config"), None)
+        self.assertEqual(told[0], told[1])
+        plugin.write_text("#!/bin/sh\necho log in first >&2; exit 5\n")
+        done = subprocess.run(
+            [PROGRAM, "doctor"], env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("log in first", done.stderr)
+        self.assertIn("/login ended with exit code 5", done.stderr)
+
     def test_a_thousand_nodes(self):
         names = [f"many-{number:04}" for number in range(MANY)]
         for name in names:
