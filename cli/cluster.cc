@@ -12,6 +12,7 @@
 #include "kube/json.h"
 #include "kube/kubeconfig.h"
 #include "kube/rest_client.h"
+#include "operator/config.h"
 #include "operator/topology/stored_topology.h"
 
 namespace railhead::cli {
@@ -55,6 +56,14 @@ absl::StatusOr<op::gangs::ClusterObjects> AskCluster(kube::Api& api, bool events
   if (status.ok()) status = List(api, {"v1", "pods", "", ""}, "Pod", objects.pods);
   if (status.ok() && events) status = List(api, {"v1", "events", "", ""}, "Event", objects.events);
   if (!status.ok()) return status;
+  status = kube::ForEach(
+      api, {"v1", "configmaps", "", ""},
+      [&](const kube::Json& object) {
+        if (auto rdma = op::ReadRdmaResources(object)) objects.rdma = *std::move(rdma);
+        return absl::OkStatus();
+      },
+      kOfTheChart);
+  if (!status.ok() && !absl::IsPermissionDenied(status)) return status;
   status = List(api, {topology::kTopologyVersion, topology::kTopologyResource, "", ""},
                 topology::kTopologyKind, objects.topologies);
   if (!status.ok() && !absl::IsNotFound(status) && !absl::IsPermissionDenied(status)) return status;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "kube/client.h"
 #include "operator/gangs/why.h"
 
@@ -19,6 +20,10 @@ struct ClusterFlags {
   std::string context;     // empty: the current one of that file
 };
 
+// Selects the objects that the chart makes, as kube::ForEach takes it.
+inline constexpr absl::string_view kOfTheChart =
+    "labelSelector=app.kubernetes.io%2Fpart-of%3Drailhead";
+
 struct ReachedCluster {
   std::unique_ptr<kube::Api> api;
   std::string space;  // the context's namespace
@@ -26,8 +31,9 @@ struct ReachedCluster {
 
 absl::StatusOr<ReachedCluster> ReachCluster(const ClusterFlags& flags);
 
-// Nodes, pods and the FabricTopology; with `events` these, too. A cluster without the kind
-// FabricTopology, or whose user may not read it, has none.
+// Nodes, pods, the FabricTopology and the operator's RDMA resources; with `events` these, too. A
+// cluster without the kind FabricTopology, or whose user may not read it, has none; one whose
+// ConfigMaps the user may not list has the resources rdma/*.
 absl::StatusOr<op::gangs::ClusterObjects> AskCluster(kube::Api& api, bool events);
 
 }  // namespace railhead::cli

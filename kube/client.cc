@@ -126,6 +126,7 @@ absl::StatusOr<ListPage> ListOnce(Api& api, const ObjectRef& collection,
   absl::StatusOr<Json> answer =
       api.Call({"GET",
                 absl::StrCat(collection.Path(), "?limit=", options.limit,
+                             options.selector.empty() ? "" : "&", options.selector,
                              options.go_on.empty() ? "" : "&continue=", Escape(options.go_on)),
                 "", "", what});
   if (!answer.ok()) return answer.status();
@@ -149,8 +150,10 @@ absl::StatusOr<ListPage> ListOnce(Api& api, const ObjectRef& collection,
 }
 
 absl::Status ForEach(Api& api, const ObjectRef& collection,
-                     const std::function<absl::Status(const Json&)>& visit) {
+                     const std::function<absl::Status(const Json&)>& visit,
+                     absl::string_view selector) {
   ListOptions options;
+  options.selector = std::string(selector);
   do {
     const absl::StatusOr<ListPage> page = ListOnce(api, collection, options);
     if (!page.ok()) return page.status();

@@ -93,6 +93,8 @@ absl::Status Evict(Api& api, const ObjectRef& pod, absl::string_view uid,
 struct ListOptions {
   int limit = 250;    // objects per page; the server may send fewer
   std::string go_on;  // continue token of the previous page; empty for the first
+  // Of the query, such as "labelSelector=app%3Dnccl", escaped; empty: all objects.
+  std::string selector = {};
 };
 struct ListPage {
   Json items;                    // array of objects, each with a name
@@ -104,9 +106,11 @@ struct ListPage {
 // not a list.
 absl::StatusOr<ListPage> ListOnce(Api& api, const ObjectRef& collection,
                                   const ListOptions& options);
-// Visits every object of a collection, page by page; stops at the first error.
+// Visits the objects of a collection that a selector of ListOptions leaves, page by page; stops at
+// the first error.
 absl::Status ForEach(Api& api, const ObjectRef& collection,
-                     const std::function<absl::Status(const Json&)>& visit);
+                     const std::function<absl::Status(const Json&)>& visit,
+                     absl::string_view selector = "");
 // Creates `object`; the server may generate its name. `ref` names the collection. AlreadyExists if
 // the name is taken.
 absl::StatusOr<Json> Create(Api& api, const ObjectRef& ref, const Json& object);

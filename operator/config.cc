@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -175,6 +176,16 @@ absl::StatusOr<InjectionConfig> LoadInjectionConfig(const std::string& path) {
   const absl::StatusOr<std::string> text = ReadInput(path, kMaxConfigBytes);
   if (!text.ok()) return text.status();
   return ParseInjectionConfig(*text, path);
+}
+
+std::optional<RdmaResources> ReadRdmaResources(const kube::Json& config_map) {
+  const std::string component =
+      kube::StringAt(config_map, {"metadata", "labels", "app.kubernetes.io/component"});
+  const std::string text = kube::StringAt(config_map, {"data", "operator.yaml"});
+  if (component != "operator" || text.empty()) return std::nullopt;
+  absl::StatusOr<InjectionConfig> config = ParseInjectionConfig(text, "operator.yaml");
+  if (!config.ok()) return std::nullopt;
+  return std::move(config->rdma_resources);
 }
 
 }  // namespace railhead::op

@@ -3,12 +3,14 @@
 #define RAILHEAD_OPERATOR_CONFIG_H_
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "kube/json.h"
 #include "operator/rdma_resources.h"
 
 namespace railhead::op {
@@ -66,6 +68,10 @@ absl::StatusOr<InjectionConfig> ParseInjectionConfig(absl::string_view text,
 
 // The same from a file of at most 1 MiB.
 absl::StatusOr<InjectionConfig> LoadInjectionConfig(const std::string& path);
+
+// The RDMA resources in the ConfigMap that the chart makes for the operator; nullopt for another
+// object, and for one that the operator would refuse.
+std::optional<RdmaResources> ReadRdmaResources(const kube::Json& config_map);
 
 }  // namespace railhead::op
 

@@ -7,8 +7,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "cli/cluster.h"
 #include "cli/doctor/checks.h"
 #include "kube/json.h"
+#include "operator/config.h"
 #include "operator/topology/stored_topology.h"
 
 namespace railhead::cli::doctor {
@@ -17,8 +19,6 @@ namespace {
 using kube::Json;
 using kube::StringAt;
 
-constexpr int kPage = 250;  // objects
-constexpr absl::string_view kOurs = "labelSelector=app.kubernetes.io%2Fpart-of%3Drailhead";
 constexpr absl::string_view kOurPods = "labelSelector=app.kubernetes.io%2Fname%3Drailhead";
 
 // "deployments.apps", as kubectl and RBAC name it.
@@ -37,7 +37,15 @@ class Collector {
   void List(const kube::ObjectRef& collection, absl::string_view selector,
             const std::function<void(const Json&)>& visit) {
     if (!evidence_.unreachable.empty()) return;
-    const absl::Status status = TryList(collection, selector, visit);
+    const absl::Status status = kube::ForEach(
+        api_, collection,
+        [&](const Json& object) {
+          answered_ = true;
+          visit(object);
+          return absl::OkStatus();
+        },
+        selector);
+    answered_ = answered_ || status.ok();
     if (status.ok() || absl::IsNotFound(status)) return;
     const bool denied = absl::IsPermissionDenied(status);
     if (!answered_ && !denied) {
@@ -50,27 +58,6 @@ class Collector {
   }
 
  private:
-  absl::Status TryList(const kube::ObjectRef& collection, absl::string_view selector,
-                       const std::function<void(const Json&)>& visit) {
-    std::string go_on;
-    do {
-      const absl::StatusOr<Json> page =
-          api_.Call({"GET",
-                     absl::StrCat(collection.Path(), "?limit=", kPage, selector.empty() ? "" : "&",
-                                  selector, go_on.empty() ? "" : "&continue=", kube::Escape(go_on)),
-                     "", "", absl::StrCat("list ", collection.ToString())});
-      if (!page.ok()) return page.status();
-      answered_ = true;
-      const Json* items = kube::Find(*page, "items");
-      if (items == nullptr || !items->is_array()) {
-        return absl::DataLossError("the answer is not a list");
-      }
-      for (const Json& item : *items) visit(item);
-      go_on = StringAt(*page, {"metadata", "continue"});
-    } while (!go_on.empty());
-    return absl::OkStatus();
-  }
-
   kube::Api& api_;
   Evidence& evidence_;
   bool answered_ = false;
@@ -79,23 +66,23 @@ class Collector {
 void CollectInstallation(Collector& collector, Evidence& evidence) {
   for (const auto& [resource, kind] :
        {std::pair("deployments", "Deployment"), std::pair("daemonsets", "DaemonSet")}) {
-    collector.List({"apps/v1", resource, "", ""}, kOurs, [&](const Json& object) {
+    collector.List({"apps/v1", resource, "", ""}, kOfTheChart, [&](const Json& object) {
       if (auto workload = ReadWorkload(object, kind)) evidence.workloads.push_back(*workload);
     });
   }
   collector.List({"v1", "pods", "", ""}, kOurPods, [&](const Json& object) {
     if (auto pod = ReadComponentPod(object)) evidence.components.push_back(*pod);
   });
-  collector.List({"v1", "configmaps", InstallationOf(evidence).space, ""}, kOurs,
+  collector.List({"v1", "configmaps", InstallationOf(evidence).space, ""}, kOfTheChart,
                  [&](const Json& object) {
-                   if (auto read = ReadRdmaResources(object)) evidence.rdma = *std::move(read);
+                   if (auto read = op::ReadRdmaResources(object)) evidence.rdma = *std::move(read);
                  });
-  collector.List({"coordination.k8s.io/v1", "leases", InstallationOf(evidence).space, ""}, kOurs,
-                 [&](const Json& object) {
+  collector.List({"coordination.k8s.io/v1", "leases", InstallationOf(evidence).space, ""},
+                 kOfTheChart, [&](const Json& object) {
                    if (auto leader = ReadLeader(object)) evidence.leaders.push_back(*leader);
                  });
   collector.List({"admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", "", ""},
-                 kOurs, [&](const Json& object) {
+                 kOfTheChart, [&](const Json& object) {
                    if (auto read = ReadWebhookConfiguration(object)) {
                      evidence.webhooks.push_back(*std::move(read));
                    }
@@ -146,7 +133,7 @@ Evidence Collect(kube::Api& api, const Scope& scope, absl::Time now, const std::
   CollectPods(collector, scope, evidence);
   CollectEvents(collector, evidence);
   if (scope.kind != Scope::Kind::kCluster) return evidence;
-  collector.List({"apiextensions.k8s.io/v1", "customresourcedefinitions", "", ""}, kOurs,
+  collector.List({"apiextensions.k8s.io/v1", "customresourcedefinitions", "", ""}, kOfTheChart,
                  [&](const Json& object) { evidence.crds.push_back(ReadCrd(object)); });
   collector.List({topology::kTopologyVersion, topology::kTopologyResource, "", ""}, "",
                  [&](const Json& object) {

@@ -11,7 +11,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "operator/config.h"
 #include "operator/gangs/stored_pod.h"
 #include "operator/verdict/node_facts.h"
 #include "operator/verdict/pod_facts.h"
@@ -162,15 +161,6 @@ std::optional<Leader> ReadLeader(const Json& lease) {
   leader.renewed = TimeOf(StringAt(lease, {"spec", "renewTime"}));
   leader.promised = absl::Seconds(NumberAt(lease, {"spec", "leaseDurationSeconds"}));
   return leader;
-}
-
-std::optional<op::RdmaResources> ReadRdmaResources(const Json& config_map) {
-  if (Label(config_map, "app.kubernetes.io/component") != "operator") return std::nullopt;
-  const std::string text = StringAt(config_map, {"data", "operator.yaml"});
-  const absl::StatusOr<op::InjectionConfig> config =
-      op::ParseInjectionConfig(text, "operator.yaml");
-  if (text.empty() || !config.ok()) return std::nullopt;
-  return config->rdma_resources;
 }
 
 Node ReadNode(const Json& object, const op::RdmaResources& rdma) {

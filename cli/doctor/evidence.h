@@ -174,8 +174,6 @@ std::optional<ComponentPod> ReadComponentPod(const kube::Json& pod);
 std::optional<WebhookConfiguration> ReadWebhookConfiguration(const kube::Json& object);
 Crd ReadCrd(const kube::Json& object);
 std::optional<Leader> ReadLeader(const kube::Json& lease);
-// The list of RDMA resources in the operator's ConfigMap.
-std::optional<op::RdmaResources> ReadRdmaResources(const kube::Json& config_map);
 Node ReadNode(const kube::Json& node, const op::RdmaResources& rdma);
 std::optional<Told> ReadEvent(const kube::Json& event);
 Report ReadReport(const kube::Json& object);

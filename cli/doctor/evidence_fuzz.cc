@@ -15,6 +15,7 @@
 #include "cli/doctor/evidence.h"
 #include "cli/doctor/print.h"
 #include "kube/json.h"
+#include "operator/config.h"
 
 namespace railhead::cli::doctor {
 namespace {
@@ -27,7 +28,7 @@ void Add(const kube::Json& object, Evidence& evidence) {
   if (auto read = ReadWebhookConfiguration(object)) evidence.webhooks.push_back(*std::move(read));
   evidence.crds.push_back(ReadCrd(object));
   if (auto read = ReadLeader(object)) evidence.leaders.push_back(*std::move(read));
-  if (auto read = ReadRdmaResources(object)) evidence.rdma = *std::move(read);
+  if (auto read = op::ReadRdmaResources(object)) evidence.rdma = *std::move(read);
   evidence.nodes[kube::StringAt(object, {"metadata", "name"})] = ReadNode(object, evidence.rdma);
   evidence.profiles.push_back(op::ReadStoredProfile(object));
   if (auto read = ReadEvent(object)) evidence.events.push_back(*std::move(read));

@@ -43,8 +43,9 @@ class ClusterRoom {
  public:
   // `tree` must outlive the room.
   explicit ClusterRoom(const NodeTree* tree, RdmaResources rdma = {});
-  ClusterRoom(const NodeTree* tree, const std::vector<PodValue>& pods, const Promises& promises)
-      : ClusterRoom(tree) {
+  ClusterRoom(const NodeTree* tree, const std::vector<PodValue>& pods, const Promises& promises,
+              RdmaResources rdma = {})
+      : ClusterRoom(tree, std::move(rdma)) {
     Update(pods, promises);
   }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "operator/config.h"
 #include "operator/gangs/cluster_room.h"
 #include "operator/gangs/gang.h"
 #include "operator/gangs/node_tree.h"
@@ -167,6 +168,8 @@ void Collect(Json document, ClusterObjects& objects) {
     objects.events.push_back(std::move(document));
   } else if (kind == topology::kTopologyKind) {
     objects.topologies.push_back(std::move(document));
+  } else if (auto rdma = ReadRdmaResources(document)) {
+    objects.rdma = *std::move(rdma);
   }
 }
 
@@ -174,12 +177,12 @@ absl::StatusOr<WhyAnswer> Why(const ClusterObjects& objects, const std::string& 
                               const std::string& job, absl::Time now) {
   std::vector<NodeValue> nodes;
   for (const Json& object : objects.nodes) {
-    std::optional<StoredNode> node = ReadStoredNode(object);
+    std::optional<StoredNode> node = ReadStoredNode(object, objects.rdma);
     if (node) nodes.push_back(std::make_shared<const StoredNode>(*std::move(node)));
   }
   std::vector<PodValue> pods;
   for (const Json& object : objects.pods) {
-    std::optional<StoredPod> pod = ReadStoredPod(object);
+    std::optional<StoredPod> pod = ReadStoredPod(object, objects.rdma);
     if (pod) pods.push_back(std::make_shared<const StoredPod>(*std::move(pod)));
   }
   std::vector<topology::ModelPart> parts;
@@ -189,7 +192,7 @@ absl::StatusOr<WhyAnswer> Why(const ClusterObjects& objects, const std::string& 
   // One that cannot be read says nothing, here as in the operator.
   const NodeTree tree =
       BuildTree(nodes, topology::JoinModel(std::move(parts)).value_or(std::nullopt));
-  ClusterRoom room(&tree, pods, {});
+  ClusterRoom room(&tree, pods, {}, objects.rdma);
   std::vector<Gang> gangs = GangsOf(pods, {}, room.node_of_hostname());
   const std::vector<Subject> subjects = SubjectsOf(objects, gangs, space, job);
   if (subjects.empty()) {

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "kube/json.h"
 #include "operator/placement/reasons.h"
+#include "operator/rdma_resources.h"
 
 namespace railhead::op::gangs {
 
@@ -23,6 +24,7 @@ struct ClusterObjects {
   std::vector<kube::Json> pods;
   std::vector<kube::Json> events;      // may be left out
   std::vector<kube::Json> topologies;  // FabricTopologies; likewise
+  RdmaResources rdma = {};             // by the operator's ConfigMap, if it is there
 };
 
 // Sorts the objects of a list, or one object, by their kinds; others are left out.

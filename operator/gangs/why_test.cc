@@ -6,8 +6,11 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "kube/json.h"
 #include "operator/gangs/testing/small_cluster.h"
 
 namespace railhead::op::gangs {
@@ -87,6 +90,45 @@ TEST(Why, WhatIsAheadInTheQueueTakesItsRoom) {
   SmallCluster cluster = Cluster(3);
   cluster.AddPod({.name = "small-0", .gang = "small", .size = 1, .second = 9});
   EXPECT_EQ(Why(ObjectsOf(cluster), "", "small", absl::UnixEpoch())->state, "waiting");
+}
+
+// The same cluster, whose HCAs are another plugin's.
+ClusterObjects WithOtherResource(const ClusterObjects& objects, const Json& config_map) {
+  ClusterObjects others;
+  for (const auto* list : {&objects.nodes, &objects.pods}) {
+    for (const Json& object : *list) {
+      Collect(*kube::ParseJson(
+                  absl::StrReplaceAll(kube::DumpJson(object), {{"rdma/hca", "vendor.com/nic"}})),
+              others);
+    }
+  }
+  Collect(config_map, others);
+  return others;
+}
+
+std::vector<std::string> MessagesOf(const ClusterObjects& objects) {
+  const WhyAnswer answer = Why(objects, "", "train", absl::UnixEpoch()).value();
+  std::vector<std::string> messages;
+  for (const placement::Reason& reason : answer.reasons) {
+    messages.push_back(reason.message);
+  }
+  return messages;
+}
+
+TEST(Why, TheOperatorsRdmaResourcesAreHcas) {
+  SmallCluster cluster = Cluster(4);
+  cluster.nodes["n1"]["status"]["allocatable"]["rdma/hca"] = "1";
+  const std::vector<std::string> messages = MessagesOf(ObjectsOf(cluster));
+  Json config_map = {{"kind", "ConfigMap"},
+                     {"metadata", {{"labels", {{"app.kubernetes.io/component", "operator"}}}}},
+                     {"data", {{"operator.yaml", "rdmaResources: [vendor.com/nic]\n"}}}};
+  EXPECT_EQ(MessagesOf(WithOtherResource(ObjectsOf(cluster), config_map)), messages);
+  // One that the operator would refuse, or that is not its own, says nothing.
+  config_map["data"]["operator.yaml"] = "rdmaResources: 7\n";
+  EXPECT_NE(MessagesOf(WithOtherResource(ObjectsOf(cluster), config_map)), messages);
+  config_map["data"]["operator.yaml"] = "rdmaResources: [vendor.com/nic]\n";
+  config_map["metadata"]["labels"].clear();
+  EXPECT_NE(MessagesOf(WithOtherResource(ObjectsOf(cluster), config_map)), messages);
 }
 
 TEST(Why, PodsThatAreNoGangHaveTheSchedulersWord) {
