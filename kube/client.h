@@ -93,7 +93,7 @@ absl::Status Evict(Api& api, const ObjectRef& pod, absl::string_view uid,
 struct ListOptions {
   int limit = 250;    // objects per page; the server may send fewer
   std::string go_on;  // continue token of the previous page; empty for the first
-  // Of the query, such as "labelSelector=app%3Dnccl", escaped; empty: all objects.
+  // Part of the query, such as "labelSelector=app%3Dnccl", escaped; empty: all objects.
   std::string selector = {};
 };
 struct ListPage {

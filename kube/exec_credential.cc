@@ -73,8 +73,9 @@ absl::Status ReadMode(const Json& exec, bool has_terminal, ExecPlugin& plugin) {
 absl::StatusOr<std::string> SecretOf(const Json& status, absl::string_view key) {
   const Json* value = Find(status, key);
   if (value == nullptr || value->is_null()) return std::string();
-  if (!value->is_string())
+  if (!value->is_string()) {
     return Wrong(absl::StrCat("printed a status.", key, " that is not a string"));
+  }
   return value->get<std::string>();
 }
 

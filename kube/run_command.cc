@@ -175,8 +175,7 @@ absl::StatusOr<std::string> RunCommand(const Command& command, const CommandLimi
       break;
     }
   }
-  const absl::Status ended = Ended(command.program, child.Reap());
-  if (!ended.ok()) return ended;
+  if (absl::Status ended = Ended(command.program, child.Reap()); !ended.ok()) return ended;
   return text;
 }
 

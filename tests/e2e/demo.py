@@ -14,6 +14,7 @@ from railbed.cluster import Cluster
 from railbed.console import Console, Failure
 
 FOLDER = ROOT / "out" / "demo"
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def demo(console):
@@ -62,11 +63,15 @@ The cluster stays up (KEEP=1).
 """)
 
 
+class Interrupted(BaseException):
+    """No Failure: who asks again and again whether something is ready takes that for "not yet"."""
+
+
 def interrupted(signum, _frame):
-    """Ctrl-C, or a polite kill: end as any failure does, so that nothing is left behind."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise Failure(f"interrupted ({signal.Signals(signum).name}): everything was taken down")
+    """Ctrl-C, or a polite kill: end as a failure does, so that nothing is left behind."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    raise Interrupted(f"interrupted ({signal.Signals(signum).name}): everything was taken down")
 
 
 def main():
@@ -75,13 +80,16 @@ def main():
         Cluster(FOLDER).down()
         console.line("nothing of the demo is left running")
         return 0
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in SIGNALS:
         signal.signal(number, interrupted)
     try:
         demo(console)
     except Failure as failure:
         console.failed(failure)
         console.plain(f"  all logs: {FOLDER}")
+        return 1
+    except Interrupted as interruption:
+        console.failed(Failure(str(interruption)))
         return 1
     console.line(f"the main job is done: {console.elapsed():.0f} s")
     return 0

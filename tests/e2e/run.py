@@ -623,6 +623,47 @@ def interrupted_demo_leaves_nothing(_stage):
     expect(not cluster.network.exists(), f"left behind: network namespace {cluster.network.name}")
 
 
+# A demo whose nodes are never ready, and who asks for them all the time.
+ASKS_FOR_EVER = """
+import sys, time
+import demo
+from railbed.cluster import Cluster
+
+class Stage:
+    def __init__(self, *_):
+        self.cluster = Cluster(sys.argv.pop())
+        self.cluster.check = lambda: None
+        self.cluster._boot_again_if_hung = lambda _: None
+        self.cluster.get = self.get
+    def get(self, *_):
+        print("asks", flush=True)
+        time.sleep(30)
+    def up(self):
+        self.cluster._wait_ready([1])
+    def down(self):
+        print("down", flush=True)
+
+demo.Stage = Stage
+sys.exit(demo.main())
+"""
+
+
+def an_interrupt_is_no_answer(_stage):
+    """Ctrl-C while the demo asks whether its nodes are ready: that is not taken for "not yet"."""
+    demo = subprocess.Popen([sys.executable, "-c", ASKS_FOR_EVER, FOLDER / "never-ready"], text=True,
+                            cwd=ROOT / "tests" / "e2e", stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    try:
+        expect(any(line == "asks\n" for line in demo.stdout), "the demo does not ask")
+        demo.send_signal(signal.SIGINT)
+        told = demo.communicate(timeout=20)[0]
+    except subprocess.TimeoutExpired:
+        raise Failure("an interrupted demo goes on") from None
+    finally:
+        demo.kill()
+    expect(demo.returncode == 1 and "down\n" in told and "interrupted (SIGINT)" in told,
+           f"exit code {demo.returncode}: {told}")
+
+
 # Those from memlock's on have what is off by default, until upgrade_keeps_the_webhook.
 ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_device_falls_back_loudly,
                   required_rdma_fails_fast, restarts_do_not_disturb, a_lost_rail_is_survived,
@@ -630,7 +671,7 @@ ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_devi
                   iwarp_rails, a_dead_link_is_told_and_recovers, too_many_hcas_stay_pending,
                   chart_refuses_unknown_values, who_holds_an_hca_may_pin_memory, aligned_sets,
                   a_gang_lands_in_one_leaf, upgrade_keeps_the_webhook, uninstall_leaves_nothing)
-WITHOUT = (interrupted_demo_leaves_nothing,)
+WITHOUT = (an_interrupt_is_no_answer, interrupted_demo_leaves_nothing)
 
 
 def traces_on_node(stage, node):

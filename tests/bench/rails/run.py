@@ -46,6 +46,7 @@ All-reduces between two ranks, one in each of two network namespaces that are jo
 shaped both ways with tbf ([tests/bench/rails](../tests/bench/rails/README.md)). Between two ranks as
 many bytes go each way as are reduced, so bytes / time is what the rails carry; plain streams are one
 TCP connection on each rail, both ways at once. Medians of {passes} passes, in which all take turns.
+Railhead's time includes its trial of algorithms, which is in the first calls of a size.
 {versions}. {noise}
 """
 
