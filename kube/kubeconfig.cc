@@ -92,8 +92,8 @@ absl::StatusOr<Section> Named(absl::Span<const Document> documents, absl::string
   return Wrong(list, absl::StrCat("has no entry of the name \"", name, "\""));
 }
 
-// What is in the document itself (`key`-data, base64) or in the file that it names (`key`); empty
-// when it is in neither.
+// Returns the value of the field `key`-data (base64), or else the content of the file that `key`
+// names; empty if the section has neither.
 absl::StatusOr<std::string> DataOrFile(const Section& section, absl::string_view key,
                                        const Surroundings& surroundings) {
   const std::string data_key = absl::StrCat(key, "-data");
@@ -166,7 +166,7 @@ absl::Status ReadToken(const Section& user, const Surroundings& surroundings,
   return absl::OkStatus();
 }
 
-// What a credential plugin gives, until it expires. Thread-safe.
+// Runs a credential plugin, and keeps its credential until that expires. Thread-safe.
 class PluginCredential {
  public:
   PluginCredential(std::string field, ExecPlugin plugin,
@@ -209,7 +209,7 @@ class PluginCredential {
   std::optional<ExecCredential> last_;
 };
 
-// What a plugin is told of the cluster, if it asks.
+// Returns the cluster information that a plugin with provideClusterInfo gets.
 Json ClusterInfo(const Section& cluster, const ClientOptions& client) {
   Json info = {{"server", client.server},
                {"certificate-authority-data", absl::Base64Escape(client.ca_pem)}};

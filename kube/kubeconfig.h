@@ -16,7 +16,7 @@
 
 namespace railhead::kube {
 
-// What a kubeconfig refers to outside of itself.
+// Access to the files and commands that a kubeconfig names.
 struct Surroundings {
   // Returns the content of a file.
   std::function<absl::StatusOr<std::string>(const std::string& path)> read;

@@ -83,13 +83,13 @@ def main():
     for number in SIGNALS:
         signal.signal(number, interrupted)
     try:
-        demo(console)
+        try:
+            demo(console)
+        except Interrupted as interruption:
+            raise Failure(str(interruption)) from None
     except Failure as failure:
         console.failed(failure)
         console.plain(f"  all logs: {FOLDER}")
-        return 1
-    except Interrupted as interruption:
-        console.failed(Failure(str(interruption)))
         return 1
     console.line(f"the main job is done: {console.elapsed():.0f} s")
     return 0
