@@ -13,7 +13,7 @@
 #include "kube/kubeconfig.h"
 #include "kube/rest_client.h"
 #include "operator/config.h"
-#include "operator/topology/stored_topology.h"
+#include "placement/topology/stored_topology.h"
 
 namespace railhead::cli {
 namespace {

@@ -14,11 +14,11 @@
 #include "absl/strings/string_view.h"
 #include "cli/words.h"
 #include "fabric/model/fabric_model.h"
-#include "operator/placement/node_room.h"
-#include "operator/placement/reasons.h"
-#include "operator/placement/request.h"
-#include "operator/placement/score.h"
-#include "operator/placement/solver.h"
+#include "placement/node_room.h"
+#include "placement/reasons.h"
+#include "placement/request.h"
+#include "placement/score.h"
+#include "placement/solver.h"
 
 namespace railhead::cli {
 namespace {

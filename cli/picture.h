@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "fabric/model/fabric_model.h"
-#include "operator/placement/reasons.h"
-#include "operator/placement/request.h"
-#include "operator/placement/solver.h"
+#include "placement/reasons.h"
+#include "placement/request.h"
+#include "placement/solver.h"
 
 namespace railhead::cli {
 

@@ -17,12 +17,12 @@
 #include "cli/picture.h"
 #include "fabric/model/fabric_model.h"
 #include "fabric/model/model_reader.h"
-#include "operator/placement/decision.h"
-#include "operator/placement/placement_json.h"
-#include "operator/placement/reasons.h"
-#include "operator/placement/request.h"
-#include "operator/placement/request_reader.h"
-#include "operator/placement/solver.h"
+#include "placement/decision.h"
+#include "placement/placement_json.h"
+#include "placement/reasons.h"
+#include "placement/request.h"
+#include "placement/request_reader.h"
+#include "placement/solver.h"
 
 namespace railhead::cli {
 namespace {

@@ -21,9 +21,9 @@
 #include "cli/words.h"
 #include "fabric/model/fabric_model.h"
 #include "fabric/model/model_reader.h"
-#include "operator/placement/reasons.h"
-#include "operator/placement/request.h"
-#include "operator/placement/solver.h"
+#include "placement/reasons.h"
+#include "placement/request.h"
+#include "placement/solver.h"
 
 namespace railhead::cli {
 namespace {

@@ -32,9 +32,9 @@
 #include "fabric/model/model_reader.h"
 #include "fabric/model/model_yaml.h"
 #include "kube/json.h"
-#include "operator/topology/cluster_fabric.h"
-#include "operator/topology/published.h"
-#include "operator/topology/stored_topology.h"
+#include "placement/topology/cluster_fabric.h"
+#include "placement/topology/published.h"
+#include "placement/topology/stored_topology.h"
 
 namespace railhead::cli {
 namespace {

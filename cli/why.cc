@@ -16,9 +16,9 @@
 #include "cli/plan.h"
 #include "kube/json.h"
 #include "operator/gangs/why.h"
-#include "operator/placement/decision.h"
-#include "operator/placement/placement_json.h"
-#include "operator/placement/reasons.h"
+#include "placement/decision.h"
+#include "placement/placement_json.h"
+#include "placement/reasons.h"
 
 namespace railhead::cli {
 namespace {

@@ -59,7 +59,7 @@ counts the spines that could still take such a gang afterwards. "Fewer domains" 
 where best fit uses more leaves or spines. Times are of one thread, with other work on the machine.
 
 EOT
-  build/release/operator/railhead_placement_bench
+  build/release/placement/railhead_placement_bench
 }
 
 planner() {

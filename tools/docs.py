@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that files which Markdown texts name exist, and that comments of headers are plain English.
+"""Checks that files which Markdown texts name exist, that folders include only what ARCHITECTURE.md permits,
+and that comments of headers are plain English.
 
 usage: tools/docs.py
 
 Links are relative to their text. A name in backticks that looks like a source file ("draft.h",
 "rails/peer.h") must be the end of a path in the repository. Comments in headers of the folders in PLAIN
-must not match a pattern of HABITS. Exits with 1 and a line for each violation.
+must not match a pattern of HABITS. A folder's row of the table of components ("| `cli/` | contents | `base` |")
+lists the folders and files that it may include beside its own. Exits with 1 and a line for each violation.
 """
 
 import pathlib
@@ -17,6 +19,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 SOURCE = re.compile(r"`([\w./-]+\.(?:h|cc|py|sh|cmake|proto))`")
+COMPONENT = re.compile(r"\| `([\w-]+)/` \|.*\|(.*\S.*)\|$", re.MULTILINE)
+INCLUDE = re.compile(r'^#include "([\w-]+/[^"]+)"', re.MULTILINE)
 PLAIN = re.compile(r"(kube|fabric|device-plugin|runtime/(base|bootstrap|collectives|config|device|metrics|net|perf|preflight|"
                    r"rails|recorder|reduce|shm|transport|tuner))/(?!.*testing/).*\.h$")
 HABITS = (
@@ -45,12 +49,23 @@ def habits(name):
                 yield f'{name}:{number}: "{found.group(0).strip("/ ")}" in a comment: {advice}'
 
 
+def directions():
+    """Lines for includes that the table of components in ARCHITECTURE.md does not permit."""
+    folders = dict(COMPONENT.findall((ROOT / "ARCHITECTURE.md").read_text("utf-8")))
+    for folder, listing in folders.items():
+        permitted = (folder + "/", *(name if name.endswith(".h") else name + "/" for name in re.findall(r"`(.+?)`", listing)))
+        for name in listed(f"{folder}/*.h", f"{folder}/*.cc"):
+            for included in INCLUDE.findall((ROOT / name).read_text("utf-8")):
+                if included.split("/")[0] in folders and not included.startswith(permitted):
+                    yield f"{name}: {included} is not among what {folder}/ depends on in ARCHITECTURE.md"
+
+
 def main():
     ends = set()  # all ends of all paths
     for name in listed():
         parts = name.split("/")
         ends.update("/".join(parts[begin:]) for begin in range(len(parts)))
-    wrong, texts = [], listed("*.md")
+    wrong, texts = list(directions()), listed("*.md")
     for name in texts:
         path = ROOT / name
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):

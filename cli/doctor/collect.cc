@@ -11,7 +11,7 @@
 #include "cli/doctor/checks.h"
 #include "kube/json.h"
 #include "operator/config.h"
-#include "operator/topology/stored_topology.h"
+#include "placement/topology/stored_topology.h"
 
 namespace railhead::cli::doctor {
 namespace {

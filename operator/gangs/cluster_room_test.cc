@@ -21,7 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "operator/gangs/names.h"
 #include "operator/gangs/testing/small_cluster.h"
-#include "operator/placement/node_room.h"
+#include "placement/node_room.h"
 
 namespace railhead::op::gangs {
 namespace {

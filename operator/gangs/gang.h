@@ -13,7 +13,7 @@
 
 #include "absl/time/time.h"
 #include "operator/gangs/stored_pod.h"
-#include "operator/placement/request.h"
+#include "placement/request.h"
 
 namespace railhead::op::gangs {
 

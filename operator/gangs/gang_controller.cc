@@ -10,7 +10,7 @@
 
 #include "operator/gangs/carry_out.h"
 #include "operator/gangs/count_gangs.h"
-#include "operator/topology/stored_topology.h"
+#include "placement/topology/stored_topology.h"
 
 namespace railhead::op::gangs {
 namespace {

@@ -26,7 +26,7 @@
 #include "operator/gangs/stored_node.h"
 #include "operator/gangs/stored_pod.h"
 #include "operator/rounds.h"
-#include "operator/topology/stored_topology.h"
+#include "placement/topology/stored_topology.h"
 
 namespace railhead::op::gangs {
 

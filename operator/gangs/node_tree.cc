@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/natural_order.h"
-#include "operator/topology/cluster_fabric.h"
+#include "placement/topology/cluster_fabric.h"
 
 namespace railhead::op::gangs {
 namespace {

@@ -20,10 +20,10 @@
 #include "operator/gangs/names.h"
 #include "operator/gangs/pools.h"
 #include "operator/gangs/reservation.h"
-#include "operator/placement/node_room.h"
-#include "operator/placement/request.h"
-#include "operator/placement/score.h"
-#include "operator/placement/solver.h"
+#include "placement/node_room.h"
+#include "placement/request.h"
+#include "placement/score.h"
+#include "placement/solver.h"
 
 namespace railhead::op::gangs {
 namespace {

@@ -14,7 +14,7 @@
 #include "operator/gangs/cluster_room.h"
 #include "operator/gangs/gang.h"
 #include "operator/gangs/seats.h"
-#include "operator/placement/reasons.h"
+#include "placement/reasons.h"
 
 namespace railhead::op::gangs {
 

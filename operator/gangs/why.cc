@@ -19,7 +19,7 @@
 #include "operator/gangs/planner.h"
 #include "operator/gangs/stored_node.h"
 #include "operator/gangs/stored_pod.h"
-#include "operator/topology/stored_topology.h"
+#include "placement/topology/stored_topology.h"
 
 namespace railhead::op::gangs {
 namespace {

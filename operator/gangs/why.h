@@ -13,8 +13,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "kube/json.h"
-#include "operator/placement/reasons.h"
 #include "operator/rdma_resources.h"
+#include "placement/reasons.h"
 
 namespace railhead::op::gangs {
 

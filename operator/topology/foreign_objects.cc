@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "kube/json.h"
-#include "operator/topology/place_value.h"
+#include "placement/topology/place_value.h"
 
 namespace railhead::topology {
 namespace {

@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "fabric/model/fabric_model.h"
 #include "kube/client.h"
-#include "operator/topology/published.h"
+#include "placement/topology/published.h"
 
 namespace railhead::topology {
 

@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "kube/json.h"
-#include "operator/topology/published.h"
+#include "placement/topology/published.h"
 
 namespace railhead::topology {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "kube/client.h"
-#include "operator/topology/cluster_node.h"
+#include "placement/topology/cluster_node.h"
 
 namespace railhead::topology {
 

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "kube/json.h"
-#include "operator/topology/published.h"
-#include "operator/topology/topology_status.h"
+#include "placement/topology/published.h"
+#include "placement/topology/topology_status.h"
 
 namespace railhead::topology {
 namespace {

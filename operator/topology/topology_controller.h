@@ -15,11 +15,11 @@
 #include "kube/informer.h"
 #include "kube/monotonic.h"
 #include "operator/rounds.h"
-#include "operator/topology/cluster_fabric.h"
-#include "operator/topology/cluster_node.h"
 #include "operator/topology/foreign_objects.h"
 #include "operator/topology/node_labeller.h"
-#include "operator/topology/stored_topology.h"
+#include "placement/topology/cluster_fabric.h"
+#include "placement/topology/cluster_node.h"
+#include "placement/topology/stored_topology.h"
 
 namespace railhead::topology {
 

@@ -22,7 +22,7 @@
 #include "kube/json.h"
 #include "kube/testing/fake_api.h"
 #include "kube/testing/soon.h"
-#include "operator/topology/published.h"
+#include "placement/topology/published.h"
 
 namespace railhead::topology {
 namespace {

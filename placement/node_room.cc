@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "placement/node_room.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "fabric/model/fabric_model.h"
+#include "placement/request.h"
+
+namespace railhead::placement {
+
+NodeRoom RoomOnNode(const fabric::FabricNode& node, const PlacementRequest& request) {
+  const int gpus = request.gpus_per_pod;
+  const int hcas = request.hcas_per_pod;
+  const int alive = node.hcas - static_cast<int>(node.dead_rails.size());
+  const int free_gpus = node.gpus - node.used_gpus;
+  // HCAs in use are alive ones: a pod on a dead rail does not run for long.
+  const int free_hcas = std::max(0, alive - node.used_hcas);
+  if (!node.unschedulable.empty()) return {0, Obstacle::kUnschedulable};
+  if (node.gpus < gpus) return {0, Obstacle::kTooFewGpus};
+  if (node.hcas < hcas) return {0, Obstacle::kTooFewHcas};
+  if (alive < hcas) return {0, Obstacle::kDeadRails};
+  if (free_gpus < gpus) return {0, Obstacle::kGpusInUse};
+  if (free_hcas < hcas) return {0, Obstacle::kHcasInUse};
+  if (gpus == 0 && hcas == 0) return {0, Obstacle::kTooFewHcas};  // it asks for nothing
+  if (gpus == 0) return {free_hcas / hcas, Obstacle::kNone};
+  if (hcas == 0) return {free_gpus / gpus, Obstacle::kNone};
+  return {std::min(free_gpus / gpus, free_hcas / hcas), Obstacle::kNone};
+}
+
+uint64_t RailBits(const std::vector<int>& rails) {
+  uint64_t bits = 0;
+  for (const int rail : rails) bits |= uint64_t{1} << static_cast<unsigned>(rail);
+  return bits;
+}
+
+uint64_t RailsOnNode(const fabric::FabricNode& node, int hcas_per_pod) {
+  const uint64_t dead = RailBits(node.dead_rails);
+  uint64_t rails = 0;
+  int given = 0;
+  // A node without a model's rails has HCAs all the same, at most 64.
+  for (const uint64_t taken : {RailBits(node.used_rails) | dead, dead}) {
+    for (int rail = 0; rail < 64 && given < hcas_per_pod; ++rail) {
+      const uint64_t bit = uint64_t{1} << static_cast<unsigned>(rail);
+      if (((taken | rails) & bit) != 0) continue;
+      rails |= bit;
+      ++given;
+    }
+  }
+  return rails;
+}
+
+std::string Describe(Obstacle obstacle, const fabric::FabricNode& node) {
+  switch (obstacle) {
+    case Obstacle::kUnschedulable:
+      return absl::StrCat("unschedulable: ", node.unschedulable);
+    case Obstacle::kTooFewGpus:
+      return "fewer GPUs than a pod asks for";
+    case Obstacle::kTooFewHcas:
+      return "fewer HCAs than a pod asks for";
+    case Obstacle::kDeadRails:
+      return "dead rails: fewer HCAs alive than a pod asks for";
+    case Obstacle::kGpusInUse:
+      return "GPUs in use";
+    case Obstacle::kHcasInUse:
+      return "HCAs in use";
+    case Obstacle::kNone:
+      break;
+  }
+  return "";
+}
+
+}  // namespace railhead::placement

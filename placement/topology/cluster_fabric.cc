@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "placement/topology/cluster_fabric.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "fabric/discovery/finding.h"
+#include "fabric/discovery/listed.h"
+#include "fabric/discovery/observations.h"
+
+namespace railhead::topology {
+namespace {
+
+using fabric::DiscoveredFabric;
+using fabric::FabricModel;
+using fabric::FabricNode;
+using fabric::FindingKind;
+using fabric::RailWire;
+using fabric::SeenNode;
+using fabric::SeenRail;
+
+constexpr char kName[] = "cluster";
+
+// What the node's agent and kubelet tell takes the place of what people wrote.
+void TellOfItself(const SeenNode& seen, int rails, FabricNode& node, std::vector<RailWire>& wires) {
+  if (seen.gpus > 0) node.gpus = seen.gpus;
+  node.used_gpus = std::min(node.used_gpus, node.gpus);
+  if (!seen.unschedulable.empty()) node.unschedulable = seen.unschedulable;
+  if (seen.rails.has_value()) {
+    node.dead_rails.clear();
+    node.hcas = 0;
+    for (const SeenRail& rail : *seen.rails) {
+      if (rail.rail >= rails) continue;
+      ++node.hcas;
+      if (!rail.usable) node.dead_rails.push_back(rail.rail);
+      wires.push_back({rail.rail, rail.device, "", "", rail.gbps, !rail.usable, false});
+    }
+    return;
+  }
+  wires = fabric::WiresOf(node, rails);
+}
+
+// The model without the nodes that the cluster has not; domains stay, also empty ones.
+ClusterFabric Given(const FabricModel& model, const std::map<std::string, const SeenNode*>& seen) {
+  ClusterFabric fabric;
+  fabric.given = true;
+  FabricModel& found = fabric.found.model;
+  found = model;
+  found.name = kName;
+  found.nodes.clear();
+  std::vector<std::string> absent;
+  std::vector<std::string> more_rails;
+  for (fabric::FabricDomain& leaf : found.domains.back()) {
+    const int first = leaf.first;
+    const int count = leaf.count;
+    leaf.first = static_cast<int>(found.nodes.size());
+    for (int i = first; i < first + count; ++i) {
+      FabricNode node = model.nodes[static_cast<size_t>(i)];
+      const auto known = seen.find(node.name);
+      if (known == seen.end()) {
+        absent.push_back(node.name);
+        continue;
+      }
+      const std::optional<std::vector<SeenRail>>& rails = known->second->rails;
+      if (rails.has_value() && !rails->empty() && rails->back().rail >= model.rails) {
+        more_rails.push_back(node.name);
+      }
+      TellOfItself(*known->second, model.rails, node, fabric.found.wires.emplace_back());
+      found.nodes.push_back(std::move(node));
+    }
+    leaf.count = static_cast<int>(found.nodes.size()) - leaf.first;
+  }
+  std::map<std::string, bool> in_model;
+  for (const FabricNode& node : model.nodes) in_model[node.name] = true;
+  std::vector<std::string> unknown;
+  for (const auto& [name, node] : seen) {
+    if (InFabric(*node) && in_model.count(name) == 0) unknown.push_back(name);
+  }
+  const auto tell = [&fabric](FindingKind kind, bool trouble, const std::vector<std::string>& names,
+                              absl::string_view what) {
+    if (names.empty()) return;
+    fabric.found.findings.push_back({kind, trouble, names.size() == 1 ? names[0] : "",
+                                     absl::StrCat(fabric::Listed(names), ": ", what)});
+  };
+  tell(FindingKind::kContradiction, true, more_rails,
+       "more rails than spec.model.rails says, as the node agent tells; those beyond are left out: "
+       "correct spec.model.rails");
+  tell(FindingKind::kNoPlace, true, unknown,
+       "not in spec.model, so without a place: add them there, or remove spec.model to have the "
+       "fabric discovered");
+  tell(FindingKind::kNoPlace, false, absent, "in spec.model, but the cluster has no such nodes");
+  return fabric;
+}
+
+}  // namespace
+
+bool InFabric(const SeenNode& node) {
+  return node.gpus > 0 || node.hcas > 0 || node.rails.has_value();
+}
+
+absl::StatusOr<ClusterFabric> FindFabric(const std::vector<const SeenNode*>& nodes,
+                                         const std::optional<FabricModel>& given) {
+  if (given.has_value()) {
+    std::map<std::string, const SeenNode*> seen;
+    for (const SeenNode* node : nodes) seen[node->name] = node;
+    ClusterFabric fabric = Given(*given, seen);
+    if (fabric.found.model.nodes.empty()) {
+      return absl::FailedPreconditionError(
+          "spec.model names no node of the cluster: correct its names of nodes");
+    }
+    return fabric;
+  }
+  fabric::Observations seen;
+  for (const SeenNode* node : nodes) {
+    if (InFabric(*node) || !node->facts_fault.empty()) seen.nodes.push_back(*node);
+  }
+  absl::StatusOr<DiscoveredFabric> found = fabric::FuseObservations(seen, kName);
+  if (!found.ok()) {
+    return absl::FailedPreconditionError(
+        "no node has labels that say where it is: write spec.model (railhead topology -o yaml), or "
+        "have nodes labelled by topograph or the cloud");
+  }
+  return ClusterFabric{false, *std::move(found)};
+}
+
+}  // namespace railhead::topology
