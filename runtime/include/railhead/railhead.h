@@ -320,8 +320,8 @@ RH_EXPORT rhResult_t rhCommWindowDeregister(rhComm_t comm, rhWindow_t win);
  *  - GPU memory is registered at once, as a dma-buf or else through nvidia-peermem. If neither
  *    works, the library copies it through the host, and the communicator is degraded until then,
  *    with the reason in rhCommGetInfo. Do not free it before it is deregistered.
- *  - Host memory is pinned when a call first sends from it. If that fails (RAILHEAD_LOG=info logs
- *    the cause), the library copies it as if it were not registered.
+ *  - Host memory is pinned, at once too. If that fails (RAILHEAD_LOG=info logs the cause), the
+ *    library copies it as if it were not registered.
  * CUDA managed memory and networks without RDMA are not affected. A window does the same for this
  * rank. The call is local to this rank; any thread may call it at any time. (NCCL's
  * ncclCommRegister.) */

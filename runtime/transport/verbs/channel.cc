@@ -93,6 +93,7 @@ Channel::Channel(ChannelParts parts, ChannelPeer peer, absl::Time deadline, Link
       peer_(std::move(peer)),
       deadline_(deadline),
       stats_(stats),
+      memory_(*parts_.memory),
       send_credits_(peer_.address.slots, parts_.pairs.size()),
       in_flight_(parts_.send_ring->slots()),
       most_in_flight_(kMaxBytesInFlight),
@@ -158,7 +159,7 @@ absl::StatusOr<bool> Channel::TrySend(const FrameHeader& header,
   std::memcpy(start, &slot_header, sizeof(slot_header));
   std::shared_ptr<const UserMemory::Region> region;
   if (header.awaited && !header.repeated && payload.size() >= kLeastGathered) {
-    region = parts_.memory->Find(payload);
+    region = memory_.Find(payload);
   }
 
   Message message;
@@ -169,7 +170,7 @@ absl::StatusOr<bool> Channel::TrySend(const FrameHeader& header,
     message.second = {payload, region->local_key()};
   } else {
     if (!payload.empty()) {
-      absl::Status copied = parts_.memory->CopyOut(payload, start + sizeof(slot_header));
+      absl::Status copied = memory_.CopyOut(payload, start + sizeof(slot_header));
       if (!copied.ok()) return copied;
     }
     message.first.bytes = absl::MakeConstSpan(start, bytes);

@@ -146,6 +146,7 @@ class Channel final : public Wire {
   ChannelPeer peer_;
   absl::Time deadline_;  // of the handshake
   LinkStats& stats_;
+  UserMemory::Reader memory_;
 
   std::vector<Lane> lanes_;
   size_t turn_ = 0;  // lane of the next frame

@@ -140,6 +140,24 @@ TEST_P(GpuMemoryTest, WhatIsAllocatedAgainIsNotReadByAnOldRegistration) {
   EXPECT_EQ(Carry(200, 100), Text(200, 100));
 }
 
+// Frames of one transfer on both sides of the news that its memory is another allocation's, and of
+// its end.
+TEST_P(GpuMemoryTest, NewsWithinATransfer) {
+  ConnectBoth();
+  const KnownGpu old = Know();
+  EXPECT_EQ(Carry(0, 8192), Text(0, 8192));
+  cuda_->Reallocate(data_);
+  std::fill_n(cuda_->Bytes(data_), kBytes, std::byte{7});
+  {
+    const KnownGpu known = Know();
+    EXPECT_EQ(Regions().size(), 1U);
+    EXPECT_EQ(Carry(8192, 8192), Text(8192, 8192));
+    EXPECT_EQ(Carry(16384, 100), Text(16384, 100));
+    EXPECT_EQ(cuda_->copies(), 1);
+  }
+  EXPECT_TRUE(Regions().empty()) << "what the link found last keeps none";
+}
+
 TEST_P(GpuMemoryTest, PiecesOfOneAllocationStandBesideEachOther) {
   ConnectBoth();
   const KnownGpu all = Know();

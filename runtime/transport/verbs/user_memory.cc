@@ -17,6 +17,12 @@ namespace {
 constexpr absl::string_view kAllocate =
     "Allocate it with cudaMalloc (PyTorch: without expandable_segments)";
 
+bool Contains(absl::Span<const std::byte> memory, absl::Span<const std::byte> bytes) {
+  const uintptr_t offset =
+      reinterpret_cast<uintptr_t>(bytes.data()) - reinterpret_cast<uintptr_t>(memory.data());
+  return offset <= memory.size() && bytes.size() <= memory.size() - offset;
+}
+
 }  // namespace
 
 std::shared_ptr<UserMemory> UserMemory::Of(std::shared_ptr<const DevicePort> port) {
@@ -25,13 +31,14 @@ std::shared_ptr<UserMemory> UserMemory::Of(std::shared_ptr<const DevicePort> por
 
 std::shared_ptr<const void> UserMemory::Know(absl::Span<const std::byte> memory,
                                              std::shared_ptr<const void> owner, Logger log) {
-  return Add({memory, std::move(owner), std::move(log)});
+  Known known = {memory, std::move(owner), std::move(log)};
+  Register(known);
+  return Add(std::move(known));
 }
 
 KnownGpu UserMemory::KnowGpu(absl::Span<const std::byte> memory, const device::Memory& gpu,
                              Logger log) {
   Known known = {memory, nullptr, std::move(log)};
-  known.tried = true;
   known.gpu = gpu;
   KnownGpu result;
   if (gpu.HasIdentity()) {
@@ -86,7 +93,6 @@ std::vector<std::shared_ptr<const UserMemory::Region>> UserMemory::Supersede(
     if (apart || (known.gpu.has_value() && known.gpu->IsSame(gpu))) continue;
     regions.push_back(std::exchange(known.region, nullptr));
     known.gpu.reset();
-    known.tried = true;
     known.memory = {};
   }
   return regions;
@@ -96,6 +102,7 @@ std::shared_ptr<const void> UserMemory::Add(Known known) {
   std::vector<std::shared_ptr<const Region>> gone;  // after the lock: that takes its time
   const std::lock_guard<std::mutex> lock(mutex_);
   if (known.gpu.has_value()) gone = Supersede(known.memory, *known.gpu);
+  ++changes_;
   longest_ = std::max(longest_, known.memory.size());
   const auto begin = reinterpret_cast<uintptr_t>(known.memory.data());
   const auto added = known_.emplace(begin, std::move(known));
@@ -105,14 +112,15 @@ std::shared_ptr<const void> UserMemory::Add(Known known) {
 void UserMemory::Forget(Table::iterator known) {
   Table::node_type forgotten;  // deregistered after the lock: that takes its time
   const std::lock_guard<std::mutex> lock(mutex_);
+  ++changes_;
   forgotten = known_.extract(known);
 }
 
 void UserMemory::MakeRoom() {
   std::vector<std::shared_ptr<const Region>> regions;
   const std::lock_guard<std::mutex> lock(mutex_);
+  ++changes_;
   for (auto& [begin, known] : known_) {
-    known.tried = true;
     if (known.region == nullptr || known.gpu.has_value()) continue;
     known.log.Info(absl::StrCat(port_->name(), ": gives up the registration of ",
                                 known.memory.size(),
@@ -123,44 +131,50 @@ void UserMemory::MakeRoom() {
 
 void UserMemory::TryAgain() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (auto& [begin, known] : known_) known.tried = known.region != nullptr;
+  ++changes_;
+  for (auto& [begin, known] : known_) {
+    if (known.region == nullptr && !known.gpu.has_value() && !known.memory.empty()) Register(known);
+  }
 }
 
-template <class Accept>
-void UserMemory::Search(absl::Span<const std::byte> bytes, Accept accept) {
+UserMemory::Answer UserMemory::Find(absl::Span<const std::byte> bytes) {
   const auto begin = reinterpret_cast<uintptr_t>(bytes.data());
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Answer answer = {changes_.load(std::memory_order_relaxed), {}};
+  auto next = known_.upper_bound(begin);
+  // Nothing of it is known, unless something before it reaches into it.
+  size_t gap = (next != known_.end() ? next->first : UINTPTR_MAX) - begin;
   // Mostly the one that begins last before the bytes; others where pieces overlap.
-  for (auto next = known_.upper_bound(begin); next != known_.begin();) {
+  while (next != known_.begin()) {
     --next;
     const uintptr_t offset = begin - next->first;
     if (offset >= longest_) break;
-    Known& known = next->second;
-    if (offset > known.memory.size() || bytes.size() > known.memory.size() - offset) continue;
-    if (accept(known)) return;
+    const Known& known = next->second;
+    if (offset < known.memory.size()) gap = 0;
+    if (!Contains(known.memory, bytes)) continue;
+    if (known.region != nullptr || !answer.gpu.has_value()) {
+      answer.memory = known.memory;
+      answer.region = known.region;
+      answer.gpu = known.gpu;
+    }
+    if (known.region != nullptr) break;
   }
+  if (gap > 0) answer.memory = {bytes.data(), gap};
+  return answer;
 }
 
-std::shared_ptr<const UserMemory::Region> UserMemory::Find(absl::Span<const std::byte> bytes) {
-  std::shared_ptr<const Region> found;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  Search(bytes, [&](Known& known) {
-    if (!known.tried) Register(known);
-    found = known.region;
-    return found != nullptr;
-  });
-  return found;
+const UserMemory::Answer& UserMemory::Reader::Ask(absl::Span<const std::byte> bytes) {
+  const bool changed = last_.changes != memory_.changes_.load(std::memory_order_acquire);
+  if (changed || !Contains(last_.memory, bytes)) last_ = memory_.Find(bytes);
+  return last_;
 }
 
-absl::Status UserMemory::CopyOut(absl::Span<const std::byte> bytes, std::byte* to) {
-  std::optional<device::Memory> gpu;
-  if (gpus_.load(std::memory_order_acquire)) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    Search(bytes, [&](const Known& known) {
-      gpu = known.gpu;
-      return gpu.has_value();
-    });
+absl::Status UserMemory::Reader::CopyOut(absl::Span<const std::byte> bytes, std::byte* to) {
+  if (memory_.gpus_.load(std::memory_order_acquire)) {
+    if (const auto& gpu = Ask(bytes).gpu; gpu.has_value()) {
+      return gpu->CopyOut(bytes.data(), to, bytes.size());
+    }
   }
-  if (gpu.has_value()) return gpu->CopyOut(bytes.data(), to, bytes.size());
   std::memcpy(to, bytes.data(), bytes.size());
   return absl::OkStatus();
 }
@@ -177,7 +191,6 @@ std::shared_ptr<const UserMemory::Region> UserMemory::Make(Owned<ibv_mr> registe
 }
 
 void UserMemory::Register(Known& known) const {
-  known.tried = true;
   // The NIC only reads it here. The table's functions take no pointers to constants.
   void* const address = const_cast<std::byte*>(known.memory.data());
   absl::StatusOr<Owned<ibv_mr>> registered =

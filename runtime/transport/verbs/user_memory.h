@@ -3,14 +3,16 @@
 // Registration cache: user memory that a rail's NIC may read directly.
 //
 // It contains only memory that the user registered, for as long as that lasts: a page that was
-// freed and reused must never be sent, and an address does not reveal that. Memory is registered
-// with the NIC at the first send from it, until the user deregisters it. If that fails (limit of
-// pinned memory), it is copied like other memory and not tried again.
+// freed and reused must never be sent, and an address does not reveal that. If the NIC cannot
+// register it (limit of pinned memory), it is copied like other memory and not tried again.
 //
-// GPU memory is registered at once, as a dma-buf or else by nvidia-peermem, so that the method can
-// be reported. If neither works, and for bytes that are not sent directly, the GPU copies them: the
-// CPU must not access them. The addresses are those of one allocation: an earlier registration at
-// the same addresses has been freed, even if the user did not deregister it.
+// GPU memory is registered as a dma-buf or else by nvidia-peermem. If neither works, and for bytes
+// that are not sent directly, the GPU copies them: the CPU must not access them. The addresses are
+// those of one allocation: an earlier registration at the same addresses has been freed, even if
+// the user did not deregister it.
+//
+// Sending registers nothing and takes no lock, except for the first frame from other memory than
+// the last one's, or after a change of the cache: a Reader keeps its last answer.
 //
 // Requests in flight survive deregistration: the sender holds the region until its NIC is done, and
 // the region keeps its pages. So a NIC never reads reused pages, whatever the user does.
@@ -54,6 +56,9 @@ class UserMemory : public std::enable_shared_from_this<UserMemory> {
     Owned<ibv_mr> registered_;  // destroyed first
   };
 
+  // A sender's access to the cache, for one thread. Its last answer keeps no memory registered.
+  class Reader;
+
   static std::shared_ptr<UserMemory> Of(std::shared_ptr<const DevicePort> port);
   UserMemory(const UserMemory&) = delete;
   UserMemory& operator=(const UserMemory&) = delete;
@@ -68,16 +73,9 @@ class UserMemory : public std::enable_shared_from_this<UserMemory> {
   [[nodiscard]] KnownGpu KnowGpu(absl::Span<const std::byte> memory, const device::Memory& gpu,
                                  Logger log);
 
-  // Returns the region that contains all these bytes; null if they must be copied. Keep it until
-  // the NIC has sent them.
-  std::shared_ptr<const Region> Find(absl::Span<const std::byte> bytes);
-
-  // Copies bytes that may be in registered GPU memory.
-  absl::Status CopyOut(absl::Span<const std::byte> bytes, std::byte* to);
-
   // Deregisters everything from the NIC, except GPU memory, because connections need pinned memory.
   void MakeRoom();
-  // Cancels MakeRoom: memory is registered again at the next send from it.
+  // Registers it again.
   void TryAgain();
 
  private:
@@ -85,7 +83,6 @@ class UserMemory : public std::enable_shared_from_this<UserMemory> {
     absl::Span<const std::byte> memory;
     std::shared_ptr<const void> owner;
     Logger log;
-    bool tried = false;
     std::shared_ptr<const Region> region = nullptr;
     std::optional<device::Memory> gpu = std::nullopt;
   };
@@ -103,15 +100,42 @@ class UserMemory : public std::enable_shared_from_this<UserMemory> {
   std::vector<std::shared_ptr<const Region>> Supersede(absl::Span<const std::byte> memory,
                                                        const device::Memory& gpu);
   void Forget(Table::iterator known);
-  // Requires the lock. Finds the first entry that contains these bytes and that `accept` takes.
-  template <class Accept>
-  void Search(absl::Span<const std::byte> bytes, Accept accept);
+
+  // For the bytes that it was given for, and all that are in `memory`, until the next change.
+  struct Answer {
+    uint64_t changes = 0;
+    absl::Span<const std::byte> memory;
+    std::weak_ptr<const Region> region = {};
+    std::optional<device::Memory> gpu = std::nullopt;
+  };
+  Answer Find(absl::Span<const std::byte> bytes);
 
   const std::shared_ptr<const DevicePort> port_;
   std::atomic<bool> gpus_{false};  // GPU memory was ever registered
-  std::mutex mutex_;               // guards all below
+  std::mutex mutex_;               // guards changes of all below
+  std::atomic<uint64_t> changes_{1};
   Table known_;
   size_t longest_ = 0;  // of all ever registered
+};
+
+class UserMemory::Reader {
+ public:
+  // `memory` must outlive it.
+  explicit Reader(UserMemory& memory) : memory_(memory) {}
+
+  // Returns the region that contains all these bytes; null if they must be copied. Keep it until
+  // the NIC has sent them.
+  std::shared_ptr<const Region> Find(absl::Span<const std::byte> bytes) {
+    return Ask(bytes).region.lock();
+  }
+  // Copies bytes that may be in registered GPU memory.
+  absl::Status CopyOut(absl::Span<const std::byte> bytes, std::byte* to);
+
+ private:
+  const Answer& Ask(absl::Span<const std::byte> bytes);
+
+  UserMemory& memory_;
+  Answer last_;
 };
 
 }  // namespace railhead::transport::verbs

@@ -6,9 +6,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <optional>
+#include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runtime/transport/verbs/verbs_pair_for_test.h"
@@ -90,7 +94,7 @@ TEST_P(UserMemoryTest, LargeAwaitedFramesAreReadFromWhereTheyLie) {
   ConnectBoth();
   const std::vector<std::byte> memory = Pattern(300000);
   const auto known = Know(memory);
-  EXPECT_THAT(RegionsOf(memory), IsEmpty()) << "on demand";
+  EXPECT_THAT(RegionsOf(memory), SizeIs(1)) << "at once: sending registers nothing";
   const absl::Span<const std::byte> all = memory;
   const size_t most = a_.link->max_payload();
   uint64_t sent = 0;
@@ -151,16 +155,17 @@ TEST_P(UserMemoryTest, AnyPieceThatHoldsAllBytesWillDo) {
   auto inner = Know(all.subspan(kPage, kPage));
   const auto registered = [&] { return RegionsOf(memory).size(); };
   EXPECT_EQ(Carry(all.subspan(kPage, kPage)), Text(all.subspan(kPage, kPage)));
-  EXPECT_EQ(registered(), 1U);
+  EXPECT_EQ(registered(), 4U);
+  EXPECT_EQ(SentFrom(all.subspan(kPage, 1)), kPage) << "by the one that begins last";
   inner.reset();
-  EXPECT_EQ(registered(), 0U);
+  EXPECT_EQ(registered(), 3U);
   EXPECT_EQ(Carry(all.subspan(2 * kPage, 2 * kPage)), Text(all.subspan(2 * kPage, 2 * kPage)));
   EXPECT_EQ(SentFrom(memory), 2 * kPage);
   again.reset();
   EXPECT_EQ(Carry(all.subspan(2 * kPage, 2 * kPage)), Text(all.subspan(2 * kPage, 2 * kPage)));
   EXPECT_EQ(SentFrom(memory), 2 * kPage) << "by the other registration of the whole";
   whole.reset();
-  EXPECT_EQ(registered(), 0U);
+  EXPECT_EQ(registered(), 1U);
   EXPECT_EQ(Carry(all.first(kPage)), Text(all.first(kPage)));
   EXPECT_EQ(SentFrom(memory), kPage);
   EXPECT_EQ(Carry(all.subspan(kPage, 3 * kPage)), Text(all.subspan(kPage, 3 * kPage)));
@@ -201,6 +206,84 @@ TEST_P(UserMemoryTest, ForgettingWaitsForTheNic) {
   EXPECT_EQ(b_.received[0].second, text);
   EXPECT_TRUE(a_.link->Flushed());
   EXPECT_TRUE(alive.expired());
+}
+
+// Later frames of a transfer whose memory was forgotten meanwhile are copied: what was found for
+// the first ones does not keep the memory, nor does a link that sends nothing more.
+TEST_P(UserMemoryTest, ForgettingWithinATransfer) {
+  ConnectBoth();
+  const std::vector<std::byte> memory = Pattern(6 * kPage);
+  const absl::Span<const std::byte> all = memory;
+  auto known = Know(memory);
+  fake_->HoldCompletions("fake0", true);
+  ASSERT_TRUE(TakesFrame(all.first(2 * kPage)));
+  known.reset();
+  EXPECT_THAT(RegionsOf(memory), SizeIs(1)) << "the NIC may read it";
+  ASSERT_TRUE(TakesFrame(all.subspan(2 * kPage, 2 * kPage), Awaited(2 * kPage)));
+  const auto other = Know(all.subspan(4 * kPage));
+  ASSERT_TRUE(TakesFrame(all.subspan(4 * kPage), Awaited(4 * kPage)));
+  EXPECT_EQ(SentFrom(all.first(1)), 2 * kPage);
+  fake_->HoldCompletions("fake0", false);
+  PollUntilQuiet();
+  EXPECT_EQ(SentFrom(all.first(4 * kPage)), std::nullopt) << "deregistered";
+  EXPECT_EQ(SentFrom(all.subspan(4 * kPage)), 2 * kPage);
+  std::string arrived;
+  for (const auto& [header, bytes] : b_.received) arrived += bytes;
+  EXPECT_EQ(arrived, Text(memory));
+}
+
+// Whatever was made known and forgotten between two looks: what a reader finds is what is known.
+TEST_P(UserMemoryTest, AReaderFindsWhatIsKnownNow) {
+  ConnectBoth();
+  const std::vector<std::byte> memory = Pattern(64 * kPage);
+  const absl::Span<const std::byte> all = memory;
+  UserMemory::Reader reader(*a_.device->memory());
+  std::minstd_rand random(1);
+  const auto below = [&](size_t limit) { return static_cast<size_t>(random()) % limit; };
+  struct Piece {
+    size_t begin = 0;
+    size_t size = 0;
+    std::shared_ptr<const void> known;
+  };
+  std::vector<Piece> pieces;
+  for (int step = 0; step < 3000; ++step) {
+    const size_t begin = below(memory.size() - 1);
+    const size_t size = 1 + below(std::min(memory.size() - begin, size_t{1} << below(18)));
+    const size_t what = below(8);
+    if (what == 0) {
+      pieces.push_back({begin, size, Know(all.subspan(begin, size))});
+    } else if (what == 1 && !pieces.empty()) {
+      pieces.erase(pieces.begin() + static_cast<ptrdiff_t>(below(pieces.size())));
+    } else {
+      const bool is_known = std::ranges::any_of(pieces, [&](const Piece& piece) {
+        return piece.begin <= begin && begin + size <= piece.begin + piece.size;
+      });
+      ASSERT_EQ(reader.Find(all.subspan(begin, size)) != nullptr, is_known) << "step " << step;
+    }
+    ASSERT_EQ(RegionsOf(memory).size(), pieces.size()) << "step " << step;
+  }
+}
+
+// Registrations come and go on another thread, as rhCommRegister may be called at any time.
+TEST_P(UserMemoryTest, OtherThreadsRegisterWhileFramesAreSent) {
+  ConnectBoth();
+  const std::vector<std::byte> memory = Pattern(4 * kPage);
+  const absl::Span<const std::byte> all = memory;
+  const auto known = Know(all.first(2 * kPage));
+  std::atomic<bool> over{false};
+  std::thread other([&] {
+    while (!over) const auto passing = Know(all.subspan(kPage));
+  });
+  size_t wrong = 0;
+  for (size_t i = 0; i < 200; ++i) {
+    const size_t offset = i % 3 * kPage;
+    const std::string arrived = Carry(all.subspan(offset, kPage), Awaited(offset));
+    wrong += arrived == Text(all.subspan(offset, kPage)) ? 0 : 1;
+  }
+  over = true;
+  other.join();
+  EXPECT_EQ(wrong, 0U);
+  EXPECT_THAT(RegionsOf(memory), SizeIs(1));
 }
 
 // The peer has the frame, and its acknowledgement is late: the sender may change the bytes.
@@ -254,9 +337,9 @@ TEST_P(UserMemoryTest, WhatCannotBePinnedIsCopiedAndNotTriedAgain) {
   const std::vector<std::byte> large = Pattern(size_t{2} << 20);
   const std::vector<std::byte> small = Pattern(2 * kPage);
   const absl::Span<const std::byte> piece = absl::MakeConstSpan(large).first(2 * kPage);
+  ::testing::internal::CaptureStderr();
   const auto known = Know(large);
   const auto other = Know(small);
-  ::testing::internal::CaptureStderr();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(Carry(piece), Text(piece));
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(log, HasSubstr("rail 0, device fake0 port 1: cannot pin and register 2097152 bytes"));
@@ -304,6 +387,7 @@ TEST_P(UserMemoryTest, RunningOutOfQueuePairsDoesNotEndIt) {
   EXPECT_THAT(std::string(another.message()), HasSubstr("run fewer ranks on the node"));
   EXPECT_EQ(Carry(memory), Text(memory));
   EXPECT_EQ(SentFrom(memory), memory.size()) << "registered anew, and sent from";
+  EXPECT_THAT(RegionsOf(memory), SizeIs(1));
 }
 
 }  // namespace
