@@ -10,11 +10,11 @@
 #include <cstddef>
 #include <string>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/file_descriptor.h"
 
 namespace railhead {
 namespace {
@@ -49,23 +49,21 @@ absl::StatusOr<std::string> ReadToTheEnd(int file, const std::string& path, size
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t max_bytes, Links links) {
   const int flags =
       O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (links == Links::kRefuse ? O_NOFOLLOW : 0);
-  const int file = ::open(path.c_str(), flags);
-  if (file < 0) return ErrorOf("open", path);
-  const absl::Cleanup close_file = [file] { ::close(file); };
+  const FileDescriptor file(::open(path.c_str(), flags));
+  if (!file.valid()) return ErrorOf("open", path);
   struct stat info = {};
-  if (::fstat(file, &info) != 0) return ErrorOf("examine", path);
+  if (::fstat(file.get(), &info) != 0) return ErrorOf("examine", path);
   if (!S_ISREG(info.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
   }
-  return ReadToTheEnd(file, path, max_bytes);
+  return ReadToTheEnd(file.get(), path, max_bytes);
 }
 
 absl::StatusOr<std::string> ReadInput(const std::string& path, size_t max_bytes) {
   if (path == "-") return ReadToTheEnd(STDIN_FILENO, "standard input", max_bytes);
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
-  if (file < 0) return ErrorOf("open", path);
-  const absl::Cleanup close_file = [file] { ::close(file); };
-  return ReadToTheEnd(file, path, max_bytes);
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  if (!file.valid()) return ErrorOf("open", path);
+  return ReadToTheEnd(file.get(), path, max_bytes);
 }
 
 }  // namespace railhead

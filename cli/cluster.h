@@ -31,10 +31,10 @@ struct ReachedCluster {
 
 absl::StatusOr<ReachedCluster> ReachCluster(const ClusterFlags& flags);
 
-// Nodes, pods, the FabricTopology and the operator's RDMA resources; with `events` these, too. A
-// cluster without the kind FabricTopology, or whose user may not read it, has none; one whose
-// ConfigMaps the user may not list has the resources rdma/*.
-absl::StatusOr<op::gangs::ClusterObjects> AskCluster(kube::Api& api, bool events);
+// Nodes, pods and the FabricTopology; for `railhead why` also Events and the operator's RDMA
+// resources. A cluster without the kind FabricTopology, or whose user may not read it, has none;
+// one whose ConfigMaps the user may not list has the resources rdma/*.
+absl::StatusOr<op::gangs::ClusterObjects> AskCluster(kube::Api& api, bool for_why);
 
 }  // namespace railhead::cli
 

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/prometheus.h"
 
-#include <curl/curl.h>
-
 #include <cmath>
 #include <cstddef>
-#include <memory>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/time/time.h"
 #include "kube/client.h"
+#include "kube/http_fetch.h"
 #include "kube/json.h"
 
 namespace railhead::cli {
@@ -24,21 +23,7 @@ using kube::Json;
 using kube::StringAt;
 
 constexpr size_t kMostBytes = size_t{16} << 20U;
-constexpr int kSeconds = 10;
-
-struct Body {
-  std::string text;
-  bool too_large = false;
-};
-
-size_t TakeBytes(const char* bytes, size_t one, size_t count, void* to) {
-  auto* const body = static_cast<Body*>(to);
-  const size_t size = one * count;
-  body->too_large = body->text.size() + size > kMostBytes;
-  if (body->too_large) return 0;
-  body->text.append(bytes, size);
-  return size;
-}
+constexpr absl::Duration kTimeout = absl::Seconds(10);
 
 }  // namespace
 
@@ -107,43 +92,32 @@ absl::Status CheckPrometheusUrl(absl::string_view url) {
 absl::StatusOr<std::string> AskPrometheus(const std::string& url, const std::string& query,
                                           const std::string& time) {
   const std::string base(absl::StripSuffix(url, "/"));
-  const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(),
-                                                                 &curl_easy_cleanup);
-  if (curl == nullptr) return absl::UnavailableError(absl::StrCat(base, ": out of memory"));
-  const std::string form =
-      absl::StrCat("query=", kube::Escape(query), time.empty() ? "" : "&time=", kube::Escape(time));
-  const std::string path = base + "/api/v1/query";
-  Body body;
-  curl_easy_setopt(curl.get(), CURLOPT_URL, path.c_str());
-  curl_easy_setopt(curl.get(), CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(curl.get(), CURLOPT_FOLLOWLOCATION, 0L);
+  // 400, 422, 503: a refusal, as JSON.
+  kube::FetchRequest request{.url = base + "/api/v1/query",
+                             .form = absl::StrCat("query=", kube::Escape(query),
+                                                  time.empty() ? "" : "&time=", kube::Escape(time)),
+                             .expected = {200, 400, 422, 503},
+                             .use_proxy = true,
+                             .timeout = kTimeout};
   // A forwarded port is of this machine, whatever proxy leads out of it.
   for (const absl::string_view local : {"//127.0.0.1", "//localhost", "//[::1]"}) {
-    if (absl::StrContains(base, local)) curl_easy_setopt(curl.get(), CURLOPT_NOPROXY, "*");
+    if (absl::StrContains(base, local)) request.use_proxy = false;
   }
-  curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT, static_cast<long>(kSeconds));  // NOLINT: libcurl's
-  curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, form.c_str());
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, &TakeBytes);
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &body);
-  const CURLcode code = curl_easy_perform(curl.get());
-  if (body.too_large) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(base, ": the answer has more than 16 MiB; choose with -n and --job"));
-  }
-  if (code != CURLE_OK) {
-    return absl::UnavailableError(
-        absl::StrCat(base, ": ", curl_easy_strerror(code),
-                     "; is Prometheus there? In a cluster: kubectl -n NAMESPACE port-forward "
-                     "service/NAME 9090, and --prometheus http://127.0.0.1:9090"));
-  }
-  long status = 0;  // NOLINT(google-runtime-int): libcurl's type
-  curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
-  // What it refuses it says in JSON.
-  if (status != 200 && status != 400 && status != 422 && status != 503) {
-    return absl::UnavailableError(absl::StrCat(base, ": HTTP status ", status, ", not 200"));
-  }
-  return std::move(body.text);
+  std::string body;
+  absl::Status fetched = kube::Fetch(request, [&](absl::string_view bytes) {
+    if (body.size() + bytes.size() > kMostBytes) {
+      return absl::ResourceExhaustedError(
+          "the answer has more than 16 MiB; choose with -n and --job");
+    }
+    body.append(bytes.data(), bytes.size());
+    return absl::OkStatus();
+  });
+  if (fetched.ok()) return body;
+  if (absl::IsResourceExhausted(fetched)) return fetched;
+  return absl::UnavailableError(
+      absl::StrCat(fetched.message(),
+                   "; is Prometheus there? In a cluster: kubectl -n NAMESPACE port-forward "
+                   "service/NAME 9090, and --prometheus http://127.0.0.1:9090"));
 }
 
 }  // namespace railhead::cli

@@ -21,6 +21,7 @@ namespace railhead::cli {
 namespace {
 
 using nlohmann::json;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -110,6 +111,7 @@ TEST_F(Topology, TheClusterIsAskedWhereThereAreNoFiles) {
   options_.files.clear();
   EXPECT_EQ(Run(&api), kNoTrouble) << err_.str();
   EXPECT_THAT(out_.str(), HasSubstr("leaf l0  3 nodes, 21 of 24 GPUs free"));
+  EXPECT_THAT(api.TakeCalls(), Not(Contains(HasSubstr("configmaps"))));
   // What people have written counts instead of labels, and its nodes are as they tell.
   const kube::ObjectRef fabric = {"railhead.io/v1alpha1", "fabrictopologies", "", "cluster"};
   api.Put(fabric, json::parse(R"({

@@ -7,16 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "fabric/pci_path.h"
+#include "fabric/sysfs_pci.h"
 
 namespace railhead::fabric {
 namespace {
-
-std::optional<uint32_t> ReadHex(const RootFiles& files, const std::string& path) {
-  uint32_t number = 0;
-  const std::string text = files.ReadAttribute(path).value_or("");
-  if (!absl::SimpleHexAtoi(text, &number)) return std::nullopt;
-  return number;
-}
 
 PciAttributes ReadFunction(const RootFiles& files, absl::string_view address) {
   const std::string folder = absl::StrCat("/sys/bus/pci/devices/", address, "/");

@@ -24,26 +24,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/file_descriptor.h"
 
 namespace railhead::fabric {
 namespace {
 
 constexpr size_t kMaxEntries = 16384;   // a node with many virtual functions has thousands
 constexpr size_t kMaxAttribute = 4096;  // sysfs never writes more than a page
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 struct FolderCloser {
   void operator()(DIR* dir) const { closedir(dir); }

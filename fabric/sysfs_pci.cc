@@ -57,14 +57,6 @@ int ReadNumaNode(const RootFiles& files, const std::string& folder) {
   return absl::SimpleAtoi(text, &node) && node >= 0 ? node : -1;
 }
 
-// The number in an attribute such as "0x030200".
-std::optional<uint32_t> ReadHex(const RootFiles& files, const std::string& path) {
-  uint32_t number = 0;
-  const std::string text = files.ReadAttribute(path).value_or("");
-  if (!absl::SimpleHexAtoi(text, &number)) return std::nullopt;
-  return number;
-}
-
 // "0x15b3" -> "15b3".
 std::string ReadId(const RootFiles& files, const std::string& path) {
   const std::optional<uint32_t> id = ReadHex(files, path);
@@ -93,6 +85,13 @@ PciFunction ReadFunction(const RootFiles& files, const std::string& folder) {
 }
 
 }  // namespace
+
+std::optional<uint32_t> ReadHex(const RootFiles& files, const std::string& path) {
+  uint32_t number = 0;
+  const std::string text = files.ReadAttribute(path).value_or("");
+  if (!absl::SimpleHexAtoi(text, &number)) return std::nullopt;
+  return number;
+}
 
 std::optional<PciFunction> FunctionBehind(const RootFiles& files, const std::string& device_link) {
   const std::string target = Target(files, device_link);

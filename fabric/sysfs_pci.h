@@ -4,6 +4,7 @@
 #ifndef RAILHEAD_FABRIC_SYSFS_PCI_H_
 #define RAILHEAD_FABRIC_SYSFS_PCI_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ struct PciFunction {
   std::string physical_function;  // address of the PF of a virtual function; else ""
   bool orphan = false;            // the PF is not on the PCI bus
 };
+
+// Returns the number in an attribute such as "0x030200". Nullopt if it is unreadable.
+std::optional<uint32_t> ReadHex(const RootFiles& files, const std::string& path);
 
 // Returns the PCI function behind a `device` link, which may name a child of it: a virtio or
 // auxiliary device. Nullopt if there is none.

@@ -5,16 +5,16 @@
 #include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace railhead::kube {
 
-Connection::Connection(int fd) : fd_(fd) {
+Connection::Connection(FileDescriptor fd) : fd_(std::move(fd)) {
   const int on = 1;
-  setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
 Connection::~Connection() {
@@ -22,13 +22,12 @@ Connection::~Connection() {
     SSL_free(ssl_);
     ERR_clear_error();
   }
-  close(fd_);
 }
 
 Connection::Io Connection::AdvanceTls(SSL_CTX* context) {
   if (ssl_ == nullptr) {
     ssl_ = SSL_new(context);
-    if (ssl_ == nullptr || SSL_set_fd(ssl_, fd_) != 1) return Io::kEnded;
+    if (ssl_ == nullptr || SSL_set_fd(ssl_, fd_.get()) != 1) return Io::kEnded;
     // A connection that is idle keeps no buffers; a write may be repeated from another address.
     SSL_set_mode(ssl_, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                            SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -44,7 +43,7 @@ void Connection::EndWriting() {
     SSL_shutdown(ssl_);  // says good-bye; waits for no answer
     ERR_clear_error();
   }
-  shutdown(fd_, SHUT_WR);
+  shutdown(fd_.get(), SHUT_WR);
 }
 
 Connection::Result Connection::Read(char* out, size_t size) {
@@ -52,7 +51,7 @@ Connection::Result Connection::Read(char* out, size_t size) {
     ERR_clear_error();
     return ResultOf(SSL_read(ssl_, out, static_cast<int>(std::min<size_t>(size, 1U << 20U))));
   }
-  return ResultOf(recv(fd_, out, size, 0));
+  return ResultOf(recv(fd_.get(), out, size, 0));
 }
 
 Connection::Result Connection::Write(absl::string_view bytes) {
@@ -61,7 +60,7 @@ Connection::Result Connection::Write(absl::string_view bytes) {
     const size_t size = std::min<size_t>(bytes.size(), 1U << 20U);
     return ResultOf(SSL_write(ssl_, bytes.data(), static_cast<int>(size)));
   }
-  Result result = ResultOf(send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL));
+  Result result = ResultOf(send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
   if (result.io == Io::kWantsRead) result.io = Io::kWantsWrite;
   return result;
 }

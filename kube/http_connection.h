@@ -10,13 +10,14 @@
 #include <cstddef>
 
 #include "absl/strings/string_view.h"
+#include "base/file_descriptor.h"
 
 namespace railhead::kube {
 
 // Use from one thread.
 class Connection final {
  public:
-  explicit Connection(int fd);  // takes ownership of a non-blocking socket
+  explicit Connection(FileDescriptor fd);  // a non-blocking socket
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -42,12 +43,12 @@ class Connection final {
   // Shuts down the sending direction. Closing while the client still sends would reset the
   // connection, and the client would lose the response.
   void EndWriting();
-  int fd() const { return fd_; }
+  int fd() const { return fd_.get(); }
 
  private:
   Result ResultOf(ssize_t result) const;
 
-  int fd_;
+  FileDescriptor fd_;
   SSL* ssl_ = nullptr;
 };
 

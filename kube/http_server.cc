@@ -25,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/file_descriptor.h"
 #include "kube/http_connection.h"
 #include "kube/http_fairness.h"
 #include "kube/monotonic.h"
@@ -48,7 +49,7 @@ constexpr uint64_t kFirstClientId = 2;
 std::string ErrorText(int error) { return std::system_category().message(error); }
 
 // A listening socket on a numeric address, or the reason why not.
-absl::StatusOr<int> Listen(const std::string& address, int port) {
+absl::StatusOr<FileDescriptor> Listen(const std::string& address, int port) {
   addrinfo hints{};
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
   hints.ai_socktype = SOCK_STREAM;
@@ -57,8 +58,9 @@ absl::StatusOr<int> Listen(const std::string& address, int port) {
     return absl::InvalidArgumentError(absl::StrCat("\"", address, "\" is not an IP address"));
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> info(found, freeaddrinfo);
-  const int fd =
-      socket(info->ai_family, info->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, info->ai_protocol);
+  FileDescriptor socket(::socket(info->ai_family, info->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                                 info->ai_protocol));
+  const int fd = socket.get();
   const int on = 1;
   const int off = 0;
   if (fd >= 0) {
@@ -69,19 +71,18 @@ absl::StatusOr<int> Listen(const std::string& address, int port) {
     if (info->ai_family == AF_INET6) {
       setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
     }
-    if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, kBacklog) == 0) return fd;
+    if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, kBacklog) == 0) return socket;
   }
   const int error = errno;
-  if (fd >= 0) close(fd);
   return absl::UnavailableError(
       absl::StrCat("cannot listen on port ", port, ": ", ErrorText(error),
                    error == EADDRINUSE ? "; stop the other process or choose another port" : ""));
 }
 
-absl::StatusOr<int> ListenAnywhere(const HttpServerOptions& options) {
+absl::StatusOr<FileDescriptor> ListenAnywhere(const HttpServerOptions& options) {
   if (!options.address.empty()) return Listen(options.address, options.port);
-  absl::StatusOr<int> both = Listen("::", options.port);
-  return both.ok() ? both : Listen("0.0.0.0", options.port);  // a machine without IPv6
+  absl::StatusOr<FileDescriptor> both = Listen("::", options.port);
+  return both.ok() ? std::move(both) : Listen("0.0.0.0", options.port);  // a machine without IPv6
 }
 
 int PortOf(int fd) {
@@ -139,8 +140,8 @@ HttpResponse Plain(int status, absl::string_view text) {
 
 // What the I/O thread knows of a connection.
 struct Client {
-  Client(uint64_t id_of, int fd, HttpReadLimits limits)
-      : id(id_of), connection(std::make_unique<Connection>(fd)), reader(limits) {}
+  Client(uint64_t id_of, FileDescriptor fd, HttpReadLimits limits)
+      : id(id_of), connection(std::make_unique<Connection>(std::move(fd))), reader(limits) {}
 
   const uint64_t id;
   std::unique_ptr<Connection> connection;  // null: closed, to be removed
@@ -183,18 +184,17 @@ class HttpServer::Impl {
   }
 
   absl::Status Start() {
-    absl::StatusOr<int> fd = ListenAnywhere(options_);
+    absl::StatusOr<FileDescriptor> fd = ListenAnywhere(options_);
     if (!fd.ok()) return fd.status();
-    listener_ = *fd;
-    port_ = PortOf(listener_);
-    wakeup_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    epoll_ = epoll_create1(EPOLL_CLOEXEC);
-    if (wakeup_ < 0 || epoll_ < 0 || !Watch(EPOLL_CTL_ADD, wakeup_, EPOLLIN, kWakeupId) ||
-        !Watch(EPOLL_CTL_ADD, listener_, EPOLLIN, kListenerId)) {
-      const int error = errno;
-      CloseDescriptors();
+    listener_ = *std::move(fd);
+    port_ = PortOf(listener_.get());
+    wakeup_ = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    epoll_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
+    if (!wakeup_.valid() || !epoll_.valid() ||
+        !Watch(EPOLL_CTL_ADD, wakeup_.get(), EPOLLIN, kWakeupId) ||
+        !Watch(EPOLL_CTL_ADD, listener_.get(), EPOLLIN, kListenerId)) {
       return absl::UnavailableError(
-          absl::StrCat("cannot watch port ", port_, ": ", ErrorText(error)));
+          absl::StrCat("cannot watch port ", port_, ": ", ErrorText(errno)));
     }
     threads_.emplace_back([this] { Loop(); });
     for (int i = 0; i < options_.threads; ++i) {
@@ -215,28 +215,21 @@ class HttpServer::Impl {
     Wake();
     for (std::thread& thread : threads_) thread.join();  // the first one ends the others
     threads_.clear();
-    CloseDescriptors();
+    for (FileDescriptor* fd : {&listener_, &wakeup_, &epoll_}) fd->Close();
   }
 
  private:
-  void CloseDescriptors() {
-    for (int* fd : {&listener_, &wakeup_, &epoll_}) {
-      if (*fd >= 0) close(*fd);
-      *fd = -1;
-    }
-  }
-
   void Wake() const {
     const uint64_t one = 1;
     // Fails only when the counter is full, and then the I/O thread is awake already.
-    if (write(wakeup_, &one, sizeof(one)) < 0) return;
+    if (write(wakeup_.get(), &one, sizeof(one)) < 0) return;
   }
 
   bool Watch(int operation, int fd, uint32_t events, uint64_t id) const {
     epoll_event event{};
     event.events = events;
     event.data.u64 = id;
-    return epoll_ctl(epoll_, operation, fd, &event) == 0;
+    return epoll_ctl(epoll_.get(), operation, fd, &event) == 0;
   }
 
   // ---- Handlers' threads.
@@ -274,7 +267,7 @@ class HttpServer::Impl {
       if (IsStopping() && !closing_) BeginToClose();
       if (closing_ && clients_.empty() && in_hand_ == 0) break;
       const int count =
-          epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), Milliseconds());
+          epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), Milliseconds());
       now_ = MonotonicNow();
       bool accepts = false;
       for (int i = 0; i < count; ++i) {
@@ -283,7 +276,7 @@ class HttpServer::Impl {
           accepts = true;
         } else if (event.data.u64 == kWakeupId) {
           uint64_t ignored = 0;
-          if (read(wakeup_, &ignored, sizeof(ignored)) < 0) ignored = 0;
+          if (read(wakeup_.get(), &ignored, sizeof(ignored)) < 0) ignored = 0;
         } else if (const auto at = clients_.find(event.data.u64); at != clients_.end()) {
           OnEvent(*at->second, event.events);
         }
@@ -317,9 +310,8 @@ class HttpServer::Impl {
 
   void BeginToClose() {
     closing_ = true;
-    Watch(EPOLL_CTL_DEL, listener_, 0, kListenerId);
-    close(listener_);
-    listener_ = -1;
+    Watch(EPOLL_CTL_DEL, listener_.get(), 0, kListenerId);
+    listener_.Close();
     for (const auto& [id, client] : clients_) {
       const State state = client->standing.state;
       if (state == State::kSilent || state == State::kIdle) Close(*client);
@@ -332,9 +324,9 @@ class HttpServer::Impl {
     for (int i = 0; i < kAcceptsAtOnce; ++i) {
       sockaddr_storage address{};
       socklen_t size = sizeof(address);
-      const int fd = accept4(listener_, reinterpret_cast<sockaddr*>(&address), &size,
-                             SOCK_CLOEXEC | SOCK_NONBLOCK);
-      if (fd < 0) {
+      FileDescriptor fd(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size,
+                                SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!fd.valid()) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
           // Others of this process need descriptors, too.
           HttpSource nobody;
@@ -342,30 +334,29 @@ class HttpServer::Impl {
         }
         return;
       }
-      Admit(fd, SourceOf(reinterpret_cast<const sockaddr&>(address)));
+      Admit(std::move(fd), SourceOf(reinterpret_cast<const sockaddr&>(address)));
     }
   }
 
   // A listener that stays readable would wake us all the time.
   void PauseAccepting() {
-    Watch(EPOLL_CTL_MOD, listener_, 0, kListenerId);
+    Watch(EPOLL_CTL_MOD, listener_.get(), 0, kListenerId);
     accept_again_ = now_ + kAcceptPause;
   }
 
-  void Admit(int fd, const std::string& name) {
+  void Admit(FileDescriptor fd, const std::string& name) {
     std::unique_ptr<HttpSource>& source = sources_[name];
     if (source == nullptr) source = std::make_unique<HttpSource>(HttpSource{.name = name});
     const bool too_many_of_it = source->connections >= options_.max_connections_of_source;
     if (too_many_of_it || open_ >= options_.max_connections) {
       if (!MakeRoom(*source, too_many_of_it)) {
-        close(fd);
         ForgetIfUnused(source.get());
         return;
       }
     }
     const uint64_t id = next_id_++;
-    auto client =
-        std::make_unique<Client>(id, fd, HttpReadLimits{.body_bytes = options_.max_body_bytes});
+    auto client = std::make_unique<Client>(id, std::move(fd),
+                                           HttpReadLimits{.body_bytes = options_.max_body_bytes});
     client->source = source.get();
     client->standing.source = source.get();
     client->standing.since = now_;
@@ -374,7 +365,7 @@ class HttpServer::Impl {
     client->interest = EPOLLIN;
     ++source->connections;
     ++open_;
-    if (!Watch(EPOLL_CTL_ADD, fd, EPOLLIN, id)) Close(*client);
+    if (!Watch(EPOLL_CTL_ADD, client->connection->fd(), EPOLLIN, id)) Close(*client);
     clients_.emplace(id, std::move(client));
   }
 
@@ -671,7 +662,7 @@ class HttpServer::Impl {
   void Expire() {
     if (accept_again_ != absl::InfinitePast() && now_ >= accept_again_ && !closing_) {
       accept_again_ = absl::InfinitePast();
-      Watch(EPOLL_CTL_MOD, listener_, EPOLLIN, kListenerId);
+      Watch(EPOLL_CTL_MOD, listener_.get(), EPOLLIN, kListenerId);
     }
     for (const auto& [id, client] : clients_) {
       if (client->connection == nullptr || now_ < client->deadline) continue;
@@ -758,9 +749,9 @@ class HttpServer::Impl {
 
   const HttpServerOptions options_;
   const HttpHandler handler_;
-  int listener_ = -1;
-  int wakeup_ = -1;  // an eventfd: there are answers, or it is time to stop
-  int epoll_ = -1;
+  FileDescriptor listener_;
+  FileDescriptor wakeup_;  // an eventfd: there are answers, or it is time to stop
+  FileDescriptor epoll_;
   int port_ = -1;
   std::vector<std::thread> threads_;
 

@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/file_descriptor.h"
 
 extern char** environ;
 
@@ -25,21 +26,6 @@ namespace railhead::kube {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() { Close(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  void Close() {
-    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  }
-
- private:
-  int fd_;
-};
 
 // A running child. It is killed and reaped at the end, unless it has ended by then.
 class Child {
@@ -134,14 +120,14 @@ absl::StatusOr<std::string> RunCommand(const Command& command, const CommandLimi
   const Clock::time_point deadline = Clock::now() + absl::ToChronoMilliseconds(limits.time);
   std::array<int, 2> ends = {-1, -1};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "pipe2");
-  const Descriptor output(ends[0]);
-  Descriptor input(ends[1]);
+  const FileDescriptor output(ends[0]);
+  FileDescriptor input(ends[1]);
   const absl::StatusOr<pid_t> pid = Spawn(command, input.get());
   if (!pid.ok()) return pid.status();
   Child child(*pid);
   input.Close();
-  const Descriptor end(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
-  if (end.get() < 0) return absl::ErrnoToStatus(errno, "pidfd_open");
+  const FileDescriptor end(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
+  if (!end.valid()) return absl::ErrnoToStatus(errno, "pidfd_open");
 
   // First until it has closed its output, then until it has ended. Whatever it has started may keep
   // the output open for longer: what counts is what it had written when it ended.

@@ -21,6 +21,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/file.h"
+#include "base/file_descriptor.h"
 #include "device-plugin/files/content_hash.h"
 
 namespace railhead::device_plugin {
@@ -35,21 +36,21 @@ struct FolderCloser {
 
 // The caller removes it when that fails.
 absl::Status WriteWhole(const std::string& path, const std::string& content) {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (file < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot make ", path));
+  const FileDescriptor file(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.valid()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot make ", path));
   size_t done = 0;
   while (done < content.size()) {
-    const ssize_t put = write(file, content.data() + done, content.size() - done);
+    const ssize_t put = write(file.get(), content.data() + done, content.size() - done);
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) break;
     done += static_cast<size_t>(put);
   }
   // Its reader may run under any user. fsync: after a power cut kubelet uses this name again.
-  const bool ok = done == content.size() && fchmod(file, 0644) == 0 && fsync(file) == 0;
-  const int error = errno;
-  close(file);
-  if (ok) return absl::OkStatus();
-  return absl::ErrnoToStatus(error, absl::StrCat("cannot write ", path, "; is the disk full?"));
+  if (done == content.size() && fchmod(file.get(), 0644) == 0 && fsync(file.get()) == 0) {
+    return absl::OkStatus();
+  }
+  return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path, "; is the disk full?"));
 }
 
 }  // namespace

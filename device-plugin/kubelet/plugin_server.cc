@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device-plugin/kubelet/plugin_server.h"
 
-#include <dirent.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/server_posix.h>
 #include <sys/socket.h>
@@ -20,9 +19,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
+#include "base/file_descriptor.h"
+#include "device-plugin/files/atomic_file.h"
 #include "device-plugin/kubelet/plugin_service.h"
 #include "device-plugin/kubelet/unix_listener.h"
 
@@ -32,33 +31,21 @@ namespace {
 constexpr char kSocketSuffix[] = ".sock";
 constexpr size_t kMaxSocketPath = sizeof(sockaddr_un::sun_path) - 1;
 
-struct FolderCloser {
-  void operator()(DIR* dir) const { closedir(dir); }
-};
-
 // True when the socket's file is there and nobody listens on it any more.
 bool IsAbandoned(const std::string& path) {
   if (path.size() > kMaxSocketPath || !IdentifySocket(path).has_value()) return false;
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.c_str(), path.size());
-  const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (probe < 0) return false;
-  const bool refused =
-      connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 &&
-      errno == ECONNREFUSED;
-  close(probe);
-  return refused;
+  const FileDescriptor probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return probe.valid() &&
+         connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 &&
+         errno == ECONNREFUSED;
 }
 
 // Removes what a process of ours that was killed has left.
 void RemoveAbandonedSockets(const std::string& folder, const std::string& prefix) {
-  const std::unique_ptr<DIR, FolderCloser> dir(opendir(folder.c_str()));
-  if (dir == nullptr) return;
-  while (const dirent* entry = readdir(dir.get())) {
-    const absl::string_view name = entry->d_name;
-    if (!absl::StartsWith(name, prefix) || !absl::EndsWith(name, kSocketSuffix)) continue;
-    const std::string path = absl::StrCat(folder, "/", name);
+  for (const std::string& path : ListFiles(folder, prefix, kSocketSuffix)) {
     if (IsAbandoned(path)) unlink(path.c_str());
   }
 }
@@ -95,8 +82,8 @@ absl::StatusOr<std::unique_ptr<PluginServer>> PluginServer::Start(PluginService&
   server->server_ = builder.BuildAndStart();
   if (server->server_ == nullptr) return absl::InternalError("cannot start a gRPC server");
   absl::StatusOr<std::unique_ptr<UnixListener>> listener =
-      UnixListener::Start(path, [grpc_server = server->server_.get()](int fd) {
-        grpc::AddInsecureChannelFromFd(grpc_server, fd);
+      UnixListener::Start(path, [grpc_server = server->server_.get()](FileDescriptor fd) {
+        grpc::AddInsecureChannelFromFd(grpc_server, fd.Release());
       });
   if (!listener.ok()) {
     return absl::UnavailableError(

@@ -17,7 +17,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -41,7 +40,7 @@ bool MayConnect(int fd, const std::string& path) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<UnixListener>> UnixListener::Start(
-    const std::string& path, std::function<void(int fd)> take) {
+    const std::string& path, std::function<void(FileDescriptor)> take) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) {
@@ -50,51 +49,47 @@ absl::StatusOr<std::unique_ptr<UnixListener>> UnixListener::Start(
                                                    " bytes that Unix sockets allow"));
   }
   std::memcpy(address.sun_path, path.c_str(), path.size());
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return absl::ErrnoToStatus(errno, "cannot make a Unix socket");
-  absl::Cleanup close_socket = [fd] { close(fd); };
+  FileDescriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return absl::ErrnoToStatus(errno, "cannot make a Unix socket");
   // Nobody can connect before it listens, when the mode is right already.
-  if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
-      chmod(path.c_str(), 0600) != 0 || listen(fd, SOMAXCONN) != 0) {
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
+      chmod(path.c_str(), 0600) != 0 || listen(fd.get(), SOMAXCONN) != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot serve on ", path));
   }
-  const int stop = eventfd(0, EFD_CLOEXEC);
-  if (stop < 0) return absl::ErrnoToStatus(errno, "cannot make an eventfd");
-  std::move(close_socket).Cancel();
-  return std::unique_ptr<UnixListener>(new UnixListener(fd, stop, path, std::move(take)));
+  FileDescriptor stop(eventfd(0, EFD_CLOEXEC));
+  if (!stop.valid()) return absl::ErrnoToStatus(errno, "cannot make an eventfd");
+  return std::unique_ptr<UnixListener>(
+      new UnixListener(std::move(fd), std::move(stop), path, std::move(take)));
 }
 
-UnixListener::UnixListener(int socket, int stop, std::string path, std::function<void(int fd)> take)
-    : socket_(socket), stop_(stop), path_(std::move(path)), take_(std::move(take)), thread_([this] {
-        Run();
-      }) {}
+UnixListener::UnixListener(FileDescriptor socket, FileDescriptor stop, std::string path,
+                           std::function<void(FileDescriptor)> take)
+    : socket_(std::move(socket)),
+      stop_(std::move(stop)),
+      path_(std::move(path)),
+      take_(std::move(take)),
+      thread_([this] { Run(); }) {}
 
 UnixListener::~UnixListener() {
   const uint64_t one = 1;
   // It cannot fail: the counter is far from full.
-  static_cast<void>(!write(stop_, &one, sizeof(one)));
+  static_cast<void>(!write(stop_.get(), &one, sizeof(one)));
   thread_.join();
-  close(socket_);
-  close(stop_);
 }
 
 void UnixListener::Run() {
-  pollfd watched[] = {{socket_, POLLIN, 0}, {stop_, POLLIN, 0}};
+  pollfd watched[] = {{socket_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
   while (true) {
     if (poll(watched, 2, -1) < 0) continue;  // a signal
     if (watched[1].revents != 0) return;
-    const int fd = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) {
+    FileDescriptor fd(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd.valid()) {
       if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) {
         poll(&watched[1], 1, kPauseMilliseconds);
       }
       continue;
     }
-    if (MayConnect(fd, path_)) {
-      take_(fd);
-    } else {
-      close(fd);
-    }
+    if (MayConnect(fd.get(), path_)) take_(std::move(fd));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "base/file_descriptor.h"
 
 namespace railhead::device_plugin {
 
@@ -17,23 +18,24 @@ namespace railhead::device_plugin {
 // file. Does not remove the file.
 class UnixListener {
  public:
-  // Creates the socket at `path`. `take` gets and owns each connection, which is non-blocking; it
-  // is called on the listener's thread.
-  static absl::StatusOr<std::unique_ptr<UnixListener>> Start(const std::string& path,
-                                                             std::function<void(int fd)> take);
+  // Creates the socket at `path`. `take` gets each connection, which is non-blocking; it is
+  // called on the listener's thread.
+  static absl::StatusOr<std::unique_ptr<UnixListener>> Start(
+      const std::string& path, std::function<void(FileDescriptor)> take);
   // `take` is not called after this returns.
   ~UnixListener();
   UnixListener(const UnixListener&) = delete;
   UnixListener& operator=(const UnixListener&) = delete;
 
  private:
-  UnixListener(int socket, int stop, std::string path, std::function<void(int fd)> take);
+  UnixListener(FileDescriptor socket, FileDescriptor stop, std::string path,
+               std::function<void(FileDescriptor)> take);
   void Run();
 
-  const int socket_;
-  const int stop_;  // eventfd: readable to end the thread
+  const FileDescriptor socket_;
+  const FileDescriptor stop_;  // eventfd: readable to end the thread
   const std::string path_;
-  const std::function<void(int fd)> take_;
+  const std::function<void(FileDescriptor)> take_;
   std::thread thread_;
 };
 

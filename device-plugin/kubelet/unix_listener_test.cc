@@ -15,6 +15,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/file_descriptor.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -46,10 +47,7 @@ class UnixListenerTest : public ::testing::Test {
   }
   ~UnixListenerTest() override { fs::remove_all(folder_); }
 
-  static void Greet(int fd) {
-    EXPECT_EQ(write(fd, &kGreeting, 1), 1);
-    close(fd);
-  }
+  static void Greet(const FileDescriptor& fd) { EXPECT_EQ(write(fd.get(), &kGreeting, 1), 1); }
 
   std::string folder_;
   std::string path_;

@@ -29,13 +29,11 @@ void Drain(int fd) {
   }
 }
 
-int WatchFolder(const std::string& folder) {
-  const int inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-  if (inotify < 0) return -1;
+FileDescriptor WatchFolder(const std::string& folder) {
+  FileDescriptor inotify(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
   constexpr uint32_t kEvents = IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM;
-  if (inotify_add_watch(inotify, folder.c_str(), kEvents) >= 0) return inotify;
-  close(inotify);
-  return -1;
+  if (inotify_add_watch(inotify.get(), folder.c_str(), kEvents) < 0) inotify.Close();
+  return inotify;
 }
 
 }  // namespace
@@ -46,29 +44,24 @@ absl::StatusOr<std::unique_ptr<WakeUp>> WakeUp::Make(const std::string& folder) 
     return absl::NotFoundError(absl::StrCat(
         folder, " is not a folder; --kubelet-dir must be kubelet's device plugin folder"));
   }
-  const int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (event < 0) return absl::ErrnoToStatus(errno, "cannot make an event descriptor");
-  return std::unique_ptr<WakeUp>(new WakeUp(event, WatchFolder(folder)));
-}
-
-WakeUp::~WakeUp() {
-  close(event_);
-  if (inotify_ >= 0) close(inotify_);
+  FileDescriptor event(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!event.valid()) return absl::ErrnoToStatus(errno, "cannot make an event descriptor");
+  return std::unique_ptr<WakeUp>(new WakeUp(std::move(event), WatchFolder(folder)));
 }
 
 void WakeUp::Wake() const {
   const uint64_t one = 1;
   // It can fail only when a wake-up is pending already.
-  [[maybe_unused]] const ssize_t put = write(event_, &one, sizeof(one));
+  [[maybe_unused]] const ssize_t put = write(event_.get(), &one, sizeof(one));
 }
 
 bool WakeUp::Sleep(int stop_fd, std::chrono::milliseconds at_most) const {
-  std::array<pollfd, 3> fds = {pollfd{stop_fd, POLLIN, 0}, pollfd{event_, POLLIN, 0},
-                               pollfd{inotify_, POLLIN, 0}};  // poll ignores -1
+  std::array<pollfd, 3> fds = {pollfd{stop_fd, POLLIN, 0}, pollfd{event_.get(), POLLIN, 0},
+                               pollfd{inotify_.get(), POLLIN, 0}};  // poll ignores -1
   const int64_t timeout = std::clamp<int64_t>(at_most.count(), 0, 60000);
   if (poll(fds.data(), fds.size(), static_cast<int>(timeout)) <= 0) return false;
-  if (fds[1].revents != 0) Drain(event_);
-  if (fds[2].revents != 0) Drain(inotify_);
+  if (fds[1].revents != 0) Drain(event_.get());
+  if (fds[2].revents != 0) Drain(inotify_.get());
   return fds[0].revents != 0;
 }
 

@@ -7,8 +7,10 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "base/file_descriptor.h"
 
 namespace railhead::device_plugin {
 
@@ -19,11 +21,8 @@ class WakeUp {
   // Fails if the directory cannot be read. If the kernel's limit of watches is reached, the
   // directory is not watched: see watches_folder().
   static absl::StatusOr<std::unique_ptr<WakeUp>> Make(const std::string& folder);
-  ~WakeUp();
-  WakeUp(const WakeUp&) = delete;
-  WakeUp& operator=(const WakeUp&) = delete;
 
-  bool watches_folder() const { return inotify_ >= 0; }
+  bool watches_folder() const { return inotify_.valid(); }
 
   // Ends the current or next Sleep. Thread-safe.
   void Wake() const;
@@ -32,10 +31,11 @@ class WakeUp {
   bool Sleep(int stop_fd, std::chrono::milliseconds at_most) const;
 
  private:
-  WakeUp(int event, int inotify) : event_(event), inotify_(inotify) {}
+  WakeUp(FileDescriptor event, FileDescriptor inotify)
+      : event_(std::move(event)), inotify_(std::move(inotify)) {}
 
-  const int event_;
-  const int inotify_;  // -1 without a watch
+  const FileDescriptor event_;
+  const FileDescriptor inotify_;  // empty without a watch
 };
 
 }  // namespace railhead::device_plugin

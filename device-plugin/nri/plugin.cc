@@ -11,11 +11,11 @@
 #include <cerrno>
 #include <cstring>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
+#include "base/file_descriptor.h"
 #include "device-plugin/nri/session.h"
 #include "kube/monotonic.h"
 
@@ -27,7 +27,7 @@ constexpr absl::Duration kRegistration = absl::Seconds(10);
 // A runtime that does not read is not waited for: its containers wait for us.
 constexpr timeval kSendTimeout = {5, 0};
 
-absl::StatusOr<int> Connect(const std::string& path) {
+absl::StatusOr<FileDescriptor> Connect(const std::string& path) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) {
@@ -36,16 +36,14 @@ absl::StatusOr<int> Connect(const std::string& path) {
                                                    " bytes that Unix sockets allow"));
   }
   std::memcpy(address.sun_path, path.c_str(), path.size());
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return absl::ErrnoToStatus(errno, "cannot make a Unix socket");
-  if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &kSendTimeout, sizeof(kSendTimeout)) != 0 ||
-      connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    absl::Status failed = absl::ErrnoToStatus(
+  FileDescriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return absl::ErrnoToStatus(errno, "cannot make a Unix socket");
+  if (setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &kSendTimeout, sizeof(kSendTimeout)) != 0 ||
+      connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return absl::ErrnoToStatus(
         errno, absl::StrCat("cannot reach the container runtime at ", path,
                             " (NRI is on by default in containerd 2 and CRI-O; containerd 1.7 has "
                             "it off)"));
-    close(fd);
-    return failed;
   }
   return fd;
 }
@@ -90,17 +88,17 @@ void Plugin::Run(int stop_fd) {
 }
 
 absl::Status Plugin::Converse(int stop_fd) {
-  const absl::StatusOr<int> fd = Connect(socket_);
-  if (!fd.ok()) return fd.status();
-  const absl::Cleanup close_socket = [&fd] { close(*fd); };
+  const absl::StatusOr<FileDescriptor> socket = Connect(socket_);
+  if (!socket.ok()) return socket.status();
+  const int fd = socket->get();
   Session session;
-  if (absl::Status sent = SendAll(*fd, Session::Introduction()); !sent.ok()) return sent;
+  if (absl::Status sent = SendAll(fd, Session::Introduction()); !sent.ok()) return sent;
   const absl::Time deadline = kube::MonotonicNow() + kRegistration;
   std::array<char, size_t{64} << 10> buffer;
   while (true) {
     // Once registered, the runtime may have nothing to ask for as long as it likes.
     absl::Status waited =
-        Wait(*fd, stop_fd,
+        Wait(fd, stop_fd,
              registered_ ? absl::InfiniteDuration()
                          : std::max(absl::ZeroDuration(), deadline - kube::MonotonicNow()));
     if (absl::IsDeadlineExceeded(waited)) {
@@ -110,14 +108,14 @@ absl::Status Plugin::Converse(int stop_fd) {
                        absl::FormatDuration(kRegistration)));
     }
     if (!waited.ok()) return waited;
-    const ssize_t got = recv(*fd, buffer.data(), buffer.size(), 0);
+    const ssize_t got = recv(fd, buffer.data(), buffer.size(), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return absl::ErrnoToStatus(errno, "NRI: cannot read from the container runtime");
     if (got == 0) return absl::UnavailableError("NRI: the container runtime closed the connection");
     const absl::StatusOr<std::string> answers =
         session.Take(absl::string_view(buffer.data(), static_cast<size_t>(got)));
     if (!answers.ok()) return answers.status();
-    if (absl::Status sent = SendAll(*fd, *answers); !sent.ok()) return sent;
+    if (absl::Status sent = SendAll(fd, *answers); !sent.ok()) return sent;
     if (!registered_ && !session.runtime().empty()) {
       registered_ = true;
       spdlog::info("registered with {}", session.runtime());

@@ -25,7 +25,7 @@ absl::StatusOr<std::string> AskPod(const std::string& address, int port, absl::D
 //   DeadlineExceeded  the page was not complete within `timeout`, or no connection within 500 ms
 //   Unavailable       nobody listens, or another status than 200: a redirect is not followed, for
 //                     it would have the operator ask whomever a user likes
-// Thread-safe, once a kube::RestClient has been made, which initializes libcurl.
+// Thread-safe.
 absl::StatusOr<std::string> FetchPage(const std::string& address, int port, absl::Duration timeout);
 
 }  // namespace railhead::op

@@ -2,15 +2,14 @@
 #include "runtime/comm/unique_id.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
+#include <string>
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "runtime/base/random.h"
 #include "runtime/base/wire.h"
 #include "runtime/net/socket.h"
 
@@ -23,10 +22,8 @@ constexpr size_t kKeySize = 16;
 }  // namespace
 
 absl::StatusOr<UniqueId> MakeUniqueId(const net::IpAddress& address) {
-  std::array<char, kKeySize> key;
-  if (::getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(key.size())) {
-    return net::ErrnoError("getrandom", errno);
-  }
+  const absl::StatusOr<std::string> key = RandomBytes(kKeySize);
+  if (!key.ok()) return key.status();
   absl::StatusOr<net::Fd> listener = net::Listen(std::nullopt, 0);
   if (!listener.ok()) return listener.status();
   const absl::StatusOr<net::SocketAddress> bound = net::LocalAddress(listener->get());
@@ -34,8 +31,7 @@ absl::StatusOr<UniqueId> MakeUniqueId(const net::IpAddress& address) {
   // The number alone keeps the socket from here on.
   const int number = ::fcntl(listener->get(), F_DUPFD_CLOEXEC, 0);
   if (number < 0) return net::ErrnoError("fcntl", errno);
-  return UniqueId{address, bound->port,
-                  absl::BytesToHexString(absl::string_view(key.data(), key.size())), number};
+  return UniqueId{address, bound->port, absl::BytesToHexString(*key), number};
 }
 
 std::string Encode(const UniqueId& id) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/shm/segment_server.h"
 
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/now.h"
+#include "runtime/base/random.h"
 #include "runtime/net/local_socket.h"
 #include "runtime/net/socket.h"
 
@@ -28,14 +28,6 @@ namespace {
 constexpr size_t kWord = SegmentServer::kAddressSize / 2;
 // A stranger who connects and says nothing must not keep the others waiting.
 constexpr absl::Duration kIntroduction = absl::Seconds(1);
-
-absl::StatusOr<std::string> RandomWord() {
-  char bytes[kWord / 2];
-  if (getrandom(bytes, sizeof(bytes), 0) != static_cast<ssize_t>(sizeof(bytes))) {
-    return net::ErrnoError("getrandom", errno);
-  }
-  return absl::BytesToHexString(absl::string_view(bytes, sizeof(bytes)));
-}
 
 std::string NameOf(absl::string_view word) { return absl::StrCat("railhead-", word); }
 
@@ -107,14 +99,13 @@ std::string PlaceOfProcess() {
 }
 
 absl::StatusOr<SegmentServer> SegmentServer::Open() {
-  const absl::StatusOr<std::string> word = RandomWord();
-  const absl::StatusOr<std::string> key = RandomWord();
-  if (!word.ok()) return word.status();
-  if (!key.ok()) return key.status();
-  absl::StatusOr<net::Fd> fd = net::BindLocal(NameOf(*word));
+  const absl::StatusOr<std::string> random = RandomBytes(kWord);  // half of it for each word
+  if (!random.ok()) return random.status();
+  std::string address = absl::BytesToHexString(*random);
+  absl::StatusOr<net::Fd> fd = net::BindLocal(NameOf(absl::string_view(address).substr(0, kWord)));
   if (!fd.ok()) return fd.status();
   if (absl::Status listens = net::ListenLocal(*fd); !listens.ok()) return listens;
-  return SegmentServer(*std::move(fd), absl::StrCat(*word, *key));
+  return SegmentServer(*std::move(fd), std::move(address));
 }
 
 absl::Status SegmentServer::Give(const Segment& segment, int takers, absl::Time deadline,
