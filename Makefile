@@ -13,7 +13,7 @@ export CCACHE_NOHASHDIR := 1
 # Parts run side by side by themselves; `make -j` adds nothing.
 .NOTPARALLEL:
 
-.PHONY: help demo demo-down build portable portable-test wheel wheel-test frameworks test unit rails discovery fuzz sanitize bench chart kube node soak e2e \
+.PHONY: help demo demo-down build portable portable-test wheel wheel-test frameworks gpu test unit rails discovery fuzz sanitize bench chart kube node soak e2e \
   lint lint-stamps format check python clean fuzz-more test-loaded
 
 help:            ## this list
@@ -39,6 +39,9 @@ wheel: python    ## the Python package, in out/wheel; TORCH="2.9 2.15": with bac
 
 wheel-test: python ## the same, installed and used: types, failures, old Pythons
 	@$(PARTS) wheel-test
+
+gpu:             ## on a machine with an NVIDIA GPU: every kind of its memory, CUDA tensors, streams; ONLY=bench
+	@python3 tests/gpu/run.py $(ONLY)
 
 frameworks: python ## PyTorch with the wheel's backend, beside gloo; TORCH=2.9: another version of it
 	@$(PARTS) frameworks

@@ -3,7 +3,8 @@
 
 usage: tools/torch_stand_ins.py SITE_PACKAGES     with pyelftools, a C compiler, and torch in that folder
 
-Every function that torch wants of such a library, with its version, returns 100 (cudaErrorNoDevice).
+Every function that torch wants of such a library, with its version, returns 100 (cudaErrorNoDevice), or a text
+where it returns what an error means.
 """
 
 import pathlib
@@ -56,7 +57,9 @@ class Wanted:
 def build(path, symbols, work):
     """A library at `path` with (name, version or None) symbols."""
     source, script = work / "stand_in.c", work / "stand_in.map"
-    source.write_text("".join(f"long {name}(void) {{ return 100; }}\n" for name, _ in symbols))
+    source.write_text("".join(
+        f'const char *{name}(void) {{ return "no CUDA device"; }}\n' if "GetErrorString" in name or "GetErrorName" in name
+        else f"long {name}(void) {{ return 100; }}\n" for name, _ in symbols))
     versions = defaultdict(list)
     for name, version in symbols:
         if version:

@@ -9,8 +9,8 @@
         comm.all_reduce(gradients, op=railhead.AVG)     # in place
 
 A collective takes anything with `__array_interface__`, DLPack or the buffer protocol whose elements lie in
-the CPU's memory one after the other: arrays and tensors of NumPy, torch, JAX, MLX and TensorFlow. Nothing
-is copied. Errors are exceptions (railhead.Error) with the rank, the rail and the cause.
+memory of the CPU or of a CUDA device one after the other: arrays and tensors of NumPy, torch, CuPy, JAX,
+MLX and TensorFlow. Nothing is copied here. Errors are exceptions (railhead.Error) with the rank, the rail and the cause.
 
 PyTorch jobs need none of this: torch.distributed.init_process_group("railhead") (docs/frameworks.md).
 """

@@ -2,8 +2,8 @@
 """Where an object's elements are and what they are, without a copy.
 
 Understood are, in this order: `__array_interface__` (NumPy), DLPack (torch, JAX, MLX, TensorFlow) and the
-buffer protocol (bytearray, array.array, memoryview). Elements lie in the CPU's memory, one after the
-other, in C order.
+buffer protocol (bytearray, array.array, memoryview). Elements lie in memory of the CPU or of a CUDA device,
+one after the other, in C order.
 """
 
 from __future__ import annotations
@@ -138,19 +138,27 @@ _python.PyCapsule_IsValid.argtypes = [ctypes.py_object, c_char_p]
 _python.PyCapsule_IsValid.restype = c_int
 _python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, c_char_p]
 _python.PyCapsule_GetPointer.restype = c_void_p
-CPU_DEVICES = (1, 3)  # kDLCPU, kDLCUDAHost
+CUDA_DEVICES = (2, 13)  # kDLCUDA, kDLCUDAManaged
+DEVICES = (1, 3, *CUDA_DEVICES)  # kDLCPU, kDLCUDAHost
+# The library copies GPU memory on CUDA's legacy default stream, which waits for what the array's library has queued.
+LEGACY_STREAM = 1
+
+
+def _check_device(what: Any, device: int) -> None:
+    if device not in DEVICES:
+        raise ValueError(f"this {type(what).__name__} is in the memory of DLPack device {device}: copy it to the CPU "
+                         "or to a CUDA device first")
 
 
 def _from_dlpack(what: Any) -> Memory:
     device = what.__dlpack_device__() if hasattr(what, "__dlpack_device__") else (1, 0)
-    if int(device[0]) not in CPU_DEVICES:
-        raise ValueError(f"this {type(what).__name__} is in the memory of DLPack device {int(device[0])}: copy it to "
-                         "the CPU first")
+    _check_device(what, int(device[0]))
+    stream = {"stream": LEGACY_STREAM} if int(device[0]) in CUDA_DEVICES else {}
     try:
         try:
-            capsule = what.__dlpack__(max_version=(1, 0))
+            capsule = what.__dlpack__(max_version=(1, 0), **stream)
         except TypeError:  # an older protocol
-            capsule = what.__dlpack__()
+            capsule = what.__dlpack__(**stream)
     except (BufferError, RuntimeError) as error:
         raise ValueError(f"this {type(what).__name__} does not give its memory: {error}") from error
     readonly = type(what).__module__.partition(".")[0] in IMMUTABLE
@@ -164,9 +172,7 @@ def _from_dlpack(what: Any) -> Memory:
         tensor = managed.tensor
     else:
         tensor = _Tensor.from_address(_python.PyCapsule_GetPointer(capsule, b"dltensor"))
-    if tensor.device_type not in CPU_DEVICES:
-        raise ValueError(f"this {type(what).__name__} is in the memory of DLPack device {tensor.device_type}: copy it "
-                         "to the CPU first")
+    _check_device(what, tensor.device_type)
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else None
     _contiguous(what, shape, strides, 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch's process-group backend "railhead", for CPU tensors.
+"""torch's process-group backend "railhead", for tensors of the CPU and of CUDA devices.
 
 torch calls register() at its import, by the entry point `torch.backends`; a job says
 
@@ -24,6 +24,7 @@ from . import _library
 from .communicator import unique_id
 
 NAME = "railhead"
+_DEVICES = ("cpu", "cuda")
 _ID_KEY = "railhead/unique_id"
 _lock = threading.Lock()
 _loaded = False
@@ -44,7 +45,7 @@ def _register() -> None:
     if not dist.is_available():
         return
     if not hasattr(dist.Backend, NAME.upper()):
-        dist.Backend.register_backend(NAME, _create, extended_api=True, devices=["cpu"])
+        dist.Backend.register_backend(NAME, _create, extended_api=True, devices=list(_DEVICES))
     replaced = os.environ.get("RAILHEAD_TORCH_REPLACE", "")
     if not replaced:
         return
@@ -55,7 +56,7 @@ def _register() -> None:
 
 def _replace_gloo(dist: Any) -> None:
     plugins = dist.Backend._plugins
-    dist.Backend.register_backend("gloo", _create, extended_api=True, devices=["cpu"])
+    dist.Backend.register_backend("gloo", _create, extended_api=True, devices=list(_DEVICES))
     if "GLOO" not in plugins:
         raise RuntimeError("this version of torch does not let a plugin take the place of gloo")
 

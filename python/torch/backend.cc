@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 #include <numeric>
 #include <utility>
 
@@ -30,6 +32,8 @@ void CheckSame(const char* call, const Tensor& output, const Tensor& input) {
   TORCH_CHECK_TYPE(output.scalar_type() == input.scalar_type(), "railhead: ", call,
                    ": the output has ", output.scalar_type(), ", and the input ",
                    input.scalar_type());
+  TORCH_CHECK_TYPE(output.device() == input.device(), "railhead: ", call, ": the output is on ",
+                   output.device(), ", and the input on ", input.device());
 }
 
 // Parts of one piece of memory, and the tensors that they are.
@@ -51,13 +55,23 @@ struct Parts {
     for (size_t i = 0; i < tensors.size(); ++i) {
       if (bytes[i] == 0) continue;
       tensors[i].copy_(at::from_blob(from, tensors[i].sizes(),
-                                     at::TensorOptions().dtype(tensors[i].scalar_type())));
+                                     tensors[i].options().memory_format(std::nullopt)));
       from += bytes[i];
     }
   }
 };
 
-Tensor Bytes(size_t count) { return at::empty({static_cast<int64_t>(count)}, at::kByte); }
+Tensor Bytes(size_t count, c10::Device device) {
+  return at::empty({static_cast<int64_t>(count)}, at::device(device).dtype(at::kByte));
+}
+
+// Notes what is on the caller's stream of a device now.
+void AddQueued(c10::Device device, std::vector<c10::Event>& queued) {
+  if (device.is_cpu()) return;
+  c10::Event event(device.type());
+  event.record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+  queued.push_back(std::move(event));
+}
 
 // All of them, one after the other.
 Tensor Joined(const char* call, const Tensors& list) {
@@ -65,9 +79,10 @@ Tensor Joined(const char* call, const Tensors& list) {
   flat.reserve(list.size());
   for (const Tensor& tensor : list) {
     CheckSame(call, tensor, list.front());
-    flat.push_back(MakeDense(call, tensor).elements.reshape(-1));
+    // As bytes, since devices do not join all types.
+    flat.push_back(MakeDense(call, tensor).elements.reshape(-1).view(at::kByte));
   }
-  return at::cat(flat);
+  return at::cat(flat).view(list.front().scalar_type());
 }
 
 }  // namespace
@@ -86,8 +101,9 @@ void RailheadBackend::abort() {
 }
 
 template <class Options>
-RailheadBackend::How RailheadBackend::HowOf(c10d::OpType type, const Options& options) {
-  How how = {type};
+RailheadBackend::How RailheadBackend::HowOf(c10d::OpType type, const Options& options,
+                                            c10::Device device) {
+  How how = {type, device};
   if constexpr (requires { options.timeout; }) how.timeout = options.timeout;
   // Newer versions of torch say whether the caller waits.
   if constexpr (requires { options.asyncOp; }) how.waited_for = !options.asyncOp;
@@ -96,13 +112,23 @@ RailheadBackend::How RailheadBackend::HowOf(c10d::OpType type, const Options& op
 
 WorkPtr RailheadBackend::Post(const How& how, Tensors results, Step step) {
   if (coalescing_ > 0) {
+    if (!held_.work) {
+      held_.work = c10::make_intrusive<RailWork>(getRank(), held_.type, how.device);
+      held_.device = how.device;
+    }
+    TORCH_CHECK_TYPE(held_.device == how.device, "railhead: ", c10d::opTypeToString(how.type),
+                     ": its tensors are on ", how.device, ", and those of earlier calls of the ",
+                     "group on ", held_.device);
+    AddQueued(how.device, held_.queued);
     held_.steps.push_back(std::move(step));
     held_.results.insert(held_.results.end(), results.begin(), results.end());
     return held_.work;
   }
   Job job;
-  job.work = c10::make_intrusive<RailWork>(getRank(), how.type);
+  job.work = c10::make_intrusive<RailWork>(getRank(), how.type, how.device);
   job.type = how.type;
+  job.device = how.device;
+  AddQueued(how.device, job.queued);
   job.number = ++number_;
   job.steps.push_back(std::move(step));
   job.results = std::move(results);
@@ -116,18 +142,18 @@ void RailheadBackend::startCoalescing() {
   if (coalescing_++ > 0) return;
   held_ = Job();
   held_.type = c10d::OpType::COALESCED;
-  held_.work = c10::make_intrusive<RailWork>(getRank(), held_.type);
 }
 
 WorkPtr RailheadBackend::endCoalescing() {
   TORCH_CHECK(coalescing_ > 0, "railhead: endCoalescing: there was no startCoalescing before it");
   if (--coalescing_ > 0) return held_.work;
   Job job = std::exchange(held_, Job());
-  WorkPtr work = job.work;
-  if (job.steps.empty()) {
+  if (!job.work) {
+    job.work = c10::make_intrusive<RailWork>(getRank(), job.type, c10::kCPU);
     job.work->Succeed({})->Set();
-    return work;
+    return job.work;
   }
+  WorkPtr work = job.work;
   job.number = ++number_;
   job.timeout = timeout_;
   executor_->Submit(std::move(job), false);
@@ -172,7 +198,7 @@ WorkPtr RailheadBackend::broadcast(Tensors& tensors, const c10d::BroadcastOption
   const int root = static_cast<int>(options.rootRank);
   CheckPeer("broadcast", root, 0);
   void* const begin = data.elements.data_ptr();
-  return Post(HowOf(c10d::OpType::BROADCAST, options), {data.original},
+  return Post(HowOf(c10d::OpType::BROADCAST, options, data.original.device()), {data.original},
               {[=, bytes = BytesOf(data.elements)](Running& running) {
                  return rhBroadcast(begin, begin, bytes, rhUint8, root, running.comm(), nullptr);
                },
@@ -188,7 +214,8 @@ WorkPtr RailheadBackend::allreduce(Tensors& tensors, const c10d::AllreduceOption
         return rhAllReduce(begin, begin, count, type, op, comm, nullptr);
       });
   step.finish = [data] { data.CopyBack(); };
-  return Post(HowOf(c10d::OpType::ALLREDUCE, options), {data.original}, std::move(step));
+  return Post(HowOf(c10d::OpType::ALLREDUCE, options, data.original.device()), {data.original},
+              std::move(step));
 }
 
 WorkPtr RailheadBackend::allreduce_coalesced(Tensors& tensors,
@@ -214,7 +241,8 @@ WorkPtr RailheadBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& opt
   step.finish = [data, here = root == getRank()] {
     if (here) data.CopyBack();
   };
-  return Post(HowOf(c10d::OpType::REDUCE, options), {data.original}, std::move(step));
+  return Post(HowOf(c10d::OpType::REDUCE, options, data.original.device()), {data.original},
+              std::move(step));
 }
 
 WorkPtr RailheadBackend::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
@@ -226,8 +254,8 @@ WorkPtr RailheadBackend::allgather(std::vector<Tensors>& outputs, Tensors& input
                     "railhead: all_gather: output ", getRank(), " has ",
                     parts.tensors[getRank()].numel(), " elements, and the input ",
                     input.original.numel());
-  const Tensor memory = Bytes(parts.total);
-  return Post(HowOf(c10d::OpType::ALLGATHER, options), parts.tensors,
+  const Tensor memory = Bytes(parts.total, input.original.device());
+  return Post(HowOf(c10d::OpType::ALLGATHER, options, input.original.device()), parts.tensors,
               {[=](Running& running) {
                  return rhAllGatherv(input.elements.data_ptr(), memory.data_ptr(),
                                      parts.bytes.data(), nullptr, rhUint8, running.comm(), nullptr);
@@ -252,7 +280,8 @@ Step RailheadBackend::GatherBase(const Tensor& output, const Tensor& input) {
 
 WorkPtr RailheadBackend::_allgather_base(Tensor& output, Tensor& input,
                                          const c10d::AllgatherOptions& options) {
-  return Post(HowOf(c10d::OpType::_ALLGATHER_BASE, options), {output}, GatherBase(output, input));
+  return Post(HowOf(c10d::OpType::_ALLGATHER_BASE, options, output.device()), {output},
+              GatherBase(output, input));
 }
 
 WorkPtr RailheadBackend::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
@@ -297,8 +326,8 @@ WorkPtr RailheadBackend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
     TORCH_CHECK_VALUE(part.numel() == input.original.numel(), "railhead: gather: an output has ",
                       part.numel(), " elements, and the input ", input.original.numel());
   }
-  const Tensor memory = Bytes(parts.total);
-  return Post(HowOf(c10d::OpType::GATHER, options), parts.tensors,
+  const Tensor memory = Bytes(parts.total, input.original.device());
+  return Post(HowOf(c10d::OpType::GATHER, options, input.original.device()), parts.tensors,
               {[=](Running& running) {
                  return rhGather(input.elements.data_ptr(), here ? memory.data_ptr() : nullptr,
                                  BytesOf(input.elements), rhUint8, root, running.comm(), nullptr);
@@ -321,7 +350,7 @@ WorkPtr RailheadBackend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
     }
     memory = Joined("scatter", parts);
   }
-  return Post(HowOf(c10d::OpType::SCATTER, options), {output.original},
+  return Post(HowOf(c10d::OpType::SCATTER, options, output.original.device()), {output.original},
               {[=](Running& running) {
                  return rhScatter(memory.defined() ? memory.data_ptr() : nullptr,
                                   output.elements.data_ptr(), BytesOf(output.elements), rhUint8,
@@ -347,7 +376,8 @@ WorkPtr RailheadBackend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& 
                                                   counts.data(), type, op, comm, nullptr);
                         });
   step.finish = [output] { output.CopyBack(); };
-  return Post(HowOf(c10d::OpType::REDUCE_SCATTER, options), {output.original}, std::move(step));
+  return Post(HowOf(c10d::OpType::REDUCE_SCATTER, options, output.original.device()),
+              {output.original}, std::move(step));
 }
 
 Step RailheadBackend::ReduceScatterBase(const Tensor& output, const Tensor& input,
@@ -370,7 +400,7 @@ Step RailheadBackend::ReduceScatterBase(const Tensor& output, const Tensor& inpu
 
 WorkPtr RailheadBackend::_reduce_scatter_base(Tensor& output, Tensor& input,
                                               const c10d::ReduceScatterOptions& options) {
-  return Post(HowOf(c10d::OpType::_REDUCE_SCATTER_BASE, options), {output},
+  return Post(HowOf(c10d::OpType::_REDUCE_SCATTER_BASE, options, output.device()), {output},
               ReduceScatterBase(output, input, options.reduceOp));
 }
 
@@ -420,7 +450,7 @@ WorkPtr RailheadBackend::alltoall_base(Tensor& output, Tensor& input,
     TORCH_CHECK_VALUE(sent.front() == received.front(), "railhead: ", call, ": the output has ",
                       output.numel(), " elements, and the input ", input.numel());
   }
-  return Post(HowOf(c10d::OpType::ALLTOALL_BASE, options), {output},
+  return Post(HowOf(c10d::OpType::ALLTOALL_BASE, options, output.device()), {output},
               {[=](Running& running) {
                  void* const begin = from.elements.data_ptr();
                  void* const end = to.elements.data_ptr();
@@ -442,10 +472,11 @@ WorkPtr RailheadBackend::alltoall(Tensors& outputs, Tensors& inputs,
   std::vector<Dense> from;
   for (size_t rank = 0; rank < ranks; ++rank) {
     CheckSame(call, outputs[rank], inputs[rank]);
+    CheckSame(call, outputs[rank], outputs.front());
     from.push_back(MakeDense(call, inputs[rank]));
     to.push_back(MakeDenseResult(call, outputs[rank]));
   }
-  return Post(HowOf(c10d::OpType::ALLTOALL, options), outputs,
+  return Post(HowOf(c10d::OpType::ALLTOALL, options, outputs.front().device()), outputs,
               {[from, to](Running& running) {
                  rhGroupStart();
                  rhResult_t first = rhSuccess;
@@ -478,7 +509,7 @@ void RailheadBackend::CheckPeer(const char* call, int peer, int tag) const {
 WorkPtr RailheadBackend::send(Tensors& tensors, int to, int tag) {
   CheckPeer("send", to, tag);
   const Dense data = MakeDense("send", OnlyOne("send", tensors));
-  return Post({c10d::OpType::SEND}, {data.original},
+  return Post({c10d::OpType::SEND, data.original.device()}, {data.original},
               {[=](Running& running) {
                  return rhSend(data.elements.data_ptr(), BytesOf(data.elements), rhUint8, to,
                                running.comm(), nullptr);
@@ -489,7 +520,7 @@ WorkPtr RailheadBackend::send(Tensors& tensors, int to, int tag) {
 WorkPtr RailheadBackend::recv(Tensors& tensors, int from, int tag) {
   CheckPeer("recv", from, tag);
   const Dense data = MakeDenseResult("recv", OnlyOne("recv", tensors));
-  return Post({c10d::OpType::RECV}, {data.original},
+  return Post({c10d::OpType::RECV, data.original.device()}, {data.original},
               {[=](Running& running) {
                  return rhRecv(data.elements.data_ptr(), BytesOf(data.elements), rhUint8, from,
                                running.comm(), nullptr);
@@ -505,13 +536,13 @@ WorkPtr RailheadBackend::recvAnysource(Tensors&, int) {
 }
 
 WorkPtr RailheadBackend::barrier(const c10d::BarrierOptions& options) {
-  return Post(HowOf(c10d::OpType::BARRIER, options), {},
+  return Post(HowOf(c10d::OpType::BARRIER, options, c10::kCPU), {},
               {[](Running& running) { return rhBarrier(running.comm(), nullptr); }, {}});
 }
 
 void RailheadBackend::monitoredBarrier(const c10d::BarrierOptions& options,
                                        bool /*wait_all_ranks*/) {
-  How how = HowOf(c10d::OpType::BARRIER, options);
+  How how = HowOf(c10d::OpType::BARRIER, options, c10::kCPU);
   how.waited_for = true;
   // Rank 0 waits for one after the other, so that the watchdog can name the one that has not come.
   Post(how, {},

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// torch's process-group backend "railhead": turns c10d's calls on CPU tensors into calls of the C
-// API.
+// torch's process-group backend "railhead": turns c10d's calls on tensors of the CPU and
+// of CUDA devices into calls of the C API.
 //
 // A collective is checked here, in the caller's thread, and throws what is wrong with its
 // arguments; what goes wrong later is in the Work that it returns. Calls of a group are done in the
 // order in which they were made (executor.h).
+//
+// Of CUDA tensors: a call begins when what was on the caller's stream before it is done, and
+// completes when the host knows that its results are in the device's memory. So every stream sees
+// them after wait(), which blocks the caller's thread.
 #ifndef RAILHEAD_PYTHON_TORCH_BACKEND_H_
 #define RAILHEAD_PYTHON_TORCH_BACKEND_H_
 
@@ -78,11 +82,12 @@ class RailheadBackend final : public c10d::Backend {
   // What concerns how a call is done, whatever it is.
   struct How {
     c10d::OpType type;
+    c10::Device device;                                                 // of its tensors
     std::chrono::milliseconds timeout = std::chrono::milliseconds(-1);  // not above 0: the group's
     bool waited_for = false;                                            // the caller waits anyway
   };
   template <class Options>
-  static How HowOf(c10d::OpType type, const Options& options);
+  static How HowOf(c10d::OpType type, const Options& options, c10::Device device);
   WorkPtr Post(const How& how, Tensors results, Step step);
   template <class Body>
   WorkPtr Together(Body body);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -141,11 +142,28 @@ rhResult_t Executor::RunSteps(Job& job, Running& running) {
   return first != rhSuccess ? first : result;
 }
 
+void Executor::FinishSteps(const Job& job) {
+  for (const Step& step : job.steps) {
+    if (step.finish) step.finish();
+  }
+  // Copies of results run on a stream of this thread, which no waiter knows.
+  if (!job.device.is_cpu()) {
+    c10::impl::VirtualGuardImpl(job.device.type()).getStream(job.device).synchronize();
+  }
+}
+
 void Executor::Do(Job job) {
   std::string error;
   {
     Running running(comm_);
-    {
+    // Before the deadline is known: the caller's own work on the GPU may take as long as it wants.
+    try {
+      for (const c10::Event& event : job.queued) event.synchronize();
+    } catch (const std::exception& exception) {
+      error = job.What() + ": the work before it on its device failed: " + exception.what();
+      End(error);
+    }
+    if (error.empty()) {
       const std::lock_guard<std::mutex> lock(mutex_);
       error = WhyEnded();
       if (!ended_.empty() || ::getpid() != process_) {
@@ -177,9 +195,7 @@ void Executor::Do(Job job) {
   std::exception_ptr failed;
   if (error.empty()) {
     try {
-      for (Step& step : job.steps) {
-        if (step.finish) step.finish();
-      }
+      FinishSteps(job);
     } catch (...) {
       failed = std::current_exception();
     }

@@ -11,6 +11,8 @@
 #ifndef RAILHEAD_PYTHON_TORCH_EXECUTOR_H_
 #define RAILHEAD_PYTHON_TORCH_EXECUTOR_H_
 
+#include <c10/core/Device.h>
+#include <c10/core/Event.h>
 #include <railhead/railhead.h>
 
 #include <atomic>
@@ -62,6 +64,9 @@ struct Step {
 
 struct Job {
   c10::intrusive_ptr<RailWork> work;
+  c10::Device device = c10::kCPU;  // of its tensors
+  // What was on the caller's streams when it called: the calls see its results.
+  std::vector<c10::Event> queued;
   c10d::OpType type = c10d::OpType::UNKNOWN;
   uint64_t number = 0;      // of the calls of its group
   std::vector<Step> steps;  // several: a group
@@ -99,6 +104,7 @@ class Executor : public std::enable_shared_from_this<Executor> {
   void Loop();
   void Do(Job job);
   rhResult_t RunSteps(Job& job, Running& running);
+  static void FinishSteps(const Job& job);
   // Why calls cannot be made any more; "" if they can.
   std::string WhyEnded();
 

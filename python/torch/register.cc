@@ -37,6 +37,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> Create(int64_t rank, int64_t size, const 
   }
   auto group =
       c10::make_intrusive<c10d::ProcessGroup>(static_cast<int>(rank), static_cast<int>(size));
+  // From here Python takes it, for any device.
   group->setBackend(
       c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::CUSTOM,
       c10::make_intrusive<RailheadBackend>(comm, static_cast<int>(rank), static_cast<int>(size),

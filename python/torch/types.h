@@ -26,10 +26,10 @@ struct Dense {
 
 inline void CheckTensor(const char* call, const at::Tensor& tensor) {
   TORCH_CHECK_VALUE(tensor.defined(), "railhead: ", call, ": a tensor is undefined");
-  TORCH_CHECK_TYPE(
-      tensor.device().is_cpu(), "railhead: ", call, ": the tensor is on ", tensor.device(),
-      ", and this backend has tensors of the CPU: copy it, or use another backend for that "
-      "device, as in init_process_group(\"cpu:railhead,cuda:nccl\")");
+  TORCH_CHECK_TYPE(tensor.device().is_cpu() || tensor.device().is_cuda(), "railhead: ", call,
+                   ": the tensor is on ", tensor.device(),
+                   ", and this backend takes tensors of the CPU and of CUDA devices: copy it, or "
+                   "use another backend for that device");
   TORCH_CHECK_TYPE(tensor.layout() == at::kStrided, "railhead: ", call, ": the tensor is ",
                    tensor.layout(), "; make it dense first (to_dense())");
 }
@@ -138,7 +138,7 @@ inline Operator OperatorOf(const char* call, const c10d::ReduceOp& op, const at:
       TORCH_CHECK_VALUE(with != nullptr, "railhead: ", call, ": PREMUL_SUM has no factor");
       return {rhSum, with->tensor_factor.defined()
                          ? with->tensor_factor.to(at::kCPU, tensor.scalar_type()).contiguous()
-                         : at::full({1}, with->double_factor, tensor.options())};
+                         : at::full({1}, with->double_factor, tensor.options().device(at::kCPU))};
     }
     default:
       TORCH_CHECK_VALUE(false, "railhead: ", call, ": unknown reduction operator");

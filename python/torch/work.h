@@ -5,6 +5,7 @@
 #define RAILHEAD_PYTHON_TORCH_WORK_H_
 
 #include <ATen/core/ivalue.h>
+#include <c10/core/Device.h>
 #include <c10/util/Exception.h>
 
 #include <atomic>
@@ -23,9 +24,12 @@ namespace railhead_torch {
 
 class RailWork final : public c10d::Work {
  public:
-  RailWork(int rank, c10d::OpType type)
+  // `device`: where its tensors are, so that callbacks of the future get streams of it.
+  RailWork(int rank, c10d::OpType type, c10::Device device)
       : Work(rank, type),
-        future_(c10::make_intrusive<c10::ivalue::Future>(c10::ListType::ofTensors())) {}
+        future_(c10::make_intrusive<c10::ivalue::Future>(
+            c10::ListType::ofTensors(),
+            device.is_cpu() ? std::vector<c10::Device>() : std::vector<c10::Device>{device})) {}
 
   // What waiters wait for. Who has done the call keeps this alone: it must hold no tensor when they
   // wake up, as the last one to let go of a tensor may need Python's lock, and Python may be about

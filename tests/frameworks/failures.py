@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of a group in which something goes wrong: prints what its exception says.
 
-usage: failures.py killed|late|monitored|abort|mismatch|wait|leave|fork      with torchrun's variables
+usage: failures.py killed|late|monitored|abort|mismatch|wait|leave|fork|fault [DEVICE]
+       cpu or cuda; with torchrun's variables
 """
 
 import datetime
@@ -13,17 +14,17 @@ import time
 import torch
 import torch.distributed as dist
 
-what = sys.argv[1]
+what, device = (sys.argv[1:] + ["cpu"])[:2]
 dist.init_process_group("railhead", timeout=datetime.timedelta(seconds=60))
 rank = dist.get_rank()
-tensor = torch.ones(1000)
+tensor = torch.ones(1000, device=device)
 dist.all_reduce(tensor)
 # A short timeout is not for the start: one rank may come to it seconds after the other.
 group = dist.group.WORLD
 if what in ("late", "monitored"):
     group = dist.new_group(timeout=datetime.timedelta(seconds=2))
     dist.all_reduce(tensor, group=group)
-backend = group._get_backend(torch.device("cpu"))
+backend = group._get_backend(torch.device(device))
 
 
 def say(*words):
@@ -53,8 +54,8 @@ try:
         time.sleep(1)
         dist.all_reduce(tensor)
     elif what == "mismatch":
-        dist.all_reduce(torch.ones(4 + rank))
-        dist.all_reduce(torch.ones(4))
+        dist.all_reduce(torch.ones(4 + rank, device=device))
+        dist.all_reduce(torch.ones(4, device=device))
     elif what == "wait":  # a timeout of the wait alone leaves the group as it is
         if rank == 0:
             work = dist.all_reduce(tensor, async_op=True)
@@ -73,6 +74,11 @@ try:
         dist.all_reduce(tensor, async_op=True).wait()
         say("fine")
         sys.exit(0)
+    elif what == "fault":  # a kernel that fails while the call waits for it
+        if rank == 1:
+            torch.cuda._sleep(500_000_000)
+            tensor[torch.tensor([1 << 30], device=device)] = 1
+        dist.all_reduce(tensor, async_op=True).wait()
     elif what == "fork":
         child = os.fork()
         if child == 0:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank that trains a small transformer and prints its losses, on rank 0.
 
-usage: train.py BACKEND ddp|zero|fsdp      with torchrun's variables
+usage: train.py BACKEND ddp|zero|fsdp [DEVICE]      cpu or cuda; with torchrun's variables
 """
 
+import os
 import sys
 
 import torch
@@ -24,7 +25,7 @@ class Numbers(torch.utils.data.Dataset):
         return torch.randint(0, 100, (33,), generator=torch.Generator().manual_seed(index))
 
 
-def parallel(how, model):
+def parallel(how, model, device):
     if how == "ddp":
         wrapped = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.1)
         return wrapped, torch.optim.AdamW(wrapped.parameters(), 1e-3)
@@ -34,7 +35,7 @@ def parallel(how, model):
         return wrapped, ZeroRedundancyOptimizer(wrapped.parameters(), torch.optim.AdamW, lr=1e-3)
     from torch.distributed.device_mesh import init_device_mesh  # pylint: disable=import-outside-toplevel
     from torch.distributed.fsdp import fully_shard  # pylint: disable=import-outside-toplevel
-    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    mesh = init_device_mesh(device, (dist.get_world_size(),))
     for layer in model:
         fully_shard(layer, mesh=mesh)
     wrapped = fully_shard(model, mesh=mesh)
@@ -42,7 +43,9 @@ def parallel(how, model):
 
 
 def main():
-    backend, how = sys.argv[1:]
+    backend, how, *rest = sys.argv[1:]
+    device = (rest or ["cpu"])[0]
+    os.environ["LOCAL_RANK"] = "0"  # the ranks share one device
     torch.set_num_threads(1)
     torch.manual_seed(0)
     dist.init_process_group(backend)
@@ -50,13 +53,14 @@ def main():
     layer = {"d_model": 64, "nhead": 4, "dim_feedforward": 256, "dropout": 0.0, "batch_first": True}
     model, optimizer = parallel(how, nn.Sequential(
         nn.Embedding(100, 64), nn.TransformerEncoderLayer(**layer), nn.TransformerEncoderLayer(**layer),
-        nn.Linear(64, 100)))
+        nn.Linear(64, 100)).to(device), device)
     numbers = Numbers(32 * size)
     sampler = torch.utils.data.distributed.DistributedSampler(numbers, shuffle=False)
     # Forked after the group was made: a loader must neither use nor end it.
     loader = torch.utils.data.DataLoader(numbers, batch_size=8, sampler=sampler, num_workers=1)
     losses = []
     for tokens in loader:
+        tokens = tokens.to(device)
         loss = nn.functional.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
         optimizer.zero_grad()
         loss.backward()
