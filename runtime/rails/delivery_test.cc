@@ -474,6 +474,31 @@ TEST(DeliveryTest, CopiesOfTheTailTakeNoMoreRoom) {
   EXPECT_TRUE(pair.b->ReceiveDone(last)) << pair.b->DescribeProgress();
 }
 
+// News of a lost rail has a number where data has its offset: it is not about a frame that is just
+// being written to its place over another rail.
+TEST(DeliveryTest, NewsOfALostRailStopsNoFrame) {
+  Pair pair(3);
+  auto& receiver = static_cast<FakeLink&>(pair.b->link(1));
+  receiver.places = [] { return true; };
+  bool half = false;
+  receiver.delivers = [&half] { return !std::exchange(half, true); };
+  const std::string data(10000, 'x');
+  std::string into(data.size(), '\0');
+  const uint64_t receive = pair.b->PostReceive(IntoText(into));
+  pair.links[0]->has_room = pair.links[2]->has_room = [] { return false; };
+  pair.a->PostSend(AsBytes(data));
+  ASSERT_TRUE(pair.Poll(2).ok());
+  EXPECT_EQ(into[0], 'x') << "half of it";
+  pair.links[0]->has_room = [] { return true; };
+  pair.links[2]->cable().Cut();
+  ASSERT_TRUE(pair.Poll(5).ok());
+  EXPECT_FALSE(pair.b->rail_health(2).up);
+  receiver.delivers = [] { return true; };
+  ASSERT_TRUE(pair.Poll(5).ok());
+  EXPECT_TRUE(pair.b->ReceiveDone(receive)) << pair.b->DescribeProgress();
+  EXPECT_TRUE(into == data);
+}
+
 // News of a lost rail goes once. A rail that has returned is not dropped for old news.
 TEST(DeliveryTest, ARailThatHasReturnedStays) {
   Pair pair(2);

@@ -298,12 +298,13 @@ void Peer::StopPlacing(const transport::FrameHeader& header, size_t size) {
 
 bool Peer::Take(size_t index, const transport::FrameHeader& header,
                 absl::Span<const std::byte> payload) {
-  // A link writes no more when the bytes are there: the transfer may be done, and the memory freed.
-  states_[index].placing.reset();
-  StopPlacing(header, payload.size());
   receive_error_.Update(sends_.PeerPosted(header.posted));
   switch (header.kind) {
     case transport::FrameKind::kData:
+      // A link writes no more when the bytes are there: the transfer may be done, and the memory
+      // freed.
+      states_[index].placing.reset();
+      StopPlacing(header, payload.size());
       receive_error_.Update(receives_.Take(header, payload));
       break;
     case transport::FrameKind::kPosted:
