@@ -48,8 +48,7 @@ class StuckLink final : public transport::Link {
                                absl::Span<const std::byte>) override {
     return reconnects_.status();
   }
-  absl::StatusOr<bool> Poll(transport::FrameSink) override { return reconnects_.status(); }
-  uint64_t unacknowledged() const override { return 0; }
+  Report Poll(transport::FrameSink) override { return {reconnects_.status()}; }
   void Drop(absl::string_view /*why*/) override {}
   bool connected() const override { return false; }
   absl::StatusOr<bool> Reconnect(absl::Time /*now*/) override { return reconnects_; }

@@ -80,7 +80,7 @@ class Side {
           got_ = reader.U64();
           return true;
         })
-        .status();
+        .moved.status();
   }
 
   template <class Try>

@@ -66,7 +66,7 @@ bool Peer::Quiet() const {
   if (!Idle()) return false;
   for (size_t i = 0; i < rails_.size(); ++i) {
     const bool connecting = !Up(i) && !states_[i].health.lost.load(std::memory_order_relaxed);
-    if (connecting || rails_[i].link->owes()) return false;
+    if (connecting || scheduler_.Owes(i)) return false;
   }
   return true;
 }
@@ -121,22 +121,22 @@ absl::Status Peer::PollRail(size_t index, absl::Time now) {
   const auto place = [this, index](const transport::FrameHeader& header, size_t size) {
     return PlaceFor(index, header, size);
   };
-  const absl::StatusOr<bool> polled = link.Poll(transport::FrameSink(take, place));
+  const transport::Link::Report report = link.Poll(transport::FrameSink(take, place));
   if (!receive_error_.ok()) return LinkError(index, receive_error_);
-  sends_.Consumed(index, link.unacknowledged());
+  sends_.Consumed(index, report.unacknowledged);
   moved_ = moved_ || sends_.progress() != progress;
-  if (!polled.ok()) return Lose(index, polled.status());
+  if (!report.moved.ok()) return Lose(index, report.moved.status());
   RailState& state = states_[index];
-  if (*polled) {
+  if (*report.moved) {
     moved_ = true;
     // A part of a frame counts, too, but not where it may be the same part again and again.
     if (state.health.failovers.load(std::memory_order_relaxed) == 0) ++progress_;
   }
   scheduler_.SetFull(index, false);
+  scheduler_.SetOwing(index, report.owes);
   if (rails_.size() > 1) {
     const transport::Link::Load load = link.load();
-    scheduler_.SetOwing(index, link.owes());
-    scheduler_.SetRoundTrip(index, link.round_trip());
+    scheduler_.SetRoundTrip(index, load.round_trip);
     scheduler_.Observe(index, now, load.backlog, load.delivered);
     link.SetHold(scheduler_.Hold(index));
     state.health.rate.store(scheduler_.Rate(index), std::memory_order_relaxed);
@@ -222,6 +222,7 @@ absl::StatusOr<bool> Peer::SendNote(transport::FrameKind kind, uint64_t about) {
     }
     if (!*accepted) continue;
     sends_.HandedNote(i);
+    scheduler_.SetOwing(i, false);
     receives_.Told();
     return true;
   }

@@ -47,6 +47,7 @@ class RailScheduler {
   // The next chunk on the rail also carries an acknowledgement: among equal rails it is preferred,
   // which saves a message. Cleared by Give.
   void SetOwing(size_t rail, bool owing) { rails_[rail].owing = owing; }
+  bool Owes(size_t rail) const { return rails_[rail].owing; }
   // A rail that is down gets nothing. Its data no longer counts, and its old rate says little about
   // its rate after it returns.
   void SetUp(size_t rail, bool up);

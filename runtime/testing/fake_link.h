@@ -80,7 +80,10 @@ class FakeLink final : public transport::Link {
     return true;
   }
 
-  absl::StatusOr<bool> Poll(transport::FrameSink sink) override {
+  Report Poll(transport::FrameSink sink) override {
+    return {Work(sink), sent_ - acknowledged_, owes()};
+  }
+  absl::StatusOr<bool> Work(transport::FrameSink sink) {
     if (!broken.ok()) return broken;
     if (Lost()) {
       if (notices()) return absl::UnavailableError("the cable was cut");
@@ -122,7 +125,6 @@ class FakeLink final : public transport::Link {
     return moved;
   }
 
-  uint64_t unacknowledged() const override { return sent_ - acknowledged_; }
   bool connected() const override { return !Lost(); }
   void Drop(absl::string_view /*why*/) override { dropped_ = true; }
   void StopPlacing() override { stopped_ = true; }
@@ -146,7 +148,7 @@ class FakeLink final : public transport::Link {
     for (const FakeFrame& frame : cable_->ways[side_].frames) bytes += frame.payload.size();
     return {bytes, stats_.transmit_bytes - bytes};
   }
-  bool owes() const override { return in().told != in().taken; }
+  bool owes() const { return in().told != in().taken; }
   absl::Status Acknowledge() override {
     if (broken.ok() && !Lost()) Tell();
     return broken;

@@ -127,10 +127,20 @@ class Link : public WakeSource {
   virtual absl::StatusOr<bool> TrySend(const FrameHeader& header,
                                        absl::Span<const std::byte> payload) = 0;
 
+  struct Report {
+    // True if anything moved. An error ends the connection and names the peer's address, the device
+    // and the cause; it is Unavailable if the network or the peer ended it.
+    absl::StatusOr<bool> moved;
+    // Number of frames sent that the peer's sink is not known to have consumed, also after an
+    // error; all, if there was no connection. Frames are consumed in order.
+    uint64_t unacknowledged = UINT64_MAX;
+    // Frames were consumed without the peer being notified yet: the next frame in the other
+    // direction acknowledges them.
+    bool owes = false;
+  };
   // Advances the link without blocking: completes sends, returns credits, offers arrived frames to
-  // `sink`. Returns true if anything moved. An error ends the connection and names the peer's
-  // address, the device and the cause; it is Unavailable if the network or the peer ended it.
-  virtual absl::StatusOr<bool> Poll(FrameSink sink) = 0;
+  // `sink`.
+  virtual Report Poll(FrameSink sink) = 0;
 
   // Stops writing to the memory given for a frame that has not arrived completely, and drops that
   // frame: its bytes have come over another link.
@@ -140,9 +150,6 @@ class Link : public WakeSource {
   // for the descriptor before it calls Poll.
   virtual bool polls_in_memory() const { return true; }
 
-  // Number of frames sent that the peer's sink is not known to have consumed. Frames are consumed
-  // in order.
-  virtual uint64_t unacknowledged() const = 0;
   // Ends the connection, as if Poll had failed.
   virtual void Drop(absl::string_view why) = 0;
   // Returns true if the link has a connection. Before its first connection it behaves as after a
@@ -162,18 +169,15 @@ class Link : public WakeSource {
   struct Load {
     uint64_t backlog = 0;    // of sent frames: not known to have reached the peer's machine
     uint64_t delivered = 0;  // known to have reached it since the connection
+    // Estimate for a byte and its acknowledgement without queueing; zero if unknown.
+    absl::Duration round_trip = absl::ZeroDuration();
   };
   virtual Load load() const = 0;
-  // Estimated round-trip time of a byte and its acknowledgement without queueing.
-  virtual absl::Duration round_trip() const { return absl::ZeroDuration(); }
 
   // Limits the bytes that the link buffers unsent, because they can no longer go over another rail.
   // A link with little memory for sending may ignore it.
   virtual void SetHold(size_t /*bytes*/) {}
 
-  // Returns true if frames were consumed without the peer being notified yet: the next frame in the
-  // other direction acknowledges them.
-  virtual bool owes() const { return false; }
   // Sends an acknowledgement without a frame. Call it before a long sleep or the end.
   virtual absl::Status Acknowledge() { return absl::OkStatus(); }
 

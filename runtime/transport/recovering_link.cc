@@ -57,21 +57,24 @@ absl::StatusOr<bool> RecoveringLink::TrySend(const FrameHeader& header,
   return sent;
 }
 
-absl::StatusOr<bool> RecoveringLink::Poll(FrameSink sink) {
-  if (wire_ == nullptr) return error_;
-  absl::StatusOr<bool> moved = wire_->Poll(sink);
-  if (!moved.ok()) return Lose(moved.status());
+Link::Report RecoveringLink::Poll(FrameSink sink) {
+  if (wire_ == nullptr) return {error_};
+  Report report = wire_->Poll(sink);
+  if (!report.moved.ok()) {
+    report.moved = Lose(report.moved.status());
+    return report;
+  }
   // Whoever polls does so until nothing moves.
-  if (*moved) return true;
+  if (*report.moved) return report;
   if (const absl::Time now = maker_->Now(); now >= next_look_ || reconnector_->called()) {
     next_look_ = now + kDoorPause;
     CountStrangers();
     if (reconnector_->PeerLeft(now)) {
-      return Lose(
-          maker_->At(absl::UnavailableError("the peer lost the connection and reconnects")));
+      report.moved =
+          Lose(maker_->At(absl::UnavailableError("the peer lost the connection and reconnects")));
     }
   }
-  return false;
+  return report;
 }
 
 // Those at the reconnector; wires count their own.
@@ -83,7 +86,6 @@ void RecoveringLink::CountStrangers() {
 
 absl::Status RecoveringLink::Lose(const absl::Status& status) {
   if (wire_ != nullptr) {
-    unacknowledged_ = wire_->unacknowledged();
     wire_->Abort();
     wire_.reset();
   }

@@ -43,28 +43,21 @@ class RecoveringLink final : public Link {
   size_t max_payload() const override { return maker_->max_payload(); }
   absl::StatusOr<bool> TrySend(const FrameHeader& header,
                                absl::Span<const std::byte> payload) override;
-  absl::StatusOr<bool> Poll(FrameSink sink) override;
+  Report Poll(FrameSink sink) override;
   void StopPlacing() override {
     if (wire_ != nullptr) wire_->StopPlacing();
   }
   bool polls_in_memory() const override { return maker_->polls_in_memory(); }
   bool connected() const override { return wire_ != nullptr; }
-  uint64_t unacknowledged() const override {
-    return wire_ != nullptr ? wire_->unacknowledged() : unacknowledged_;
-  }
   void Drop(absl::string_view why) override;
   absl::StatusOr<bool> Reconnect(absl::Time now) override;
   bool Flushed() const override { return wire_ == nullptr || wire_->Flushed(); }
   Load load() const override { return wire_ != nullptr ? wire_->load() : Load(); }
-  absl::Duration round_trip() const override {
-    return wire_ != nullptr ? wire_->round_trip() : absl::ZeroDuration();
-  }
   void SetHold(size_t bytes) override {
     if (wire_ != nullptr) wire_->SetHold(bytes);
   }
   int event_fd() const override { return epoll_.get(); }
   void Answer(absl::Time now) override;
-  bool owes() const override { return wire_ != nullptr && wire_->owes(); }
   absl::Status Acknowledge() override;
   absl::Status Arm(Wake wake) override;
   const LinkStats& stats() const override { return stats_; }
@@ -86,9 +79,7 @@ class RecoveringLink final : public Link {
   uint64_t reconnector_strangers_ = 0;  // already counted
   const std::unique_ptr<WireMaker> maker_;
   std::unique_ptr<Wire> wire_;
-  // Without a connection: the cause, and the unacknowledged frames at the loss.
-  absl::Status error_;
-  uint64_t unacknowledged_ = 0;
+  absl::Status error_;                           // why there is no connection
   absl::Time next_look_ = absl::InfinitePast();  // at the connector
 };
 

@@ -56,14 +56,11 @@ class Wire {
 
   virtual absl::StatusOr<bool> TrySend(const FrameHeader& header,
                                        absl::Span<const std::byte> payload) = 0;
-  virtual absl::StatusOr<bool> Poll(FrameSink sink) = 0;
+  virtual Link::Report Poll(FrameSink sink) = 0;
   virtual void StopPlacing() {}
-  virtual uint64_t unacknowledged() const = 0;
   virtual bool Flushed() const = 0;
   virtual Link::Load load() const = 0;
-  virtual absl::Duration round_trip() const { return absl::ZeroDuration(); }
   virtual void SetHold(size_t bytes) = 0;
-  virtual bool owes() const = 0;
   virtual absl::Status Acknowledge() = 0;
   virtual absl::Status Arm(Wake wake) = 0;
   virtual void Answer() {}

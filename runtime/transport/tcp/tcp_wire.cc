@@ -113,13 +113,13 @@ Link::Load TcpWire::load() const {
   // To ask the kernel costs a system call, and what the peer has taken is known without.
   if (put_ - taken_end_ <= kLittle) {
     delivered_ = std::max(delivered_, taken_end_);
-    return {0, delivered_};
+    return {0, delivered_, round_trip_};
   }
   int unacknowledged = 0;
   ::ioctl(socket_.get(), SIOCOUTQ, &unacknowledged);
   const uint64_t bytes = static_cast<uint64_t>(unacknowledged) + out_.size() - out_begin_;
   delivered_ = std::max(delivered_, put_ - bytes);
-  return {bytes <= kLittle ? 0 : bytes, delivered_};
+  return {bytes <= kLittle ? 0 : bytes, delivered_, round_trip_};
 }
 
 void TcpWire::SetHold(size_t bytes) {
@@ -299,7 +299,7 @@ absl::Status TcpWire::Flush() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> TcpWire::Poll(FrameSink sink) {
+absl::StatusOr<bool> TcpWire::Work(FrameSink sink) {
   refused_ = false;
   const uint64_t acknowledged = acknowledged_;
   const uint64_t told = told_;

@@ -36,14 +36,13 @@ class TcpWire final : public Wire {
 
   absl::StatusOr<bool> TrySend(const FrameHeader& header,
                                absl::Span<const std::byte> payload) override;
-  absl::StatusOr<bool> Poll(FrameSink sink) override;
+  Link::Report Poll(FrameSink sink) override {
+    return {Work(sink), sent_ - acknowledged_, taken_ != told_};
+  }
   void StopPlacing() override { placed_.dropped = placed_.size > 0; }
-  uint64_t unacknowledged() const override { return sent_ - acknowledged_; }
   bool Flushed() const override { return Drained() && !awaited_; }
   Link::Load load() const override;
-  absl::Duration round_trip() const override { return round_trip_; }
   void SetHold(size_t bytes) override;
-  bool owes() const override { return taken_ != told_; }
   absl::Status Acknowledge() override;
   absl::Status Arm(Wake wake) override;
   void Abort() override;
@@ -55,6 +54,7 @@ class TcpWire final : public Wire {
   // Returns the error of a failed system call.
   absl::Status ErrorOf(absl::string_view what, int error_number) const;
   absl::Status LookRound(absl::Time now);
+  absl::StatusOr<bool> Work(FrameSink sink);
   absl::StatusOr<bool> Advance(FrameSink sink);
 
   // A header, with seals if used.

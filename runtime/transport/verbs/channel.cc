@@ -119,7 +119,7 @@ void Channel::SetHold(size_t bytes) {
   most_in_flight_ = std::clamp<uint64_t>(bytes, max_payload(), kMaxBytesInFlight);
 }
 
-absl::Status Channel::Acknowledge() { return ReportConsumed(owes()); }
+absl::Status Channel::Acknowledge() { return ReportConsumed(receive_credits_.owed()); }
 
 absl::Status Channel::Arm(Wake wake) {
   // What its connection has to say would wake this side for ever.
@@ -226,7 +226,7 @@ absl::Status Channel::WorkAtGreeting() {
       parts_.port->StateNow()));
 }
 
-absl::StatusOr<bool> Channel::Poll(FrameSink sink) {
+absl::StatusOr<bool> Channel::Work(FrameSink sink) {
   absl::StatusOr<bool> completed = TakeCompletions();
   if (!completed.ok()) return completed;
   absl::StatusOr<bool> delivered = Deliver(sink);

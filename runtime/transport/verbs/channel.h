@@ -97,12 +97,13 @@ class Channel final : public Wire {
   size_t max_payload() const;
   absl::StatusOr<bool> TrySend(const FrameHeader& header,
                                absl::Span<const std::byte> payload) override;
-  absl::StatusOr<bool> Poll(FrameSink sink) override;
+  Link::Report Poll(FrameSink sink) override {
+    return {Work(sink), send_credits_.outstanding(), receive_credits_.owed()};
+  }
   // Advances the handshake; call before all else, when the peer listens. Returns true when it is
   // complete.
   absl::StatusOr<bool> Greet();
 
-  uint64_t unacknowledged() const override { return send_credits_.outstanding(); }
   // Returns true if the NIC needs only the rings until the next send, and everything sent has
   // arrived, or the peer was alive so recently that it will.
   bool Flushed() const override {
@@ -115,7 +116,6 @@ class Channel final : public Wire {
   int event_fd() const { return parts_.completions->event_fd(); }
   // Returns the descriptor of its connection setup, or -1.
   int connection_fd() const { return peer_.connection->event_fd(); }
-  bool owes() const override { return receive_credits_.owed(); }
   absl::Status Acknowledge() override;
   void Answer() override { parts_.completions->Answer(); }
   absl::Status Arm(Wake wake) override;
@@ -127,6 +127,7 @@ class Channel final : public Wire {
   absl::Status WorkAtGreeting();
   bool greeted() const { return heard_peer_ && greeting_acknowledged_; }
 
+  absl::StatusOr<bool> Work(FrameSink sink);
   absl::Status LookAfterIdle();
   absl::StatusOr<bool> TakeCompletions();
   absl::Status OnReceived(size_t lane, const ibv_wc& completion);

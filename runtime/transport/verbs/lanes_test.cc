@@ -164,10 +164,10 @@ TEST_F(LanesTest, ALateReportIsNoNews) {
   ASSERT_TRUE(SendNumbered(b_, 1).value());  // says that nothing was taken
   for (uint64_t i = 0; i < 8; ++i) ASSERT_TRUE(SendNumbered(a_, i).value());
   PollUntilQuiet();
-  EXPECT_EQ(a_.link->unacknowledged(), 0U);
+  EXPECT_EQ(a_.unacknowledged, 0U);
   fake_->LosePath("fake1", 1, false);
   Repeat();
-  EXPECT_EQ(a_.link->unacknowledged(), 0U);
+  EXPECT_EQ(a_.unacknowledged, 0U);
   ExpectInOrder(a_, 2);
   ExpectInOrder(b_, 8);
 }

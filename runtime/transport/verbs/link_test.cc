@@ -102,7 +102,7 @@ TEST_P(LinkTest, TheSinkReadsWhereTheNicWrote) {
                     EXPECT_EQ(at % 64, 0u);
                     return true;
                   })
-                  .ok());
+                  .moved.ok());
   EXPECT_TRUE(inside);
 }
 
@@ -150,7 +150,7 @@ TEST_P(LinkTest, OneConsumedFrameIsEnoughToGoOnWhenTheWindowIsUsedUp) {
       ASSERT_TRUE(
           side->link
               ->Poll([&](const FrameHeader&, absl::Span<const std::byte>) { return taken++ == 0; })
-              .ok());
+              .moved.ok());
     }
     PollUntilQuiet();
     ASSERT_TRUE(a_.Send(0, a_sent++, "a").value()) << round;
@@ -301,7 +301,7 @@ TEST_P(LinkTest, WaitingOnTheDescriptor) {
     };
     const std::string bytes(100, 'x');
     while (sent < kFrames || got < kFrames || !side.link->Flushed()) {
-      absl::StatusOr<bool> moved = side.link->Poll(sink);
+      absl::StatusOr<bool> moved = side.link->Poll(sink).moved;
       ASSERT_TRUE(moved.ok()) << moved.status();
       while (sent < kFrames && side.Send(0, sent, bytes).value()) {
         ++sent;
@@ -310,7 +310,7 @@ TEST_P(LinkTest, WaitingOnTheDescriptor) {
       if (*moved) continue;
       const bool only_flushes = sent == kFrames && got == kFrames;
       ASSERT_TRUE(side.link->Arm(only_flushes ? Wake::kAll : Wake::kFrames).ok());
-      moved = side.link->Poll(sink);
+      moved = side.link->Poll(sink).moved;
       ASSERT_TRUE(moved.ok()) << moved.status();
       if (*moved) continue;
       pollfd wait = {side.link->event_fd(), POLLIN, 0};

@@ -295,7 +295,7 @@ TEST_P(UserMemoryTest, BytesMayChangeOnceThePeerHasThem) {
   fake_->HoldCompletions("fake0", true);
   ASSERT_TRUE(TakesFrame(memory));
   PollUntilQuiet();
-  ASSERT_EQ(a_.link->unacknowledged(), 0U);
+  ASSERT_EQ(a_.unacknowledged, 0U);
   std::fill(memory.begin(), memory.end(), std::byte{0xee});
   fake_->HoldCompletions("fake0", false);
   PollUntilQuiet();

@@ -96,15 +96,19 @@ struct Side {
   std::unique_ptr<Link> link;
   std::vector<std::pair<FrameHeader, std::string>> received;
   bool accept = true;
+  uint64_t unacknowledged = 0;  // at the last Poll
 
   // Polls once into `received`; defers frames if !accept.
   absl::StatusOr<bool> Poll() {
-    return link->Poll([&](const FrameHeader& header, absl::Span<const std::byte> payload) {
-      if (!accept) return false;
-      received.emplace_back(
-          header, std::string(reinterpret_cast<const char*>(payload.data()), payload.size()));
-      return true;
-    });
+    Link::Report report =
+        link->Poll([&](const FrameHeader& header, absl::Span<const std::byte> payload) {
+          if (!accept) return false;
+          received.emplace_back(
+              header, std::string(reinterpret_cast<const char*>(payload.data()), payload.size()));
+          return true;
+        });
+    unacknowledged = report.unacknowledged;
+    return std::move(report.moved);
   }
   absl::StatusOr<bool> Send(uint64_t transfer, uint64_t offset, const std::string& bytes) {
     return link->TrySend(
