@@ -17,7 +17,6 @@
 #include "operator/admission/gang_gate.h"
 #include "operator/admission/job_rank.h"
 #include "operator/admission/lists.h"
-#include "operator/admission/rdma_containers.h"
 #include "operator/gangs/names.h"
 #include "operator/gangs/pod_rules.h"
 #include "operator/gangs/workload.h"
@@ -75,10 +74,11 @@ void AddRankOfJob(const JobRank& rank, const PodAdmission& admission,
 
 // Whether one of the containers has a rank already that is not by its place, or counts ranks
 // itself: it need not wait for another one.
-bool HasAnotherRank(const std::vector<RdmaContainer>& containers, const std::string& size) {
+bool HasAnotherRank(const PodAdmission& admission, const std::string& size) {
+  const std::vector<std::string>& containers = admission.containers;
   const std::string by_place = absl::StrCat("metadata.annotations['", gangs::kRank, "']");
-  return std::any_of(containers.begin(), containers.end(), [&](const RdmaContainer& target) {
-    const Json* env = Find(*target.container, "env");
+  return std::any_of(containers.begin(), containers.end(), [&](const std::string& pointer) {
+    const Json* env = admission.draft.At(absl::StrCat("/spec", pointer, "/env"));
     if (env == nullptr || !env->is_array()) return false;
     return std::any_of(env->begin(), env->end(), [&](const Json& variable) {
       const std::string name = StringAt(variable, {"name"});
@@ -284,16 +284,13 @@ void WarnOfRdmaSwitchedOff(const Json& container, PodAdmission& admission) {
 
 absl::Status AddEnvironment(PodAdmission& admission) {
   const JobRank rank = JobRankOf(admission.draft.object(), admission.annotations);
-  const absl::StatusOr<std::vector<RdmaContainer>> containers =
-      FindRdmaContainers(*admission.draft.At("/spec"), admission.config.rdma_resources);
-  if (!containers.ok()) return containers.status();
   std::string gang_size;
   if (admission.config.gangs) {
     gang_size = SizeOfRankedGang(admission.draft.object(), admission.config.gang_kinds,
                                  admission.annotations, rank);
   }
   if (!gang_size.empty() && gangs::IsInSchedulingGroup(admission.draft.object())) {
-    if (HasAnotherRank(*containers, gang_size)) {
+    if (HasAnotherRank(admission, gang_size)) {
       gang_size.clear();
     } else {
       admission.waits_for_rank = true;
@@ -302,15 +299,15 @@ absl::Status AddEnvironment(PodAdmission& admission) {
     }
   }
   const std::vector<Json> variables = VariablesOf(rank, gang_size, admission);
-  for (const RdmaContainer& target : *containers) {
-    const std::string name = StringAt(*target.container, {"name"});
-    const absl::StatusOr<RankVariables> has =
-        AddVariables("/spec" + target.pointer, variables, admission);
+  for (const std::string& pointer : admission.containers) {
+    const absl::StatusOr<RankVariables> has = AddVariables("/spec" + pointer, variables, admission);
     if (!has.ok()) return has.status();
+    const Json& container = *admission.draft.At("/spec" + pointer);
+    const std::string name = StringAt(container, {"name"});
     // What is run before the ranks, or beside them, is none.
-    if (!absl::StartsWith(target.pointer, "/init")) NoteWhatIsMissing(name, *has, rank, admission);
-    WarnOfRdmaSwitchedOff(*target.container, admission);
-    const Json* sources = Find(*target.container, "envFrom");
+    if (!absl::StartsWith(pointer, "/init")) NoteWhatIsMissing(name, *has, rank, admission);
+    WarnOfRdmaSwitchedOff(container, admission);
+    const Json* sources = Find(container, "envFrom");
     if (sources != nullptr && sources->is_array() && !sources->empty()) {
       admission.draft.Warn(absl::StrCat(
           "container ", name,
@@ -332,13 +329,10 @@ absl::Status AddNotDone(PodAdmission& admission) {
   // Empty: that of another pod, whose YAML this one was made out of.
   admission.annotations[kNotDone] = text;
   if (text.empty()) return absl::OkStatus();
-  const absl::StatusOr<std::vector<RdmaContainer>> containers =
-      FindRdmaContainers(*admission.draft.At("/spec"), admission.config.rdma_resources);
-  if (!containers.ok()) return containers.status();
   const Json variable =
       FieldVariable(kNotDoneVariable, absl::StrCat("metadata.annotations['", kNotDone, "']"));
-  for (const RdmaContainer& target : *containers) {
-    const std::string path = absl::StrCat("/spec", target.pointer, "/env");
+  for (const std::string& pointer : admission.containers) {
+    const std::string path = absl::StrCat("/spec", pointer, "/env");
     const absl::StatusOr<const Json*> env = ListAt(admission.draft, path);
     if (!env.ok()) return env.status();
     if (Named(*env, kNotDoneVariable) != nullptr) continue;

@@ -15,6 +15,7 @@
 #include "operator/gangs/names.h"
 #include "operator/gangs/pod_rules.h"
 #include "operator/gangs/workload.h"
+#include "operator/owner.h"
 
 namespace railhead::op {
 namespace {
@@ -62,15 +63,6 @@ std::string KindOfJob(const Json& job) {
 
 std::string Field(absl::string_view annotation) {
   return absl::StrCat("metadata.annotations[", annotation, "]");
-}
-
-bool HasOwner(const Json& pod) {
-  const Json* owners = FindPath(pod, {"metadata", "ownerReferences"});
-  return owners != nullptr && owners->is_array() &&
-         std::any_of(owners->begin(), owners->end(), [](const Json& owner) {
-           const Json* controls = Find(owner, "controller");
-           return controls != nullptr && *controls == true;
-         });
 }
 
 // Adds our label to the object at `pointer` where it has none. An object whose labels are not what
@@ -126,7 +118,7 @@ std::string WhyNoGang(const Json& pod, const std::string& gang, const Annotation
   if (!absl::SimpleAtoi(size->second, &pods) || pods < 1 || pods > gangs::kMostPods) {
     return absl::StrCat(Field(kGangSize), " must be a number of pods from 1 to ", gangs::kMostPods);
   }
-  if (gang == "true" && !HasOwner(pod) && !WorkloadOf(pod)) {
+  if (gang == "true" && !ControllerOf(pod) && !WorkloadOf(pod)) {
     return absl::StrCat("metadata.labels[", kGangLabel,
                         "] is true, which means the pods of one owner, and this pod has none; "
                         "give the gang a name");

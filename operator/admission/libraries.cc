@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/admission/libraries.h"
 
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "kube/json.h"
 #include "operator/admission/init_container.h"
 #include "operator/admission/lists.h"
-#include "operator/admission/rdma_containers.h"
 #include "operator/admission/volume.h"
 
 namespace railhead::op {
@@ -62,30 +57,31 @@ void WarnOfOwnPath(const Json& container, const Injection& injection, Draft& pod
 
 }  // namespace
 
-absl::Status AddLibraries(const Injection& injection, const RdmaResources& rdma, Draft& pod) {
-  const absl::StatusOr<std::vector<RdmaContainer>> containers =
-      FindRdmaContainers(*pod.At("/spec"), rdma);
-  if (!containers.ok()) return containers.status();
-  if (injection.empty() || containers->empty()) return absl::OkStatus();
+absl::StatusOr<std::vector<Json>> AddLibraries(const Injection& injection,
+                                               const std::vector<std::string>& containers,
+                                               Draft& pod) {
+  std::vector<Json> copies;
+  if (injection.empty() || containers.empty()) return copies;
   const absl::StatusOr<const Json*> volumes = ListAt(pod, "/spec/volumes");
   if (!volumes.ok()) return volumes.status();
   const Json* volume = Named(*volumes, kLibrariesVolume);
   if (volume != nullptr && Find(*volume, "emptyDir") == nullptr) {
     pod.Warn(absl::StrCat("no libraries are added: the pod has a volume ", kLibrariesVolume,
                           " of its own: give it another name"));
-    return absl::OkStatus();
+    return copies;
   }
   std::vector<std::string> without;  // pointers to the mounts of containers that lack ours
-  for (const RdmaContainer& target : *containers) {
-    const std::string path = absl::StrCat("/spec", target.pointer, "/volumeMounts");
+  for (const std::string& pointer : containers) {
+    const Json& container = *pod.At("/spec" + pointer);
+    const std::string path = absl::StrCat("/spec", pointer, "/volumeMounts");
     const absl::StatusOr<const Json*> mounts = ListAt(pod, path);
     if (!mounts.ok()) return mounts.status();
-    WarnOfOwnPath(*target.container, injection, pod);
+    WarnOfOwnPath(container, injection, pod);
     const Json* own = MountAt(*mounts, kLibrariesFolder);
     if (own == nullptr) {
       without.push_back(path);
     } else if (StringAt(*own, {"name"}) != kLibrariesVolume) {
-      pod.Warn(absl::StrCat("container ", StringAt(*target.container, {"name"}),
+      pod.Warn(absl::StrCat("container ", StringAt(container, {"name"}),
                             " gets no libraries: it has a mount of its own at ", kLibrariesFolder));
     }
   }
@@ -94,15 +90,13 @@ absl::Status AddLibraries(const Injection& injection, const RdmaResources& rdma,
                 {{"name", kLibrariesVolume}, {"mountPath", kLibrariesFolder}, {"readOnly", true}},
                 without, pod);
   if (!mounted.ok()) return mounted;
-  // Last: it moves the pod's own init containers. A copy, as the edit may move the container, too.
-  const Json served = *containers->front().container;
-  std::vector<Json> copies;
+  const Json& served = *pod.At("/spec" + containers.front());
   for (const Copy& copy : CopiesOf(injection)) {
     copies.push_back(InitContainer(copy.name, copy.image, copy.command,
                                    {{"name", kLibrariesVolume}, {"mountPath", kLibrariesFolder}},
                                    served));
   }
-  return AddInitContainers(copies, pod);
+  return copies;
 }
 
 }  // namespace railhead::op

@@ -5,18 +5,24 @@
 #ifndef RAILHEAD_OPERATOR_ADMISSION_LIBRARIES_H_
 #define RAILHEAD_OPERATOR_ADMISSION_LIBRARIES_H_
 
-#include "absl/status/status.h"
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kube/json.h"
 #include "operator/admission/draft.h"
 #include "operator/profiles/injection.h"
-#include "operator/rdma_resources.h"
 
 namespace railhead::op {
 
-// Adds to a pod the volume, its mount in the containers that ask for RDMA, and the init
-// containers, which run before all others, as the user that the first of those containers runs as.
-// What is there already is left alone. A pod with a volume of that name, or a container with
-// another mount there, keeps it, with a warning. InvalidArgument when a list of the pod is none.
-absl::Status AddLibraries(const Injection& injection, const RdmaResources& rdma, Draft& pod);
+// Adds to a pod the volume and its mount in these containers (FindRdmaContainers). Returns the init
+// containers, which are to run before all others, as the user that the first of those containers
+// runs as. What is there already is left alone. A pod with a volume of that name, or a container
+// with another mount there, keeps it, with a warning. InvalidArgument when a list of the pod is
+// none.
+absl::StatusOr<std::vector<kube::Json>> AddLibraries(const Injection& injection,
+                                                     const std::vector<std::string>& containers,
+                                                     Draft& pod);
 
 }  // namespace railhead::op
 

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "operator/admission/init_container.h"
+#include "operator/admission/rdma_containers.h"
 
 namespace railhead::op {
 namespace {
@@ -28,8 +30,10 @@ struct Added {
 
 Added AddTo(const Json& pod, const Injection& injection = kBoth) {
   Draft draft(pod);
-  const absl::Status status = AddLibraries(injection, RdmaResources(), draft);
-  EXPECT_TRUE(status.ok()) << status;
+  const auto copies =
+      AddLibraries(injection, *FindRdmaContainers(pod["spec"], RdmaResources()), draft);
+  EXPECT_TRUE(copies.ok()) << copies.status();
+  EXPECT_TRUE(AddInitContainers(*copies, draft).ok());
   EXPECT_EQ(pod.patch(draft.patch()), draft.object());
   return {draft.object(), draft.warnings()};
 }

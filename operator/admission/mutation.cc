@@ -13,6 +13,7 @@
 #include "operator/admission/draft.h"
 #include "operator/admission/environment.h"
 #include "operator/admission/gang_gate.h"
+#include "operator/admission/init_container.h"
 #include "operator/admission/job_stamp.h"
 #include "operator/admission/launcher.h"
 #include "operator/admission/libraries.h"
@@ -35,8 +36,7 @@ constexpr char kUsualMetricsPort[] = "9402";
 absl::Status AddProfilesSharedMemory(PodAdmission& admission) {
   const RailProfile* profile = admission.settings.profile;
   if (profile == nullptr || profile->shared_memory_size.empty()) return absl::OkStatus();
-  return AddSharedMemory(profile->shared_memory_size, admission.config.rdma_resources,
-                         admission.draft);
+  return AddSharedMemory(profile->shared_memory_size, admission.containers, admission.draft);
 }
 
 // What the pod says of its profile that is not so. Not after an earlier call of this webhook, which
@@ -106,21 +106,27 @@ absl::Status AddGate(PodAdmission& admission) {
   return done;
 }
 
-absl::Status AddWaitForRank(PodAdmission& admission) {
-  if (!admission.waits_for_rank) return absl::OkStatus();
-  return AddRankWait(admission.config.rdma_resources, admission.draft);
+absl::Status AddInits(PodAdmission& admission) {
+  std::vector<Json> inits;
+  if (admission.waits_for_rank) {
+    absl::StatusOr<std::optional<Json>> wait =
+        AddRankWait("/spec" + admission.containers.front(), admission.draft);
+    if (!wait.ok()) return wait.status();
+    if (*wait) inits.push_back(**std::move(wait));
+  }
+  if (admission.settings.profile != nullptr) {
+    const absl::StatusOr<std::vector<Json>> copies =
+        AddLibraries(admission.settings.profile->inject, admission.containers, admission.draft);
+    if (!copies.ok()) return copies.status();
+    inits.insert(inits.begin(), copies->begin(), copies->end());
+  }
+  return AddInitContainers(inits, admission.draft);
 }
 
-absl::Status AddProfilesLibraries(PodAdmission& admission) {
-  if (admission.settings.profile == nullptr) return absl::OkStatus();
-  return AddLibraries(admission.settings.profile->inject, admission.config.rdma_resources,
-                      admission.draft);
-}
-
-// In this order: what each phase notes as not done is collected before annotations are written.
+// In this order: what each phase notes as not done is collected before annotations are written, and
+// init containers move the containers that the other phases look at.
 constexpr absl::Status (*kPodPhases[])(PodAdmission&) = {
-    AddEnvironment, AddProfilesSharedMemory, AddGate, AddWaitForRank, AddProfilesLibraries,
-    AddNotDone,     AddAnnotations};
+    AddEnvironment, AddProfilesSharedMemory, AddGate, AddNotDone, AddInits, AddAnnotations};
 
 Mutation NotUnderstood(absl::string_view kind, const absl::Status& why) {
   Mutation mutation;
@@ -138,22 +144,21 @@ Mutation Finish(const Draft& draft) {
   return mutation;
 }
 
-// Whether the pod spec asks for RDMA at all. InvalidArgument when there is no such spec.
-absl::StatusOr<bool> AsksForRdma(const Json* spec, const RdmaResources& rdma,
-                                 absl::string_view path) {
+// FindRdmaContainers; InvalidArgument also when there is no such spec.
+absl::StatusOr<std::vector<std::string>> ContainersIn(const Json* spec, const RdmaResources& rdma,
+                                                      absl::string_view path) {
   if (spec == nullptr || !spec->is_object()) {
     return absl::InvalidArgumentError(absl::StrCat(path, " is not an object"));
   }
-  const absl::StatusOr<std::vector<RdmaContainer>> containers = FindRdmaContainers(*spec, rdma);
-  if (!containers.ok()) return containers.status();
-  return !containers->empty();
+  return FindRdmaContainers(*spec, rdma);
 }
 
 absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& config,
                                       const ProfileSet& profiles, const std::string& space) {
-  const absl::StatusOr<bool> asks = AsksForRdma(Find(pod, "spec"), config.rdma_resources, "spec");
-  if (!asks.ok()) return asks.status();
-  if (!*asks && !IsLauncher(pod)) return Mutation();
+  absl::StatusOr<std::vector<std::string>> containers =
+      ContainersIn(Find(pod, "spec"), config.rdma_resources, "spec");
+  if (!containers.ok()) return containers.status();
+  if (containers->empty() && !IsLauncher(pod)) return Mutation();
   const std::string system = StringAt(pod, {"spec", "os", "name"});
   if (!system.empty() && system != "linux") {
     Draft draft(Json::object());
@@ -163,7 +168,8 @@ absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& co
   }
   absl::StatusOr<PodAdmission> admission = BeginPodAdmission(pod, config, profiles, space);
   if (!admission.ok()) return admission.status();
-  if (!*asks) {
+  admission->containers = *std::move(containers);
+  if (admission->containers.empty()) {
     absl::Status passed_on = PassOnEnvironment(*admission);
     if (!passed_on.ok()) return passed_on;
     return Finish(admission->draft);
@@ -183,10 +189,10 @@ absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& co
 // `before` is null for a new Job.
 absl::StatusOr<Mutation> TryStampJob(const Json* before, const Json& job,
                                      const InjectionConfig& config) {
-  const absl::StatusOr<bool> asks = AsksForRdma(FindPath(job, {"spec", "template", "spec"}),
-                                                config.rdma_resources, "spec.template.spec");
-  if (!asks.ok()) return asks.status();
-  if (!*asks) return Mutation();
+  const absl::StatusOr<std::vector<std::string>> containers = ContainersIn(
+      FindPath(job, {"spec", "template", "spec"}), config.rdma_resources, "spec.template.spec");
+  if (!containers.ok()) return containers.status();
+  if (containers->empty()) return Mutation();
   Draft draft(job);
   absl::Status stamped =
       before == nullptr ? StampTemplate(config, draft) : RestampTemplate(config, *before, draft);

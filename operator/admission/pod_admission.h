@@ -44,6 +44,9 @@ enum class Earlier {
 
 struct PodAdmission {
   const InjectionConfig& config;
+  // Those that ask for RDMA, below its spec (FindRdmaContainers). Init containers, which would move
+  // them, are added last.
+  std::vector<std::string> containers = {};
   PodSettings settings = {};
   Earlier earlier = Earlier::kNothing;
   // The variables that a container sets itself: those that an earlier call noted, and all so far.

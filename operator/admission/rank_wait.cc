@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/admission/rank_wait.h"
 
-#include <vector>
-
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "kube/json.h"
 #include "operator/admission/init_container.h"
 #include "operator/admission/lists.h"
-#include "operator/admission/rdma_containers.h"
 #include "operator/admission/volume.h"
 #include "operator/gangs/names.h"
 
@@ -41,26 +36,21 @@ constexpr char kScript[] =
 
 }  // namespace
 
-absl::Status AddRankWait(const RdmaResources& rdma, Draft& pod) {
+absl::StatusOr<std::optional<Json>> AddRankWait(const std::string& served, Draft& pod) {
   const absl::StatusOr<const Json*> volumes = ListAt(pod, "/spec/volumes");
   if (!volumes.ok()) return volumes.status();
   const Json* volume = Named(*volumes, kVolume);
   if (volume != nullptr && Find(*volume, "downwardAPI") == nullptr) {
     pod.Warn(absl::StrCat("the pod does not wait for its rank: it has a volume ", kVolume,
                           " of its own: give it another name"));
-    return absl::OkStatus();
+    return std::nullopt;
   }
-  const absl::StatusOr<std::vector<RdmaContainer>> containers =
-      FindRdmaContainers(*pod.At("/spec"), rdma);
-  if (!containers.ok()) return containers.status();
-  if (containers->empty()) return absl::OkStatus();
-  // A copy, as the edits may move it.
-  const Json served = *containers->front().container;
+  const Json& container = *pod.At(served);
   Json wait = InitContainer(
-      kContainer, StringAt(served, {"image"}),
+      kContainer, StringAt(container, {"image"}),
       {"/bin/sh", "-euc", kScript, "wait", absl::StrCat(kFolder, "/", kFile), kSeconds},
-      {{"name", kVolume}, {"mountPath", kFolder}, {"readOnly", true}}, served);
-  if (const Json* policy = Find(served, "imagePullPolicy"); policy != nullptr) {
+      {{"name", kVolume}, {"mountPath", kFolder}, {"readOnly", true}}, container);
+  if (const Json* policy = Find(container, "imagePullPolicy"); policy != nullptr) {
     wait["imagePullPolicy"] = *policy;
   }
   const Json rank = {{"path", kFile},
@@ -70,7 +60,7 @@ absl::Status AddRankWait(const RdmaResources& rdma, Draft& pod) {
   absl::Status added = AddVolume(
       {{"name", kVolume}, {"downwardAPI", {{"items", Json::array({rank})}}}}, {}, {}, pod);
   if (!added.ok()) return added;
-  return AddInitContainers({wait}, pod);
+  return wait;
 }
 
 }  // namespace railhead::op

@@ -6,15 +6,19 @@
 #ifndef RAILHEAD_OPERATOR_ADMISSION_RANK_WAIT_H_
 #define RAILHEAD_OPERATOR_ADMISSION_RANK_WAIT_H_
 
-#include "absl/status/status.h"
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "kube/json.h"
 #include "operator/admission/draft.h"
-#include "operator/rdma_resources.h"
 
 namespace railhead::op {
 
-// Adds the init container, of the image of the first container that asks for RDMA, which has
-// /bin/sh, and the volume that shows it the annotation railhead.io/rank.
-absl::Status AddRankWait(const RdmaResources& rdma, Draft& pod);
+// Returns the init container, of the image of the container at `served`, which has /bin/sh, and
+// adds the volume that shows it the annotation railhead.io/rank. Nothing, with a warning, for a pod
+// with another volume of that name.
+absl::StatusOr<std::optional<kube::Json>> AddRankWait(const std::string& served, Draft& pod);
 
 }  // namespace railhead::op
 

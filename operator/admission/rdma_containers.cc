@@ -37,9 +37,9 @@ bool AsksForRdma(const Json& container, const RdmaResources& rdma) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<RdmaContainer>> FindRdmaContainers(const Json& pod_spec,
-                                                              const RdmaResources& rdma) {
-  std::vector<RdmaContainer> found;
+absl::StatusOr<std::vector<std::string>> FindRdmaContainers(const Json& pod_spec,
+                                                            const RdmaResources& rdma) {
+  std::vector<std::string> found;
   for (const absl::string_view list_name : {"initContainers", "containers"}) {
     const Json* list = Find(pod_spec, list_name);
     if (list == nullptr || list->is_null()) continue;
@@ -47,8 +47,7 @@ absl::StatusOr<std::vector<RdmaContainer>> FindRdmaContainers(const Json& pod_sp
       return absl::InvalidArgumentError(absl::StrCat("spec.", list_name, " is not a list"));
     }
     for (size_t i = 0; i < list->size(); ++i) {
-      if (!AsksForRdma((*list)[i], rdma)) continue;
-      found.push_back({&(*list)[i], absl::StrCat("/", list_name, "/", i)});
+      if (AsksForRdma((*list)[i], rdma)) found.push_back(absl::StrCat("/", list_name, "/", i));
     }
   }
   return found;

@@ -11,17 +11,11 @@
 
 namespace railhead::op {
 
-// A container that asks for RDMA devices, and where it stands below the pod spec.
-struct RdmaContainer {
-  const kube::Json* container;
-  std::string pointer;  // "/containers/0"
-};
-
-// Those of a pod spec, which must outlive the result: init containers (sidecars are some of them)
-// and containers with a non-zero quantity in limits or requests. InvalidArgument for a list that is
-// none.
-absl::StatusOr<std::vector<RdmaContainer>> FindRdmaContainers(const kube::Json& pod_spec,
-                                                              const RdmaResources& rdma);
+// The containers of a pod that ask for RDMA devices, as JSON Pointers below its spec
+// ("/containers/0"): init containers (sidecars are some of them) and containers with a non-zero
+// quantity in limits or requests. InvalidArgument for a list that is none.
+absl::StatusOr<std::vector<std::string>> FindRdmaContainers(const kube::Json& pod_spec,
+                                                            const RdmaResources& rdma);
 
 }  // namespace railhead::op
 

@@ -10,7 +10,6 @@
 #include "absl/strings/strip.h"
 #include "kube/json.h"
 #include "operator/admission/lists.h"
-#include "operator/admission/rdma_containers.h"
 #include "operator/admission/volume.h"
 
 namespace railhead::op {
@@ -29,14 +28,12 @@ bool SharesTheHosts(const Json& spec) {
 
 }  // namespace
 
-absl::Status AddSharedMemory(const std::string& size, const RdmaResources& rdma, Draft& pod) {
-  const Json& spec = *pod.At("/spec");
-  if (SharesTheHosts(spec)) return absl::OkStatus();
-  const absl::StatusOr<std::vector<RdmaContainer>> containers = FindRdmaContainers(spec, rdma);
-  if (!containers.ok()) return containers.status();
+absl::Status AddSharedMemory(const std::string& size, const std::vector<std::string>& containers,
+                             Draft& pod) {
+  if (SharesTheHosts(*pod.At("/spec"))) return absl::OkStatus();
   std::vector<std::string> without;  // pointers to the mounts of containers that have no /dev/shm
-  for (const RdmaContainer& target : *containers) {
-    const std::string path = absl::StrCat("/spec", target.pointer, "/volumeMounts");
+  for (const std::string& pointer : containers) {
+    const std::string path = absl::StrCat("/spec", pointer, "/volumeMounts");
     const absl::StatusOr<const Json*> mounts = ListAt(pod, path);
     if (!mounts.ok()) return mounts.status();
     if (MountAt(*mounts, kShmPath) == nullptr) without.push_back(path);

@@ -3,18 +3,19 @@
 #define RAILHEAD_OPERATOR_ADMISSION_SHARED_MEMORY_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "operator/admission/draft.h"
-#include "operator/rdma_resources.h"
 
 namespace railhead::op {
 
-// Gives the containers of a pod that ask for RDMA a /dev/shm of this size (a quantity; container
-// runtimes make it 64 MiB): an emptyDir in memory. What they put there counts as their memory. A
-// container that mounts something at /dev/shm itself keeps that, and so does a pod in the host's
-// IPC namespace. InvalidArgument when a list of the pod is none.
-absl::Status AddSharedMemory(const std::string& size, const RdmaResources& rdma, Draft& pod);
+// Gives these containers of a pod (FindRdmaContainers) a /dev/shm of this size (a quantity;
+// container runtimes make it 64 MiB): an emptyDir in memory. What they put there counts as their
+// memory. A container that mounts something at /dev/shm itself keeps that, and so does a pod in the
+// host's IPC namespace. InvalidArgument when a list of the pod is none.
+absl::Status AddSharedMemory(const std::string& size, const std::vector<std::string>& containers,
+                             Draft& pod);
 
 }  // namespace railhead::op
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "operator/admission/rdma_containers.h"
+
 namespace railhead::op {
 namespace {
 
@@ -36,7 +38,8 @@ struct Result {
 
 Result Add(const Json& spec) {
   Draft draft(Json::object({{"spec", spec}}));
-  const absl::Status status = AddSharedMemory("16Gi", RdmaResources(), draft);
+  const absl::Status status =
+      AddSharedMemory("16Gi", *FindRdmaContainers(spec, RdmaResources()), draft);
   return {draft.object()["spec"], draft.warnings(), status};
 }
 

@@ -29,12 +29,12 @@ std::string JobName::Key() const { return absl::StrJoin({space, kind, name, uid}
 
 JobName JobOf(const verdict::PodFacts& pod) {
   if (pod.owner.has_value() && IsRank(pod)) {
-    const verdict::Owner& owner = *pod.owner;
+    const Owner& owner = *pod.owner;
     return {pod.space, owner.kind, owner.name, owner.uid, owner.api, true, true};
   }
   if (!pod.gang.empty()) return {pod.space, "PodGroup", pod.gang, "", "", true, true};
   if (!pod.owner.has_value()) return {pod.space, "Pod", pod.name, pod.uid, "v1"};
-  const verdict::Owner& owner = *pod.owner;
+  const Owner& owner = *pod.owner;
   if (IsOneOf(kMayBePrograms, owner.kind)) {
     return {pod.space, owner.kind, owner.name, owner.uid, owner.api, true, false};
   }

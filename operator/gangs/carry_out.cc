@@ -43,9 +43,9 @@ absl::Status Call(kube::Api& api, const Action& action) {
     case Kind::kRelease:
       return patch(ref, ReleasePatch(there, action.placement));
     case Kind::kUngate:
-      return patch(ref, UngatePatch(pod, there.rank, there.master));
+      return patch(ref, UngatePatch(there));
     case Kind::kTellRank:
-      return patch(ref, RankPatch(pod, there.rank, there.master));
+      return patch(ref, RankPatch(there));
     case Kind::kFail:
       return patch({"v1", "pods", pod.space, pod.name, "status"}, FailurePatch(pod, action.why));
     case Kind::kEvict:
@@ -66,7 +66,7 @@ bool IsDone(const Action& action, const Json& pod) {
   }
   if (action.kind == Kind::kTellRank) {
     return same && kube::StringAt(pod, {"metadata", "annotations", kRank}) ==
-                       std::to_string(action.assignment.rank);
+                       std::to_string(*action.assignment.rank);
   }
   if (action.kind == Kind::kFail) {
     return same && kube::StringAt(pod, {"status", "phase"}) == "Failed";

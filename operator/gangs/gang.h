@@ -23,7 +23,7 @@ using PodValue = std::shared_ptr<const StoredPod>;
 struct Promise {
   std::string node;
   std::string hostname;  // the node's label
-  int rank = 0;
+  std::optional<int> rank;
   std::string placement;  // which decision
 
   bool operator==(const Promise&) const = default;

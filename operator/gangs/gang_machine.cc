@@ -216,7 +216,6 @@ void GangMachine::LeaveToScheduler(const Decision& decision, const ClusterRoom& 
     const Membership& member = *released.pod->member;
     if (!member.native || !member.gate || given_up_.contains(released.pod->uid)) continue;
     work.actions.push_back(About(Kind::kUngate, released.pod));
-    work.actions.back().assignment.rank = -1;
   }
   for (Assignment& assignment : RanksByPlace(gang, room)) {
     if (ranked_.contains(assignment.pod->uid)) continue;

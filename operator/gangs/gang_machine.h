@@ -33,8 +33,7 @@ struct Action {
     kLook,      // finds out whether it was released: nobody answered
   };
   Kind kind = Kind::kRelease;
-  // The pod; its node, but for kUngate and kFail; its rank, of kUngate -1 if it is not known; the
-  // master.
+  // The pod; its node, but for kUngate and kFail; its rank, if that is known; the master.
   Assignment assignment;
   std::string placement;  // of kRelease and kLook: the decision's name
   std::string why;        // of kFail: for people

@@ -64,7 +64,7 @@ class NativeGroups : public ::testing::Test {
         if (!absl::StartsWith(there.pod->name, name)) continue;
         done.push_back(action.kind == Action::Kind::kRelease
                            ? absl::StrCat(there.pod->name, " -> ", there.node)
-                           : absl::StrCat(there.pod->name, " ", there.rank));
+                           : absl::StrCat(there.pod->name, " ", there.rank.value_or(-1)));
       }
     }
     return done;

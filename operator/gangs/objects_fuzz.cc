@@ -59,7 +59,7 @@ void Run(absl::string_view text) {
     Require(decision.assignments == again[i].assignments);
     Require(decision.gang.gated.empty() || !decision.message.empty());
     for (const PodValue& pod : decision.gang.gated) {
-      Require(UngatePatch(*pod, 0, "").size() == 4);
+      Require(UngatePatch(Assignment{pod, "", "", 0, ""}).size() == 4);
       Require(FailurePatch(*pod, decision.message).size() == 5);
     }
     if (decision.state != Decision::State::kPlaced) continue;

@@ -6,6 +6,7 @@
 #define RAILHEAD_OPERATOR_GANGS_PLANNER_H_
 
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,9 +22,9 @@ namespace railhead::op::gangs {
 struct Assignment {
   PodValue pod;
   std::string node;
-  std::string hostname;  // the node's label
-  int rank = 0;
-  std::string master;  // MasterOf its gang
+  std::string hostname;     // the node's label
+  std::optional<int> rank;  // nothing: unknown
+  std::string master;       // MasterOf its gang
 
   bool operator==(const Assignment&) const = default;
 };

@@ -248,7 +248,7 @@ class Simulation {
     for (const Assignment& assignment : decision.assignments) {
       const std::string leaf = DomainOf(assignment.node, "leaf");
       if (leaves.empty() || leaves.back() != leaf) leaves.push_back(leaf);
-      EXPECT_TRUE(ranks.insert(assignment.rank).second);
+      EXPECT_TRUE(ranks.insert(*assignment.rank).second);
       if (!spec.require_level.empty()) {
         required.insert(DomainOf(assignment.node, spec.require_level));
       }

@@ -38,11 +38,16 @@ Json Annotation(const char* name, std::string value) {
   return AddOperation(PathOf(name), std::move(value));
 }
 
+void AddRank(const Assignment& assignment, Json& patch) {
+  if (assignment.rank) patch.push_back(Annotation(kRank, absl::StrCat(*assignment.rank)));
+  if (!assignment.master.empty()) patch.push_back(Annotation(kMaster, assignment.master));
+}
+
 }  // namespace
 
 Json ReleasePatch(const Assignment& assignment, const std::string& placement) {
   const Membership& member = *assignment.pod->member;
-  Json patch = UngatePatch(*assignment.pod, assignment.rank, assignment.master);
+  Json patch = UngatePatch(assignment);
   if (member.has_selector) {
     patch.push_back(AddOperation(absl::StrCat("/spec/nodeSelector/", kube::PointerToken(kHostname)),
                                  assignment.hostname));
@@ -53,19 +58,17 @@ Json ReleasePatch(const Assignment& assignment, const std::string& placement) {
   return patch;
 }
 
-Json UngatePatch(const StoredPod& pod, int rank, const std::string& master) {
-  Json patch = IsGated(pod);
-  patch.push_back({{"op", "remove"}, {"path", GateOf(pod)}});
-  if (rank >= 0) patch.push_back(Annotation(kRank, absl::StrCat(rank)));
-  if (!master.empty()) patch.push_back(Annotation(kMaster, master));
+Json UngatePatch(const Assignment& assignment) {
+  Json patch = IsGated(*assignment.pod);
+  patch.push_back({{"op", "remove"}, {"path", GateOf(*assignment.pod)}});
+  AddRank(assignment, patch);
   return patch;
 }
 
-Json RankPatch(const StoredPod& pod, int rank, const std::string& master) {
-  Json patch = IsThisPod(pod);
+Json RankPatch(const Assignment& assignment) {
+  Json patch = IsThisPod(*assignment.pod);
   patch.push_back({{"op", "test"}, {"path", PathOf(kRank)}, {"value", ""}});
-  patch.push_back(Annotation(kRank, absl::StrCat(rank)));
-  if (!master.empty()) patch.push_back(Annotation(kMaster, master));
+  AddRank(assignment, patch);
   return patch;
 }
 

@@ -15,12 +15,12 @@ namespace railhead::op::gangs {
 // else has released, refuses it. The pod has annotations: that of its gang's size.
 kube::Json ReleasePatch(const Assignment& assignment, const std::string& placement);
 
-// The JSON Patch that takes the gate of exactly this pod away, tells it its rank (-1: unknown) and
-// where rank 0 is (empty: unknown), and says nothing of a node.
-kube::Json UngatePatch(const StoredPod& pod, int rank, const std::string& master);
+// The JSON Patch that takes the gate of exactly this pod away, tells it its rank and where
+// rank 0 is, if they are known, and says nothing of a node.
+kube::Json UngatePatch(const Assignment& assignment);
 
 // The JSON Patch that tells its rank, and where rank 0 is, exactly this pod, which has none yet.
-kube::Json RankPatch(const StoredPod& pod, int rank, const std::string& master);
+kube::Json RankPatch(const Assignment& assignment);
 
 // The JSON Patch of the status by which a gated pod has failed: for good, as if it had run.
 kube::Json FailurePatch(const StoredPod& pod, const std::string& why);

@@ -36,18 +36,6 @@ std::optional<absl::Duration> DurationIn(const std::string& text) {
   return duration;
 }
 
-Owner OwnerOf(const Json& pod) {
-  const Json* owners = FindPath(pod, {"metadata", "ownerReferences"});
-  if (owners == nullptr || !owners->is_array()) return {};
-  for (const Json& owner : *owners) {
-    const Json* controls = Find(owner, "controller");
-    if (controls == nullptr || *controls != true) continue;
-    return {StringAt(owner, {"apiVersion"}), StringAt(owner, {"kind"}), StringAt(owner, {"name"}),
-            StringAt(owner, {"uid"})};
-  }
-  return {};
-}
-
 void ReadGates(const Json& spec, Membership& member) {
   const Json* gates = Find(spec, "schedulingGates");
   if (gates == nullptr || !gates->is_array()) return;
@@ -78,7 +66,7 @@ std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, bool b
   const std::optional<int> size = NumberIn(Annotation(pod, kGangSize), 1, kMostPods);
   if (member.gang.empty() || !size) return std::nullopt;
   member.size = *size;
-  member.owner = OwnerOf(pod);
+  member.owner = ControllerOf(pod).value_or(Owner());
   member.kind = member.owner.kind;
   member.evictable = Annotation(pod, kEvictable) == "true";
   member.index = NumberIn(Annotation(pod, kCompletionIndex), 0, kMostIndex);

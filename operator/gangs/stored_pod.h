@@ -11,24 +11,15 @@
 #include "operator/gangs/claims.h"
 #include "operator/gangs/node_rules.h"
 #include "operator/gangs/resources.h"
+#include "operator/owner.h"
 
 namespace railhead::op::gangs {
-
-// The controller of a pod; empty for a pod that nobody would make again.
-struct Owner {
-  std::string api;  // "batch/v1"
-  std::string kind;
-  std::string name;
-  std::string uid;
-
-  bool operator==(const Owner&) const = default;
-};
 
 // What a pod says that belongs to a gang.
 struct Membership {
   std::string gang;  // the label's value
   int size = 0;      // of the gang, in pods
-  Owner owner;
+  Owner owner;       // empty for a pod without a controller
   std::string kind;  // of what it works for, or else of its owner (owners.h)
   // Which pods of several owners are one gang, and what it is called; empty: all of its owner.
   std::string group;

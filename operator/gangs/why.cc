@@ -40,17 +40,6 @@ struct Subject {
   std::set<std::string> owners;  // uids of them
 };
 
-Owner ControllerOf(const Json& pod) {
-  const Json* owners = FindPath(pod, {"metadata", "ownerReferences"});
-  if (owners == nullptr || !owners->is_array()) return {};
-  for (const Json& owner : *owners) {
-    const Json* controls = Find(owner, "controller");
-    if (controls == nullptr || *controls != true) continue;
-    return {"", StringAt(owner, {"kind"}), StringAt(owner, {"name"}), StringAt(owner, {"uid"})};
-  }
-  return {};
-}
-
 // What the scheduler says of a pod without a node; empty: nothing.
 std::string SchedulersWord(const Json& pod) {
   const Json* conditions = FindPath(pod, {"status", "conditions"});
@@ -103,7 +92,7 @@ std::vector<Subject> SubjectsOf(const ClusterObjects& objects, const std::vector
   if (by_key.empty()) {
     for (const Json& pod : objects.pods) {
       const std::string here = StringAt(pod, {"metadata", "namespace"});
-      const Owner owner = ControllerOf(pod);
+      const Owner owner = ControllerOf(pod).value_or(Owner());
       const std::string name = StringAt(pod, {"metadata", "name"});
       if ((!space.empty() && here != space) || (owner.name != job && name != job)) continue;
       Subject& subject = by_key[absl::StrCat(here, "/", owner.name == job ? owner.uid : name)];

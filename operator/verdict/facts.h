@@ -18,6 +18,7 @@
 
 #include "absl/time/time.h"
 #include "operator/not_done.h"
+#include "operator/owner.h"
 #include "operator/profiles/profile.h"
 #include "operator/verdict/runtime_report.h"
 #include "operator/verdict/shared_list.h"
@@ -50,16 +51,6 @@ struct ContainerFacts {
                     shared_memory, shared_memory_assumed);
   }
   bool operator<(const ContainerFacts& other) const { return Key() < other.Key(); }
-};
-
-// Whom a pod belongs to by its owner references: the controller that made it.
-struct Owner {
-  std::string api;  // "batch/v1"
-  std::string kind;
-  std::string name;
-  std::string uid;
-
-  bool operator==(const Owner&) const = default;
 };
 
 struct PodFacts {

@@ -59,18 +59,6 @@ bool IsTrue(const Json& object, absl::string_view name) {
   return value != nullptr && value->is_boolean() && value->get<bool>();
 }
 
-std::optional<Owner> OwnerOf(const Json& pod) {
-  const Json* references = FindPath(pod, {"metadata", "ownerReferences"});
-  if (references == nullptr || !references->is_array()) return std::nullopt;
-  for (const Json& reference : *references) {
-    if (!IsTrue(reference, "controller")) continue;
-    Owner owner = {StringAt(reference, {"apiVersion"}), StringAt(reference, {"kind"}),
-                   StringAt(reference, {"name"}), StringAt(reference, {"uid"})};
-    if (!owner.kind.empty() && !owner.name.empty() && !owner.uid.empty()) return owner;
-  }
-  return std::nullopt;
-}
-
 // "NAME@GENERATION"
 void ReadStamp(const std::string& stamp, PodFacts& facts) {
   const std::pair<absl::string_view, absl::string_view> parts =
@@ -148,14 +136,18 @@ void ReadStatus(const Json& pod, PodFacts& facts) {
 std::optional<PodFacts> PodFactsOf(const Json& pod, const RdmaResources& rdma) {
   const Json* spec = Find(pod, "spec");
   if (spec == nullptr || !spec->is_object()) return std::nullopt;
-  const absl::StatusOr<std::vector<RdmaContainer>> containers = FindRdmaContainers(*spec, rdma);
+  const absl::StatusOr<std::vector<std::string>> containers = FindRdmaContainers(*spec, rdma);
   if (!containers.ok() || containers->empty()) return std::nullopt;
 
   PodFacts facts;
   facts.space = StringAt(pod, {"metadata", "namespace"});
   facts.name = StringAt(pod, {"metadata", "name"});
   facts.uid = StringAt(pod, {"metadata", "uid"});
-  facts.owner = OwnerOf(pod);
+  facts.owner = ControllerOf(pod);
+  if (facts.owner &&
+      (facts.owner->kind.empty() || facts.owner->name.empty() || facts.owner->uid.empty())) {
+    facts.owner.reset();
+  }
   for (const absl::string_view label : kGangLabels) {
     if (facts.gang.empty()) facts.gang = StringAt(pod, {"metadata", "labels", label});
   }
@@ -188,11 +180,12 @@ std::optional<PodFacts> PodFactsOf(const Json& pod, const RdmaResources& rdma) {
   }
   size_t room = kMostValues;
   std::vector<ContainerFacts> kept_containers;
-  for (const RdmaContainer& container : *containers) {
+  for (const std::string& pointer : *containers) {
     if (kept_containers.size() == kMostContainers) break;
+    const Json& container = spec->at(Json::json_pointer(pointer));
     ContainerFacts& one =
-        kept_containers.emplace_back(ContainerFactsOf(*container.container, pod, rdma, room));
-    one.init = absl::StartsWith(container.pointer, "/initContainers");
+        kept_containers.emplace_back(ContainerFactsOf(container, pod, rdma, room));
+    one.init = absl::StartsWith(pointer, "/initContainers");
     // The rank that admission gives is all that differs between the containers of a job's pods, and
     // is no news.
     if (facts.admitted && !facts.kept.contains("RANK")) one.environment.erase("RANK");

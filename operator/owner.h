@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_OPERATOR_OWNER_H_
+#define RAILHEAD_OPERATOR_OWNER_H_
+
+#include <optional>
+#include <string>
+
+#include "kube/json.h"
+
+namespace railhead::op {
+
+// The controller of an object, by its owner references: what made it.
+struct Owner {
+  std::string api;  // "batch/v1"
+  std::string kind;
+  std::string name;
+  std::string uid;
+
+  bool operator==(const Owner&) const = default;
+};
+
+// Nothing for an object without a controller, which nobody would make again.
+std::optional<Owner> ControllerOf(const kube::Json& object);
+
+}  // namespace railhead::op
+
+#endif  // RAILHEAD_OPERATOR_OWNER_H_
