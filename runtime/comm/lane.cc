@@ -124,7 +124,7 @@ void Lane::Run() {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (ending_) {
         // An abort ends the lane, too, and is what its transfers are to be told of.
-        if (IsAlarmed()) status = absl::CancelledError("the job has failed");
+        status = options_.alarm.Check();
         break;
       }
       if (settling_ && settled && posted_.empty()) {
@@ -135,11 +135,6 @@ void Lane::Run() {
     status = Work();
   }
   End(status);
-}
-
-bool Lane::IsAlarmed() const {
-  const std::atomic<bool>* raised = options_.alarm.raised;
-  return raised != nullptr && raised->load(std::memory_order_acquire);
 }
 
 absl::Status Lane::Work() {

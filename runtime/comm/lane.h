@@ -62,7 +62,7 @@ class Lane {
     int rank = 0;
     int world_size = 1;
     absl::Duration timeout;
-    rails::Alarm alarm;
+    Alarm alarm;
     rails::Reach reach;           // to ranks elsewhere
     std::byte* memory = nullptr;  // of a mailbox, if there is one
     std::vector<int> here;        // the mailbox's ranks
@@ -94,7 +94,6 @@ class Lane {
   explicit Lane(Options options) : options_(std::move(options)) {}
 
   void Run();
-  bool IsAlarmed() const;
   absl::Status Work();
   // Nothing has moved for a moment.
   absl::Status LookAround(absl::Time now);

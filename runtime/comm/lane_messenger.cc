@@ -12,7 +12,7 @@
 
 namespace railhead::comm {
 
-absl::StatusOr<std::unique_ptr<LaneMessenger>> LaneMessenger::Create(int rank, rails::Alarm alarm,
+absl::StatusOr<std::unique_ptr<LaneMessenger>> LaneMessenger::Create(int rank, Alarm alarm,
                                                                      rails::Reach reach,
                                                                      std::byte* memory,
                                                                      const std::vector<int>& here) {

@@ -27,7 +27,7 @@ namespace railhead::comm {
 class LaneMessenger final : public collectives::Messenger {
  public:
   // `memory` of the mailbox of the ranks `here`; null: there is none.
-  static absl::StatusOr<std::unique_ptr<LaneMessenger>> Create(int rank, rails::Alarm alarm,
+  static absl::StatusOr<std::unique_ptr<LaneMessenger>> Create(int rank, Alarm alarm,
                                                                rails::Reach reach,
                                                                std::byte* memory,
                                                                const std::vector<int>& here);

@@ -172,7 +172,7 @@ void Mesh::Tend(absl::Time now) {
   Holder nobody = Holder::kNone;
   if (!holder_.compare_exchange_strong(nobody, Holder::kTender, std::memory_order_acquire)) return;
   if (AnyBusy([](const Peer& peer) { return !peer.Acknowledged(); })) {
-    broken_.Update(PollPeers(now, peers_.size()).status());
+    broken_.Update(PollPeers(now, peers_.size()));
   }
   holder_.store(Holder::kNone, std::memory_order_release);
 }
@@ -241,12 +241,11 @@ absl::Status Mesh::Progress() {
   const auto in_memory = [](const Entry* entry) { return entry->in_memory; };
   const bool spins = accompanied || std::any_of(busy_.begin(), busy_.end(), in_memory);
   do {
-    const absl::StatusOr<bool> moved = now < next_round_ ? PollBusy(now) : PollRound(now);
-    if (!moved.ok()) return moved.status();
-    const absl::StatusOr<bool> came = accompanied ? PollSockets() : false;
-    if (!came.ok()) return came.status();
+    absl::Status polled = Poll(now);
+    if (polled.ok() && accompanied) polled = PollSockets();
+    if (!polled.ok()) return polled;
     now = MonotonicNow();
-    if (*moved || *came || KeepUnacknowledged()) return CheckPatience(now);
+    if (moved_ || KeepUnacknowledged()) return CheckPatience(now);
     if (!spins) break;
     // Where ranks share a core, what this one waits for may need it.
     std::this_thread::yield();
@@ -279,18 +278,17 @@ absl::Status Mesh::Sleep() {
     // What the peers waited for may have been just that.
     if (finishing_ && Flushed()) return absl::OkStatus();
     absl::Time now = MonotonicNow();
-    const absl::StatusOr<bool> moved = now < next_round_ ? PollBusy(now) : PollRound(now);
-    if (!moved.ok()) return moved.status();
-    absl::Status patient = CheckPatience(now);
-    if (*moved || !patient.ok()) return patient;
+    absl::Status polled = Poll(now);
+    if (polled.ok()) polled = CheckPatience(now);
+    if (moved_ || !polled.ok()) return polled;
     const int longest = must_poll_                      ? kPollingSleepMs
                         : AnyBusy(held_back)            ? kHeldBackSleepMs
                         : at_first || AnyBusy(restless) ? kRestlessSleepMs
                                                         : kLongestSleepMs;
     const int timeout = std::min(net::PollTimeout(last_progress_ + patience_), longest);
     // What has come is given at once to who waits for it: arming again can wait for the next sleep.
-    const absl::StatusOr<bool> came = PollStirred(timeout);
-    if (!came.ok() || *came) return came.status();
+    polled = PollStirred(timeout);
+    if (moved_ || !polled.ok()) return polled;
   }
 }
 
@@ -334,75 +332,78 @@ absl::Status Mesh::CheckPatience(absl::Time now) {
 
 absl::Status Mesh::Trouble() const {
   // The alarm first: once a rank is gone, what the links to it say is only a consequence.
-  if (alarm_.raised != nullptr && alarm_.raised->load(std::memory_order_acquire)) {
-    return absl::CancelledError("the job has failed");
-  }
-  return broken_;
+  absl::Status trouble = alarm_.Check();
+  trouble.Update(broken_);
+  return trouble;
 }
 
-absl::StatusOr<bool> Mesh::PollRound(absl::Time now) {
+absl::Status Mesh::Poll(absl::Time now) {
+  moved_ = false;
+  return now < next_round_ ? PollBusy(now) : PollRound(now);
+}
+
+absl::Status Mesh::PollRound(absl::Time now) {
   // Those who come are let in when there is room again, if there was none.
   for (const auto& doorbell : reach_.doorbells) doorbell->Answer(now);
   LetCallersIn();
-  const absl::StatusOr<bool> beside = PollCompanion();
-  if (!beside.ok()) return beside.status();
-  const absl::StatusOr<bool> moved = PollPeers(now, kMostInRound);
-  if (!moved.ok()) return moved.status();
-  return *beside || *moved;
+  absl::Status polled = PollCompanion();
+  return polled.ok() ? PollPeers(now, kMostInRound) : polled;
 }
 
-absl::StatusOr<bool> Mesh::PollCompanion() {
-  if (companion_ == nullptr) return false;
+absl::Status Mesh::PollCompanion() {
+  if (companion_ == nullptr) return absl::OkStatus();
   // What another rank has abandoned is only a consequence of the alarm.
   if (absl::Status trouble = Trouble(); !trouble.ok()) return trouble;
-  return companion_->Poll();
+  const absl::StatusOr<bool> moved = companion_->Poll();
+  moved_ = moved_ || moved.value_or(false);
+  return moved.status();
 }
 
-absl::StatusOr<bool> Mesh::PollSockets() {
+absl::Status Mesh::PollPeer(Entry& entry, absl::Time now) {
+  const absl::StatusOr<bool> moved = entry.peer->Poll(now);
+  if (!moved.ok()) return moved.status();
+  moved_ = moved_ || *moved;
+  if (*moved) MakeBusy(entry);
+  return absl::OkStatus();
+}
+
+absl::Status Mesh::PollSockets() {
   bool any = false;
   for (const Entry* entry : busy_) {
     if (entry->in_memory) continue;
     any = true;
     if (absl::Status armed = entry->peer->Arm(transport::Wake::kFrames); !armed.ok()) return armed;
   }
-  return any ? PollStirred(0) : false;
+  return any ? PollStirred(0) : absl::OkStatus();
 }
 
-absl::StatusOr<bool> Mesh::PollPeers(absl::Time now, size_t most) {
+absl::Status Mesh::PollPeers(absl::Time now, size_t most) {
   next_round_ = now + kRoundPause;
   if (absl::Status trouble = Trouble(); !trouble.ok()) return trouble;
-  bool any = false;
   size_t asked = 0;
   auto peer = peers_.lower_bound(next_in_round_);
   for (size_t i = 0; i < peers_.size() && asked < most; ++i, ++peer) {
     if (peer == peers_.end()) peer = peers_.begin();
     Entry& entry = peer->second;
-    const absl::StatusOr<bool> moved = entry.peer->Poll(now);
-    if (!moved.ok()) return moved.status();
-    any = any || *moved;
-    if (*moved) MakeBusy(entry);
+    if (absl::Status polled = PollPeer(entry, now); !polled.ok()) return polled;
     if (!entry.in_memory) ++asked;
   }
   next_in_round_ = peer == peers_.end() ? 0 : peer->first;
   SweepBusy();
-  return any;
+  return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Mesh::PollBusy(absl::Time now) {
-  if (absl::Status trouble = Trouble(); !trouble.ok()) return trouble;
-  const absl::StatusOr<bool> beside = PollCompanion();
-  if (!beside.ok()) return beside.status();
-  bool any = *beside;
-  for (const Entry* entry : busy_) {
-    if (!entry->in_memory && !entry->peer->HasForLinks()) continue;
-    const absl::StatusOr<bool> moved = entry->peer->Poll(now);
-    if (!moved.ok()) return moved.status();
-    any = any || *moved;
+absl::Status Mesh::PollBusy(absl::Time now) {
+  absl::Status polled = Trouble();
+  if (polled.ok()) polled = PollCompanion();
+  for (Entry* entry : busy_) {
+    if (!polled.ok()) break;
+    if (entry->in_memory || entry->peer->HasForLinks()) polled = PollPeer(*entry, now);
   }
-  return any;
+  return polled;
 }
 
-absl::StatusOr<bool> Mesh::PollStirred(int timeout_ms) {
+absl::Status Mesh::PollStirred(int timeout_ms) {
   std::array<epoll_event, 16> events;
   const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), timeout_ms);
   if (count < 0 && errno != EINTR) return net::ErrnoError("epoll_wait", errno);
@@ -411,7 +412,6 @@ absl::StatusOr<bool> Mesh::PollStirred(int timeout_ms) {
   bool rang = false;
   bool beside = false;
   const Entry* last = nullptr;
-  bool any = false;
   for (int i = 0; i < count; ++i) {
     const auto& stirred = *static_cast<const Source*>(events[static_cast<size_t>(i)].data.ptr);
     if (stirred.source != nullptr) stirred.source->Answer(now);
@@ -426,9 +426,7 @@ absl::StatusOr<bool> Mesh::PollStirred(int timeout_ms) {
     // A peer's rails mostly stir together.
     if (stirred.entry == nullptr || stirred.entry == last) continue;
     last = stirred.entry;
-    const absl::StatusOr<bool> moved = last->peer->Poll(now);
-    if (!moved.ok()) return moved.status();
-    any = any || *moved;
+    if (absl::Status polled = PollPeer(*stirred.entry, now); !polled.ok()) return polled;
   }
   if (rang) {
     LetCallersIn();
@@ -437,11 +435,9 @@ absl::StatusOr<bool> Mesh::PollStirred(int timeout_ms) {
   }
   if (beside && companion_ != nullptr) {
     companion_->Answer();
-    const absl::StatusOr<bool> moved = PollCompanion();
-    if (!moved.ok()) return moved.status();
-    any = any || *moved;
+    return PollCompanion();
   }
-  return any;
+  return absl::OkStatus();
 }
 
 std::vector<Flow> Mesh::Flows() const {

@@ -24,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "runtime/base/alarm.h"
 #include "runtime/base/companion.h"
 #include "runtime/base/traffic.h"
 #include "runtime/collectives/messenger.h"
@@ -31,12 +32,6 @@
 #include "runtime/rails/peer.h"
 
 namespace railhead::rails {
-
-// Ends every wait from outside: sets `raised`, and makes `event_fd` readable.
-struct Alarm {
-  const std::atomic<bool>* raised = nullptr;
-  int event_fd = -1;
-};
 
 // Counters of one rail over all peers.
 struct RailTotals {
@@ -131,18 +126,21 @@ class Mesh final : public collectives::Messenger {
 
   // Returns why the mesh cannot continue, or OK.
   absl::Status Trouble() const;
+  // Each sets `moved_` if anything moved. Poll resets it first, and does what is due.
+  absl::Status Poll(absl::Time now);
+  absl::Status PollPeer(Entry& entry, absl::Time now);
   // Polls the next peers in turn: all that are polled in memory, and `most` of the others.
   // PollRound also accepts new peers.
-  absl::StatusOr<bool> PollPeers(absl::Time now, size_t most);
-  absl::StatusOr<bool> PollCompanion();
+  absl::Status PollPeers(absl::Time now, size_t most);
+  absl::Status PollCompanion();
   // With a companion that always has work: polls busy peers whose descriptor is readable.
-  absl::StatusOr<bool> PollSockets();
+  absl::Status PollSockets();
   bool CompanionWaits() const { return companion_ != nullptr && companion_->Waits(); }
-  absl::StatusOr<bool> PollRound(absl::Time now);
+  absl::Status PollRound(absl::Time now);
   // Polls busy peers in memory, or with data for their links.
-  absl::StatusOr<bool> PollBusy(absl::Time now);
-  // Waits for descriptors and polls their peers. Returns true if anything moved.
-  absl::StatusOr<bool> PollStirred(int timeout_ms);
+  absl::Status PollBusy(absl::Time now);
+  // Waits for descriptors and polls their peers.
+  absl::Status PollStirred(int timeout_ms);
   absl::Status OnBusy(absl::FunctionRef<absl::Status(Peer& peer)> does);
   bool AnyBusy(absl::FunctionRef<bool(const Peer& peer)> is) const;
   bool OnlyUnacknowledged() const;
@@ -164,6 +162,7 @@ class Mesh final : public collectives::Messenger {
   std::map<int, Entry> peers_;
   mutable std::mutex mutex_;
   std::vector<Entry*> busy_;
+  bool moved_ = false;
   std::deque<Source> sources_;
   absl::Time next_round_ = absl::InfinitePast();
   int next_in_round_ = 0;  // rank at which it starts

@@ -130,13 +130,11 @@ absl::Status Lanes::WaitFor(size_t rank, Progress progress, int64_t chunk,
     if (Extend(value, chunk) < chunk) FutexWait(word, value, kLongestSleep);
     lane.sleepers.fetch_sub(1, std::memory_order_relaxed);
     if (Seen(rank, progress, chunk)) return absl::OkStatus();
-    if (patience.cancelled != nullptr && patience.cancelled->load(std::memory_order_acquire)) {
-      return absl::CancelledError("the job has failed");
-    }
     const absl::Duration waited = absl::Nanoseconds(clock_.Now() - start);
-    if (waited < patience.limit) continue;
-    if (!patience.GoesOn()) return Late(progress, chunk, waited);
-    start = clock_.Now();
+    const absl::StatusOr<bool> anew =
+        patience.Check(waited, [&] { return Late(progress, chunk, waited); });
+    if (!anew.ok()) return anew.status();
+    if (*anew) start = clock_.Now();
   }
 }
 

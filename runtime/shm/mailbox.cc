@@ -146,16 +146,13 @@ absl::Status Mailbox::Progress() {
     absl::Status polled = moved.status();
     now = MonotonicNow();
     if (polled.ok() && !*moved) {
-      if (patience_.cancelled != nullptr && patience_.cancelled->load(std::memory_order_acquire)) {
-        polled = absl::CancelledError("the job has failed");
-      } else if (now - last_moved_ < patience_.limit) {
+      const absl::StatusOr<bool> anew =
+          patience_.Check(now - last_moved_, [this] { return Late(); });
+      polled = anew.status();
+      if (anew.ok()) {
+        if (*anew) last_moved_ = MonotonicNow();
         FutexWait(bell.rings, rings, kLongestSleep);
         continue;
-      } else if (patience_.GoesOn()) {
-        last_moved_ = MonotonicNow();
-        continue;
-      } else {
-        polled = Late();
       }
     }
     bell.sleeping.store(kAwake, std::memory_order_relaxed);

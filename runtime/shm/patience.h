@@ -8,7 +8,11 @@
 #include <cstdint>
 #include <functional>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "runtime/base/alarm.h"
 #include "runtime/shm/futex.h"
 #include "runtime/shm/spread.h"
 
@@ -26,7 +30,14 @@ struct Patience {
   const std::function<bool()>* go_on = nullptr;
   Spread* spread = nullptr;  // if each rank has a core; null: ranks are not moved
 
-  bool GoesOn() const { return go_on != nullptr && (*go_on)(); }
+  // Returns whether a wait in which nothing has moved for `still` begins anew; it goes on anyway.
+  // The error that ends it: Cancelled, or `late`, which says what is awaited.
+  absl::StatusOr<bool> Check(absl::Duration still, absl::FunctionRef<absl::Status()> late) const {
+    if (absl::Status failed = Alarm{cancelled}.Check(); !failed.ok()) return failed;
+    if (still < limit) return false;
+    if (go_on == nullptr || !(*go_on)()) return late();
+    return true;
+  }
   // Number of reads between two reads of the clock; a yielded core may be away for long.
   int LooksAtOnce() const { return crowded ? 1 : 16; }
   // A rank that has not arrived after this time may be on this core, where it cannot run while this

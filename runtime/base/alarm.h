@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_RUNTIME_BASE_ALARM_H_
+#define RAILHEAD_RUNTIME_BASE_ALARM_H_
+
+#include <atomic>
+
+#include "absl/status/status.h"
+
+namespace railhead {
+
+// Ends every wait from outside: sets `raised`, and makes `event_fd` readable.
+struct Alarm {
+  const std::atomic<bool>* raised = nullptr;
+  int event_fd = -1;
+
+  // Cancelled once it is raised.
+  absl::Status Check() const {
+    const bool rings = raised != nullptr && raised->load(std::memory_order_acquire);
+    return rings ? absl::CancelledError("the job has failed") : absl::OkStatus();
+  }
+};
+
+}  // namespace railhead
+
+#endif  // RAILHEAD_RUNTIME_BASE_ALARM_H_
