@@ -10,7 +10,6 @@
 // the peer; MustTell() asks for a separate frame.
 //
 // After the loss of a rail frames may arrive twice; duplicates are dropped.
-// Frames may come twice once a rail was lost; then those that are there already are dropped.
 #ifndef RAILHEAD_RUNTIME_RAILS_RECEIVE_LEDGER_H_
 #define RAILHEAD_RUNTIME_RAILS_RECEIVE_LEDGER_H_
 

@@ -115,11 +115,10 @@ class WakeSource {
   virtual void Answer(absl::Time now) = 0;
 };
 
-// Its descriptor is readable when Poll may have work.
-class Link : public WakeSource {
+// What a link and each of its connections (wire.h) do.
+class Carrier {
  public:
-  // The largest payload of one frame, in bytes.
-  virtual size_t max_payload() const = 0;
+  virtual ~Carrier() = default;
 
   // Passes one frame to the link, which copies or sends the payload before it returns; it may read
   // the payload of an awaited frame until Flushed() or loss of the connection. Returns false if the
@@ -146,20 +145,6 @@ class Link : public WakeSource {
   // frame: its bytes have come over another link.
   virtual void StopPlacing() {}
 
-  // Returns true if Poll without arrivals costs no system call. For other links the caller waits
-  // for the descriptor before it calls Poll.
-  virtual bool polls_in_memory() const { return true; }
-
-  // Ends the connection, as if Poll had failed.
-  virtual void Drop(absl::string_view why) = 0;
-  // Returns true if the link has a connection. Before its first connection it behaves as after a
-  // loss.
-  virtual bool connected() const = 0;
-  // Without a connection: advances the setup of a new one without blocking. True: connected, with
-  // nothing in flight. False: not yet. An error is the cause so far, and not final. Nothing happens
-  // between calls.
-  virtual absl::StatusOr<bool> Reconnect(absl::Time now) = 0;
-
   // Returns true if nothing depends on further polling, unless the link is lost: all sent frames
   // are in memory of the NIC, the kernel or the link, and the peer has them or was alive recently;
   // and acknowledgements that the peer waits for are sent, too. True for a lost link.
@@ -183,6 +168,27 @@ class Link : public WakeSource {
 
   // Call before each wait for the descriptor; then Poll once more before sleeping.
   virtual absl::Status Arm(Wake wake) = 0;
+};
+
+// Its descriptor is readable when Poll may have work.
+class Link : public WakeSource, public Carrier {
+ public:
+  // The largest payload of one frame, in bytes.
+  virtual size_t max_payload() const = 0;
+
+  // Returns true if Poll without arrivals costs no system call. For other links the caller waits
+  // for the descriptor before it calls Poll.
+  virtual bool polls_in_memory() const { return true; }
+
+  // Ends the connection, as if Poll had failed.
+  virtual void Drop(absl::string_view why) = 0;
+  // Returns true if the link has a connection. Before its first connection it behaves as after a
+  // loss.
+  virtual bool connected() const = 0;
+  // Without a connection: advances the setup of a new one without blocking. True: connected, with
+  // nothing in flight. False: not yet. An error is the cause so far, and not final. Nothing happens
+  // between calls.
+  virtual absl::StatusOr<bool> Reconnect(absl::Time now) = 0;
 
   virtual const LinkStats& stats() const = 0;
 };

@@ -49,20 +49,9 @@ FrameHeader HeaderFrom(const OnTheWire& wire) {
           static_cast<FrameKind>(wire.flags >> kKindShift)};
 }
 
-// Functions behave as in Link. After an error, only Abort may be called.
-class Wire {
+// After an error, only Abort may be called.
+class Wire : public Carrier {
  public:
-  virtual ~Wire() = default;
-
-  virtual absl::StatusOr<bool> TrySend(const FrameHeader& header,
-                                       absl::Span<const std::byte> payload) = 0;
-  virtual Link::Report Poll(FrameSink sink) = 0;
-  virtual void StopPlacing() {}
-  virtual bool Flushed() const = 0;
-  virtual Link::Load load() const = 0;
-  virtual void SetHold(size_t bytes) = 0;
-  virtual absl::Status Acknowledge() = 0;
-  virtual absl::Status Arm(Wake wake) = 0;
   virtual void Answer() {}
   // The connection is lost: requests in flight need not arrive.
   virtual void Abort() {}

@@ -3,7 +3,6 @@
 
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -26,10 +25,7 @@ constexpr uint64_t kMostPatient = 4;
 
 // What is said fits into the empty buffer of a new connection.
 absl::Status Say(int fd, absl::string_view words) {
-  const ssize_t sent = ::send(fd, words.data(), words.size(), MSG_NOSIGNAL);
-  if (sent == static_cast<ssize_t>(words.size())) return absl::OkStatus();
-  return sent < 0 ? net::ErrnoError("greet", errno)
-                  : absl::UnavailableError("handshake: cannot send on the connection");
+  return net::SendAll(fd, words, absl::InfinitePast());
 }
 
 }  // namespace

@@ -34,7 +34,6 @@ struct Line {
 //   accepting side:            sends Answer from its acceptor         receives that: connected
 //
 // So a connected side knows that the other is connected, or will be without its help.
-// So a side that is connected knows that the other is, or will be without its help.
 class Reconnector {
  public:
   // `peer_acceptor` returns the peer's address, which is untrusted: a bad one is an error here, or

@@ -11,9 +11,6 @@
 // Each connection begins with new queue pairs on both sides, with counters at their beginning.
 // Losing one destroys its queue pairs, so from then on nothing arrives, no slot is written, and
 // nothing of the user's memory is read.
-#include <sys/socket.h>
-
-#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -43,9 +40,7 @@ constexpr absl::Duration kGreetingPatience = absl::Seconds(2);
 
 // What is said fits into the empty buffer of a new connection.
 absl::Status Say(int fd, absl::string_view bytes) {
-  const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-  return sent == static_cast<ssize_t>(bytes.size()) ? absl::OkStatus()
-                                                    : net::ErrnoError("offer", errno);
+  return net::SendAll(fd, bytes, absl::InfinitePast());
 }
 
 class ChannelMaker final : public WireMaker {

@@ -6,11 +6,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/random.h"
 #include "runtime/base/thread.h"
-#include "runtime/transport/verbs/random.h"
 
 namespace railhead::transport::verbs {
 namespace {
@@ -130,7 +131,7 @@ absl::StatusOr<CmListener> CmListener::Open(std::shared_ptr<const DevicePort> po
   const CmApi& api = *port->cm();
   absl::StatusOr<std::shared_ptr<CmEvents>> events = CmEvents::Open(std::move(port));
   if (!events.ok()) return events.status();
-  const absl::StatusOr<CmToken> token = RandomBytes<CmToken>((*events)->port()->name());
+  const absl::StatusOr<std::string> token = RandomBytes(sizeof(CmToken));
   if (!token.ok()) return token.status();
 
   sockaddr_storage address = {};
@@ -148,7 +149,8 @@ absl::StatusOr<CmListener> CmListener::Open(std::shared_ptr<const DevicePort> po
       return failure;
     }
     CmListener listener;
-    listener.address = {ip, PortOf((*id)->route.addr.src_storage), *token};
+    listener.address = {ip, PortOf((*id)->route.addr.src_storage), {}};
+    std::copy(token->begin(), token->end(), listener.address.token.begin());
     listener.events = *std::move(events);
     listener.id = *std::move(id);
     return listener;

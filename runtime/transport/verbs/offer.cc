@@ -5,18 +5,19 @@
 #include <array>
 #include <cstring>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/random.h"
 #include "runtime/transport/verbs/cm_acceptor.h"
 #include "runtime/transport/verbs/cm_dialer.h"
 #include "runtime/transport/verbs/completion_queue.h"
 #include "runtime/transport/verbs/gid.h"
 #include "runtime/transport/verbs/lane.h"
 #include "runtime/transport/verbs/pkey.h"
-#include "runtime/transport/verbs/random.h"
 #include "runtime/transport/verbs/slot.h"
 
 namespace railhead::transport::verbs {
@@ -154,9 +155,10 @@ absl::StatusOr<Offer> Offer::Make(std::shared_ptr<const DevicePort> port, const 
     listener = *std::move(listens);
   } else {
     // Unpredictable, so that nobody who cannot see the rail's packets can forge the next one.
-    const absl::StatusOr<uint32_t> psn = RandomBytes<uint32_t>(port->name());
+    const absl::StatusOr<std::string> psn = RandomBytes(sizeof own.psn);
     if (!psn.ok()) return psn.status();
-    own.psn = *psn & 0xffffff;
+    std::memcpy(&own.psn, psn->data(), sizeof own.psn);
+    own.psn &= 0xffffff;
     for (const std::shared_ptr<QueuePair>& pair : pairs) own.qp_numbers.push_back(pair->number());
     own.gids = state->gids;
     own.pkeys = WithoutIndices(port->pkeys());
