@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "kube/elements.h"
 #include "operator/gangs/stored_pod.h"
 #include "operator/verdict/node_facts.h"
 #include "operator/verdict/pod_facts.h"
@@ -45,40 +46,24 @@ absl::Time TimeOf(const std::string& text) {
   return absl::ParseTime(absl::RFC3339_full, text, &time, &error) ? time : absl::InfinitePast();
 }
 
-// The elements of an array; of anything else none.
-std::vector<const Json*> ListAt(const Json& object, std::initializer_list<absl::string_view> path) {
-  std::vector<const Json*> elements;
-  const Json* list = FindPath(object, path);
-  if (list == nullptr || !list->is_array()) return elements;
-  for (const Json& element : *list) elements.push_back(&element);
-  return elements;
-}
-
-const Json* ConditionAt(const Json& object, absl::string_view type) {
-  for (const Json* condition : ListAt(object, {"status", "conditions"})) {
-    if (StringAt(*condition, {"type"}) == type) return condition;
-  }
-  return nullptr;
-}
-
 bool IsTrue(const Json* condition) {
   return condition != nullptr && StringAt(*condition, {"status"}) == "True";
 }
 
 // What the first container that does not run says.
 std::string TroubleOf(const Json& pod) {
-  const Json* scheduled = ConditionAt(pod, "PodScheduled");
+  const Json* scheduled = kube::FindCondition(pod, "PodScheduled");
   if (scheduled != nullptr && StringAt(*scheduled, {"status"}) == "False") {
     return absl::StrCat("not scheduled: ", StringAt(*scheduled, {"message"}));
   }
   for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
-    for (const Json* status : ListAt(pod, {"status", list})) {
-      const std::string reason = StringAt(*status, {"state", "waiting", "reason"});
+    for (const Json& status : kube::ElementsAt(pod, {"status", list})) {
+      const std::string reason = StringAt(status, {"state", "waiting", "reason"});
       if (reason.empty() || std::find(std::begin(kUsualWaits), std::end(kUsualWaits), reason) !=
                                 std::end(kUsualWaits)) {
         continue;
       }
-      const std::string message = StringAt(*status, {"state", "waiting", "message"});
+      const std::string message = StringAt(status, {"state", "waiting", "message"});
       return message.empty() ? reason : absl::StrCat(reason, ": ", message);
     }
   }
@@ -119,13 +104,13 @@ std::optional<ComponentPod> ReadComponentPod(const Json& pod) {
   component.name = StringAt(pod, {"metadata", "name"});
   component.node = StringAt(pod, {"spec", "nodeName"});
   component.release = Label(pod, "app.kubernetes.io/instance");
-  component.ready = IsTrue(ConditionAt(pod, "Ready"));
+  component.ready = IsTrue(kube::FindCondition(pod, "Ready"));
   component.trouble = TroubleOf(pod);
-  for (const Json* container : ListAt(pod, {"spec", "containers"})) {
-    if (component.image.empty()) component.image = StringAt(*container, {"image"});
+  for (const Json& container : kube::ElementsAt(pod, {"spec", "containers"})) {
+    if (component.image.empty()) component.image = StringAt(container, {"image"});
   }
-  for (const Json* status : ListAt(pod, {"status", "containerStatuses"})) {
-    component.restarts += NumberAt(*status, {"restartCount"});
+  for (const Json& status : kube::ElementsAt(pod, {"status", "containerStatuses"})) {
+    component.restarts += NumberAt(status, {"restartCount"});
   }
   return component;
 }
@@ -135,11 +120,11 @@ std::optional<WebhookConfiguration> ReadWebhookConfiguration(const Json& object)
   WebhookConfiguration configuration;
   configuration.name = StringAt(object, {"metadata", "name"});
   configuration.created = TimeOf(StringAt(object, {"metadata", "creationTimestamp"}));
-  for (const Json* webhook : ListAt(object, {"webhooks"})) {
+  for (const Json& webhook : kube::ElementsAt(object, {"webhooks"})) {
     WebhookConfiguration::Webhook read;
-    read.name = StringAt(*webhook, {"name"});
-    read.failure_policy = StringAt(*webhook, {"failurePolicy"});
-    if (!absl::Base64Unescape(StringAt(*webhook, {"clientConfig", "caBundle"}), &read.bundle)) {
+    read.name = StringAt(webhook, {"name"});
+    read.failure_policy = StringAt(webhook, {"failurePolicy"});
+    if (!absl::Base64Unescape(StringAt(webhook, {"clientConfig", "caBundle"}), &read.bundle)) {
       read.bundle.clear();
     }
     configuration.webhooks.push_back(std::move(read));
@@ -149,7 +134,7 @@ std::optional<WebhookConfiguration> ReadWebhookConfiguration(const Json& object)
 
 Crd ReadCrd(const Json& object) {
   return {StringAt(object, {"metadata", "name"}), Label(object, "app.kubernetes.io/version"),
-          IsTrue(ConditionAt(object, "Established"))};
+          IsTrue(kube::FindCondition(object, "Established"))};
 }
 
 std::optional<Leader> ReadLeader(const Json& lease) {
@@ -167,8 +152,8 @@ Node ReadNode(const Json& object, const op::RdmaResources& rdma) {
   Node node;
   node.facts =
       std::make_shared<const op::verdict::NodeFacts>(op::verdict::NodeFactsOf(object, rdma));
-  node.ready = IsTrue(ConditionAt(object, "Ready"));
-  if (const Json* rails = ConditionAt(object, "RailheadRailsReady")) {
+  node.ready = IsTrue(kube::FindCondition(object, "Ready"));
+  if (const Json* rails = kube::FindCondition(object, "RailheadRailsReady")) {
     node.rails_ready = IsTrue(rails);
     node.rails_message = StringAt(*rails, {"message"});
   }
@@ -196,23 +181,23 @@ Report ReadReport(const Json& object) {
   Report report;
   report.space = StringAt(object, {"metadata", "namespace"});
   report.name = StringAt(object, {"metadata", "name"});
-  for (const Json* owner : ListAt(object, {"metadata", "ownerReferences"})) {
+  for (const Json& owner : kube::ElementsAt(object, {"metadata", "ownerReferences"})) {
     if (report.owner.empty()) {
-      report.owner = absl::StrCat(absl::AsciiStrToLower(StringAt(*owner, {"kind"})), "/",
-                                  StringAt(*owner, {"name"}));
+      report.owner = absl::StrCat(absl::AsciiStrToLower(StringAt(owner, {"kind"})), "/",
+                                  StringAt(owner, {"name"}));
     }
-    report.owner_uids.push_back(StringAt(*owner, {"uid"}));
+    report.owner_uids.push_back(StringAt(owner, {"uid"}));
   }
   report.pods = NumberAt(object, {"status", "pods"});
-  for (const Json* reason : ListAt(object, {"status", "reasons"})) {
+  for (const Json& reason : kube::ElementsAt(object, {"status", "reasons"})) {
     if (report.reasons.size() == kMostListed) break;
-    Report::Reason read = {StringAt(*reason, {"reason"}),
-                           StringAt(*reason, {"severity"}) == "Warning",
-                           NumberAt(*reason, {"pods"}),
+    Report::Reason read = {StringAt(reason, {"reason"}),
+                           StringAt(reason, {"severity"}) == "Warning",
+                           NumberAt(reason, {"pods"}),
                            {},
-                           StringAt(*reason, {"fix"})};
-    for (const Json* example : ListAt(*reason, {"examples"})) {
-      if (example->is_string()) read.examples.push_back(example->get<std::string>());
+                           StringAt(reason, {"fix"})};
+    for (const Json& example : kube::ElementsAt(reason, {"examples"})) {
+      if (example.is_string()) read.examples.push_back(example.get<std::string>());
     }
     report.reasons.push_back(std::move(read));
   }
@@ -221,14 +206,14 @@ Report ReadReport(const Json& object) {
 
 Topology ReadTopology(const Json& object) {
   Topology topology;
-  for (const Json* condition : ListAt(object, {"status", "conditions"})) {
-    topology.conditions.push_back({StringAt(*condition, {"type"}), IsTrue(condition),
-                                   StringAt(*condition, {"reason"}),
-                                   StringAt(*condition, {"message"})});
+  for (const Json& condition : kube::ElementsAt(object, {"status", "conditions"})) {
+    topology.conditions.push_back({StringAt(condition, {"type"}), IsTrue(&condition),
+                                   StringAt(condition, {"reason"}),
+                                   StringAt(condition, {"message"})});
   }
-  for (const Json* conflict : ListAt(object, {"status", "conflicts"})) {
+  for (const Json& conflict : kube::ElementsAt(object, {"status", "conflicts"})) {
     if (topology.conflicts.size() == kMostListed) break;
-    topology.conflicts.push_back(StringAt(*conflict, {"message"}));
+    topology.conflicts.push_back(StringAt(conflict, {"message"}));
   }
   topology.conflict_count = NumberAt(object, {"status", "conflictCount"});
   return topology;
@@ -237,7 +222,7 @@ Topology ReadTopology(const Json& object) {
 void AddPod(const Json& pod, Evidence& evidence) {
   if (auto facts = op::verdict::PodFactsOf(pod, evidence.rdma); facts && !facts->finished) {
     RdmaPod rdma;
-    const Json* scheduled = ConditionAt(pod, "PodScheduled");
+    const Json* scheduled = kube::FindCondition(pod, "PodScheduled");
     if (scheduled != nullptr && !IsTrue(scheduled)) {
       rdma.waits_since = TimeOf(StringAt(*scheduled, {"lastTransitionTime"}));
     }

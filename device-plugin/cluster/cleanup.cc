@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "device-plugin/cluster/node_reporter.h"
 #include "kube/client.h"
+#include "kube/elements.h"
 #include "kube/json.h"
 
 namespace railhead::device_plugin {
@@ -21,9 +22,8 @@ using kube::Json;
 constexpr char kTopologyManager[] = "railhead-topology";
 
 bool HasFieldsOf(const Json& node, absl::string_view manager) {
-  const Json* managers = kube::FindPath(node, {"metadata", "managedFields"});
-  if (managers == nullptr || !managers->is_array()) return false;
-  return std::any_of(managers->begin(), managers->end(), [manager](const Json& entry) {
+  const auto& managers = kube::ElementsAt(node, {"metadata", "managedFields"});
+  return std::any_of(managers.begin(), managers.end(), [manager](const Json& entry) {
     return kube::StringAt(entry, {"manager"}) == manager;
   });
 }

@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "device-plugin/cluster/node_facts.h"
 #include "kube/client.h"
+#include "kube/elements.h"
 #include "kube/events.h"
 #include "kube/json.h"
 
@@ -36,15 +37,6 @@ std::string Stamp(absl::Time time) {
 bool IsOutage(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
          absl::IsCancelled(status);
-}
-
-const Json* FindCondition(const Json& node) {
-  const Json* conditions = kube::FindPath(node, {"status", "conditions"});
-  if (conditions == nullptr || !conditions->is_array()) return nullptr;
-  for (const Json& condition : *conditions) {
-    if (kube::StringAt(condition, {"type"}) == kRailsCondition) return &condition;
-  }
-  return nullptr;
 }
 
 }  // namespace
@@ -183,7 +175,7 @@ absl::Status NodeReporter::WriteCondition(const std::optional<RailsCondition>& c
       // An earlier process of ours may have written it.
       const absl::StatusOr<Json> node = kube::Get(*api_, {"v1", "nodes", "", options_.node});
       if (!node.ok()) return node.status();
-      const Json* old = FindCondition(*node);
+      const Json* old = kube::FindCondition(*node, kRailsCondition);
       const bool same = old != nullptr && kube::StringAt(*old, {"status"}) == value;
       condition_since_ = same ? kube::StringAt(*old, {"lastTransitionTime"}) : now;
     } else if (condition_->ready != condition->ready) {

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "kube/elements.h"
 #include "operator/gangs/names.h"
 
 namespace railhead::op {
@@ -95,13 +96,9 @@ KubeflowRank KubeflowRankOf(const Json& pod, const gangs::Workload& job) {
 VolcanoTask VolcanoTaskOf(const Json& pod) {
   VolcanoTask task;
   task.index = CountIn(gangs::VariableOf(pod, "VC_TASK_INDEX"), 0);
-  const Json* containers = FindPath(pod, {"spec", "containers"});
-  if (containers == nullptr || !containers->is_array()) return task;
   std::map<std::string, Json> sizes;  // of tasks, by the name of the variable
-  for (const Json& container : *containers) {
-    const Json* variables = Find(container, "env");
-    if (variables == nullptr || !variables->is_array()) continue;
-    for (const Json& variable : *variables) {
+  for (const Json& container : kube::ElementsAt(pod, {"spec", "containers"})) {
+    for (const Json& variable : kube::ElementsAt(container, {"env"})) {
       const std::string name = StringAt(variable, {"name"});
       const Json* source = Find(variable, "valueFrom");
       if (source == nullptr || FindPath(*source, {"configMapKeyRef"}) == nullptr ||

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "kube/elements.h"
 #include "kube/json.h"
 #include "operator/admission/gang_gate.h"
 #include "operator/admission/job_rank.h"
@@ -78,9 +79,8 @@ bool HasAnotherRank(const PodAdmission& admission, const std::string& size) {
   const std::vector<std::string>& containers = admission.containers;
   const std::string by_place = absl::StrCat("metadata.annotations['", gangs::kRank, "']");
   return std::any_of(containers.begin(), containers.end(), [&](const std::string& pointer) {
-    const Json* env = admission.draft.At(absl::StrCat("/spec", pointer, "/env"));
-    if (env == nullptr || !env->is_array()) return false;
-    return std::any_of(env->begin(), env->end(), [&](const Json& variable) {
+    const auto& env = kube::ElementsAt(*admission.draft.At("/spec" + pointer), {"env"});
+    return std::any_of(env.begin(), env.end(), [&](const Json& variable) {
       const std::string name = StringAt(variable, {"name"});
       return (name == "RANK" &&
               StringAt(variable, {"valueFrom", "fieldRef", "fieldPath"}) != by_place) ||
@@ -263,12 +263,12 @@ void NoteWhatIsMissing(const std::string& container, const RankVariables& has, c
 // A container that switches RDMA off where its profile requires it: one of the two ends the job.
 void WarnOfRdmaSwitchedOff(const Json& container, PodAdmission& admission) {
   const RailProfile* profile = admission.settings.profile;
-  const Json* env = Find(container, "env");
   if (profile == nullptr || profile->require_rdma != RequireRdma::kFail ||
-      profile->fabric == Fabric::kIwarp || env == nullptr || !env->is_array()) {
+      profile->fabric == Fabric::kIwarp) {
     return;
   }
-  const bool off = std::any_of(env->begin(), env->end(), [](const Json& variable) {
+  const auto& env = kube::ElementsAt(container, {"env"});
+  const bool off = std::any_of(env.begin(), env.end(), [](const Json& variable) {
     return StringAt(variable, {"name"}) == "NCCL_IB_DISABLE" &&
            StringAt(variable, {"value"}) == "1";
   });
@@ -307,8 +307,7 @@ absl::Status AddEnvironment(PodAdmission& admission) {
     // What is run before the ranks, or beside them, is none.
     if (!absl::StartsWith(pointer, "/init")) NoteWhatIsMissing(name, *has, rank, admission);
     WarnOfRdmaSwitchedOff(container, admission);
-    const Json* sources = Find(container, "envFrom");
-    if (sources != nullptr && sources->is_array() && !sources->empty()) {
+    if (!kube::ElementsAt(container, {"envFrom"}).empty()) {
       admission.draft.Warn(absl::StrCat(
           "container ", name,
           ": injected variables win over envFrom; to keep yours, list them under env"));

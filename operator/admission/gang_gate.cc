@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "kube/elements.h"
 #include "operator/admission/job_rank.h"
 #include "operator/admission/lists.h"
 #include "operator/gangs/names.h"
@@ -193,21 +194,19 @@ int PodsAtOnce(const Json& job, int parallelism) {
 }
 
 bool IsAboutDisruptions(const Json& rule) {
-  const Json* conditions = Find(rule, "onPodConditions");
-  return conditions != nullptr && conditions->is_array() &&
-         std::any_of(conditions->begin(), conditions->end(), [](const Json& condition) {
-           const std::string status = StringAt(condition, {"status"});
-           return StringAt(condition, {"type"}) == "DisruptionTarget" &&
-                  (status.empty() || status == "True");
-         });
+  const auto& conditions = kube::ElementsAt(rule, {"onPodConditions"});
+  return std::any_of(conditions.begin(), conditions.end(), [](const Json& condition) {
+    const std::string status = StringAt(condition, {"status"});
+    return StringAt(condition, {"type"}) == "DisruptionTarget" &&
+           (status.empty() || status == "True");
+  });
 }
 
 // Whether the Job does not count a pod as failed that is evicted.
 bool IgnoresDisruptions(const Json& job) {
-  const Json* rules = FindPath(job, {"spec", "podFailurePolicy", "rules"});
-  if (rules == nullptr || !rules->is_array()) return false;
-  const auto first = std::find_if(rules->begin(), rules->end(), IsAboutDisruptions);
-  return first != rules->end() && StringAt(*first, {"action"}) == "Ignore";
+  const auto& rules = kube::ElementsAt(job, {"spec", "podFailurePolicy", "rules"});
+  const auto first = std::find_if(rules.begin(), rules.end(), IsAboutDisruptions);
+  return first != rules.end() && StringAt(*first, {"action"}) == "Ignore";
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "kube/elements.h"
 #include "operator/admission/controller_variables.h"
 #include "operator/admission/job_stamp.h"
 #include "operator/admission/quoted.h"
@@ -18,7 +19,6 @@ namespace {
 
 using gangs::Workload;
 using kube::Find;
-using kube::FindPath;
 using kube::Json;
 using kube::StringAt;
 
@@ -53,9 +53,7 @@ int ParseCount(const std::string& text) {
 std::string JobName(const Json& pod) {
   std::string label = StringAt(pod, {"metadata", "labels", kJobNameLabel});
   if (!label.empty()) return label;
-  const Json* owners = FindPath(pod, {"metadata", "ownerReferences"});
-  if (owners == nullptr || !owners->is_array()) return "";
-  for (const Json& owner : *owners) {
+  for (const Json& owner : kube::ElementsAt(pod, {"metadata", "ownerReferences"})) {
     if (StringAt(owner, {"kind"}) == "Job") return StringAt(owner, {"name"});
   }
   return "";
@@ -379,9 +377,7 @@ constexpr RankRow kRankRows[] = {
 
 Facts FactsOf(const Json& pod, const Annotations& annotations) {
   Facts facts{pod, annotations, "", "", gangs::WorkloadOf(pod)};
-  const Json* owners = FindPath(pod, {"metadata", "ownerReferences"});
-  if (owners == nullptr || !owners->is_array()) return facts;
-  for (const Json& owner : *owners) {
+  for (const Json& owner : kube::ElementsAt(pod, {"metadata", "ownerReferences"})) {
     const Json* controls = Find(owner, "controller");
     const bool controller = controls != nullptr && *controls == true;
     if (!controller && !facts.owner_kind.empty()) continue;

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "kube/elements.h"
 #include "operator/gangs/names.h"
 #include "operator/gangs/release_patch.h"
 
@@ -71,11 +72,10 @@ bool IsDone(const Action& action, const Json& pod) {
   if (action.kind == Kind::kFail) {
     return same && kube::StringAt(pod, {"status", "phase"}) == "Failed";
   }
-  const Json* gates = kube::FindPath(pod, {"spec", "schedulingGates"});
-  return same && (gates == nullptr || !gates->is_array() ||
-                  std::none_of(gates->begin(), gates->end(), [](const Json& gate) {
-                    return kube::StringAt(gate, {"name"}) == kGate;
-                  }));
+  const auto& gates = kube::ElementsAt(pod, {"spec", "schedulingGates"});
+  return same && std::none_of(gates.begin(), gates.end(), [](const Json& gate) {
+           return kube::StringAt(gate, {"name"}) == kGate;
+         });
 }
 
 // A server error says nothing of what was done, and a webhook's looks like the server's own: the

@@ -5,27 +5,23 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "kube/elements.h"
 #include "operator/gangs/pod_rules.h"
 
 namespace railhead::op::gangs {
 namespace {
 
 using kube::Find;
-using kube::FindPath;
 using kube::Json;
 using kube::StringAt;
 
 constexpr char kAnyAddress[] = "0.0.0.0";
 
 void AddPorts(const Json& pod, const char* list, std::vector<HostPort>& ports) {
-  const Json* containers = FindPath(pod, {"spec", list});
-  if (containers == nullptr || !containers->is_array()) return;
-  for (const Json& container : *containers) {
+  for (const Json& container : kube::ElementsAt(pod, {"spec", list})) {
     // Other init containers have ended when the pod runs; the scheduler counts none of theirs.
     if (list[0] == 'i' && StringAt(container, {"restartPolicy"}) != "Always") continue;
-    const Json* of_container = Find(container, "ports");
-    if (of_container == nullptr || !of_container->is_array()) continue;
-    for (const Json& port : *of_container) {
+    for (const Json& port : kube::ElementsAt(container, {"ports"})) {
       const Json* host = Find(port, "hostPort");
       if (host == nullptr || !host->is_number_integer() || *host <= 0 || *host > 65535) continue;
       HostPort read = {host->get<int>(), StringAt(port, {"protocol"}), StringAt(port, {"hostIP"})};
@@ -47,11 +43,8 @@ void AddTerm(const Json& pod, const Json& term, std::vector<KeepApart>& apart) {
   keep.selector = *std::move(read);
   if (const Json* by_labels = Find(term, "namespaceSelector");
       by_labels == nullptr || by_labels->is_null()) {
-    const Json* spaces = Find(term, "namespaces");
-    if (spaces != nullptr && spaces->is_array()) {
-      for (const Json& space : *spaces) {
-        if (space.is_string()) keep.spaces.push_back(space.get<std::string>());
-      }
+    for (const Json& space : kube::ElementsAt(term, {"namespaces"})) {
+      if (space.is_string()) keep.spaces.push_back(space.get<std::string>());
     }
     if (keep.spaces.empty()) keep.spaces.push_back(StringAt(pod, {"metadata", "namespace"}));
   }
@@ -88,9 +81,7 @@ Claims ReadClaims(const Json& pod) {
   Claims claims;
   AddPorts(pod, "containers", claims.ports);
   AddPorts(pod, "initContainers", claims.ports);
-  if (const Json* terms = RequiredTerms(pod, "podAntiAffinity"); terms != nullptr) {
-    for (const Json& term : *terms) AddTerm(pod, term, claims.apart);
-  }
+  for (const Json& term : RequiredTerms(pod, "podAntiAffinity")) AddTerm(pod, term, claims.apart);
   return claims;
 }
 

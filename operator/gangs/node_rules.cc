@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "kube/elements.h"
 
 namespace railhead::op::gangs {
 namespace {
@@ -19,18 +20,13 @@ using kube::StringAt;
 std::vector<NodeExpression> ReadExpressions(const Json& term, absl::string_view member,
                                             bool of_field) {
   std::vector<NodeExpression> expressions;
-  const Json* list = Find(term, member);
-  if (list == nullptr || !list->is_array()) return expressions;
-  for (const Json& entry : *list) {
+  for (const Json& entry : kube::ElementsAt(term, {member})) {
     NodeExpression expression;
     expression.of_field = of_field;
     expression.key = StringAt(entry, {"key"});
     expression.how = StringAt(entry, {"operator"});
-    const Json* values = Find(entry, "values");
-    if (values != nullptr && values->is_array()) {
-      for (const Json& value : *values) {
-        if (value.is_string()) expression.values.push_back(value.get<std::string>());
-      }
+    for (const Json& value : kube::ElementsAt(entry, {"values"})) {
+      if (value.is_string()) expression.values.push_back(value.get<std::string>());
     }
     expressions.push_back(std::move(expression));
   }
@@ -88,22 +84,17 @@ NodeRules ReadNodeRules(const Json& spec) {
       if (!all.empty()) rules.terms.push_back(std::move(all));
     }
   }
-  const Json* tolerations = Find(spec, "tolerations");
-  if (tolerations != nullptr && tolerations->is_array()) {
-    for (const Json& entry : *tolerations) {
-      rules.tolerations.push_back({StringAt(entry, {"key"}),
-                                   StringAt(entry, {"operator"}) == "Exists",
-                                   StringAt(entry, {"value"}), StringAt(entry, {"effect"})});
-    }
+  for (const Json& entry : kube::ElementsAt(spec, {"tolerations"})) {
+    rules.tolerations.push_back({StringAt(entry, {"key"}),
+                                 StringAt(entry, {"operator"}) == "Exists",
+                                 StringAt(entry, {"value"}), StringAt(entry, {"effect"})});
   }
   return rules;
 }
 
 std::vector<Taint> ReadTaints(const Json& node_spec) {
   std::vector<Taint> taints;
-  const Json* list = Find(node_spec, "taints");
-  if (list == nullptr || !list->is_array()) return taints;
-  for (const Json& entry : *list) {
+  for (const Json& entry : kube::ElementsAt(node_spec, {"taints"})) {
     taints.push_back(
         {StringAt(entry, {"key"}), StringAt(entry, {"value"}), StringAt(entry, {"effect"})});
   }

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "kube/elements.h"
 #include "operator/gangs/names.h"
 #include "operator/label_selector.h"
 
@@ -12,7 +13,6 @@ namespace railhead::op::gangs {
 namespace {
 
 using kube::Find;
-using kube::FindPath;
 using kube::Json;
 using kube::StringAt;
 
@@ -29,12 +29,8 @@ bool KeepsItsLikeAway(const Json& pod, const Json& term) {
 }
 
 bool HasHostPorts(const Json& pod) {
-  const Json* containers = FindPath(pod, {"spec", "containers"});
-  if (containers == nullptr || !containers->is_array()) return false;
-  for (const Json& container : *containers) {
-    const Json* ports = Find(container, "ports");
-    if (ports == nullptr || !ports->is_array()) continue;
-    for (const Json& port : *ports) {
+  for (const Json& container : kube::ElementsAt(pod, {"spec", "containers"})) {
+    for (const Json& port : kube::ElementsAt(container, {"ports"})) {
       const Json* host = Find(port, "hostPort");
       if (host != nullptr && host->is_number_integer() && *host != 0) return true;
     }
@@ -44,31 +40,27 @@ bool HasHostPorts(const Json& pod) {
 
 }  // namespace
 
-const Json* RequiredTerms(const Json& pod, const char* kind) {
-  const Json* terms =
-      FindPath(pod, {"spec", "affinity", kind, "requiredDuringSchedulingIgnoredDuringExecution"});
-  return terms != nullptr && terms->is_array() && !terms->empty() ? terms : nullptr;
+const Json::array_t& RequiredTerms(const Json& pod, const char* kind) {
+  return kube::ElementsAt(
+      pod, {"spec", "affinity", kind, "requiredDuringSchedulingIgnoredDuringExecution"});
 }
 
 bool OneOnANode(const Json& pod) {
   if (HasHostPorts(pod)) return true;
-  const Json* terms = RequiredTerms(pod, "podAntiAffinity");
-  return terms != nullptr && std::any_of(terms->begin(), terms->end(), [&](const Json& term) {
-           return KeepsItsLikeAway(pod, term);
-         });
+  const auto& terms = RequiredTerms(pod, "podAntiAffinity");
+  return std::any_of(terms.begin(), terms.end(),
+                     [&](const Json& term) { return KeepsItsLikeAway(pod, term); });
 }
 
 std::string RuleAboutPods(const Json& pod) {
-  if (RequiredTerms(pod, "podAffinity") != nullptr) return "spec.affinity.podAffinity";
-  if (const Json* terms = RequiredTerms(pod, "podAntiAffinity");
-      terms != nullptr && !std::all_of(terms->begin(), terms->end(), [&](const Json& term) {
-        return KeepsItsLikeAway(pod, term);
-      })) {
+  if (!RequiredTerms(pod, "podAffinity").empty()) return "spec.affinity.podAffinity";
+  const auto& terms = RequiredTerms(pod, "podAntiAffinity");
+  if (!std::all_of(terms.begin(), terms.end(),
+                   [&](const Json& term) { return KeepsItsLikeAway(pod, term); })) {
     return "spec.affinity.podAntiAffinity";
   }
-  const Json* spread = FindPath(pod, {"spec", "topologySpreadConstraints"});
-  if (spread == nullptr || !spread->is_array()) return "";
-  const bool hard = std::any_of(spread->begin(), spread->end(), [](const Json& constraint) {
+  const auto& spread = kube::ElementsAt(pod, {"spec", "topologySpreadConstraints"});
+  const bool hard = std::any_of(spread.begin(), spread.end(), [](const Json& constraint) {
     return StringAt(constraint, {"whenUnsatisfiable"}) != "ScheduleAnyway";
   });
   return hard ? "spec.topologySpreadConstraints" : "";

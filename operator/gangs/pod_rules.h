@@ -10,9 +10,9 @@
 
 namespace railhead::op::gangs {
 
-// The required terms of an affinity ("podAffinity", "podAntiAffinity"), a list that is not empty;
-// null where there are none.
-const kube::Json* RequiredTerms(const kube::Json& pod, const char* kind);
+// The required terms of an affinity ("podAffinity", "podAntiAffinity"), none if there are no
+// such terms.
+const kube::Json::array_t& RequiredTerms(const kube::Json& pod, const char* kind);
 
 // Whether no other pod of its gang, which are all alike, may be on the pod's node: it has ports of
 // the node, or a required anti-affinity to pods as itself on a host.

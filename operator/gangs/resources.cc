@@ -9,6 +9,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "kube/elements.h"
 #include "operator/verdict/quantity.h"
 
 namespace railhead::op::gangs {
@@ -50,11 +51,6 @@ int Count(const Resources& resources, absl::FunctionRef<bool(absl::string_view)>
   return static_cast<int>(std::min<int64_t>(sum, 1'000'000));
 }
 
-const Json* ListIn(const Json& spec, absl::string_view name) {
-  const Json* list = Find(spec, name);
-  return list != nullptr && list->is_array() ? list : nullptr;
-}
-
 }  // namespace
 
 void Add(const Resources& more, Resources& all) {
@@ -73,24 +69,20 @@ void Subtract(const Resources& less, Resources& all) {
 
 Resources RequestsOf(const Json& spec) {
   Resources running;
-  if (const Json* containers = ListIn(spec, "containers"); containers != nullptr) {
-    for (const Json& container : *containers) {
-      Add(ReadAmounts(FindPath(container, {"resources", "requests"})), running);
-    }
+  for (const Json& container : kube::ElementsAt(spec, {"containers"})) {
+    Add(ReadAmounts(FindPath(container, {"resources", "requests"})), running);
   }
   // A sidecar stays: it runs beside the init containers after it, and beside the containers.
   Resources sidecars;
   Resources starting;
-  if (const Json* containers = ListIn(spec, "initContainers"); containers != nullptr) {
-    for (const Json& container : *containers) {
-      Resources now = ReadAmounts(FindPath(container, {"resources", "requests"}));
-      if (kube::StringAt(container, {"restartPolicy"}) == "Always") {
-        Add(now, sidecars);
-        Raise(sidecars, starting);
-      } else {
-        Add(sidecars, now);
-        Raise(now, starting);
-      }
+  for (const Json& container : kube::ElementsAt(spec, {"initContainers"})) {
+    Resources now = ReadAmounts(FindPath(container, {"resources", "requests"}));
+    if (kube::StringAt(container, {"restartPolicy"}) == "Always") {
+      Add(now, sidecars);
+      Raise(sidecars, starting);
+    } else {
+      Add(sidecars, now);
+      Raise(now, starting);
     }
   }
   Add(sidecars, running);

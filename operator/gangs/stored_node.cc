@@ -7,13 +7,13 @@
 #include "absl/status/statusor.h"
 #include "fabric/discovery/place_labels.h"
 #include "fabric/node_facts/reader.h"
+#include "kube/elements.h"
 #include "operator/gangs/names.h"
 
 namespace railhead::op::gangs {
 namespace {
 
 using kube::Find;
-using kube::FindPath;
 using kube::Json;
 using kube::StringAt;
 
@@ -21,14 +21,8 @@ using kube::StringAt;
 constexpr int kMostRails = 32;
 
 bool IsReady(const Json& node) {
-  const Json* conditions = FindPath(node, {"status", "conditions"});
-  if (conditions == nullptr || !conditions->is_array()) return true;
-  for (const Json& condition : *conditions) {
-    if (StringAt(condition, {"type"}) == "Ready") {
-      return StringAt(condition, {"status"}) == "True";
-    }
-  }
-  return true;
+  const Json* ready = kube::FindCondition(node, "Ready");
+  return ready == nullptr || StringAt(*ready, {"status"}) == "True";
 }
 
 }  // namespace

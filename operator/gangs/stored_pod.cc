@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
+#include "kube/elements.h"
 #include "operator/gangs/names.h"
 #include "operator/gangs/pod_rules.h"
 #include "operator/gangs/workload.h"
@@ -37,10 +38,9 @@ std::optional<absl::Duration> DurationIn(const std::string& text) {
 }
 
 void ReadGates(const Json& spec, Membership& member) {
-  const Json* gates = Find(spec, "schedulingGates");
-  if (gates == nullptr || !gates->is_array()) return;
-  for (size_t i = 0; i < gates->size(); ++i) {
-    if (StringAt((*gates)[i], {"name"}) == kGate) {
+  const auto& gates = kube::ElementsAt(spec, {"schedulingGates"});
+  for (size_t i = 0; i < gates.size(); ++i) {
+    if (StringAt(gates[i], {"name"}) == kGate) {
       member.gate = i;
     } else {
       member.other_gates = true;
@@ -49,15 +49,11 @@ void ReadGates(const Json& spec, Membership& member) {
 }
 
 void ReadScheduling(const Json& pod, Membership& member) {
-  const Json* conditions = FindPath(pod, {"status", "conditions"});
-  if (conditions == nullptr || !conditions->is_array()) return;
-  for (const Json& condition : *conditions) {
-    if (StringAt(condition, {"type"}) != "PodScheduled") continue;
-    member.unschedulable = StringAt(condition, {"status"}) == "False" &&
-                           StringAt(condition, {"reason"}) == "Unschedulable";
-    if (member.unschedulable) member.unschedulable_why = StringAt(condition, {"message"});
-    return;
-  }
+  const Json* scheduled = kube::FindCondition(pod, "PodScheduled");
+  if (scheduled == nullptr) return;
+  member.unschedulable = StringAt(*scheduled, {"status"}) == "False" &&
+                         StringAt(*scheduled, {"reason"}) == "Unschedulable";
+  if (member.unschedulable) member.unschedulable_why = StringAt(*scheduled, {"message"});
 }
 
 std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, bool bound) {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "kube/elements.h"
 #include "operator/config.h"
 #include "operator/gangs/cluster_room.h"
 #include "operator/gangs/gang.h"
@@ -24,8 +25,6 @@
 namespace railhead::op::gangs {
 namespace {
 
-using kube::Find;
-using kube::FindPath;
 using kube::Json;
 using kube::StringAt;
 
@@ -42,17 +41,10 @@ struct Subject {
 
 // What the scheduler says of a pod without a node; empty: nothing.
 std::string SchedulersWord(const Json& pod) {
-  const Json* conditions = FindPath(pod, {"status", "conditions"});
-  if (conditions == nullptr || !conditions->is_array()) return "";
-  for (const Json& condition : *conditions) {
-    if (StringAt(condition, {"type"}) != "PodScheduled" ||
-        StringAt(condition, {"status"}) != "False") {
-      continue;
-    }
-    std::string message = StringAt(condition, {"message"});
-    return message.empty() ? StringAt(condition, {"reason"}) : message;
-  }
-  return "";
+  const Json* scheduled = kube::FindCondition(pod, "PodScheduled");
+  if (scheduled == nullptr || StringAt(*scheduled, {"status"}) != "False") return "";
+  std::string message = StringAt(*scheduled, {"message"});
+  return message.empty() ? StringAt(*scheduled, {"reason"}) : message;
 }
 
 std::string StateOf(Decision::State state) {

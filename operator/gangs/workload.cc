@@ -9,12 +9,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "kube/elements.h"
 #include "operator/gangs/names.h"
 
 namespace railhead::op::gangs {
 namespace {
 
-using kube::Find;
 using kube::FindPath;
 using kube::Json;
 using kube::StringAt;
@@ -139,12 +139,8 @@ std::optional<Workload> PodGroupOf(const Json& pod) {
 }  // namespace
 
 std::string VariableOf(const Json& pod, absl::string_view name) {
-  const Json* containers = FindPath(pod, {"spec", "containers"});
-  if (containers == nullptr || !containers->is_array()) return "";
-  for (const Json& container : *containers) {
-    const Json* variables = Find(container, "env");
-    if (variables == nullptr || !variables->is_array()) continue;
-    for (const Json& variable : *variables) {
+  for (const Json& container : kube::ElementsAt(pod, {"spec", "containers"})) {
+    for (const Json& variable : kube::ElementsAt(container, {"env"})) {
       if (StringAt(variable, {"name"}) != name) continue;
       if (std::string value = StringAt(variable, {"value"}); !value.empty()) return value;
     }

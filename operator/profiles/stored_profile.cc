@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "kube/elements.h"
 
 namespace railhead::op {
 
@@ -26,14 +27,11 @@ StoredProfile ReadStoredProfile(const Json& object) {
   stored.version = kube::StringAt(object, {"metadata", "resourceVersion"});
   stored.generation = NumberAt(object, {"metadata", "generation"});
   stored.observed_generation = NumberAt(object, {"status", "observedGeneration"});
-  const Json* conditions = kube::FindPath(object, {"status", "conditions"});
-  if (conditions != nullptr && conditions->is_array()) {
-    for (const Json& condition : *conditions) {
-      stored.conditions[kube::StringAt(condition, {"type"})] = {
-          kube::StringAt(condition, {"status"}), kube::StringAt(condition, {"reason"}),
-          kube::StringAt(condition, {"message"}), NumberAt(condition, {"observedGeneration"}),
-          kube::StringAt(condition, {"lastTransitionTime"})};
-    }
+  for (const Json& condition : kube::ElementsAt(object, {"status", "conditions"})) {
+    stored.conditions[kube::StringAt(condition, {"type"})] = {
+        kube::StringAt(condition, {"status"}), kube::StringAt(condition, {"reason"}),
+        kube::StringAt(condition, {"message"}), NumberAt(condition, {"observedGeneration"}),
+        kube::StringAt(condition, {"lastTransitionTime"})};
   }
   absl::StatusOr<RailProfile> profile = ParseRailProfile(object);
   if (profile.ok()) {

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "kube/elements.h"
 #include "kube/json.h"
 #include "placement/topology/place_value.h"
 
@@ -52,9 +53,8 @@ absl::StatusOr<bool> ForeignObjects::Known(const std::string& api, const std::st
   const absl::StatusOr<kube::Json> answer = api_->Call(request);
   if (!answer.ok() && !absl::IsNotFound(answer.status())) return answer.status();
   kind = {false, now};
-  const kube::Json* resources = answer.ok() ? kube::Find(*answer, "resources") : nullptr;
-  if (resources == nullptr || !resources->is_array()) return false;
-  for (const kube::Json& item : *resources) {
+  if (!answer.ok()) return false;
+  for (const kube::Json& item : kube::ElementsAt(*answer, {"resources"})) {
     kind.known = kind.known || kube::StringAt(item, {"name"}) == resource;
   }
   return kind.known;

@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
+#include "kube/elements.h"
 #include "operator/verdict/quantity.h"
 
 namespace railhead::op::verdict {
@@ -52,9 +53,7 @@ void ReadResources(const Json& container, const RdmaResources& rdma, ContainerFa
 }
 
 void ReadEnvironment(const Json& container, size_t& room, ContainerFacts& facts) {
-  const Json* list = Find(container, "env");
-  if (list == nullptr || !list->is_array()) return;
-  for (const Json& variable : *list) {
+  for (const Json& variable : kube::ElementsAt(container, {"env"})) {
     const std::string name = StringAt(variable, {"name"});
     if (std::find(std::begin(kWatched), std::end(kWatched), name) == std::end(kWatched)) continue;
     const std::string value = StringAt(variable, {"value"});
@@ -77,9 +76,8 @@ const Json* SecurityOf(const Json& container, const Json& pod, absl::string_view
 bool HoldsIpcLock(const Json& container) {
   const Json* privileged = FindPath(container, {"securityContext", "privileged"});
   if (privileged != nullptr && privileged->is_boolean() && privileged->get<bool>()) return true;
-  const Json* added = FindPath(container, {"securityContext", "capabilities", "add"});
-  if (added == nullptr || !added->is_array()) return false;
-  return std::any_of(added->begin(), added->end(), [](const Json& capability) {
+  const auto& added = kube::ElementsAt(container, {"securityContext", "capabilities", "add"});
+  return std::any_of(added.begin(), added.end(), [](const Json& capability) {
     return capability == "IPC_LOCK" || capability == "CAP_IPC_LOCK" || capability == "ALL";
   });
 }
@@ -100,23 +98,18 @@ bool IsTrue(const Json* value) {
 std::optional<double> SharedMemoryOf(const Json& container, const Json& pod, bool& assumed) {
   if (IsTrue(FindPath(pod, {"spec", "hostIPC"}))) return std::nullopt;
   std::string volume;
-  if (const Json* mounts = Find(container, "volumeMounts");
-      mounts != nullptr && mounts->is_array()) {
-    for (const Json& mount : *mounts) {
-      const std::string path = StringAt(mount, {"mountPath"});
-      absl::string_view trimmed = path;
-      while (absl::ConsumeSuffix(&trimmed, "/")) {
-      }
-      if (trimmed == "/dev/shm" || trimmed == "/dev") volume = StringAt(mount, {"name"});
+  for (const Json& mount : kube::ElementsAt(container, {"volumeMounts"})) {
+    const std::string path = StringAt(mount, {"mountPath"});
+    absl::string_view trimmed = path;
+    while (absl::ConsumeSuffix(&trimmed, "/")) {
     }
+    if (trimmed == "/dev/shm" || trimmed == "/dev") volume = StringAt(mount, {"name"});
   }
   if (volume.empty()) {
     assumed = StringAt(pod, {"metadata", "annotations", kCrioSharedMemory}).empty();
     return assumed ? std::optional<double>(kUsualSharedMemory) : std::nullopt;
   }
-  const Json* volumes = FindPath(pod, {"spec", "volumes"});
-  if (volumes == nullptr || !volumes->is_array()) return std::nullopt;
-  for (const Json& candidate : *volumes) {
+  for (const Json& candidate : kube::ElementsAt(pod, {"spec", "volumes"})) {
     if (StringAt(candidate, {"name"}) != volume) continue;
     const Json* limit = FindPath(candidate, {"emptyDir", "sizeLimit"});
     if (limit != nullptr) return ParseQuantity(*limit);

@@ -14,6 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
+#include "kube/elements.h"
 #include "operator/admission/rdma_containers.h"
 #include "operator/verdict/container_facts.h"
 
@@ -105,15 +106,10 @@ void ReadStatus(const Json& pod, PodFacts& facts) {
   facts.finished =
       phase == "Succeeded" || phase == "Failed" || (deletion != nullptr && !deletion->is_null());
   facts.address = StringAt(pod, {"status", "podIP"});
-  if (const Json* conditions = FindPath(pod, {"status", "conditions"});
-      conditions != nullptr && conditions->is_array()) {
-    for (const Json& condition : *conditions) {
-      if (StringAt(condition, {"type"}) == "PodScheduled" &&
-          StringAt(condition, {"status"}) == "False" &&
-          StringAt(condition, {"reason"}) == "Unschedulable") {
-        facts.unschedulable = StringAt(condition, {"message"}).substr(0, kMostWords);
-      }
-    }
+  const Json* scheduled = kube::FindCondition(pod, "PodScheduled");
+  if (scheduled != nullptr && StringAt(*scheduled, {"status"}) == "False" &&
+      StringAt(*scheduled, {"reason"}) == "Unschedulable") {
+    facts.unschedulable = StringAt(*scheduled, {"message"}).substr(0, kMostWords);
   }
   const Json* statuses = FindPath(pod, {"status", "containerStatuses"});
   if (phase != "Running" || statuses == nullptr || !statuses->is_array() || statuses->empty()) {

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "fabric/discovery/finding.h"
 #include "fabric/model/fabric_model.h"
+#include "kube/elements.h"
 
 namespace railhead::topology {
 namespace {
@@ -153,9 +154,7 @@ std::vector<Condition> Conditions(const TopologyReport& report) {
 }
 
 const Json* ConditionOf(const Json& status, absl::string_view type) {
-  const Json* conditions = kube::Find(status, "conditions");
-  if (conditions == nullptr || !conditions->is_array()) return nullptr;
-  for (const Json& condition : *conditions) {
+  for (const Json& condition : kube::ElementsAt(status, {"conditions"})) {
     if (kube::StringAt(condition, {"type"}) == type) return &condition;
   }
   return nullptr;
