@@ -31,7 +31,7 @@ LIMIT_SECONDS = 120
 # What is written outside the checkout goes to memory as well, and is gone afterwards.
 ENTER = """
 mkdir -p "$WORK/upper" "$WORK/work" "$WORK/root"
-mount -t tmpfs -o size=64m tmpfs "$WORK/upper"
+mount -t tmpfs -o "size=$SYSTEM_SIZE" tmpfs "$WORK/upper"
 mkdir "$WORK/upper/up" "$WORK/upper/work"
 mount -t overlay -o "lowerdir=$BASE,upperdir=$WORK/upper/up,workdir=$WORK/upper/work" overlay "$WORK/root"
 for folder in dev proc sys; do mkdir -p "$WORK/root/$folder"; mount --rbind "/$folder" "$WORK/root/$folder"; done
@@ -69,14 +69,17 @@ def tarball():
     return OUT / "railhead.tar"
 
 
-def machine(system, command, *, size="16g", user=None, network=False, python=True, seconds=LIMIT_SECONDS, env=None):
-    """(exit code, what was printed) of `command` in the checkout on such a machine."""
+def machine(system, command, *, size="16g", system_size="64m", user=None, network=False, python=True,
+            seconds=LIMIT_SECONDS, env=None):
+    """(exit code, what was printed) of `command` in the checkout on such a machine. `size` is free for the
+    checkout, `system_size` for everything else."""
     base = root_of(system) if python else root_of(system, "make")
     work = OUT / "machine"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
     given = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/railhead", "TERM": "dumb",
-             "BASE": str(base), "WORK": str(work), "SIZE": size, "TARBALL": str(OUT / "railhead.tar"),
+             "BASE": str(base), "WORK": str(work), "SIZE": size, "SYSTEM_SIZE": system_size,
+             "TARBALL": str(OUT / "railhead.tar"),
              "AS": f"--userspec={user}" if user else "", "COMMAND": command, **(env or {})}
     namespaces = ["unshare", "--mount", "--pid", "--fork", *([] if network else ["--net"])]
     try:
@@ -121,7 +124,7 @@ def build(system):
     works(system, "make build && build/release/operator/railhead-operator --help > /dev/null && "
                  "build/release/device-plugin/railhead-device-plugin --help > /dev/null && "
                  "build/release/runtime/railhead-perf --help > /dev/null",
-                 network=True, seconds=BUILD_SECONDS, env={"RAILHEAD_CACHE": "/railhead/cache"})
+                 network=True, system_size="4g", seconds=BUILD_SECONDS, env={"RAILHEAD_CACHE": "/railhead/cache"})
 
 
 CASES = {f"{name}-{system}": case for system in SYSTEMS for name, case in each(system)}
