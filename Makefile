@@ -99,7 +99,7 @@ e2e: python      ## the main job and what may go wrong with it, on the testbed
 	@$(PARTS) e2e
 
 format: python   ## rewrite the C++ in the house style
-	@tools/install-needs.sh build
+	@tools/install-needs.sh build lint
 	@bash -c '. tools/common.sh; sources "*.cc" "*.h" | \
 	  xargs -r "$$(venv_of lint tools/requirements-lint.txt)/bin/clang-format" -i'
 

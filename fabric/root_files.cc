@@ -3,7 +3,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -52,9 +54,30 @@ absl::StatusOr<RootFiles> RootFiles::Open(const std::string& root) {
                                             " cannot be read; it must be the "
                                             "directory that stands for the host's /"));
   }
+  FileDescriptor folder(open(real.get(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() < 0) return absl::ErrnoToStatus(errno, absl::StrCat("root ", root));
   std::string path = real.get();
   if (path == "/") path.clear();
-  return RootFiles(std::move(path));
+  return RootFiles(std::move(path), std::move(folder));
+}
+
+absl::StatusOr<FileDescriptor> RootFiles::OpenInside(absl::string_view path, int flags) const {
+  const std::string inside = absl::StrCat(".", path);
+  open_how how = {};
+  how.flags = static_cast<uint64_t>(flags | O_CLOEXEC);
+  how.resolve = root_.empty() ? 0 : RESOLVE_BENEATH;
+  const long opened = syscall(SYS_openat2, folder_->get(), inside.c_str(), &how, sizeof how);
+  if (opened >= 0) return FileDescriptor(static_cast<int>(opened));
+  // An older kernel, or a seccomp filter that does not know the call; a link out of the root, of
+  // which realpath can tell where it leads; a path that changes meanwhile.
+  if (errno != ENOSYS && errno != EPERM && errno != EXDEV && errno != EAGAIN) {
+    return absl::ErrnoToStatus(errno, std::string(path));
+  }
+  const absl::StatusOr<std::string> real = RealPath(path);
+  if (!real.ok()) return real.status();
+  FileDescriptor file(open(real->c_str(), flags | O_CLOEXEC | O_NOFOLLOW));
+  if (file.get() < 0) return absl::ErrnoToStatus(errno, std::string(path));
+  return file;
 }
 
 absl::StatusOr<std::string> RootFiles::RealPath(absl::string_view path) const {
@@ -70,10 +93,11 @@ absl::StatusOr<std::string> RootFiles::RealPath(absl::string_view path) const {
 }
 
 absl::StatusOr<std::vector<std::string>> RootFiles::List(absl::string_view path) const {
-  absl::StatusOr<std::string> real = RealPath(path);
-  if (!real.ok()) return real.status();
-  const std::unique_ptr<DIR, FolderCloser> dir(opendir(real->c_str()));
+  absl::StatusOr<FileDescriptor> folder = OpenInside(path, O_RDONLY | O_DIRECTORY);
+  if (!folder.ok()) return folder.status();
+  const std::unique_ptr<DIR, FolderCloser> dir(fdopendir(folder->get()));
   if (dir == nullptr) return absl::ErrnoToStatus(errno, std::string(path));
+  folder->Release();  // closedir closes it
   std::vector<std::string> names;
   while (const dirent* entry = readdir(dir.get())) {
     const absl::string_view name = entry->d_name;
@@ -109,21 +133,18 @@ absl::StatusOr<std::vector<std::string>> RootFiles::ReadLines(absl::string_view 
 }
 
 absl::StatusOr<std::string> RootFiles::ReadStart(absl::string_view path, size_t most) const {
-  absl::StatusOr<std::string> real = RealPath(path);
-  if (!real.ok()) return real.status();
   // O_NONBLOCK: a pipe in the tree must not hold us up before fstat has told what it is.
-  const FileDescriptor file(open(real->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  const absl::StatusOr<FileDescriptor> file = OpenInside(path, O_RDONLY | O_NONBLOCK);
+  if (!file.ok()) return file.status();
   struct stat info = {};
-  if (file.get() < 0 || fstat(file.get(), &info) != 0) {
-    return absl::ErrnoToStatus(errno, std::string(path));
-  }
+  if (fstat(file->get(), &info) != 0) return absl::ErrnoToStatus(errno, std::string(path));
   if (!S_ISREG(info.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
   }
   std::string bytes(most, '\0');
   size_t size = 0;
   while (size < bytes.size()) {
-    const ssize_t got = read(file.get(), bytes.data() + size, bytes.size() - size);
+    const ssize_t got = read(file->get(), bytes.data() + size, bytes.size() - size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return absl::ErrnoToStatus(errno, std::string(path));
     if (got == 0) break;
@@ -169,19 +190,21 @@ absl::StatusOr<std::string> RootFiles::ReadLink(absl::string_view path) const {
 }
 
 NodeInfo RootFiles::Stat(absl::string_view path) const {
-  absl::StatusOr<std::string> real = RealPath(path);
+  const absl::StatusOr<FileDescriptor> file = OpenInside(path, O_PATH);
   struct stat info = {};
-  if (!real.ok() || stat(real->c_str(), &info) != 0) return NodeInfo{};
-  if (S_ISCHR(info.st_mode)) {
-    return NodeInfo{NodeKind::kCharDevice, major(info.st_rdev), minor(info.st_rdev)};
+  if (!file.ok() || fstat(file->get(), &info) != 0) return NodeInfo{};
+  switch (info.st_mode & S_IFMT) {
+    case S_IFCHR:
+      return NodeInfo{NodeKind::kCharDevice, major(info.st_rdev), minor(info.st_rdev)};
+    case S_IFREG:
+      return NodeInfo{NodeKind::kFile, 0, 0};
+    default:
+      return NodeInfo{NodeKind::kOther, 0, 0};
   }
-  return NodeInfo{S_ISREG(info.st_mode) ? NodeKind::kFile : NodeKind::kOther, 0, 0};
 }
 
 bool RootFiles::IsDirectory(absl::string_view path) const {
-  absl::StatusOr<std::string> real = RealPath(path);
-  struct stat info = {};
-  return real.ok() && stat(real->c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  return OpenInside(path, O_PATH | O_DIRECTORY).ok();
 }
 
 }  // namespace railhead::fabric

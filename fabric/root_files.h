@@ -4,16 +4,20 @@
 // ("/host"), a captured tree in a test, or the machine itself ("/").
 //
 // The tree may be hostile or broken. No function follows a link out of the root, blocks on a pipe,
-// or reads without a limit.
+// or reads without a limit. Links are resolved by the kernel (openat2, Linux 5.6), or by realpath
+// where it cannot.
 #ifndef RAILHEAD_FABRIC_ROOT_FILES_H_
 #define RAILHEAD_FABRIC_ROOT_FILES_H_
 
 #include <cstddef>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/file_descriptor.h"
 
 namespace railhead::fabric {
 
@@ -58,7 +62,12 @@ class RootFiles {
   bool IsDirectory(absl::string_view path) const;
 
  private:
-  explicit RootFiles(std::string root) : root_(std::move(root)) {}
+  RootFiles(std::string root, FileDescriptor folder)
+      : root_(std::move(root)),
+        folder_(std::make_shared<const FileDescriptor>(std::move(folder))) {}
+
+  // Opens what is at `path`, with the flags of open(2) besides O_CLOEXEC.
+  absl::StatusOr<FileDescriptor> OpenInside(absl::string_view path, int flags) const;
 
   // Returns the content of a regular file of at most 4096 bytes of printable ASCII and white space.
   absl::StatusOr<std::string> ReadText(absl::string_view path) const;
@@ -66,7 +75,8 @@ class RootFiles {
   // Returns the real path of `path` on this machine, verified to be inside the root.
   absl::StatusOr<std::string> RealPath(absl::string_view path) const;
 
-  std::string root_;  // canonical, without trailing slash; "" means "/"
+  std::string root_;                              // canonical, without trailing slash; "" means "/"
+  std::shared_ptr<const FileDescriptor> folder_;  // of the root
 };
 
 }  // namespace railhead::fabric

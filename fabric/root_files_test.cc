@@ -3,9 +3,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
+#include <array>
+#include <cerrno>
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -59,24 +67,63 @@ TEST_F(RootFilesTest, RefusesWhatIsNotAFileAndDoesNotBlockOnAPipe) {
   EXPECT_TRUE(absl::IsNotFound(Open().ReadAttribute("/none").status()));
 }
 
-TEST_F(RootFilesTest, FollowsLinksInsideTheRootOnly) {
-  tree_.Write("/real/file", "inside");
-  tree_.Link("/inside", "real");
-  tree_.Link("/absolute", "/etc");
-  tree_.Link("/up", "../../../../../../etc");
-  tree_.Link("/loop", "loop");
-  tree_.Link("/pair1", "pair2");
-  tree_.Link("/pair2", "pair1");
-  EXPECT_EQ(Open().ReadAttribute("/inside/file").value(), "inside");
-  EXPECT_EQ(Open().Resolve("/inside/file").value(), "/real/file");
-  EXPECT_THAT(Open().Resolve("/absolute").status().message(), HasSubstr("outside"));
-  EXPECT_FALSE(Open().ReadAttribute("/absolute/hostname").ok());
-  EXPECT_FALSE(Open().List("/up").ok());
-  EXPECT_FALSE(Open().Resolve("/loop").ok());
-  EXPECT_FALSE(Open().List("/pair1").ok());
-  EXPECT_EQ(Open().Stat("/absolute/passwd").kind, NodeKind::kMissing);
-  EXPECT_EQ(Open().ReadLink("/up").value(), "../../../../../../etc");
-  EXPECT_FALSE(Open().ReadLink("/up/passwd").ok());
+// From here this process's openat2 fails as that of a kernel that does not have it.
+void TakeOpenat2Away() {
+  std::array<sock_filter, 4> code = {{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  const sock_fprog program = {code.size(), code.data()};
+  ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+class RootFilesLinksTest : public RootFilesTest {
+ protected:
+  void Check() const {
+    tree_.Write("/real/file", "inside");
+    tree_.Link("/inside", "real");
+    tree_.Link("/real/over", "../inside/file");
+    tree_.Link("/around",
+               absl::StrCat("..", tree_.root().substr(tree_.root().rfind('/')), "/real"));
+    tree_.Link("/absolute", "/etc");
+    tree_.Link("/up", "../../../../../../etc");
+    tree_.Link("/loop", "loop");
+    tree_.Link("/pair1", "pair2");
+    tree_.Link("/pair2", "pair1");
+    const RootFiles files = *RootFiles::Open(tree_.root());
+    EXPECT_EQ(files.ReadAttribute("/inside/file").value_or("?"), "inside");
+    EXPECT_EQ(files.ReadAttribute("/real/over").value_or("?"), "inside");
+    EXPECT_EQ(files.ReadAttribute("/around/file").value_or("?"), "inside");
+    EXPECT_THAT(files.List("/inside").value_or(std::vector<std::string>()),
+                ElementsAre("file", "over"));
+    EXPECT_EQ(files.Resolve("/inside/file").value_or("?"), "/real/file");
+    EXPECT_THAT(files.Resolve("/absolute").status().message(), HasSubstr("outside"));
+    EXPECT_THAT(files.ReadAttribute("/absolute/hostname").status().message(), HasSubstr("outside"));
+    EXPECT_THAT(files.List("/up").status().message(), HasSubstr("outside"));
+    EXPECT_FALSE(files.Resolve("/loop").ok());
+    EXPECT_FALSE(files.List("/pair1").ok());
+    EXPECT_EQ(files.Stat("/absolute/passwd").kind, NodeKind::kMissing);
+    EXPECT_EQ(files.Stat("/inside/file").kind, NodeKind::kFile);
+    EXPECT_TRUE(files.IsDirectory("/inside"));
+    EXPECT_FALSE(files.IsDirectory("/absolute"));
+    EXPECT_EQ(files.ReadLink("/up").value_or("?"), "../../../../../../etc");
+    EXPECT_FALSE(files.ReadLink("/up/passwd").ok());
+  }
+};
+
+TEST_F(RootFilesLinksTest, AreFollowedInsideTheRootOnly) { Check(); }
+
+TEST_F(RootFilesLinksTest, AreFollowedTheSameByAKernelWithoutOpenat2) {
+  EXPECT_EXIT(
+      {
+        TakeOpenat2Away();
+        Check();
+        _exit(HasFailure() ? 1 : 0);
+      },
+      ::testing::ExitedWithCode(0), "");
 }
 
 TEST_F(RootFilesTest, ASiblingWithTheSamePrefixIsOutside) {

@@ -34,6 +34,7 @@ _TESTED = ("unit-build", "kube", "packages-testbed")
 
 PARTS = (
     Part("packages", "tools/install-needs.sh build"),
+    Part("packages-lint", "tools/install-needs.sh lint", ("packages",), weight=1),
     Part("programs", "cmake --preset release && cmake --build --preset release --target railhead_programs",
          ("packages",)),
     Part("portable",
@@ -51,8 +52,8 @@ PARTS = (
     Part("unit-build", "cmake --build --preset release", ("programs",)),
     Part("fuzz-build", "cmake --preset corpora && cmake --build --preset corpora --target railhead_fuzz_tests",
          ("packages",)),
-    Part("lint", "tools/lint.sh", ("packages",)),
-    Part("lint-stamps", "tools/lint.sh --write-stamps", ("packages",)),
+    Part("lint", "tools/lint.sh", ("packages-lint",)),
+    Part("lint-stamps", "tools/lint.sh --write-stamps", ("packages-lint",)),
     Part("bench-build", "cmake --build --preset release --target railhead_benches", ("unit-build",)),
 
     Part("chart", _KUBE + "tests/chart/run.sh; tests/chart/apiserver.sh", _TESTED, weight=1, cluster=True),

@@ -38,6 +38,7 @@ for folder in dev proc sys; do mkdir -p "$WORK/root/$folder"; mount --rbind "/$f
 mkdir "$WORK/root/railhead"
 mount -t tmpfs -o "size=$SIZE" tmpfs "$WORK/root/railhead"
 tar -C "$WORK/root/railhead" -xf "$TARBALL"
+cp /etc/ssl/certs/ca-certificates.crt "$WORK/root/railhead/trusted.crt"
 chmod 777 "$WORK/root/railhead"
 ip link set lo up
 cd /
@@ -124,7 +125,9 @@ def build(system):
     works(system, "make build && build/release/operator/railhead-operator --help > /dev/null && "
                  "build/release/device-plugin/railhead-device-plugin --help > /dev/null && "
                  "build/release/runtime/railhead-perf --help > /dev/null",
-                 network=True, system_size="4g", seconds=BUILD_SECONDS, env={"RAILHEAD_CACHE": "/railhead/cache"})
+                 network=True, system_size="4g", seconds=BUILD_SECONDS,
+          # The authorities are those of the network, and so of this machine.
+          env={"RAILHEAD_CACHE": "/railhead/cache", "PIP_CERT": "/railhead/trusted.crt"})
 
 
 CASES = {f"{name}-{system}": case for system in SYSTEMS for name, case in each(system)}
