@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cluster.h"
 
+#include <algorithm>
 #include <csignal>
-#include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_split.h"
+#include "kube/in_cluster.h"
 #include "kube/json.h"
 #include "kube/kubeconfig.h"
 #include "kube/rest_client.h"
@@ -31,19 +33,31 @@ absl::Status List(kube::Api& api, const kube::ObjectRef& all, const char* kind,
 
 std::vector<std::string> KubeconfigPaths(const ClusterFlags& flags) {
   if (!flags.kubeconfig.empty()) return {flags.kubeconfig};
-  const char* variable = std::getenv("KUBECONFIG");
-  const char* home = std::getenv("HOME");
   std::vector<std::string> paths =
-      absl::StrSplit(variable == nullptr ? "" : variable, ':', absl::SkipEmpty());
-  if (paths.empty() && home != nullptr) paths.push_back(std::string(home) + "/.kube/config");
+      absl::StrSplit(kube::ProcessEnvironment("KUBECONFIG"), ':', absl::SkipEmpty());
+  const std::string home = kube::ProcessEnvironment("HOME");
+  if (paths.empty() && !home.empty()) paths.push_back(home + "/.kube/config");
   return paths;
+}
+
+absl::StatusOr<kube::InCluster> FindCluster(const ClusterFlags& flags) {
+  const std::vector<std::string> paths = KubeconfigPaths(flags);
+  const bool says_nothing = flags.kubeconfig.empty() && flags.context.empty() &&
+                            std::none_of(paths.begin(), paths.end(), [](const std::string& path) {
+                              return std::filesystem::exists(path);
+                            });
+  if (says_nothing && !kube::ProcessEnvironment("KUBERNETES_SERVICE_HOST").empty()) {
+    return kube::InClusterConfig("/", kube::ProcessEnvironment);
+  }
+  absl::StatusOr<kube::Kubeconfig> config = kube::LoadKubeconfig(paths, flags.context);
+  if (!config.ok()) return config.status();
+  return kube::InCluster{std::move(config->client), std::move(config->space)};
 }
 
 }  // namespace
 
 absl::StatusOr<ReachedCluster> ReachCluster(const ClusterFlags& flags) {
-  absl::StatusOr<kube::Kubeconfig> config =
-      kube::LoadKubeconfig(KubeconfigPaths(flags), flags.context);
+  absl::StatusOr<kube::InCluster> config = FindCluster(flags);
   if (!config.ok()) return config.status();
   std::signal(SIGPIPE, SIG_IGN);  // as the client needs it
   return ReachedCluster{std::make_unique<kube::RestClient>(std::move(config->client)),

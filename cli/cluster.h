@@ -16,8 +16,9 @@ namespace railhead::cli {
 
 // As kubectl's flags of these names say.
 struct ClusterFlags {
-  std::string kubeconfig;  // empty: those of $KUBECONFIG, or ~/.kube/config
-  std::string context;     // empty: the current one of that file
+  // Empty: those of $KUBECONFIG, or ~/.kube/config; in a pod without them its service account.
+  std::string kubeconfig;
+  std::string context;  // empty: the current one of that file
 };
 
 // Selects the objects that the chart makes, as kube::ForEach takes it.

@@ -220,10 +220,11 @@ std::string DoctorFooter() {
 
 // kubectl's flags. They say nothing where `files` are read instead.
 void AddClusterFlags(CLI::App& command, ClusterFlags& flags, CLI::Option* files) {
-  CLI::Option* kubeconfig = command
-                                .add_option("--kubeconfig", flags.kubeconfig,
-                                            "How to reach the cluster [KUBECONFIG, ~/.kube/config]")
-                                ->type_name("FILE");
+  CLI::Option* kubeconfig =
+      command
+          .add_option("--kubeconfig", flags.kubeconfig,
+                      "How to reach the cluster [KUBECONFIG, ~/.kube/config, in a pod its account]")
+          ->type_name("FILE");
   CLI::Option* context =
       command.add_option("--context", flags.context, "Context of that file; else its current one")
           ->type_name("NAME");

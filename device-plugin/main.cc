@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -185,11 +184,7 @@ absl::StatusOr<std::unique_ptr<kube::PageServer>> StartServer(
 
 // Returns the API server, if this process is a pod with a service account.
 std::unique_ptr<kube::RestClient> ApiServer() {
-  const kube::Environment environment = [](absl::string_view name) {
-    const char* value = std::getenv(std::string(name).c_str());
-    return std::string(value == nullptr ? "" : value);
-  };
-  absl::StatusOr<kube::InCluster> cluster = kube::InClusterConfig("/", environment);
+  absl::StatusOr<kube::InCluster> cluster = kube::InClusterConfig("/", kube::ProcessEnvironment);
   if (!cluster.ok()) {
     spdlog::info("not publishing the node's facts: no API server: {}",
                  std::string(cluster.status().message()));

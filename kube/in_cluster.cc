@@ -2,6 +2,8 @@
 #include "kube/in_cluster.h"
 
 #include <cstddef>
+#include <cstdlib>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -38,6 +40,11 @@ absl::StatusOr<std::string> ReadOneLine(const std::string& path) {
 }
 
 }  // namespace
+
+std::string ProcessEnvironment(absl::string_view name) {
+  const char* const value = std::getenv(std::string(name).c_str());
+  return value == nullptr ? "" : value;
+}
 
 absl::StatusOr<InCluster> InClusterConfig(const std::string& root, const Environment& environment) {
   const std::string host = environment("KUBERNETES_SERVICE_HOST");

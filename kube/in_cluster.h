@@ -14,6 +14,9 @@ namespace railhead::kube {
 // Returns the value of an environment variable, empty if unset.
 using Environment = std::function<std::string(absl::string_view name)>;
 
+// The environment of this process.
+std::string ProcessEnvironment(absl::string_view name);
+
 struct InCluster {
   ClientOptions client;
   std::string space;  // the pod's namespace

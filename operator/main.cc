@@ -8,7 +8,6 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <climits>
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <random>
@@ -117,10 +116,7 @@ int RunMutate(const MutateFlags& flags) {
 // How the operator reaches its API server: as the pod that it is, or as a file says.
 absl::StatusOr<kube::InCluster> FindCluster(const std::string& kubeconfig) {
   if (kubeconfig.empty()) {
-    return kube::InClusterConfig("/", [](absl::string_view name) -> std::string {
-      const char* value = std::getenv(std::string(name).c_str());
-      return value == nullptr ? "" : value;
-    });
+    return kube::InClusterConfig("/", kube::ProcessEnvironment);
   }
   absl::StatusOr<kube::Kubeconfig> config = kube::LoadKubeconfig({kubeconfig}, "");
   if (!config.ok()) return config.status();

@@ -4,6 +4,7 @@ kubelets and controllers would write is written here, as they do."""
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -302,6 +303,36 @@ class Doctor(unittest.TestCase):
         causes = " ".join(f["cause"] for f in answer["findings"] if f["check"] == "rights")
         for resource in ("nodes", "mutatingwebhookconfigurations.admissionregistration.k8s.io"):
             self.assertIn(f"you may not list {resource} ", causes)
+
+    def test_in_a_pod_without_a_kubeconfig_it_has_the_account_of_the_pod(self):
+        self.expect_healthy()
+        self.cluster.kubectl("create", "serviceaccount", "in-a-pod", "-n", "default")
+        self.cluster.kubectl(
+            "create", "clusterrolebinding", "in-a-pod", "--clusterrole=cluster-admin", "--serviceaccount=default:in-a-pod"
+        )
+        config = yaml.safe_load(self.cluster.kubeconfig.read_text())
+        host, port = config["clusters"][0]["cluster"]["server"].removeprefix("https://").rsplit(":", 1)
+        account = self.folder / "account"
+        account.mkdir()
+        (account / "token").write_text(self.cluster.kubectl("create", "token", "in-a-pod", "-n", "default").stdout)
+        (account / "namespace").write_text("default")
+        shutil.copy(config["clusters"][0]["cluster"]["certificate-authority"], account / "ca.crt")
+        # As kubelet mounts it, in a mount namespace of its own.
+        mount = (
+            "mount -t tmpfs none /run; mkdir -p /run/secrets/kubernetes.io/serviceaccount; "
+            f"mount --bind '{account}' /run/secrets/kubernetes.io/serviceaccount; "
+        )
+        environment = {"PATH": os.environ["PATH"], "HOME": "/nowhere", "KUBERNETES_SERVICE_HOST": host.strip("[]")}
+        for words in ("kubectl get namespaces", f"'{PROGRAM}' doctor"):
+            done = subprocess.run(
+                ["unshare", "--mount", "sh", "-ec", f"{mount} exec {words}"],
+                env=environment | {"KUBERNETES_SERVICE_PORT": port},
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+            self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
 
     def test_credentials_of_a_plugin_out_of_two_files_as_kubectl_reads_them(self):
         self.expect_healthy()
