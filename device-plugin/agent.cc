@@ -19,7 +19,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "device-plugin/cluster/node_events.h"
@@ -33,19 +32,16 @@
 #include "device-plugin/kubelet/kubelet_checkpoint.h"
 #include "device-plugin/kubelet/pod_resources.h"
 #include "device-plugin/kubelet/resource_plugin.h"
+#include "device-plugin/offer/container_faults.h"
 #include "device-plugin/offer/device_list.h"
 #include "device-plugin/offer/holdings.h"
 #include "device-plugin/offer/next_offer.h"
-#include "device-plugin/offer/preference.h"
 #include "device-plugin/offer/rail_map.h"
 #include "device-plugin/offer/scan.h"
 #include "device-plugin/offer/scanner.h"
-#include "fabric/cpu_model.h"
 #include "fabric/gpu_uuids.h"
 #include "fabric/hca_rules.h"
 #include "fabric/inventory.h"
-#include "fabric/nccl_topology.h"
-#include "fabric/pci_attributes.h"
 #include "fabric/root_files.h"
 
 namespace railhead::device_plugin {
@@ -76,25 +72,6 @@ absl::StatusOr<AgentConfig> LoadConfig(const AgentOptions& options) {
   if (!config.ok()) return config;
   if (absl::Status status = CheckAgainstFlags(*config, options); !status.ok()) return status;
   return config;
-}
-
-// Why a container has not the HCAs that are the nearest to its GPUs.
-std::string WhyNotNearest(const DeviceSnapshot& snapshot, const std::vector<std::string>& held,
-                          const std::vector<std::string>& gpus) {
-  DeviceSnapshot well;
-  well.inventory = snapshot.inventory;
-  std::set<std::string> unusable;
-  for (const Device& device : snapshot.devices) {
-    if (device.hca.usable || std::find(held.begin(), held.end(), device.id) != held.end()) {
-      well.devices.push_back(device);
-    } else {
-      unusable.insert(absl::StrCat(device.hca.name, " (", device.hca.reason, ")"));
-    }
-  }
-  if (!IsAligned(well, held, gpus)) {
-    return "they were allocated before the GPUs, or nearer ones were in use";
-  }
-  return absl::StrCat("nearer ones cannot be used: ", absl::StrJoin(unusable, ", "));
 }
 
 // What the firmware calls this machine's board, "" where it does not say.
@@ -155,7 +132,7 @@ Agent::Agent(AgentOptions options, AgentConfig config, std::unique_ptr<WakeUp> w
           std::chrono::steady_clock::now),
       files_(std::move(files)),
       allocations_(std::move(allocations)),
-      topologies_(folder),
+      topologies_(folder, options_.root),
       rail_map_file_(folder, {options_.node_name, BoardOf(options_.root)}),
       gives_topology_(config.nccl_topology),
       config_(std::move(config)) {
@@ -336,20 +313,7 @@ void Agent::TellCluster(const DeviceSnapshot& before) {
   HostFacts host;
   if (!options_.memlock_raised) host.memlock_bytes = MemlockLimit();
   host.gpu_direct = scan_->gpu_direct;
-  for (const fabric::Hca& hca : inventory.hcas) {
-    // The id of a share is another one: a shared HCA is free as long as it is offered.
-    if (hca.offered && Holds(holdings_.bound, hca)) {
-      host.rails_in_use.insert(hca.rail);
-    }
-  }
-  for (const auto& [resource, devices] : offer_.devices) {
-    const auto held = holdings_.by_resource.find(resource);
-    if (held == holdings_.by_resource.end() || !held->second.contains(kAllHcas)) continue;
-    for (const Device& device : devices) {
-      if (device.id != kAllHcas) continue;
-      for (const fabric::Hca& hca : device.all) host.rails_in_use.insert(hca.rail);
-    }
-  }
+  host.rails_in_use = RailsInUse(holdings_, inventory, offer_.devices);
   host.rdma_namespaces = scan_->rdma_namespaces;
   NoteRdmaNamespaces(host.rdma_namespaces);
   metrics_.Host(host);
@@ -451,65 +415,33 @@ bool Agent::LookAtKubelet() {
   const std::vector<CheckpointEntry> checkpoint =
       evidence.checkpoint.value_or(std::vector<CheckpointEntry>());
   if (holdings_.complete) allocations_->Look(listed);
-  NoteMisaligned(AsBound(evidence.records, listed), checkpoint);
-  NoteSeveralResources(listed, checkpoint);
+  ResourceSnapshots offered;
+  for (const auto& [resource, plugin] : plugins_) offered[resource] = plugin->devices();
+  const std::vector<fabric::Gpu>& gpus = offer_.inventory.gpus;
+  std::map<std::string, std::string> uuids;
+  if (!gpus.empty()) uuids = GpuUuids();
+  WarnOf(FindNotNearest(AsBound(evidence.records, listed), offered, gpus, uuids), "HcasNotNearest",
+         checkpoint, misaligned_);
+  metrics_.Misaligned(static_cast<int>(misaligned_.size()));
+  if (!allocations_->enabled()) {
+    WarnOf(FindDivided(listed, offered), "SeveralResources", checkpoint, divided_);
+  }
   const std::lock_guard<std::mutex> lock(admission_mutex_);
   gpu_watch_.Look(listed, checkpoint);
   return holdings_.complete;
 }
 
-void Agent::WarnOf(const ContainerDevices& container,
-                   const std::vector<CheckpointEntry>& checkpoint, const char* reason,
-                   const std::string& message) {
-  spdlog::warn("{}/{}: {}", container.pod_namespace, container.pod, message);
-  kube::Event event = PodEvent(container, checkpoint, reason, message);
-  if (!event.reason.empty()) TellEvent(std::move(event));
-}
-
-void Agent::NoteMisaligned(const std::vector<ContainerDevices>& listed,
-                           const std::vector<CheckpointEntry>& checkpoint) {
-  std::set<std::string> misaligned;
-  std::map<std::string, std::string> uuids;
-  if (!offer_.inventory.gpus.empty()) uuids = GpuUuids();
-  for (const ContainerDevices& container : listed) {
-    const std::vector<std::string> gpus = GpusOf(container, offer_.inventory.gpus, uuids);
-    if (gpus.empty()) continue;
-    for (const auto& [resource, ids] : container.devices) {
-      const auto plugin = plugins_.find(resource);
-      if (plugin == plugins_.end() || IsAligned(*plugin->second->devices(), ids, gpus)) continue;
-      const std::string key = KeyOf(container);
-      misaligned.insert(key);
-      if (misaligned_.contains(key)) continue;
-      const std::string message = absl::StrCat(
-          "container ", container.container, " has GPU ", absl::StrJoin(gpus, ", "), " and of ",
-          resource, " ", absl::StrJoin(ids, ", "),
-          ", which are not the nearest: ", WhyNotNearest(*plugin->second->devices(), ids, gpus));
-      WarnOf(container, checkpoint, "HcasNotNearest", message);
-    }
+void Agent::WarnOf(const std::vector<ContainerFault>& faults, const char* reason,
+                   const std::vector<CheckpointEntry>& checkpoint, std::set<std::string>& known) {
+  std::set<std::string> now;
+  for (const ContainerFault& fault : faults) {
+    now.insert(KeyOf(fault.container));
+    if (known.contains(KeyOf(fault.container))) continue;
+    spdlog::warn("{}/{}: {}", fault.container.pod_namespace, fault.container.pod, fault.message);
+    kube::Event event = PodEvent(fault.container, checkpoint, reason, fault.message);
+    if (!event.reason.empty()) TellEvent(std::move(event));
   }
-  misaligned_ = std::move(misaligned);
-  metrics_.Misaligned(static_cast<int>(misaligned_.size()));
-}
-
-void Agent::NoteSeveralResources(const std::vector<ContainerDevices>& listed,
-                                 const std::vector<CheckpointEntry>& checkpoint) {
-  std::set<std::string> divided;
-  for (const ContainerDevices& container : listed) {
-    std::vector<std::string> ours;
-    for (const auto& [resource, ids] : container.devices) {
-      if (plugins_.contains(resource)) ours.push_back(resource);
-    }
-    if (ours.size() < 2 || allocations_->enabled()) continue;
-    const std::string key = KeyOf(container);
-    divided.insert(key);
-    if (divided_.contains(key)) continue;
-    const std::string message = absl::StrCat(
-        "container ", container.container, " has devices of ", absl::StrJoin(ours, ", "),
-        ", and kubelet passes on rails.json and NCCL_IB_HCA of one of these alone, at random; ask "
-        "for one of them, or let the agent use CDI (devicePlugin.cdi in the chart)");
-    WarnOf(container, checkpoint, "SeveralResources", message);
-  }
-  divided_ = std::move(divided);
+  known = std::move(now);
 }
 
 std::map<std::string, std::string> Agent::GpuUuids() const {
@@ -533,12 +465,7 @@ std::vector<std::string> Agent::GpusInAdmission() {
 
 std::string Agent::TopologyFile(const fabric::NodeInventory& inventory) {
   if (!gives_topology_) return "";
-  const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(options_.root);
-  absl::StatusOr<std::string> path =
-      files.ok()
-          ? topologies_.Store(fabric::NcclTopology(
-                inventory, fabric::ReadPciAttributes(*files, inventory), fabric::ThisCpuModel()))
-          : files.status();
+  absl::StatusOr<std::string> path = topologies_.Store(inventory);
   if (path.ok()) return *std::move(path);
   // A container can do without it.
   spdlog::warn("a container gets no topology file for NCCL: {}", Text(path.status()));

@@ -35,6 +35,7 @@
 #include "device-plugin/kubelet/resource_plugin.h"
 #include "device-plugin/kubelet/wake_up.h"
 #include "device-plugin/offer/container_devices.h"
+#include "device-plugin/offer/container_faults.h"
 #include "device-plugin/offer/device_list.h"
 #include "device-plugin/offer/flap_damper.h"
 #include "device-plugin/offer/gpu_watch.h"
@@ -123,16 +124,10 @@ class Agent {
   Evidence Gather() const;
   // Updates holdings_. Returns false if they are incomplete.
   bool LookAtKubelet();
-  // Warns in the log, and by an Event on the pod.
-  void WarnOf(const ContainerDevices& container, const std::vector<CheckpointEntry>& checkpoint,
-              const char* reason, const std::string& message);
-  // Reports containers whose HCAs are not the nearest to their GPUs.
-  void NoteMisaligned(const std::vector<ContainerDevices>& listed,
-                      const std::vector<CheckpointEntry>& checkpoint);
-  // Reports containers with several of the agent's resources; without CDI, kubelet passes on one of
-  // them.
-  void NoteSeveralResources(const std::vector<ContainerDevices>& listed,
-                            const std::vector<CheckpointEntry>& checkpoint);
+  // Warns in the log, and by Events on the pods, of containers that are not in `known`, which then
+  // has the keys of all of them.
+  void WarnOf(const std::vector<ContainerFault>& faults, const char* reason,
+              const std::vector<CheckpointEntry>& checkpoint, std::set<std::string>& known);
   std::map<std::string, std::string> GpuUuids() const;
   KubeletView AskKubelet() const;
   bool HasFilesUntil(absl::Time limit) const;

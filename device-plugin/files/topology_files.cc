@@ -5,6 +5,10 @@
 #include <string>
 
 #include "device-plugin/files/atomic_file.h"
+#include "fabric/cpu_model.h"
+#include "fabric/nccl_topology.h"
+#include "fabric/pci_attributes.h"
+#include "fabric/root_files.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -14,7 +18,11 @@ constexpr char kTopologySuffix[] = ".xml";
 
 }  // namespace
 
-absl::StatusOr<std::string> TopologyFiles::Store(const std::string& xml) {
+absl::StatusOr<std::string> TopologyFiles::Store(const fabric::NodeInventory& inventory) {
+  const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(root_);
+  if (!files.ok()) return files.status();
+  const std::string xml = fabric::NcclTopology(
+      inventory, fabric::ReadPciAttributes(*files, inventory), fabric::ThisCpuModel());
   const std::lock_guard<std::mutex> lock(mutex_);
   return StoreByContent(folder_, kTopologyPrefix, kTopologySuffix, xml);
 }

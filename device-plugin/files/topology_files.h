@@ -13,20 +13,21 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
 
 // Thread-safe. Used by Agent.
 class TopologyFiles {
  public:
-  // `folder` is created (mode 0755) with the first file.
-  explicit TopologyFiles(std::string folder) : folder_(std::move(folder)) {}
+  // `folder` is created (mode 0755) with the first file. `root`: of the host's /sys.
+  TopologyFiles(std::string folder, std::string root)
+      : folder_(std::move(folder)), root_(std::move(root)) {}
 
-  // Writes the file (mode 0644) atomically and returns its path. Resets the age of an existing
-  // file.
-  absl::StatusOr<std::string> Store(const std::string& xml);
+  // Writes the file (mode 0644) of this machine atomically and returns its path. Resets the age of
+  // an existing file.
+  absl::StatusOr<std::string> Store(const fabric::NodeInventory& inventory);
 
   // Returns true if a file is at least as old as `limit`, so that Collect may find work.
   bool HasFilesUntil(absl::Time limit) const;
@@ -37,6 +38,7 @@ class TopologyFiles {
 
  private:
   const std::string folder_;
+  const std::string root_;
   mutable std::mutex mutex_;  // one change of the folder at a time
 };
 

@@ -79,6 +79,24 @@ std::set<std::string> HeldHcas(const Holdings& holdings) {
   return hcas;
 }
 
+std::set<int> RailsInUse(const Holdings& holdings, const fabric::NodeInventory& inventory,
+                         const std::map<std::string, std::vector<Device>>& by_resource) {
+  std::set<int> rails;
+  for (const fabric::Hca& hca : inventory.hcas) {
+    // The id of a share is another one.
+    if (hca.offered && Holds(holdings.bound, hca)) rails.insert(hca.rail);
+  }
+  for (const auto& [resource, devices] : by_resource) {
+    const auto held = holdings.by_resource.find(resource);
+    if (held == holdings.by_resource.end() || !held->second.contains(kAllHcas)) continue;
+    for (const Device& device : devices) {
+      if (device.id != kAllHcas) continue;
+      for (const fabric::Hca& hca : device.all) rails.insert(hca.rail);
+    }
+  }
+  return rails;
+}
+
 bool Holds(const std::set<std::string>& ids, const fabric::Hca& hca) {
   return ids.contains(DeviceId(hca)) || (hca.part.empty() && ids.contains(hca.pci_address));
 }

@@ -16,6 +16,7 @@
 #include "device-plugin/grant/allocation_record.h"
 #include "device-plugin/kubelet/kubelet_checkpoint.h"
 #include "device-plugin/offer/container_devices.h"
+#include "device-plugin/offer/device_list.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
@@ -49,6 +50,11 @@ Holdings Weigh(const Holdings& before, const Evidence& evidence);
 
 // Returns the ids of whole HCAs that are held, entirely or in part.
 std::set<std::string> HeldHcas(const Holdings& holdings);
+
+// Returns the rails of whole HCAs that are held, of those in `inventory` (as offered) and those
+// that devices of `by_resource` stand for. A shared HCA is free as long as it is offered.
+std::set<int> RailsInUse(const Holdings& holdings, const fabric::NodeInventory& inventory,
+                         const std::map<std::string, std::vector<Device>>& by_resource);
 
 // Returns true if one of `ids` is the HCA's id, or its PCI address.
 bool Holds(const std::set<std::string>& ids, const fabric::Hca& hca);

@@ -31,12 +31,6 @@ bool IsOfAHost(const in6_addr& address) {
          !IN6_IS_ADDR_LINKLOCAL(&address) && !IN6_IS_ADDR_MULTICAST(&address);
 }
 
-bool IsAddress(const std::string& text) {
-  in6_addr address = {};
-  return inet_pton(AF_INET, text.c_str(), &address) == 1 ||
-         inet_pton(AF_INET6, text.c_str(), &address) == 1;
-}
-
 }  // namespace
 
 absl::Status CheckAddressOfPod(const std::string& address) {
@@ -57,10 +51,6 @@ absl::StatusOr<std::string> AskPod(const std::string& address, int port, absl::D
 
 absl::StatusOr<std::string> FetchPage(const std::string& address, int port,
                                       absl::Duration timeout) {
-  if (!IsAddress(address)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("status.podIP '", address, "' is not an IP address; skipping this pod"));
-  }
   const bool is_v6 = absl::StrContains(address, ':');
   const std::string url =
       absl::StrCat("http://", is_v6 ? "[" : "", address, is_v6 ? "]" : "", ":", port, "/metrics");

@@ -20,7 +20,6 @@ absl::StatusOr<std::string> AskPod(const std::string& address, int port, absl::D
 
 // GET http://ADDRESS:PORT/metrics, over a connection of its own and never over a proxy; of the
 // answer the lines that verdict::PageLines keeps. Errors name address and port:
-//   InvalidArgument   `address` is not an IP address
 //   ResourceExhausted more than verdict::PageLines takes, or more than 64 KiB of headers
 //   DeadlineExceeded  the page was not complete within `timeout`, or no connection within 500 ms
 //   Unavailable       nobody listens, or another status than 200: a redirect is not followed, for
