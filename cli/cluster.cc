@@ -74,8 +74,9 @@ absl::StatusOr<op::gangs::ClusterObjects> AskCluster(kube::Api& api, bool for_wh
     if (auto rdma = op::ReadRdmaResources(object)) objects.rdma = *std::move(rdma);
     return absl::OkStatus();
   };
-  if (for_why)
+  if (for_why) {
     status = kube::ForEach(api, {"v1", "configmaps", "", ""}, read_resources, kOfTheChart);
+  }
   if (!status.ok() && !absl::IsPermissionDenied(status)) return status;
   status = List(api, {topology::kTopologyVersion, topology::kTopologyResource, "", ""},
                 topology::kTopologyKind, objects.topologies);
