@@ -130,6 +130,8 @@ std::string PlayUntilTold(Communicator& made, const std::vector<CollectiveCase>&
   rhComm comm;
   comm.communicator.reset(&made);
   std::string error;
+  // A rank that is told while another still measures the network would stop that.
+  if (rhBarrier(&comm, nullptr) != rhSuccess) error = rhGetLastError(&comm);
   size_t i = 0;
   for (; i < calls.size() && error.empty(); ++i) {
     Trial trial(calls[i], rank, ranks, i);
