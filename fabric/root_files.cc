@@ -66,7 +66,7 @@ absl::StatusOr<FileDescriptor> RootFiles::OpenInside(absl::string_view path, int
   open_how how = {};
   how.flags = static_cast<uint64_t>(flags | O_CLOEXEC);
   how.resolve = root_.empty() ? 0 : RESOLVE_BENEATH;
-  const long opened = syscall(SYS_openat2, folder_->get(), inside.c_str(), &how, sizeof how);
+  const auto opened = syscall(SYS_openat2, folder_->get(), inside.c_str(), &how, sizeof how);
   if (opened >= 0) return FileDescriptor(static_cast<int>(opened));
   // An older kernel, or a seccomp filter that does not know the call; a link out of the root, of
   // which realpath can tell where it leads; a path that changes meanwhile.
