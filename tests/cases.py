@@ -4,6 +4,7 @@
 A case is a function; it raises Failure, or prints what it has found and returns.
 """
 
+import concurrent.futures
 import os
 import pathlib
 import subprocess
@@ -66,6 +67,12 @@ def run_ranks(count, *command, root="/", what="/", may_fail=False, seconds=240, 
     told = " ".join(f"{name}={value}" for name, value in variables.items() if name.startswith("RAILHEAD_"))
     return run("unshare", "--net", "--mount", "sh", "-ec", _RANKS, "ranks", *command, env=environment, seconds=seconds,
                said=f"{count} ranks of {' '.join(map(str, command))} {told}".rstrip())
+
+
+def side_by_side(*calls, at_once=4):
+    """The results of calls (function, argument...), in order. Each runs its ranks in a network of their own."""
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        return [future.result() for future in [pool.submit(*call) for call in calls]]
 
 
 def cases_of(functions):

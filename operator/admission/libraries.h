@@ -17,9 +17,9 @@ namespace railhead::op {
 
 // Adds to a pod the volume and its mount in these containers (FindRdmaContainers). Returns the init
 // containers, which are to run before all others, as the user that the first of those containers
-// runs as. What is there already is left alone. A pod with a volume of that name, or a container
-// with another mount there, keeps it, with a warning. InvalidArgument when a list of the pod is
-// none.
+// runs as. Leaves existing parts of the injection alone. A pod with a volume of that name, or a
+// container with another mount there, keeps it, with a warning. InvalidArgument when a list of the
+// pod is none.
 absl::StatusOr<std::vector<kube::Json>> AddLibraries(const Injection& injection,
                                                      const std::vector<std::string>& containers,
                                                      Draft& pod);

@@ -11,9 +11,9 @@
 namespace railhead::op {
 
 // Gives these containers of a pod (FindRdmaContainers) a /dev/shm of this size (a quantity;
-// container runtimes make it 64 MiB): an emptyDir in memory. What they put there counts as their
-// memory. A container that mounts something at /dev/shm itself keeps that, and so does a pod in the
-// host's IPC namespace. InvalidArgument when a list of the pod is none.
+// container runtimes make it 64 MiB): an emptyDir in memory, which counts as theirs. A container
+// that mounts something at /dev/shm itself keeps that, and so does a pod in the host's IPC
+// namespace. InvalidArgument when a list of the pod is none.
 absl::Status AddSharedMemory(const std::string& size, const std::vector<std::string>& containers,
                              Draft& pod);
 

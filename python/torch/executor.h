@@ -65,7 +65,7 @@ struct Step {
 struct Job {
   c10::intrusive_ptr<RailWork> work;
   c10::Device device = c10::kCPU;  // of its tensors
-  // What was on the caller's streams when it called: the calls see its results.
+  // Recorded on the caller's streams at each call: the calls see the results of earlier work.
   std::vector<c10::Event> queued;
   c10d::OpType type = c10d::OpType::UNKNOWN;
   uint64_t number = 0;      // of the calls of its group

@@ -115,7 +115,7 @@ class WakeSource {
   virtual void Answer(absl::Time now) = 0;
 };
 
-// What a link and each of its connections (wire.h) do.
+// The interface that a link shares with its connections (wire.h).
 class Carrier {
  public:
   virtual ~Carrier() = default;

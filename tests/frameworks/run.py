@@ -8,7 +8,6 @@ torch has no CUDA here (tools/torch-venv.sh). The wheel is unpacked into a folde
 whose image does not have it.
 """
 
-import concurrent.futures
 import pathlib
 import re
 import shutil
@@ -20,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
 import cases  # noqa: E402
-from cases import expect  # noqa: E402
+from cases import expect, side_by_side  # noqa: E402
 
 HERE = ROOT / "tests" / "frameworks"
 OUT = ROOT / "out" / "frameworks-test"
@@ -45,12 +44,6 @@ class Torch:
 
     def run(self, *command, ranks=2, **how):
         return cases.run_ranks(ranks, self.python, *command, **self.environment(**how))
-
-
-def side_by_side(*calls, at_once=4):
-    """Their results. Each has a network of its own, and most of them mostly wait."""
-    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
-        return [future.result() for future in [pool.submit(*call) for call in calls]]
 
 
 def case_registration(torch):

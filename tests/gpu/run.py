@@ -7,7 +7,6 @@ usage: tests/gpu/run.py [CASE]...     with a python3 that has torch with CUDA an
                                       with a backend for that torch (make wheel TORCH=...). `bench` must be named.
 """
 
-import concurrent.futures
 import os
 import pathlib
 import re
@@ -19,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
 import cases  # noqa: E402
-from cases import expect  # noqa: E402
+from cases import expect, side_by_side  # noqa: E402
 
 HERE = ROOT / "tests" / "gpu"
 FRAMEWORKS = ROOT / "tests" / "frameworks"
@@ -42,33 +41,27 @@ def ranks(count, *command, **how):
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "HOME": str(OUT), **how})
 
 
-def side_by_side(*calls, at_once=4):
-    """Their results. Each has a network of its own."""
-    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
-        return [future.result() for future in [pool.submit(*call) for call in calls]]
-
-
 def last_line(count, *command, **how):
     return ranks(count, *command, **how).strip().splitlines()[-1]
 
 
+def in_worlds(*command, worlds):
+    """Prints the last line of each world of (ranks, transport)."""
+    def line(count, transport):
+        return last_line(count, *command, RAILHEAD_TRANSPORT=transport)
+    print(*side_by_side(*((line, *world) for world in worlds)), sep="\n")
+
+
 def case_memory():
-    for line in side_by_side(*((lambda count=count, transport=transport: last_line(
-            count, HERE / "memory.py", RAILHEAD_TRANSPORT=transport),) for count, transport in
-            ((2, "shm"), (3, "shm"), (3, "tcp")))):
-        print(line)
+    in_worlds(HERE / "memory.py", worlds=((2, "shm"), (3, "shm"), (3, "tcp")))
 
 
 def case_conformance():
-    for line in side_by_side(*((lambda count=count, transport=transport: last_line(
-            count, FRAMEWORKS / "conformance.py", "cuda", RAILHEAD_TRANSPORT=transport),) for count, transport in
-            ((2, "auto"), (4, "auto"), (3, "tcp")))):
-        print(line)
+    in_worlds(FRAMEWORKS / "conformance.py", "cuda", worlds=((2, "auto"), (4, "auto"), (3, "tcp")))
 
 
 def case_streams():
-    for line in side_by_side(*((lambda count=count: last_line(count, HERE / "streams.py"),) for count in (2, 3))):
-        print(line)
+    in_worlds(HERE / "streams.py", worlds=((2, "auto"), (3, "auto")))
 
 
 def case_training():
@@ -87,19 +80,19 @@ def case_training():
 
 
 def case_failures():
-    def check(what, *words, count=2):
+    def check(count, what, *words):
         text = ranks(count, FRAMEWORKS / "failures.py", what, "cuda", may_fail=True, seconds=120)
         for word in words:
             expect(re.search(word, text), f"{what}: no '{word}' in: {text}")
 
     side_by_side(
-        (lambda: check("killed", r"rank 0: DistBackendError: railhead: ALLREDUCE .*rank 1",
-                       r"rank 2: DistBackendError: .*rank 1", count=3),),
-        (lambda: check("fault", r"rank 1: DistBackendError: .*the work before it on its device failed",
-                       r"rank 0: DistBackendError: .*rank 1"),),
-        (lambda: check("mismatch", r"rank 0: DistBackendError: .*rank", r"rank 1: DistBackendError: .*rank"),),
-        (lambda: check("abort", r"rank 0: DistBackendError: .*this rank has aborted the process group",
-                       r"rank 1: DistBackendError: .*rank 0: .*rhCommRevoke"),))
+        (check, 3, "killed", r"rank 0: DistBackendError: railhead: ALLREDUCE .*rank 1",
+         r"rank 2: DistBackendError: .*rank 1"),
+        (check, 2, "fault", r"rank 1: DistBackendError: .*the work before it on its device failed",
+         r"rank 0: DistBackendError: .*rank 1"),
+        (check, 2, "mismatch", r"rank 0: DistBackendError: .*rank", r"rank 1: DistBackendError: .*rank"),
+        (check, 2, "abort", r"rank 0: DistBackendError: .*this rank has aborted the process group",
+         r"rank 1: DistBackendError: .*rank 0: .*rhCommRevoke"))
 
 
 def case_bench():
