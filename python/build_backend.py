@@ -3,8 +3,9 @@
 
 usage: python/build_backend.py FOLDER     writes the wheel into FOLDER and prints its name
 
-The wheel has this package, the C API made from railhead.h (c_api.py), the librailhead.so.0 that `make
-portable` has installed in out/portable, and the torch backends that tools/torch-shim.sh has put into out/torch.
+The wheel has this package, the C API made from railhead.h (c_api.py), the librailhead.so.0 and libmpi.so.40
+that `make portable` has installed in out/portable, and the torch backends that tools/torch-shim.sh has put into
+out/torch.
 The same files give the same wheel, bit by bit.
 """
 
@@ -18,7 +19,9 @@ import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
-LIBRARY = ROOT / "out" / "portable" / "lib" / "librailhead.so.0"
+PORTABLE = ROOT / "out" / "portable" / "lib"
+LIBRARY = PORTABLE / "librailhead.so.0"
+MPI = "railhead-mpi/libmpi.so.40"
 TORCH = ROOT / "out" / "torch"
 HEADER = ROOT / "runtime" / "include" / "railhead" / "railhead.h"
 TAG = f"py3-none-manylinux_2_28_{platform.machine()}"
@@ -52,6 +55,7 @@ def _package():
              if path.suffix == ".py" or path.name == "py.typed"}
     files["railhead/_api.py"] = c_api.module(HEADER.read_text("utf-8")).encode()
     files["railhead/lib/librailhead.so.0"] = LIBRARY.read_bytes()
+    files[f"railhead/lib/{MPI}"] = (PORTABLE / MPI).read_bytes()
     files.update({f"railhead/lib/{path.name}": path.read_bytes() for path in sorted(TORCH.glob("railhead-torch-*.so"))})
     return files
 

@@ -64,6 +64,7 @@ PARTS = (
     Part("wheel-test", _PYTHON + "tests/wheel/run.py", ("wheel", "packages-testbed"), weight=1, cluster=True),
     Part("frameworks", "for minor in ${TORCH:-2.15}; do " + _PYTHON + "tests/frameworks/run.py --torch $minor; done",
          ("wheel", "packages-testbed"), weight=1, cluster=True, torch=True),
+    Part("mpi", _PYTHON + "tests/mpi/run.py", ("wheel", "packages-testbed"), weight=1, cluster=True),
     Part("unit", f"ctest --preset release --parallel {os.cpu_count()} --output-on-failure", ("unit-build",)),
     Part("newcomer", _PYTHON + "tests/newcomer/run.py", ("packages-testbed",), weight=1, cluster=True),
     Part("discovery", _PYTHON + "tests/discovery/run.py", ("unit-build", "packages-testbed"), weight=1,
@@ -88,4 +89,4 @@ PARTS = (
     Part("demo", "exec " + _PYTHON + "tests/e2e/demo.py", ("programs", "kube", "node-disk", "image-base"), weight=CAPACITY,
          emulated=True, foreground=True),
 )
-TEST = ("lint", "unit", "rails", "discovery", "fuzz", "portable-test", "wheel-test", "frameworks", "newcomer", "chart", "kube-client", "node", "e2e")
+TEST = ("lint", "unit", "rails", "discovery", "fuzz", "portable-test", "wheel-test", "frameworks", "mpi", "newcomer", "chart", "kube-client", "node", "e2e")

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m railhead: which versions there are, and what this process would run on."""
+"""python -m railhead: which versions there are, and what this process would run on.
+
+usage: python -m railhead        as a table
+       python -m railhead env    shell commands: with them, programs that use MPI, among them JAX and MLX, use
+                                 Railhead without a change: eval "$(python -m railhead env)"
+"""
 
 import glob
 import importlib.util
 import os
 import platform
+import shlex
 import sys
 
 from . import _library, torch_backend
@@ -29,7 +35,27 @@ def _rows():
         yield "torch", torch_backend.describe()
 
 
+def environment():
+    """The variables by which programs that know MPI find the libmpi.so.40 of this package."""
+    library = os.path.join(os.path.dirname(_library.path()), "railhead-mpi", "libmpi.so.40")
+    folders = [os.path.dirname(library), *filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))]
+    return {
+        "LD_LIBRARY_PATH": ":".join(dict.fromkeys(folders)),  # programs that are linked with Open MPI's
+        "MPITRAMPOLINE_LIB": library,  # JAX, and others that have MPItrampoline
+        "JAX_CPU_COLLECTIVES_IMPLEMENTATION": "mpi",
+        "MLX_MPI_LIBNAME": library,
+        "MPI4PY_MPIABI": "openmpi",
+    }
+
+
 def main() -> int:
+    if sys.argv[1:] == ["env"]:
+        for name, value in environment().items():
+            print(f"export {name}={shlex.quote(value)}")
+        return 0
+    if sys.argv[1:]:
+        print(__doc__.strip(), file=sys.stdout if sys.argv[1:] in (["-h"], ["--help"]) else sys.stderr)
+        return 0 if sys.argv[1:] in (["-h"], ["--help"]) else 2
     try:
         for name, text in _rows():
             print(f"{name + ':':14}{text}")

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_MPI_CALLS_H_
+#define RAILHEAD_MPI_CALLS_H_
+
+#include <cstddef>
+#include <mutex>
+#include <new>
+
+#include "mpi/group.h"
+#include "mpi/objects.h"
+#include "mpi/process.h"
+
+namespace railhead::mpi {
+
+// How a function of MPI begins and ends: what all exported functions share.
+
+// Tells of a failure of `name` (as "MPI_Bcast") as the error handler wants it: returns the error class, or
+// ends the process with the reason on standard error. `group` may be null.
+int Report(const char* name, const Group* group, const Outcome& outcome);
+
+// The reason of this thread's last failure of this class, or a general sentence.
+std::string ErrorText(int error);
+
+Outcome CheckType(const Datatype* type);
+Outcome CheckCount(int count);
+Outcome CheckOperator(const Operator* op);
+
+// The first that is not OK.
+template <typename... Outcomes>
+Outcome First(Outcome first, Outcomes... others) {
+  if constexpr (sizeof...(others) > 0) {
+    if (first.ok()) return First(others...);
+  }
+  return first;
+}
+
+// Runs `body`, which is an Outcome of the group of `comm`, and reports its failure.
+template <typename Body>
+int On(const char* name, Communicator* comm, Body body) {
+  Group* const group = Process::Instance().Find(comm);
+  if (group == nullptr) {
+    return Report(name, nullptr,
+                  {kErrorComm, "the communicator is none, or MPI is not running (MPI_Init, MPI_Finalize)"});
+  }
+  Outcome outcome;
+  try {
+    outcome = body(*group);
+  } catch (const std::bad_alloc&) {
+    outcome = {kErrorNoMemory, "not enough memory for a copy of the data"};
+  }
+  return outcome.ok() ? kSuccess : Report(name, group, outcome);
+}
+
+// The same for a collective: one at a time for each communicator.
+template <typename Body>
+int Collective(const char* name, Communicator* comm, Body body) {
+  return On(name, comm, [&body](Group& group) {
+    const std::lock_guard<std::mutex> lock(group.one_call());
+    return body(group);
+  });
+}
+
+}  // namespace railhead::mpi
+
+#endif  // RAILHEAD_MPI_CALLS_H_

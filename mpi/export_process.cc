@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// MPI's start and end, communicators, types and operators, as programs call them.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "mpi/calls.h"
+#include "mpi/export.h"
+#include "mpi/predefined.h"
+#include "mpi/process.h"
+#include "mpi/same_host.h"
+#include "railhead/railhead.h"
+
+namespace railhead::mpi {
+namespace {
+
+constexpr int kThreadMultiple = 3;
+constexpr int kVersion = 3;     // of MPI: 3.1
+constexpr int kSubversion = 1;
+constexpr int kTypeShared = 0;  // MPI_COMM_TYPE_SHARED
+constexpr int kIdentical = 0;   // MPI_IDENT
+constexpr int kUnequal = 3;
+// Sizes of what the program has room for: the smaller of the two interfaces.
+constexpr size_t kLongestVersion = 256;
+constexpr size_t kLongestName = 64;      // of a communicator
+constexpr size_t kLongestHost = 256;
+constexpr size_t kLongestError = 256;
+constexpr int kTagUpperBound = 0;  // MPI_TAG_UB, the key of an attribute
+int most_tag = INT32_MAX;          // its value
+
+// Copies `text` and its length, as MPI hands out texts.
+void Give(const std::string& text, size_t room, char* to, int* length) {
+  const size_t size = std::min(text.size(), room - 1);
+  std::memcpy(to, text.data(), size);
+  to[size] = '\0';
+  *length = static_cast<int>(size);
+}
+
+int Start() {
+  const Outcome outcome = Process::Instance().Initialize();
+  return outcome.ok() ? kSuccess : Report("MPI_Init", nullptr, outcome);
+}
+
+Outcome Split(Group& group, int color, int key, Communicator** made) {
+  rhComm_t comm = nullptr;
+  const int chosen = color == kUndefined ? RH_SPLIT_NOCOLOR : color;
+  if (color < 0 && color != kUndefined) {
+    return {kErrorArg, "the color is " + std::to_string(color) + "; it may be MPI_UNDEFINED or not negative"};
+  }
+  Outcome outcome = group.Check(rhCommSplit(group.comm(), chosen, key, &comm, nullptr));
+  return outcome.ok() ? Process::Instance().Adopt(group, comm, made) : outcome;
+}
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+RAILHEAD_MPI(Init, int* /*argc*/, char*** /*argv*/) { return Start(); }
+
+RAILHEAD_MPI(Init_thread, int* /*argc*/, char*** /*argv*/, int /*required*/, int* provided) {
+  *provided = kThreadMultiple;
+  return Start();
+}
+
+RAILHEAD_MPI(Initialized, int* flag) {
+  *flag = Process::Instance().state() != Process::State::kBefore ? 1 : 0;
+  return kSuccess;
+}
+
+RAILHEAD_MPI(Finalized, int* flag) {
+  *flag = Process::Instance().state() == Process::State::kAfter ? 1 : 0;
+  return kSuccess;
+}
+
+RAILHEAD_MPI(Finalize) {
+  const Outcome outcome = Process::Instance().Finalize();
+  return outcome.ok() ? kSuccess : Report("MPI_Finalize", nullptr, outcome);
+}
+
+RAILHEAD_MPI(Query_thread, int* provided) {
+  *provided = kThreadMultiple;
+  return kSuccess;
+}
+
+RAILHEAD_MPI(Is_thread_main, int* flag) {
+  // Every thread may do what MPI allows only the one that has called MPI_Init.
+  *flag = 1;
+  return kSuccess;
+}
+
+RAILHEAD_MPI(Abort, Communicator* comm, int code) {
+  const Group* group = Process::Instance().Find(comm);
+  std::fprintf(stderr, "railhead: rank %d: MPI_Abort: the program ends the job with code %d\n",
+               group == nullptr ? 0 : group->rank(), code);
+  std::fflush(stderr);
+  std::_Exit(code == 0 ? EXIT_FAILURE : code);
+}
+
+RAILHEAD_MPI(Get_version, int* version, int* subversion) {
+  *version = kVersion;
+  *subversion = kSubversion;
+  return kSuccess;
+}
+
+RAILHEAD_MPI(Get_library_version, char* text, int* length) {
+  int version = 0;
+  rhGetVersion(&version);
+  // Programs look for the first words to know which interface they have.
+  Give("Open MPI v4.1.0, its interface served by Railhead " + std::to_string(version / 10000) + "." +
+           std::to_string(version / 100 % 100) + "." + std::to_string(version % 100),
+       kLongestVersion, text, length);
+  return kSuccess;
+}
+
+RAILHEAD_MPI(Get_processor_name, char* text, int* length) {
+  std::array<char, kLongestHost> name = {};
+  gethostname(name.data(), name.size() - 1);
+  Give(name.data(), kLongestHost, text, length);
+  return kSuccess;
+}
+
+RAILHEAD_MPI(Error_string, int error, char* text, int* length) {
+  Give(ErrorText(error), kLongestError, text, length);
+  return kSuccess;
+}
+
+RAILHEAD_MPI(Error_class, int error, int* error_class) {
+  *error_class = error;
+  return kSuccess;
+}
+
+RAILHEAD_MPI(Comm_rank, Communicator* comm, int* rank) {
+  return On("MPI_Comm_rank", comm, [rank](const Group& group) {
+    *rank = group.rank();
+    return Outcome{};
+  });
+}
+
+RAILHEAD_MPI(Comm_size, Communicator* comm, int* size) {
+  return On("MPI_Comm_size", comm, [size](const Group& group) {
+    *size = group.size();
+    return Outcome{};
+  });
+}
+
+RAILHEAD_MPI(Comm_split, Communicator* comm, int color, int key, Communicator** made) {
+  return Collective("MPI_Comm_split", comm, [&](Group& group) { return Split(group, color, key, made); });
+}
+
+RAILHEAD_MPI(Comm_split_type, Communicator* comm, int type, int key, void* /*info*/, Communicator** made) {
+  return Collective("MPI_Comm_split_type", comm, [&](Group& group) {
+    if (type == kUndefined) return Split(group, kUndefined, key, made);
+    if (type != kTypeShared) return Outcome{kErrorArg, "of the types only MPI_COMM_TYPE_SHARED is served"};
+    int color = 0;
+    Outcome outcome = FirstRankOfThisHost(group, &color);
+    return outcome.ok() ? Split(group, color, key, made) : outcome;
+  });
+}
+
+RAILHEAD_MPI(Comm_dup, Communicator* comm, Communicator** made) {
+  return Collective("MPI_Comm_dup", comm, [made](Group& group) { return Split(group, 0, group.rank(), made); });
+}
+
+RAILHEAD_MPI(Comm_compare, Communicator* one, Communicator* other, int* result) {
+  *result = one == other ? kIdentical : kUnequal;
+  return kSuccess;
+}
+
+RAILHEAD_MPI(Comm_free, Communicator** comm) {
+  if (!Process::Instance().Free(*comm)) {
+    return Report("MPI_Comm_free", nullptr, {kErrorComm, "the communicator is none that the program has made"});
+  }
+  *comm = CommNull();
+  return kSuccess;
+}
+
+RAILHEAD_MPI(Comm_set_errhandler, Communicator* comm, ErrorHandler* handler) {
+  return On("MPI_Comm_set_errhandler", comm, [handler](Group& group) {
+    group.errors_return = handler->returns;
+    return Outcome{};
+  });
+}
+
+RAILHEAD_MPI(Comm_get_errhandler, Communicator* comm, ErrorHandler** handler) {
+  return On("MPI_Comm_get_errhandler", comm, [handler](const Group& group) {
+    *handler = group.errors_return ? ErrorsReturn() : ErrorsAreFatal();
+    return Outcome{};
+  });
+}
+
+RAILHEAD_MPI(Errhandler_free, ErrorHandler** handler) {
+  *handler = ErrorHandlerNull();
+  return kSuccess;
+}
+
+RAILHEAD_MPI(Comm_set_name, Communicator* comm, const char* name) {
+  return On("MPI_Comm_set_name", comm, [name](Group& group) {
+    group.name = name;
+    return Outcome{};
+  });
+}
+
+RAILHEAD_MPI(Comm_get_name, Communicator* comm, char* name, int* length) {
+  return On("MPI_Comm_get_name", comm, [&](const Group& group) {
+    const char* usual = comm == CommWorld() ? "MPI_COMM_WORLD" : comm == CommSelf() ? "MPI_COMM_SELF" : "";
+    Give(group.name.empty() ? usual : group.name, kLongestName, name, length);
+    return Outcome{};
+  });
+}
+
+RAILHEAD_MPI(Comm_create_keyval, void* /*copy*/, Process::DeleteAttribute function, int* key, void* extra) {
+  *key = Process::Instance().NewKey(function, extra);
+  return kSuccess;
+}
+
+RAILHEAD_MPI(Comm_free_keyval, int* key) {
+  // What has it keeps it.
+  *key = -1;
+  return kSuccess;
+}
+
+RAILHEAD_MPI(Comm_set_attr, Communicator* comm, int key, void* value) {
+  return On("MPI_Comm_set_attr", comm, [&](Group& group) {
+    if (!Process::Instance().HasKey(key)) return Outcome{kErrorKeyval, "the key is none"};
+    group.attributes[key] = value;
+    return Outcome{};
+  });
+}
+
+RAILHEAD_MPI(Comm_get_attr, Communicator* comm, int key, void* value, int* flag) {
+  return On("MPI_Comm_get_attr", comm, [&](const Group& group) {
+    void* found = nullptr;
+    if (key == kTagUpperBound) {
+      found = &most_tag;
+    } else if (const auto at = group.attributes.find(key); at != group.attributes.end()) {
+      found = at->second;
+    } else {
+      *flag = 0;
+      return Outcome{};
+    }
+    *flag = 1;
+    std::memcpy(value, static_cast<const void*>(&found), sizeof(found));
+    return Outcome{};
+  });
+}
+
+RAILHEAD_MPI(Comm_delete_attr, Communicator* comm, int key) {
+  return On("MPI_Comm_delete_attr", comm, [key](Group& group) {
+    group.attributes.erase(key);
+    return Outcome{};
+  });
+}
+
+RAILHEAD_MPI(Type_contiguous, int count, Datatype* type, Datatype** made) {
+  const Outcome outcome = First(CheckCount(count), CheckType(type));
+  if (!outcome.ok()) return Report("MPI_Type_contiguous", nullptr, outcome);
+  *made = new Datatype(count == 1 ? *type : Plain(static_cast<size_t>(count) * type->bytes));
+  return kSuccess;
+}
+
+RAILHEAD_MPI(Type_commit, Datatype** /*type*/) { return kSuccess; }
+
+RAILHEAD_MPI(Type_free, Datatype** type) {
+  if (!IsPredefined(*type)) delete *type;
+  *type = DatatypeNull();
+  return kSuccess;
+}
+
+RAILHEAD_MPI(Type_size, Datatype* type, int* bytes) {
+  const Outcome outcome = CheckType(type);
+  if (!outcome.ok()) return Report("MPI_Type_size", nullptr, outcome);
+  *bytes = static_cast<int>(type->bytes);
+  return kSuccess;
+}
+
+RAILHEAD_MPI(Type_get_extent, Datatype* type, intptr_t* lower_bound, intptr_t* extent) {
+  const Outcome outcome = CheckType(type);
+  if (!outcome.ok()) return Report("MPI_Type_get_extent", nullptr, outcome);
+  *lower_bound = 0;
+  *extent = static_cast<intptr_t>(type->bytes);
+  return kSuccess;
+}
+
+RAILHEAD_MPI(Op_create, UserFunction function, int /*commutes*/, Operator** made) {
+  *made = new Operator{Operation::kProgram, function};
+  return kSuccess;
+}
+
+RAILHEAD_MPI(Op_free, Operator** op) {
+  if (!IsPredefined(*op)) delete *op;
+  *op = OperatorNull();
+  return kSuccess;
+}
+
+RAILHEAD_MPI(Alloc_mem, intptr_t bytes, void* /*info*/, void* memory) {
+  void* const got = std::malloc(bytes > 0 ? static_cast<size_t>(bytes) : 1);
+  if (got == nullptr) return Report("MPI_Alloc_mem", nullptr, {kErrorNoMemory, "not enough memory"});
+  std::memcpy(memory, static_cast<const void*>(&got), sizeof(got));
+  return kSuccess;
+}
+
+RAILHEAD_MPI(Free_mem, void* memory) {
+  std::free(memory);
+  return kSuccess;
+}
+
+extern "C" {
+RAILHEAD_MPI_VISIBLE double MPI_Wtime() { return Now(); }
+RAILHEAD_MPI_VISIBLE double MPIABI_Wtime() { return Now(); }
+RAILHEAD_MPI_VISIBLE double MPI_Wtick() { return 1e-9; }
+RAILHEAD_MPI_VISIBLE double MPIABI_Wtick() { return 1e-9; }
+RAILHEAD_MPI_VISIBLE intptr_t MPI_Aint_add(intptr_t base, intptr_t more) { return base + more; }
+RAILHEAD_MPI_VISIBLE intptr_t MPIABI_Aint_add(intptr_t base, intptr_t more) { return base + more; }
+RAILHEAD_MPI_VISIBLE intptr_t MPI_Aint_diff(intptr_t one, intptr_t other) { return one - other; }
+RAILHEAD_MPI_VISIBLE intptr_t MPIABI_Aint_diff(intptr_t one, intptr_t other) { return one - other; }
+// For profilers; it does nothing.
+RAILHEAD_MPI_VISIBLE int MPI_Pcontrol(int /*level*/, ...) { return kSuccess; }
+// MPItrampoline calls it when it loads the library; there is nothing for Fortran here.
+RAILHEAD_MPI_VISIBLE void mpiwrapper_export_fortran_constants_() {}
+}  // extern "C"
+
+}  // namespace railhead::mpi

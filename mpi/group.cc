@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi/group.h"
+
+namespace railhead::mpi {
+
+Outcome OutcomeOf(rhResult_t result, rhComm_t comm) {
+  if (result == rhSuccess) return {};
+  const std::string text = rhGetLastError(comm);
+  return {result == rhInvalidArgument ? kErrorArg : kErrorOther,
+          text.empty() ? rhGetErrorString(result) : text};
+}
+
+Outcome Group::Of(rhComm_t comm, std::unique_ptr<Group>* group) {
+  int rank = 0;
+  int size = 0;
+  rhResult_t result = rhCommUserRank(comm, &rank);
+  if (result == rhSuccess) result = rhCommCount(comm, &size);
+  if (result != rhSuccess) {
+    Outcome outcome = OutcomeOf(result, comm);
+    rhCommDestroy(comm);
+    return outcome;
+  }
+  *group = std::make_unique<Group>(comm, rank, size);
+  return {};
+}
+
+Outcome Group::Check(rhResult_t result) const { return OutcomeOf(result, comm_); }
+
+Outcome Group::CheckRank(int rank, const char* what) const {
+  if (rank >= 0 && rank < size_) return {};
+  return {kErrorRank, std::string(what) + " is " + std::to_string(rank) + "; it may be 0 to " +
+                          std::to_string(size_ - 1)};
+}
+
+}  // namespace railhead::mpi

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi/process.h"
+
+#include <cstdlib>
+#include <initializer_list>
+#include <utility>
+
+#include "mpi/predefined.h"
+#include "railhead/railhead.h"
+
+namespace railhead::mpi {
+namespace {
+
+// Whether a launcher, or Railhead's operator, has said that this process is one of several.
+bool IsStartedByALauncher() {
+  for (const char* name : {"RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}) {
+    if (std::getenv(name) != nullptr) return true;
+  }
+  return false;
+}
+
+Outcome GroupOfOne(std::unique_ptr<Group>* group) {
+  rhUniqueId id;
+  rhComm_t comm = nullptr;
+  rhResult_t result = rhGetUniqueId(&id);
+  if (result == rhSuccess) result = rhCommInitRank(&comm, 1, id, 0);
+  if (result != rhSuccess) return OutcomeOf(result, nullptr);
+  return Group::Of(comm, group);
+}
+
+}  // namespace
+
+Process& Process::Instance() {
+  // It is never destroyed: a program may call MPI_Finalize when it exits.
+  static Process* const process = new Process;
+  return *process;
+}
+
+Outcome Process::Initialize() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (state_ == State::kRunning) return {};
+  if (state_ == State::kAfter) return {kErrorOther, "MPI_Init after MPI_Finalize: MPI starts once"};
+  Outcome outcome;
+  if (IsStartedByALauncher()) {
+    rhComm_t comm = nullptr;
+    outcome = OutcomeOf(rhCommInitFromEnv(&comm), nullptr);
+    if (outcome.ok()) outcome = Group::Of(comm, &world_);
+  } else {
+    outcome = GroupOfOne(&world_);
+  }
+  if (outcome.ok()) state_ = State::kRunning;
+  return outcome;
+}
+
+Outcome Process::Finalize() {
+  std::map<int, void*> attributes;
+  std::map<int, Key> keys;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (state_ != State::kRunning) return {kErrorOther, "MPI_Finalize without MPI_Init, or for a second time"};
+    if (self_ != nullptr) attributes = std::exchange(self_->attributes, {});
+    keys = keys_;
+  }
+  // They may use MPI.
+  for (const auto& [key, value] : attributes) {
+    if (keys[key].function != nullptr) keys[key].function(CommSelf(), key, value, keys[key].extra);
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  state_ = State::kAfter;
+  others_.clear();
+  self_ = nullptr;
+  world_ = nullptr;
+  return {};
+}
+
+Process::State Process::state() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return state_;
+}
+
+Group* Process::SelfGroup() {
+  if (self_ == nullptr && GroupOfOne(&self_).ok()) self_->errors_return = world_->errors_return;
+  return self_.get();
+}
+
+Group* Process::Find(Communicator* handle) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (state_ != State::kRunning) return nullptr;
+  if (handle == CommWorld()) return world_.get();
+  if (handle == CommSelf()) return SelfGroup();
+  const auto found = others_.find(handle);
+  return found == others_.end() ? nullptr : found->second.get();
+}
+
+Outcome Process::Adopt(const Group& parent, rhComm_t comm, Communicator** handle) {
+  *handle = CommNull();
+  if (comm == nullptr) return {};
+  std::unique_ptr<Group> group;
+  Outcome outcome = Group::Of(comm, &group);
+  if (!outcome.ok()) return outcome;
+  group->errors_return = parent.errors_return;
+  auto made = std::make_unique<Communicator>();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  *handle = made.release();
+  others_[*handle] = std::move(group);
+  return {};
+}
+
+bool Process::Free(Communicator* handle) {
+  std::unique_ptr<Group> group;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = others_.find(handle);
+    if (found == others_.end()) return false;
+    group = std::move(found->second);
+    others_.erase(found);
+  }
+  delete handle;
+  return true;
+}
+
+int Process::NewKey(DeleteAttribute function, void* extra) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  keys_[++last_key_] = {function, extra};
+  return last_key_;
+}
+
+bool Process::HasKey(int key) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return keys_.contains(key);
+}
+
+}  // namespace railhead::mpi

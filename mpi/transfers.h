@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_MPI_TRANSFERS_H_
+#define RAILHEAD_MPI_TRANSFERS_H_
+
+#include <cstddef>
+
+#include "mpi/group.h"
+#include "mpi/objects.h"
+
+namespace railhead::mpi {
+
+// MPI's sends and receives by rhIsend and rhIrecv, which match by rank and tag as MPI does. All sends are
+// rendezvous above 16 KiB, as MPI allows.
+
+// What a program learns of a message: MPI_Status without its layout.
+struct Arrival {
+  int source = kProcessNull;
+  int tag = kAnyTag;
+  size_t bytes = 0;
+};
+
+// Begin a transfer of `bytes` bytes. *request is the program's, until Wait or Test has ended it.
+Outcome Send(Group& group, const void* buffer, size_t bytes, int to, int tag, Request** request);
+Outcome Receive(Group& group, void* buffer, size_t bytes, int from, int tag, Request** request);
+
+// Waits for the transfer and frees `request`, also when it has failed.
+Outcome Wait(Request* request, Arrival* arrival);
+// As Wait if the transfer is done; otherwise nothing has happened and *done is false.
+Outcome Test(Request* request, bool* done, Arrival* arrival);
+
+}  // namespace railhead::mpi
+
+#endif  // RAILHEAD_MPI_TRANSFERS_H_

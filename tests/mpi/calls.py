@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functions of MPI that the library serves, by mpi4py, with known answers. Prints how many it has checked."""
+
+import sys
+
+import mpi4py
+import numpy as np
+
+mpi4py.rc.recv_mprobe = False  # messages of objects: MPI_Mprobe is not served
+from mpi4py import MPI  # noqa: E402
+
+WORLD = MPI.COMM_WORLD
+RANK, RANKS = WORLD.Get_rank(), WORLD.Get_size()
+KINDS = tuple(np.dtype(kind) for kind in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"))
+checked = 0
+
+
+def check(what, found, known):
+    global checked
+    same = np.array_equal(found, known)
+    assert same, f"rank {RANK}: {what}: {found} in place of {known}"
+    checked += 1
+
+
+def values(of, kind, count):
+    return ((np.arange(count) * 3 + of) % 11 + 1).astype(kind)
+
+
+def reductions():
+    """Each operator that MPI defines for a type, of counts that ranks do not divide."""
+    numbers = {MPI.SUM: np.add, MPI.PROD: np.multiply, MPI.MAX: np.maximum, MPI.MIN: np.minimum}
+    integers = {MPI.BAND: np.bitwise_and, MPI.BOR: np.bitwise_or, MPI.BXOR: np.bitwise_xor,
+                MPI.LAND: np.logical_and, MPI.LOR: np.logical_or, MPI.LXOR: np.logical_xor}
+    complexes = {MPI.SUM: np.add, MPI.PROD: np.multiply}
+    bools = {MPI.LAND: np.logical_and, MPI.LOR: np.logical_or, MPI.LXOR: np.logical_xor}
+    for kind in (*KINDS, np.dtype("c8"), np.dtype("c16"), np.dtype("?")):
+        operators = bools if kind == bool else complexes if kind.kind == "c" else numbers
+        if kind.kind in "iu":
+            operators = {**numbers, **integers}
+        for op, function in operators.items():
+            for count in (0, 1, 7, 1000):
+                everyone = [values(r, kind, count) for r in range(RANKS)]
+                if kind == bool:
+                    everyone = [values(r, "i4", count) % 2 == 0 for r in range(RANKS)]
+                known = everyone[0]
+                for other in everyone[1:]:
+                    known = function(known, other).astype(kind)
+                found = np.empty(count, kind)
+                WORLD.Allreduce(everyone[RANK], found, op)
+                check(f"Allreduce {op} {kind} {count}", found, known)
+                in_place = everyone[RANK].copy()
+                WORLD.Allreduce(MPI.IN_PLACE, in_place, op)
+                check("Allreduce in place", in_place, known)
+                root = count % RANKS
+                WORLD.Reduce(everyone[RANK], found if RANK == root else None, op, root)
+                check("Reduce", found, known)
+                counts = [count // RANKS + (r < count % RANKS) for r in range(RANKS)]
+                begin = sum(counts[:RANK])
+                mine = np.empty(counts[RANK], kind)
+                WORLD.Reduce_scatter(everyone[RANK], mine, counts, op)
+                check("Reduce_scatter", mine, known[begin:begin + counts[RANK]])
+
+
+def programs_operators():
+    """An operator that does not commute, on a type that MPI does not know."""
+    def affine(one, other, _):
+        """other = one o other, of functions x -> a x + b modulo 251."""
+        f, g = (np.frombuffer(part, np.uint8).reshape(-1, 2).astype(int) for part in (one, other))
+        both = np.stack([f[:, 0] * g[:, 0] % 251, (f[:, 0] * g[:, 1] + f[:, 1]) % 251], 1)
+        np.frombuffer(other, np.uint8)[:] = both.astype(np.uint8).reshape(-1)
+
+    op, pair = MPI.Op.Create(affine, commute=False), MPI.BYTE.Create_contiguous(2).Commit()
+    for count in (1, 5, 999):
+        everyone = [(np.arange(2 * count) * 7 + 5 * r + 3) % 251 for r in range(RANKS)]
+        everyone = [part.astype(np.uint8) for part in everyone]
+        known = everyone[-1].copy()
+        for r in range(RANKS - 2, -1, -1):
+            affine(everyone[r], known, None)
+        found = np.empty(2 * count, np.uint8)
+        WORLD.Allreduce([everyone[RANK], count, pair], [found, count, pair], op)
+        check("Allreduce by the program's operator", found, known)
+        WORLD.Reduce([everyone[RANK], count, pair], [found, count, pair], op, RANKS - 1)
+        check("Reduce by the program's operator", found, known)
+    op.Free()
+    pair.Free()
+
+
+def movement():
+    for kind in KINDS:
+        for count in (1, 13, 4000):
+            everyone = [values(r, kind, count) for r in range(RANKS)]
+            all_ = np.concatenate(everyone)
+            found = np.empty_like(all_)
+            WORLD.Allgather(everyone[RANK], found)
+            check("Allgather", found, all_)
+            found[:] = 0
+            found[RANK * count:(RANK + 1) * count] = everyone[RANK]
+            WORLD.Allgather(MPI.IN_PLACE, found)
+            check("Allgather in place", found, all_)
+            root = count % RANKS
+            copy = everyone[RANK].copy()
+            WORLD.Bcast(copy, root)
+            check("Bcast", copy, everyone[root])
+            found[:] = 0
+            WORLD.Gather(everyone[RANK], found if RANK == root else None, root)
+            check("Gather", found, all_ if RANK == root else 0 * all_)
+            part = np.empty(count, kind)
+            WORLD.Scatter(all_ if RANK == root else None, part, root)
+            check("Scatter", part, everyone[RANK])
+            crossed = np.empty(RANKS * count, kind)
+            WORLD.Alltoall(np.tile(everyone[RANK], RANKS), crossed)
+            check("Alltoall", crossed, all_)
+            crossed = np.tile(everyone[RANK], RANKS)
+            WORLD.Alltoall(MPI.IN_PLACE, crossed)
+            check("Alltoall in place", crossed, all_)
+            parts_of_different_sizes(kind, count, root)
+
+
+def parts_of_different_sizes(kind, count, root):
+    counts = [count + r for r in range(RANKS)]
+    gaps = [sum(counts[:r]) + 2 * r for r in range(RANKS)]  # two elements between parts stay as they are
+    parts = [values(r, kind, counts[r]) for r in range(RANKS)]
+    known = np.zeros(gaps[-1] + counts[-1], kind)
+    for r in range(RANKS):
+        known[gaps[r]:gaps[r] + counts[r]] = parts[r]
+    there = [np.zeros_like(known), counts, gaps, MPI._typedict[kind.char]]
+    WORLD.Allgatherv(parts[RANK], there)
+    check("Allgatherv", there[0], known)
+    there[0] = np.zeros_like(known)
+    WORLD.Gatherv(parts[RANK], there if RANK == root else None, root)
+    check("Gatherv", there[0], known if RANK == root else 0 * known)
+    mine = np.empty(counts[RANK], kind)
+    WORLD.Scatterv([known, counts, gaps, there[3]] if RANK == root else None, mine, root)
+    check("Scatterv", mine, parts[RANK])
+    # Rank a sends rank b a + b + 1 elements that say a.
+    sent = [RANK + r + 1 for r in range(RANKS)]
+    out = np.full(sum(sent), RANK, kind)
+    got = np.empty_like(out)
+    WORLD.Alltoallv([out, sent], [got, sent])
+    check("Alltoallv", got, np.concatenate([np.full(RANK + r + 1, r, kind) for r in range(RANKS)]))
+
+
+def messages():
+    right, left = (RANK + 1) % RANKS, (RANK - 1) % RANKS
+    for count in (0, 1, 100_000):
+        status, got = MPI.Status(), np.zeros(count + 3, np.int32)
+        WORLD.Sendrecv(np.full(count, RANK, np.int32), right, 5, got, left, 5, status)
+        check("Sendrecv", got, np.concatenate([np.full(count, left), np.zeros(3)]))
+        check("its status", [status.source, status.tag, status.Get_count(MPI.INT)], [left, 5, count])
+        # Tags choose among messages, whatever their order.
+        got = [np.zeros(count, np.int32) for _ in range(2)]
+        requests = [WORLD.Irecv(got[0], left, 1), WORLD.Irecv(got[1], left, 2)]
+        requests += [WORLD.Isend(np.full(count, 2, np.int32), right, 2), WORLD.Isend(np.full(count, 1, np.int32), right, 1)]
+        MPI.Request.Waitall(requests)
+        check("tags", np.concatenate(got), np.repeat([1, 2], count))
+    if RANK == 0:
+        seen, status, one = set(), MPI.Status(), np.zeros(1, np.int32)
+        for _ in range(RANKS - 1):
+            WORLD.Recv(one, MPI.ANY_SOURCE, MPI.ANY_TAG, status)
+            check("who has sent it", [one[0], status.tag], [status.source, status.source + 100])
+            seen.add(status.source)
+        check("all have", sorted(seen), list(range(1, RANKS)))
+    else:
+        WORLD.Send(np.full(1, RANK, np.int32), 0, RANK + 100)
+    # A receive that is posted before a collective gets what is sent after it.
+    got = np.zeros(50_000)
+    request = WORLD.Irecv(got, left, 3)
+    WORLD.Barrier()
+    assert not request.Test()
+    WORLD.Barrier()
+    WORLD.Send(np.full(50_000, RANK, float), right, 3)
+    request.Wait()
+    check("an early receive", got, np.full(50_000, left, float))
+    nothing = np.zeros(1, np.int32)
+    WORLD.Sendrecv(nothing, MPI.PROC_NULL, 0, nothing, MPI.PROC_NULL, 0)
+    check("PROC_NULL", nothing, [0])
+
+
+def communicators():
+    half = WORLD.Split(RANK % 2, -RANK)
+    members = [r for r in range(RANKS - 1, -1, -1) if r % 2 == RANK % 2]
+    check("Split", [half.Get_size(), half.Get_rank()], [len(members), members.index(RANK)])
+    check("in it", half.allreduce(RANK), sum(members))
+    check("no color", WORLD.Split(MPI.UNDEFINED) == MPI.COMM_NULL, RANK >= 0)
+    copy, shared = WORLD.Dup(), WORLD.Split_type(MPI.COMM_TYPE_SHARED)
+    check("Dup", copy.allgather(RANK), list(range(RANKS)))
+    check("ranks that share memory", shared.Get_size(), RANKS)
+    check("SELF", MPI.COMM_SELF.allreduce(RANK), RANK)
+    check("objects", WORLD.bcast({"from": 0} if RANK == 0 else None), {"from": 0})
+    gathered = WORLD.gather("x" * RANK, root=RANKS - 1)
+    check("gathered objects", gathered, ["x" * r for r in range(RANKS)] if RANK == RANKS - 1 else None)
+    check("scattered objects", WORLD.scatter([[r] for r in range(RANKS)] if RANK == 0 else None), [RANK])
+    for comm in (half, copy, shared):
+        comm.Free()
+
+
+def errors():
+    """They are told, and what is wrong with one call does not end the next."""
+    def refused(error_class, words, call, *arguments):
+        try:
+            call(*arguments)
+        except MPI.Exception as error:
+            check("class", error.Get_error_class(), error_class)
+            assert words in error.Get_error_string(), f"{words!r} is not in {error.Get_error_string()!r}"
+            return
+        raise AssertionError(f"{call} {arguments} was not refused")
+
+    one = np.zeros(1)
+    refused(MPI.ERR_ROOT, f"the root is {RANKS}; it may be 0 to {RANKS - 1}", WORLD.Bcast, one, RANKS)
+    refused(MPI.ERR_RANK, f"the destination is {RANKS}", WORLD.Send, one, RANKS, 0)
+    refused(MPI.ERR_TAG, "the tag is -5", WORLD.Send, one, 0, -5)
+    refused(MPI.ERR_OP, "not defined for this type", WORLD.Allreduce, one, one.copy(), MPI.BXOR)
+    refused(MPI.ERR_UNSUPPORTED_OPERATION, "does not have it", MPI.Win.Create, one)
+    check("afterwards", WORLD.allreduce(1), RANKS)
+
+
+def main():
+    for part in (reductions, programs_operators, movement, messages, communicators, errors):
+        if len(sys.argv) == 1 or part.__name__ in sys.argv[1:]:
+            part()
+    print(f"rank {RANK} of {RANKS}: {checked} results are right, by {MPI.Get_library_version()}", flush=True)
+
+
+main()

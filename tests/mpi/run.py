@@ -1,0 +1,143 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that use MPI, unchanged, over the libmpi.so.40 of the wheel: mpi4py, JAX and MLX.
+
+usage: tests/mpi/run.py [CASE]...      make wheel must have run
+"""
+
+import hashlib
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+import cases  # noqa: E402
+from cases import CACHE, expect, run, side_by_side  # noqa: E402
+
+HERE = ROOT / "tests" / "mpi"
+OUT = ROOT / "out" / "mpi-test"
+LIBRARY = OUT / "site" / "railhead" / "lib" / "railhead-mpi" / "libmpi.so.40"
+
+
+def unpack():
+    shutil.rmtree(OUT, ignore_errors=True)
+    [wheel] = (ROOT / "out" / "wheel").glob("railhead-*.whl")
+    zipfile.ZipFile(wheel).extractall(OUT / "site")
+
+
+def python():
+    """An environment with the programs, which stays in the cache."""
+    requirements = HERE / "requirements.txt"
+    venv = CACHE / f"mpi-venv-{hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]}"
+    if not (venv / "complete").exists():
+        for old in CACHE.glob("mpi-venv-*"):
+            shutil.rmtree(old)
+        run("/usr/bin/python3", "-m", "venv", venv, seconds=300)
+        run(venv / "bin" / "python", "-m", "pip", "install", "--no-deps", "--no-cache-dir", "--no-compile", "-r",
+            requirements, seconds=1200)
+        (venv / "complete").touch()
+    return venv / "bin" / "python"
+
+
+def told():
+    """What `python -m railhead env` says."""
+    text = run("/usr/bin/python3", "-B", "-m", "railhead", "env", env={"PYTHONPATH": str(OUT / "site")})
+    return dict(re.fullmatch(r"export (\w+)=(.+)", line).groups() for line in text.splitlines())
+
+
+def ranks(*command, count=2, transport="shm", **how):
+    return cases.run_ranks(count, python(), "-B", *command, **{
+        "RAILHEAD_TRANSPORT": transport, "HOME": str(OUT), "OMP_NUM_THREADS": "1", **told(), **how})
+
+
+def case_object():
+    """What the library needs of the system, and what it gives."""
+    text = subprocess.run(["readelf", "-dVW", LIBRARY], stdout=subprocess.PIPE, text=True, check=True).stdout
+    needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", text))
+    known = {"librailhead.so.0", "libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2"}
+    expect(needed <= known, f"needs {needed - known}")
+    expect("[libmpi.so.40]" in text and "[$ORIGIN/..]" in text, text)
+    versions = {tuple(map(int, word.split("."))) for word in re.findall(r"Name: GLIBC_([0-9.]+)", text)}
+    expect(versions and max(versions) <= (2, 28), f"glibc {sorted(versions)}")
+    text = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], stdout=subprocess.PIPE, text=True, check=True).stdout
+    names = {line.split()[-1] for line in text.splitlines()}
+    odd = {name for name in names if not re.match(r"MPIX?(ABI)?_|ompi_|OMPI_C_|mpiabi_version_|mpiwrapper_", name)}
+    expect(not odd, f"exports {sorted(odd)[:10]}")
+    # Both interfaces have the same functions.
+    both = ({name[4:] for name in names if name.startswith("MPI_")} - {"Pcontrol"})
+    lacking = {name for name in both if f"MPIABI_{name}" not in names}
+    expect(len(both) > 350 and not lacking, f"MPItrampoline's interface lacks {sorted(lacking)}")
+
+
+def case_calls():
+    """mpi4py: every function that is served, with known answers."""
+    def check(count, transport):
+        text = ranks(HERE / "calls.py", count=count, transport=transport)
+        found = re.findall(r"^rank (\d) of \d: (\d+) results are right, by Open MPI .* Railhead 0\.", text, re.M)
+        expect(len(found) == count and all(int(checked) > 1000 for _, checked in found), text)
+        return min(int(checked) for _, checked in found)
+
+    for how in ((2, "shm"), (3, "shm"), (3, "tcp")):
+        print(f"{how[0]} ranks over {how[1]}: {check(*how)} results are right on each")
+    # A program that no launcher has started is a job of one.
+    text = run("unshare", "--net", python(), "-B", HERE / "calls.py", "movement", "errors",
+               env={"PATH": "/usr/bin:/bin", **told()})
+    expect("rank 0 of 1" in text, text)
+
+
+def case_failures():
+    """Programs that do not look at results end, with the reason."""
+    begin = ("import mpi4py, numpy as np; from mpi4py import MPI; W = MPI.COMM_WORLD; r = W.Get_rank(); "
+             "W.Set_errhandler(MPI.ERRORS_ARE_FATAL); ")
+
+    def dies(code, *words, count=2):
+        text = ranks("-c", begin + code, count=count, may_fail=True, seconds=60)
+        for word in words:
+            expect(re.search(word, text), f"{code}: no '{word}' in: {text}")
+        expect("went on" not in text, text)
+
+    side_by_side(
+        (dies, "W.Bcast(np.zeros(1), 7); print('went on')", r"railhead: rank 0: MPI_Bcast: the root is 7; it may be 0 to 1"),
+        (dies, "W.Allreduce(np.zeros(3 + r), np.zeros(3 + r)); print('went on')",
+         r"railhead: rank 0: MPI_Allreduce: .*rank 1", r"railhead: rank 1: MPI_Allreduce: "),
+        (dies, "import os\nif r == 1: os._exit(3)\nW.Barrier(); print('went on')",
+         r"railhead: rank 0: MPI_Barrier: .*rank 1"),
+        (dies, "W.Abort(4) if r == 1 else W.Barrier(); print('went on')", r"rank 1: MPI_Abort: the program ends the job",
+         r"rank 0: MPI_Barrier: .*rank 1"),
+        (dies, "W.Scan(np.zeros(1), np.zeros(1)); print('went on')", r"MPI_Scan: Railhead's MPI library does not have it"))
+
+
+def _losses(text, count):
+    [line] = set(re.findall(r"^losses (.*)$", text, re.M))
+    checked = re.findall(r"^rank \d: (\d+) collectives are right$", text, re.M)
+    expect(len(checked) == count and int(checked[0]) > 25, text)
+    return [float(word) for word in line.split()]
+
+
+def case_jax():
+    """The script of a user over gloo, JAX's default, and over the library: the same losses."""
+    def losses(count, **variables):
+        return _losses(ranks(HERE / "jax_steps.py", count=count, MASTER_PORT="29500", **variables), count)
+
+    for count, transport in ((2, "shm"), (3, "tcp")):
+        found = losses(count, transport=transport)
+        known = losses(count, JAX_CPU_COLLECTIVES_IMPLEMENTATION="gloo")
+        expect(len(found) == len(known) and all(abs(a - b) < 1e-5 for a, b in zip(found, known)), f"{found}, gloo's {known}")
+        print(f"{count} ranks over {transport}: {len(found)} losses as gloo's, {found[0]:.6f} to {found[-1]:.6f}")
+
+
+def case_mlx():
+    """The losses are those of one process that has all the data (mlx_steps.py compares them), and fall."""
+    for count, transport in ((2, "shm"), (3, "tcp")):
+        found = _losses(ranks(HERE / "mlx_steps.py", count=count, transport=transport), count)
+        expect(len(found) == 8 and found[-1] < 0.3 * found[0], f"{found}")
+        print(f"{count} ranks over {transport}: losses {found[0]:.6f} to {found[-1]:.6f}")
+
+
+if __name__ == "__main__":
+    sys.exit(cases.main(cases.cases_of(globals()), sys.argv[1:], unpack))
