@@ -9,6 +9,7 @@ usage() {
   cat <<'USAGE'
 usage: images/build.sh [--pause] BUILD_DIR OUT_DIR BASE
        images/build.sh --base-only
+       images/build.sh --inject WHEEL OUT_DIR
 
   BUILD_DIR  a CMake build folder in which the programs are built
   OUT_DIR    gets device-plugin.tar, operator.tar, runtime.tar (docker-archive, with the names
@@ -18,6 +19,8 @@ usage: images/build.sh [--pause] BUILD_DIR OUT_DIR BASE
   --pause    also build pause.tar, the sandbox image of the testbed's nodes
   --base-only
              make the root of "local" and end: it takes a minute and needs no programs
+  --inject   build inject.tar alone, for spec.inject of RailProfiles: the libraries of the wheel that
+             `make wheel` has put into out/wheel
 
 Needs root, buildah and cmake; mmdebstrap for "local"; gcc for --pause.
 RAILHEAD_CACHE names the folder for the base root and buildah's storage (default ~/.cache/railhead).
@@ -41,12 +44,14 @@ readonly debootstrap_options=(
 
 with_pause=false
 base_only=false
+inject=false
 arguments=()
 for argument in "$@"; do
   case $argument in
     -h | --help) usage; exit 0 ;;
     --pause) with_pause=true ;;
     --base-only) base_only=true ;;
+    --inject) inject=true ;;
     -*) usage >&2; die "unknown option $argument" ;;
     *) arguments+=("$argument") ;;
   esac
@@ -54,6 +59,9 @@ done
 if [ $base_only = true ]; then
   [ ${#arguments[@]} = 0 ] || { usage >&2; die "--base-only takes no arguments"; }
   base=local
+elif [ $inject = true ]; then
+  [ ${#arguments[@]} = 2 ] || { usage >&2; die "--inject needs WHEEL and OUT_DIR"; }
+  wheel=${arguments[0]} out=${arguments[1]} base=scratch
 else
   [ ${#arguments[@]} = 3 ] || { usage >&2; die "needs BUILD_DIR, OUT_DIR and BASE"; }
   build=${arguments[0]} out=${arguments[1]} base=${arguments[2]}
@@ -65,7 +73,12 @@ need cmake cmake
 [ "$base" != local ] || need mmdebstrap mmdebstrap
 [ $with_pause = false ] || need gcc gcc
 here=$(cd "$(dirname "$0")" && pwd)
-if [ $base_only = false ]; then
+if [ $inject = true ]; then
+  need g++ g++
+  [ -f "$wheel" ] || die "there is no $wheel: run make wheel"
+  version=$(basename "$wheel" | cut -d- -f2)
+  out=$(mkdir -p "$out" && cd "$out" && pwd)
+elif [ $base_only = false ]; then
   [ -f "$build/CMakeCache.txt" ] || die "$build is no CMake build folder: run cmake --preset release"
   version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")
   [ -n "$version" ] || die "$build/CMakeCache.txt names no project version: configure it again"
@@ -178,6 +191,14 @@ stage() {
 
 if [ $base_only = true ]; then
   local_base
+  exit
+fi
+if [ $inject = true ]; then
+  mkdir "$work/inject"
+  quietly "laying out the libraries" "$here/inject/stage.sh" "$wheel" "$work/inject/root"
+  cp "$here/../LICENSE" "$work/inject/"
+  build_image inject "$here/inject/Containerfile" "$work/inject"
+  say "done: $out"
   exit
 fi
 for name in "${components[@]}"; do stage "$name"; done

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 
 #include "mpi/predefined.h"
 
@@ -16,11 +17,11 @@ thread_local Outcome last;
 int Report(const char* name, const Group* group, const Outcome& outcome) {
   if (group == nullptr) group = Process::Instance().Find(CommWorld());
   if (group != nullptr && group->errors_return) {
-    last = outcome;
+    last = {outcome.error, std::string(name) + ": " + outcome.text};
     return outcome.error;
   }
-  // MPI's default: a program that does not look at results must not go on with wrong data. Other ranks
-  // notice that the process is gone.
+  // MPI's default: a program that does not look at results must not go on with wrong data. Other
+  // ranks notice that the process is gone.
   if (group == nullptr) {
     std::fprintf(stderr, "railhead: %s: %s\n", name, outcome.text.c_str());
   } else {

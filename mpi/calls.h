@@ -14,8 +14,8 @@ namespace railhead::mpi {
 
 // How a function of MPI begins and ends: what all exported functions share.
 
-// Tells of a failure of `name` (as "MPI_Bcast") as the error handler wants it: returns the error class, or
-// ends the process with the reason on standard error. `group` may be null.
+// Tells of a failure of `name` (as "MPI_Bcast") as the error handler wants it: returns the error
+// class, or ends the process with the reason on standard error. `group` may be null.
 int Report(const char* name, const Group* group, const Outcome& outcome);
 
 // The reason of this thread's last failure of this class, or a general sentence.
@@ -39,8 +39,9 @@ template <typename Body>
 int On(const char* name, Communicator* comm, Body body) {
   Group* const group = Process::Instance().Find(comm);
   if (group == nullptr) {
-    return Report(name, nullptr,
-                  {kErrorComm, "the communicator is none, or MPI is not running (MPI_Init, MPI_Finalize)"});
+    return Report(
+        name, nullptr,
+        {kErrorComm, "the communicator is none, or MPI is not running (MPI_Init, MPI_Finalize)"});
   }
   Outcome outcome;
   try {

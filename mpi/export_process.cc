@@ -23,14 +23,14 @@ namespace railhead::mpi {
 namespace {
 
 constexpr int kThreadMultiple = 3;
-constexpr int kVersion = 3;     // of MPI: 3.1
+constexpr int kVersion = 3;  // of MPI: 3.1
 constexpr int kSubversion = 1;
 constexpr int kTypeShared = 0;  // MPI_COMM_TYPE_SHARED
 constexpr int kIdentical = 0;   // MPI_IDENT
 constexpr int kUnequal = 3;
 // Sizes of what the program has room for: the smaller of the two interfaces.
 constexpr size_t kLongestVersion = 256;
-constexpr size_t kLongestName = 64;      // of a communicator
+constexpr size_t kLongestName = 64;  // of a communicator
 constexpr size_t kLongestHost = 256;
 constexpr size_t kLongestError = 256;
 constexpr int kTagUpperBound = 0;  // MPI_TAG_UB, the key of an attribute
@@ -53,10 +53,20 @@ Outcome Split(Group& group, int color, int key, Communicator** made) {
   rhComm_t comm = nullptr;
   const int chosen = color == kUndefined ? RH_SPLIT_NOCOLOR : color;
   if (color < 0 && color != kUndefined) {
-    return {kErrorArg, "the color is " + std::to_string(color) + "; it may be MPI_UNDEFINED or not negative"};
+    return {kErrorArg,
+            "the color is " + std::to_string(color) + "; it may be MPI_UNDEFINED or not negative"};
   }
   Outcome outcome = group.Check(rhCommSplit(group.comm(), chosen, key, &comm, nullptr));
   return outcome.ok() ? Process::Instance().Adopt(group, comm, made) : outcome;
+}
+
+// The size of one element of `type`.
+template <typename Integer>
+int GiveBytes(const char* name, const Datatype* type, Integer* bytes) {
+  const Outcome outcome = CheckType(type);
+  if (!outcome.ok()) return Report(name, nullptr, outcome);
+  *bytes = static_cast<Integer>(type->bytes);
+  return kSuccess;
 }
 
 double Now() {
@@ -116,8 +126,8 @@ RAILHEAD_MPI(Get_library_version, char* text, int* length) {
   int version = 0;
   rhGetVersion(&version);
   // Programs look for the first words to know which interface they have.
-  Give("Open MPI v4.1.0, its interface served by Railhead " + std::to_string(version / 10000) + "." +
-           std::to_string(version / 100 % 100) + "." + std::to_string(version % 100),
+  Give("Open MPI v4.1.0, its interface served by Railhead " + std::to_string(version / 10000) +
+           "." + std::to_string(version / 100 % 100) + "." + std::to_string(version % 100),
        kLongestVersion, text, length);
   return kSuccess;
 }
@@ -154,13 +164,16 @@ RAILHEAD_MPI(Comm_size, Communicator* comm, int* size) {
 }
 
 RAILHEAD_MPI(Comm_split, Communicator* comm, int color, int key, Communicator** made) {
-  return Collective("MPI_Comm_split", comm, [&](Group& group) { return Split(group, color, key, made); });
+  return Collective("MPI_Comm_split", comm,
+                    [&](Group& group) { return Split(group, color, key, made); });
 }
 
-RAILHEAD_MPI(Comm_split_type, Communicator* comm, int type, int key, void* /*info*/, Communicator** made) {
+RAILHEAD_MPI(Comm_split_type, Communicator* comm, int type, int key, void* /*info*/,
+             Communicator** made) {
   return Collective("MPI_Comm_split_type", comm, [&](Group& group) {
     if (type == kUndefined) return Split(group, kUndefined, key, made);
-    if (type != kTypeShared) return Outcome{kErrorArg, "of the types only MPI_COMM_TYPE_SHARED is served"};
+    if (type != kTypeShared)
+      return Outcome{kErrorArg, "of the types only MPI_COMM_TYPE_SHARED is served"};
     int color = 0;
     Outcome outcome = FirstRankOfThisHost(group, &color);
     return outcome.ok() ? Split(group, color, key, made) : outcome;
@@ -168,7 +181,8 @@ RAILHEAD_MPI(Comm_split_type, Communicator* comm, int type, int key, void* /*inf
 }
 
 RAILHEAD_MPI(Comm_dup, Communicator* comm, Communicator** made) {
-  return Collective("MPI_Comm_dup", comm, [made](Group& group) { return Split(group, 0, group.rank(), made); });
+  return Collective("MPI_Comm_dup", comm,
+                    [made](Group& group) { return Split(group, 0, group.rank(), made); });
 }
 
 RAILHEAD_MPI(Comm_compare, Communicator* one, Communicator* other, int* result) {
@@ -176,9 +190,17 @@ RAILHEAD_MPI(Comm_compare, Communicator* one, Communicator* other, int* result) 
   return kSuccess;
 }
 
+RAILHEAD_MPI(Comm_test_inter, Communicator* /*comm*/, int* flag) {
+  *flag = 0;
+  return kSuccess;
+}
+
 RAILHEAD_MPI(Comm_free, Communicator** comm) {
-  if (!Process::Instance().Free(*comm)) {
-    return Report("MPI_Comm_free", nullptr, {kErrorComm, "the communicator is none that the program has made"});
+  // JAX frees its communicators when it exits, after MPI_Finalize, which has left them all.
+  const bool gone = Process::Instance().state() == Process::State::kAfter;
+  if (!gone && !Process::Instance().Free(*comm)) {
+    return Report("MPI_Comm_free", nullptr,
+                  {kErrorComm, "the communicator is none that the program has made"});
   }
   *comm = CommNull();
   return kSuccess;
@@ -212,13 +234,16 @@ RAILHEAD_MPI(Comm_set_name, Communicator* comm, const char* name) {
 
 RAILHEAD_MPI(Comm_get_name, Communicator* comm, char* name, int* length) {
   return On("MPI_Comm_get_name", comm, [&](const Group& group) {
-    const char* usual = comm == CommWorld() ? "MPI_COMM_WORLD" : comm == CommSelf() ? "MPI_COMM_SELF" : "";
+    const char* usual = comm == CommWorld()  ? "MPI_COMM_WORLD"
+                        : comm == CommSelf() ? "MPI_COMM_SELF"
+                                             : "";
     Give(group.name.empty() ? usual : group.name, kLongestName, name, length);
     return Outcome{};
   });
 }
 
-RAILHEAD_MPI(Comm_create_keyval, void* /*copy*/, Process::DeleteAttribute function, int* key, void* extra) {
+RAILHEAD_MPI(Comm_create_keyval, void* /*copy*/, Process::DeleteAttribute function, int* key,
+             void* extra) {
   *key = Process::Instance().NewKey(function, extra);
   return kSuccess;
 }
@@ -277,18 +302,28 @@ RAILHEAD_MPI(Type_free, Datatype** type) {
 }
 
 RAILHEAD_MPI(Type_size, Datatype* type, int* bytes) {
-  const Outcome outcome = CheckType(type);
-  if (!outcome.ok()) return Report("MPI_Type_size", nullptr, outcome);
-  *bytes = static_cast<int>(type->bytes);
-  return kSuccess;
+  return GiveBytes("MPI_Type_size", type, bytes);
+}
+RAILHEAD_MPI(Type_size_x, Datatype* type, int64_t* bytes) {
+  return GiveBytes("MPI_Type_size_x", type, bytes);
 }
 
+// No type has gaps: its extent is its size.
 RAILHEAD_MPI(Type_get_extent, Datatype* type, intptr_t* lower_bound, intptr_t* extent) {
-  const Outcome outcome = CheckType(type);
-  if (!outcome.ok()) return Report("MPI_Type_get_extent", nullptr, outcome);
   *lower_bound = 0;
-  *extent = static_cast<intptr_t>(type->bytes);
-  return kSuccess;
+  return GiveBytes("MPI_Type_get_extent", type, extent);
+}
+RAILHEAD_MPI(Type_get_extent_x, Datatype* type, int64_t* lower_bound, int64_t* extent) {
+  *lower_bound = 0;
+  return GiveBytes("MPI_Type_get_extent_x", type, extent);
+}
+RAILHEAD_MPI(Type_get_true_extent, Datatype* type, intptr_t* lower_bound, intptr_t* extent) {
+  *lower_bound = 0;
+  return GiveBytes("MPI_Type_get_true_extent", type, extent);
+}
+RAILHEAD_MPI(Type_get_true_extent_x, Datatype* type, int64_t* lower_bound, int64_t* extent) {
+  *lower_bound = 0;
+  return GiveBytes("MPI_Type_get_true_extent_x", type, extent);
 }
 
 RAILHEAD_MPI(Op_create, UserFunction function, int /*commutes*/, Operator** made) {
@@ -304,7 +339,8 @@ RAILHEAD_MPI(Op_free, Operator** op) {
 
 RAILHEAD_MPI(Alloc_mem, intptr_t bytes, void* /*info*/, void* memory) {
   void* const got = std::malloc(bytes > 0 ? static_cast<size_t>(bytes) : 1);
-  if (got == nullptr) return Report("MPI_Alloc_mem", nullptr, {kErrorNoMemory, "not enough memory"});
+  if (got == nullptr)
+    return Report("MPI_Alloc_mem", nullptr, {kErrorNoMemory, "not enough memory"});
   std::memcpy(memory, static_cast<const void*>(&got), sizeof(got));
   return kSuccess;
 }

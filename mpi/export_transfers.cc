@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI's sends and receives, as programs call them. The two interfaces differ in the layout of MPI_Status.
+// MPI's sends and receives, as programs call them. The two interfaces differ in the layout of
+// MPI_Status.
 #include <cstddef>
 #include <cstdint>
 
@@ -41,7 +42,9 @@ void Write(const Arrival& arrival, TrampolineStatus* status) {
   status->error = kSuccess;
 }
 
-Outcome CheckMessage(int count, const Datatype* type) { return First(CheckCount(count), CheckType(type)); }
+Outcome CheckMessage(int count, const Datatype* type) {
+  return First(CheckCount(count), CheckType(type));
+}
 
 size_t BytesIn(int count, const Datatype& type) { return static_cast<size_t>(count) * type.bytes; }
 
@@ -54,13 +57,16 @@ Outcome Await(Begin begin, Arrival* arrival) {
 }
 
 template <typename Status>
-int ReceiveNow(void* buffer, int count, Datatype* type, int from, int tag, Communicator* comm, Status* status) {
+int ReceiveNow(void* buffer, int count, Datatype* type, int from, int tag, Communicator* comm,
+               Status* status) {
   return On("MPI_Recv", comm, [&](Group& group) {
     Arrival arrival;
     Outcome outcome = CheckMessage(count, type);
     if (outcome.ok()) {
       outcome = Await(
-          [&](Request** request) { return Receive(group, buffer, BytesIn(count, *type), from, tag, request); },
+          [&](Request** request) {
+            return Receive(group, buffer, BytesIn(count, *type), from, tag, request);
+          },
           &arrival);
     }
     if (outcome.ok()) Write(arrival, status);
@@ -69,21 +75,24 @@ int ReceiveNow(void* buffer, int count, Datatype* type, int from, int tag, Commu
 }
 
 template <typename Status>
-int SendAndReceive(const void* send, int send_count, Datatype* send_type, int to, int send_tag, void* receive,
-                   int count, Datatype* type, int from, int tag, Communicator* comm, Status* status) {
+int SendAndReceive(const void* send, int send_count, Datatype* send_type, int to, int send_tag,
+                   void* receive, int count, Datatype* type, int from, int tag, Communicator* comm,
+                   Status* status) {
   return On("MPI_Sendrecv", comm, [&](Group& group) {
     Arrival arrival;
     Arrival unused;
     Request* receiving = nullptr;
     Outcome outcome = First(CheckMessage(send_count, send_type), CheckMessage(count, type));
-    if (outcome.ok()) outcome = Receive(group, receive, BytesIn(count, *type), from, tag, &receiving);
+    if (outcome.ok())
+      outcome = Receive(group, receive, BytesIn(count, *type), from, tag, &receiving);
     if (!outcome.ok()) return outcome;
     outcome = Await(
         [&](Request** request) {
           return Send(group, send, BytesIn(send_count, *send_type), to, send_tag, request);
         },
         &unused);
-    // A send that could not begin leaves the receive to the end of the process or of the communicator.
+    // A send that could not begin leaves the receive to the end of the process or of the
+    // communicator.
     if (outcome.ok()) outcome = Wait(receiving, &arrival);
     if (outcome.ok()) Write(arrival, status);
     return outcome;
@@ -110,7 +119,8 @@ template <typename Status>
 int WaitForAll(int count, Request** requests, Status* statuses) {
   int error = kSuccess;
   for (int i = 0; i < count; ++i) {
-    const int one = WaitFor("MPI_Waitall", &requests[i], statuses == nullptr ? nullptr : &statuses[i]);
+    const int one =
+        WaitFor("MPI_Waitall", &requests[i], statuses == nullptr ? nullptr : &statuses[i]);
     if (error == kSuccess) error = one;
   }
   return error;
@@ -133,18 +143,22 @@ int TestFor(Request** request, int* flag, Status* status) {
 
 }  // namespace
 
-RAILHEAD_MPI(Send, const void* buffer, int count, Datatype* type, int to, int tag, Communicator* comm) {
+RAILHEAD_MPI(Send, const void* buffer, int count, Datatype* type, int to, int tag,
+             Communicator* comm) {
   return On("MPI_Send", comm, [&](Group& group) {
     Arrival unused;
     Outcome outcome = CheckMessage(count, type);
     if (!outcome.ok()) return outcome;
-    return Await([&](Request** request) { return Send(group, buffer, BytesIn(count, *type), to, tag, request); },
-                 &unused);
+    return Await(
+        [&](Request** request) {
+          return Send(group, buffer, BytesIn(count, *type), to, tag, request);
+        },
+        &unused);
   });
 }
 
-RAILHEAD_MPI(Isend, const void* buffer, int count, Datatype* type, int to, int tag, Communicator* comm,
-             Request** request) {
+RAILHEAD_MPI(Isend, const void* buffer, int count, Datatype* type, int to, int tag,
+             Communicator* comm, Request** request) {
   return On("MPI_Isend", comm, [&](Group& group) {
     Outcome outcome = CheckMessage(count, type);
     return outcome.ok() ? Send(group, buffer, BytesIn(count, *type), to, tag, request) : outcome;
@@ -155,38 +169,42 @@ RAILHEAD_MPI(Irecv, void* buffer, int count, Datatype* type, int from, int tag, 
              Request** request) {
   return On("MPI_Irecv", comm, [&](Group& group) {
     Outcome outcome = CheckMessage(count, type);
-    return outcome.ok() ? Receive(group, buffer, BytesIn(count, *type), from, tag, request) : outcome;
+    return outcome.ok() ? Receive(group, buffer, BytesIn(count, *type), from, tag, request)
+                        : outcome;
   });
 }
 
 RAILHEAD_MPI(Get_count, const OpenMpiStatus* status, Datatype* type, int* count) {
   // A status of MPItrampoline begins with one of Open MPI.
-  if (Outcome outcome = CheckType(type); !outcome.ok()) return Report("MPI_Get_count", nullptr, outcome);
+  if (Outcome outcome = CheckType(type); !outcome.ok())
+    return Report("MPI_Get_count", nullptr, outcome);
   const size_t elements = status->bytes / type->bytes;
   *count = status->bytes % type->bytes != 0 ? kUndefined : static_cast<int>(elements);
   return kSuccess;
 }
 
 // Functions with a status, once for each of the two.
-#define RAILHEAD_MPI_STATUS(prefix, Status)                                                              \
-  extern "C" RAILHEAD_MPI_VISIBLE int prefix##Recv(void* buffer, int count, Datatype* type, int from,    \
-                                                   int tag, Communicator* comm, Status* status) {        \
-    return ReceiveNow(buffer, count, type, from, tag, comm, status);                                     \
-  }                                                                                                      \
-  extern "C" RAILHEAD_MPI_VISIBLE int prefix##Sendrecv(                                                  \
-      const void* send, int send_count, Datatype* send_type, int to, int send_tag, void* receive,        \
-      int count, Datatype* type, int from, int tag, Communicator* comm, Status* status) {                \
-    return SendAndReceive(send, send_count, send_type, to, send_tag, receive, count, type, from, tag,    \
-                          comm, status);                                                                 \
-  }                                                                                                      \
-  extern "C" RAILHEAD_MPI_VISIBLE int prefix##Wait(Request** request, Status* status) {                  \
-    return WaitFor("MPI_Wait", request, status);                                                         \
-  }                                                                                                      \
-  extern "C" RAILHEAD_MPI_VISIBLE int prefix##Waitall(int count, Request** requests, Status* statuses) { \
-    return WaitForAll(count, requests, statuses);                                                        \
-  }                                                                                                      \
-  extern "C" RAILHEAD_MPI_VISIBLE int prefix##Test(Request** request, int* flag, Status* status) {       \
-    return TestFor(request, flag, status);                                                               \
+#define RAILHEAD_MPI_STATUS(prefix, Status)                                                        \
+  extern "C" RAILHEAD_MPI_VISIBLE int prefix##Recv(void* buffer, int count, Datatype* type,        \
+                                                   int from, int tag, Communicator* comm,          \
+                                                   Status* status) {                               \
+    return ReceiveNow(buffer, count, type, from, tag, comm, status);                               \
+  }                                                                                                \
+  extern "C" RAILHEAD_MPI_VISIBLE int prefix##Sendrecv(                                            \
+      const void* send, int send_count, Datatype* send_type, int to, int send_tag, void* receive,  \
+      int count, Datatype* type, int from, int tag, Communicator* comm, Status* status) {          \
+    return SendAndReceive(send, send_count, send_type, to, send_tag, receive, count, type, from,   \
+                          tag, comm, status);                                                      \
+  }                                                                                                \
+  extern "C" RAILHEAD_MPI_VISIBLE int prefix##Wait(Request** request, Status* status) {            \
+    return WaitFor("MPI_Wait", request, status);                                                   \
+  }                                                                                                \
+  extern "C" RAILHEAD_MPI_VISIBLE int prefix##Waitall(int count, Request** requests,               \
+                                                      Status* statuses) {                          \
+    return WaitForAll(count, requests, statuses);                                                  \
+  }                                                                                                \
+  extern "C" RAILHEAD_MPI_VISIBLE int prefix##Test(Request** request, int* flag, Status* status) { \
+    return TestFor(request, flag, status);                                                         \
   }
 RAILHEAD_MPI_STATUS(MPI_, OpenMpiStatus)
 RAILHEAD_MPI_STATUS(MPIABI_, TrampolineStatus)

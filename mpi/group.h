@@ -32,7 +32,8 @@ class Group {
   // Checks that `rank` is one of this group; `what` is its name in the error.
   Outcome CheckRank(int rank, const char* what) const;
 
-  // The library allows one collective at a time; MPI lets several threads call, one after the other.
+  // The library allows one collective at a time; MPI lets several threads call, one after the
+  // other.
   std::mutex& one_call() { return one_call_; }
 
   // What follows is the program's, and used by one thread at a time.
@@ -47,7 +48,8 @@ class Group {
   std::mutex one_call_;
 };
 
-// The outcome of a call of the library: its error class by `result`, its text by `comm` (may be null).
+// The outcome of a call of the library: its error class by `result`, its text by `comm` (may be
+// null).
 Outcome OutcomeOf(rhResult_t result, rhComm_t comm);
 
 }  // namespace railhead::mpi

@@ -11,8 +11,8 @@
 
 namespace railhead::mpi {
 
-// What MPI's handles point to. Handles are pointers to these objects, as in Open MPI. Those that MPI
-// predefines (MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) are symbols of the library (predefined.cc).
+// What MPI's handles point to. Handles are pointers to these objects, as in Open MPI. Those that
+// MPI predefines (MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) are symbols of the library (predefined.cc).
 
 // MPI's error classes that this library returns, with Open MPI's numbers.
 enum ErrorClass : int {
@@ -66,10 +66,14 @@ constexpr rhDataType_t NumberOf() {
   } else {
     constexpr bool kSigned = std::is_signed_v<T>;
     switch (sizeof(T)) {
-      case 1: return kSigned ? rhInt8 : rhUint8;
-      case 2: return kSigned ? rhInt16 : rhUint16;
-      case 4: return kSigned ? rhInt32 : rhUint32;
-      default: return kSigned ? rhInt64 : rhUint64;
+      case 1:
+        return kSigned ? rhInt8 : rhUint8;
+      case 2:
+        return kSigned ? rhInt16 : rhUint16;
+      case 4:
+        return kSigned ? rhInt32 : rhUint32;
+      default:
+        return kSigned ? rhInt64 : rhUint64;
     }
   }
 }
@@ -112,8 +116,8 @@ struct Operator {
 
 class Group;  // group.h
 
-// What MPI_COMM_WORLD, MPI_COMM_SELF and the results of MPI_Comm_split point to: process.h knows the group
-// of each.
+// What MPI_COMM_WORLD, MPI_COMM_SELF and the results of MPI_Comm_split point to: process.h knows
+// the group of each.
 struct Communicator {};
 
 struct ErrorHandler {

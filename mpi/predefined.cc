@@ -7,9 +7,9 @@
 
 #include "mpi/export.h"
 
-// The objects that MPI predefines, under the names that they have in Open MPI's libmpi.so.40, and the
-// constants of MPItrampoline's interface, which are their addresses. Both interfaces get the same numbers
-// and handles.
+// The objects that MPI predefines, under the names that they have in Open MPI's libmpi.so.40, and
+// the constants of MPItrampoline's interface, which are their addresses. Both interfaces get the
+// same numbers and handles.
 
 namespace railhead::mpi {
 namespace {
@@ -27,17 +27,17 @@ struct Sized {
 // NOLINTBEGIN: names and forms are those of the interfaces.
 using namespace railhead::mpi;
 extern "C" {
-#define X(symbol, made)                                         \
+#define X(symbol, made)                                    \
   extern RAILHEAD_MPI_VISIBLE Sized<Datatype, 512> symbol; \
   Sized<Datatype, 512> symbol = {made, {}};
 #include "mpi/abi/datatypes.inc"
 #undef X
-#define X(symbol, operation)                                     \
+#define X(symbol, operation)                                \
   extern RAILHEAD_MPI_VISIBLE Sized<Operator, 2048> symbol; \
   Sized<Operator, 2048> symbol = {{operation, nullptr}, {}};
 #include "mpi/abi/operators.inc"
 #undef X
-#define OBJECT(type, bytes, symbol, ...)                     \
+#define OBJECT(type, bytes, symbol, ...)                 \
   extern RAILHEAD_MPI_VISIBLE Sized<type, bytes> symbol; \
   Sized<type, bytes> symbol = {{__VA_ARGS__}, {}};
 OBJECT(Communicator, 512, ompi_mpi_comm_world)
@@ -58,7 +58,7 @@ OBJECT(Unserved, 1536, ompi_mpi_file_null)
 #undef OBJECT
 
 // What MPItrampoline reads: the version of its interface, and a variable for each constant.
-#define CONSTANT(type, symbol, ...)                      \
+#define CONSTANT(type, symbol, ...)              \
   extern RAILHEAD_MPI_VISIBLE type const symbol; \
   type const symbol = __VA_ARGS__;
 CONSTANT(int, mpiabi_version_major, 2)

@@ -6,8 +6,9 @@
 
 namespace railhead::mpi {
 
-// The handles that MPI predefines and the library itself compares with or hands out. The objects are
-// exported symbols: a program that is linked with the library may have replaced them by copies of its own.
+// The handles that MPI predefines and the library itself compares with or hands out. The objects
+// are exported symbols: a program that is linked with the library may have replaced them by copies
+// of its own.
 Communicator* CommWorld();
 Communicator* CommSelf();
 Communicator* CommNull();

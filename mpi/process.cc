@@ -13,7 +13,8 @@ namespace {
 
 // Whether a launcher, or Railhead's operator, has said that this process is one of several.
 bool IsStartedByALauncher() {
-  for (const char* name : {"RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}) {
+  for (const char* name :
+       {"RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}) {
     if (std::getenv(name) != nullptr) return true;
   }
   return false;
@@ -57,7 +58,8 @@ Outcome Process::Finalize() {
   std::map<int, Key> keys;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (state_ != State::kRunning) return {kErrorOther, "MPI_Finalize without MPI_Init, or for a second time"};
+    if (state_ != State::kRunning)
+      return {kErrorOther, "MPI_Finalize without MPI_Init, or for a second time"};
     if (self_ != nullptr) attributes = std::exchange(self_->attributes, {});
     keys = keys_;
   }

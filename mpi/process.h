@@ -22,8 +22,8 @@ class Process {
 
   static Process& Instance();
 
-  // Joins the job that the environment describes (railhead-environment(7)); a process that no launcher has
-  // started is a job of its own. Later calls do nothing.
+  // Joins the job that the environment describes (railhead-environment(7)); a process that no
+  // launcher has started is a job of its own. Later calls do nothing.
   Outcome Initialize();
   // Calls what the program has attached to MPI_COMM_SELF, then leaves all communicators.
   Outcome Finalize();
@@ -32,8 +32,8 @@ class Process {
   // The group of a handle; null if it is none, or if MPI does not run.
   Group* Find(Communicator* handle);
 
-  // A handle for a communicator of the library, made from `parent` (whose error handler it takes); null
-  // for null.
+  // A handle for a communicator of the library, made from `parent` (whose error handler it takes);
+  // null for null.
   Outcome Adopt(const Group& parent, rhComm_t comm, Communicator** handle);
   // Leaves the communicator; false if it is MPI_COMM_WORLD, MPI_COMM_SELF or no handle of one.
   bool Free(Communicator* handle);

@@ -12,14 +12,22 @@ namespace {
 
 std::optional<rhRedOp_t> OfNumbers(Operation operation) {
   switch (operation) {
-    case Operation::kSum: return rhSum;
-    case Operation::kProduct: return rhProd;
-    case Operation::kMax: return rhMax;
-    case Operation::kMin: return rhMin;
-    case Operation::kBitwiseAnd: return rhBand;
-    case Operation::kBitwiseOr: return rhBor;
-    case Operation::kBitwiseXor: return rhBxor;
-    default: return std::nullopt;
+    case Operation::kSum:
+      return rhSum;
+    case Operation::kProduct:
+      return rhProd;
+    case Operation::kMax:
+      return rhMax;
+    case Operation::kMin:
+      return rhMin;
+    case Operation::kBitwiseAnd:
+      return rhBand;
+    case Operation::kBitwiseOr:
+      return rhBor;
+    case Operation::kBitwiseXor:
+      return rhBxor;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -29,14 +37,18 @@ std::optional<rhRedOp_t> OfBools(Operation operation) {
     case Operation::kSum:
     case Operation::kMax:
     case Operation::kLogicalOr:
-    case Operation::kBitwiseOr: return rhMax;
+    case Operation::kBitwiseOr:
+      return rhMax;
     case Operation::kProduct:
     case Operation::kMin:
     case Operation::kLogicalAnd:
-    case Operation::kBitwiseAnd: return rhMin;
+    case Operation::kBitwiseAnd:
+      return rhMin;
     case Operation::kLogicalXor:
-    case Operation::kBitwiseXor: return rhBxor;
-    default: return std::nullopt;
+    case Operation::kBitwiseXor:
+      return rhBxor;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -67,18 +79,25 @@ Fold Product() {
 template <typename T>
 Fold LogicalOn(Operation operation) {
   switch (operation) {
-    case Operation::kLogicalAnd: return Each<T>([](T a, T b) -> T { return a != 0 && b != 0; });
-    case Operation::kLogicalOr: return Each<T>([](T a, T b) -> T { return a != 0 || b != 0; });
-    default: return Each<T>([](T a, T b) -> T { return (a != 0) != (b != 0); });
+    case Operation::kLogicalAnd:
+      return Each<T>([](T a, T b) -> T { return a != 0 && b != 0; });
+    case Operation::kLogicalOr:
+      return Each<T>([](T a, T b) -> T { return a != 0 || b != 0; });
+    default:
+      return Each<T>([](T a, T b) -> T { return (a != 0) != (b != 0); });
   }
 }
 
 Fold Logical(size_t bytes, Operation operation) {
   switch (bytes) {
-    case 1: return LogicalOn<uint8_t>(operation);
-    case 2: return LogicalOn<uint16_t>(operation);
-    case 4: return LogicalOn<uint32_t>(operation);
-    default: return LogicalOn<uint64_t>(operation);
+    case 1:
+      return LogicalOn<uint8_t>(operation);
+    case 2:
+      return LogicalOn<uint16_t>(operation);
+    case 4:
+      return LogicalOn<uint32_t>(operation);
+    default:
+      return LogicalOn<uint64_t>(operation);
   }
 }
 
@@ -104,12 +123,15 @@ Fold ByProgram(Datatype* type, UserFunction function) {
 std::optional<Native> NativeReduction(const Datatype& type, const Operator& op) {
   std::optional<rhRedOp_t> native;
   switch (type.arithmetic) {
-    case Arithmetic::kNone: return std::nullopt;
+    case Arithmetic::kNone:
+      return std::nullopt;
     case Arithmetic::kNumber:
       native = OfNumbers(op.operation);
       if (native >= rhBand && IsFloat(type.number)) return std::nullopt;
       break;
-    case Arithmetic::kLogical: native = OfBools(op.operation); break;
+    case Arithmetic::kLogical:
+      native = OfBools(op.operation);
+      break;
     case Arithmetic::kComplex:
       if (op.operation == Operation::kSum) native = rhSum;
       break;
@@ -120,16 +142,19 @@ std::optional<Native> NativeReduction(const Datatype& type, const Operator& op) 
 
 Fold FoldedReduction(Datatype* type, const Operator& op) {
   switch (op.operation) {
-    case Operation::kProgram: return ByProgram(type, op.function);
+    case Operation::kProgram:
+      return ByProgram(type, op.function);
     case Operation::kProduct:
       if (type->arithmetic != Arithmetic::kComplex) return nullptr;
-      return type->number == rhFloat32 ? Product<std::complex<float>>() : Product<std::complex<double>>();
+      return type->number == rhFloat32 ? Product<std::complex<float>>()
+                                       : Product<std::complex<double>>();
     case Operation::kLogicalAnd:
     case Operation::kLogicalOr:
     case Operation::kLogicalXor:
       if (type->arithmetic != Arithmetic::kNumber || IsFloat(type->number)) return nullptr;
       return Logical(type->bytes, op.operation);
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 

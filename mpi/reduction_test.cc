@@ -25,7 +25,8 @@ TEST(NativeReductionTest, NumbersHaveTheLibrarysOperators) {
 }
 
 TEST(NativeReductionTest, FloatsHaveNoBits) {
-  for (const Operation operation : {Operation::kBitwiseAnd, Operation::kBitwiseOr, Operation::kBitwiseXor}) {
+  for (const Operation operation :
+       {Operation::kBitwiseAnd, Operation::kBitwiseOr, Operation::kBitwiseXor}) {
     EXPECT_FALSE(NativeReduction(Number<double>(), Predefined(operation)).has_value());
     Datatype type = Number<double>();
     EXPECT_EQ(FoldedReduction(&type, Predefined(operation)), nullptr);

@@ -38,9 +38,10 @@ Identity ThisHost() {
 Outcome FirstRankOfThisHost(Group& group, int* first) {
   const Identity mine = ThisHost();
   std::vector<Identity> all(static_cast<size_t>(group.size()));
-  Outcome outcome =
-      group.Check(rhAllGather(mine.data(), all.data(), mine.size(), rhUint8, group.comm(), nullptr));
-  if (outcome.ok()) *first = static_cast<int>(std::find(all.begin(), all.end(), mine) - all.begin());
+  Outcome outcome = group.Check(
+      rhAllGather(mine.data(), all.data(), mine.size(), rhUint8, group.comm(), nullptr));
+  if (outcome.ok())
+    *first = static_cast<int>(std::find(all.begin(), all.end(), mine) - all.begin());
   return outcome;
 }
 

@@ -6,8 +6,9 @@
 
 namespace railhead::mpi {
 
-// For MPI_COMM_TYPE_SHARED: the lowest rank of `group` that could share memory with this one, which means
-// that both run in one boot of one kernel and in one IPC namespace (a pod's containers share it). A collective.
+// For MPI_COMM_TYPE_SHARED: the lowest rank of `group` that could share memory with this one, which
+// means that both run in one boot of one kernel and in one IPC namespace (a pod's containers share
+// it). A collective.
 Outcome FirstRankOfThisHost(Group& group, int* first);
 
 }  // namespace railhead::mpi

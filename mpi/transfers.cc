@@ -11,7 +11,8 @@ namespace railhead::mpi {
 namespace {
 
 Outcome CheckPeer(const Group& group, int peer, const char* what, int tag, int lowest_tag) {
-  if (tag < lowest_tag) return {kErrorTag, "the tag is " + std::to_string(tag) + "; it may not be negative"};
+  if (tag < lowest_tag)
+    return {kErrorTag, "the tag is " + std::to_string(tag) + "; it may not be negative"};
   return group.CheckRank(peer, what);
 }
 
@@ -23,7 +24,8 @@ Outcome Send(Group& group, const void* buffer, size_t bytes, int to, int tag, Re
   if (to != kProcessNull) {
     Outcome outcome = CheckPeer(group, to, "the destination", tag, 0);
     if (outcome.ok()) {
-      outcome = group.Check(rhIsend(buffer, bytes, rhUint8, to, tag, group.comm(), &begun->transfer));
+      outcome =
+          group.Check(rhIsend(buffer, bytes, rhUint8, to, tag, group.comm(), &begun->transfer));
     }
     if (!outcome.ok()) return outcome;
   }
@@ -35,9 +37,11 @@ Outcome Receive(Group& group, void* buffer, size_t bytes, int from, int tag, Req
   auto begun = std::make_unique<Request>();
   begun->group = &group;
   if (from != kProcessNull) {
-    Outcome outcome = CheckPeer(group, from == RH_ANY_SOURCE ? 0 : from, "the source", tag, RH_ANY_TAG);
+    Outcome outcome =
+        CheckPeer(group, from == RH_ANY_SOURCE ? 0 : from, "the source", tag, RH_ANY_TAG);
     if (outcome.ok()) {
-      outcome = group.Check(rhIrecv(buffer, bytes, rhUint8, from, tag, group.comm(), &begun->transfer));
+      outcome =
+          group.Check(rhIrecv(buffer, bytes, rhUint8, from, tag, group.comm(), &begun->transfer));
     }
     if (!outcome.ok()) return outcome;
   }

@@ -9,8 +9,8 @@
 
 namespace railhead::mpi {
 
-// MPI's sends and receives by rhIsend and rhIrecv, which match by rank and tag as MPI does. All sends are
-// rendezvous above 16 KiB, as MPI allows.
+// MPI's sends and receives by rhIsend and rhIrecv, which match by rank and tag as MPI does. All
+// sends are rendezvous above 16 KiB, as MPI allows.
 
 // What a program learns of a message: MPI_Status without its layout.
 struct Arrival {

@@ -11,8 +11,10 @@ namespace railhead::mpi {
 namespace {
 
 int NotServed(const char* name) {
-  return Report(name, nullptr,
-                {kErrorUnsupported, "Railhead's MPI library does not have it; use Open MPI or MPICH for this program"});
+  return Report(
+      name, nullptr,
+      {kErrorUnsupported,
+       "Railhead's MPI library does not have it; use Open MPI or MPICH for this program"});
 }
 
 // It would return a handle, so it cannot return an error.
@@ -25,13 +27,13 @@ int NotServed(const char* name) {
 }  // namespace
 
 extern "C" {
-#define X(name)                                                              \
+#define X(name)                                                             \
   RAILHEAD_MPI_VISIBLE int MPI_##name() { return NotServed("MPI_" #name); } \
   RAILHEAD_MPI_VISIBLE int MPIABI_##name() { return NotServed("MPI_" #name); }
 #include "mpi/abi/unserved_functions.inc"
 #undef X
 
-#define X(type)                                                                          \
+#define X(type)                                                                       \
   RAILHEAD_MPI_VISIBLE void* MPI_##type##_f2c() { NoHandle("MPI_" #type "_f2c"); }    \
   RAILHEAD_MPI_VISIBLE void* MPIABI_##type##_f2c() { NoHandle("MPI_" #type "_f2c"); } \
   RAILHEAD_MPI_VISIBLE int MPI_##type##_c2f() { NoHandle("MPI_" #type "_c2f"); }      \
@@ -49,7 +51,7 @@ X(Message)
 #undef X
 
 // Whether the library can be given memory of a GPU. MPItrampoline looks these up.
-#define X(name)                                         \
+#define X(name)                                        \
   RAILHEAD_MPI_VISIBLE int MPIX_##name() { return 0; } \
   RAILHEAD_MPI_VISIBLE int MPIXABI_##name() { return 0; }
 X(Query_cuda_support)

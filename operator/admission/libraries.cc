@@ -28,14 +28,12 @@ struct Copy {
   Json command;
 };
 
-// /bin/sh, as the runtime's library lies in a folder that is named after the machine.
+// Railhead's image has one program, which copies what it has; others have a shell.
 std::vector<Copy> CopiesOf(const Injection& injection) {
   std::vector<Copy> copies;
   if (!injection.runtime_image.empty()) {
-    copies.push_back({"railhead-copy-runtime",
-                      injection.runtime_image,
-                      {"/bin/sh", "-ec", "mkdir -p \"$1\"; cp -R /usr/lib/*/librailhead.so* \"$1\"",
-                       "copy", kRuntimeLibraries}});
+    copies.push_back(
+        {"railhead-copy-runtime", injection.runtime_image, {"/railhead-copy", kRuntimeLibraries}});
   }
   if (!injection.plugin_image.empty()) {
     copies.push_back({"railhead-copy-nccl-net",
@@ -46,13 +44,15 @@ std::vector<Copy> CopiesOf(const Injection& injection) {
   return copies;
 }
 
-void WarnOfOwnPath(const Json& container, const Injection& injection, Draft& pod) {
+void WarnOfOwnPaths(const Json& container, const Injection& injection, Draft& pod) {
   const Json* env = Find(container, "env");
-  const Json* own = env == nullptr || !env->is_array() ? nullptr : Named(env, "LD_LIBRARY_PATH");
-  if (own == nullptr || absl::StartsWith(StringAt(*own, {"value"}), LibraryPath(injection))) return;
-  pod.Warn(absl::StrCat("container ", StringAt(container, {"name"}),
-                        " sets LD_LIBRARY_PATH itself: add ", LibraryPath(injection),
-                        " to it, or the libraries there are not found"));
+  if (env == nullptr || !env->is_array()) return;
+  for (const auto& [variable, path] : SearchPaths(injection)) {
+    const Json* own = Named(env, variable);
+    if (own == nullptr || absl::StartsWith(StringAt(*own, {"value"}), path)) continue;
+    pod.Warn(absl::StrCat("container ", StringAt(container, {"name"}), " sets ", variable,
+                          " itself: add ", path, " to it, or the libraries there are not found"));
+  }
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ absl::StatusOr<std::vector<Json>> AddLibraries(const Injection& injection,
     const std::string path = absl::StrCat("/spec", pointer, "/volumeMounts");
     const absl::StatusOr<const Json*> mounts = ListAt(pod, path);
     if (!mounts.ok()) return mounts.status();
-    WarnOfOwnPath(container, injection, pod);
+    WarnOfOwnPaths(container, injection, pod);
     const Json* own = MountAt(*mounts, kLibrariesFolder);
     if (own == nullptr) {
       without.push_back(path);

@@ -64,12 +64,14 @@ TEST(AddLibrariesTest, TheyAreThereBeforeAnyContainerRuns) {
   EXPECT_FALSE(spec["containers"][0].contains("volumeMounts"));
   EXPECT_THAT(Names(spec["volumes"]), ElementsAre("data", "railhead-libraries"));
   EXPECT_EQ(spec["initContainers"][0]["image"], "r.example/railhead/runtime:1");
+  EXPECT_EQ(spec["initContainers"][0]["command"],
+            Json::array({"/railhead-copy", "/opt/railhead/runtime"}));
   EXPECT_EQ(spec["initContainers"][1]["command"].back(), "/opt/railhead/nccl-net");
   EXPECT_EQ(spec["initContainers"][1]["command"][4], "/opt/ofi/lib");
 }
 
 TEST(AddLibrariesTest, OnceIsEnough) {
-  for (const Injection& injection : {kBoth, Injection{"a", "", ""}}) {
+  for (const Injection& injection : {kBoth, Injection{"a", "", "", {"torch", "mpi"}}}) {
     const Json once = AddTo(ServedPod(), injection).pod;
     EXPECT_EQ(AddTo(once, injection).pod, once);
   }
@@ -120,7 +122,8 @@ TEST(AddLibrariesTest, WhatThePodHasItselfStays) {
   EXPECT_THAT(AddTo(pod).warnings,
               ElementsAre(HasSubstr("add /opt/railhead/runtime:/opt/railhead/nccl-net to it")));
   // Ours, from an earlier call.
-  pod["spec"]["containers"][1]["env"][0]["value"] = LibraryPath(kBoth) + ":/mine";
+  pod["spec"]["containers"][1]["env"][0]["value"] =
+      SearchPaths(kBoth)["LD_LIBRARY_PATH"] + ":/mine";
   EXPECT_THAT(AddTo(pod).warnings, IsEmpty());
 }
 

@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -63,6 +67,30 @@ absl::StatusOr<std::string> ReadLibrary(const Json& object, const std::string& p
   return text;
 }
 
+absl::StatusOr<std::vector<std::string>> ReadFrameworks(const Json& object,
+                                                        const std::string& path) {
+  std::vector<std::string> frameworks;
+  const std::string field = JoinPath(path, "frameworks");
+  const Json* list = Member(object, "frameworks");
+  if (list == nullptr) return frameworks;
+  if (!list->is_array()) return FieldError(field, "must be a list");
+  for (size_t i = 0; i < list->size(); ++i) {
+    const std::string at = absl::StrCat(field, "[", i, "]");
+    absl::StatusOr<std::string> name = ReadString((*list)[i], at);
+    if (!name.ok()) return name.status();
+    if (std::find(std::begin(kFrameworks), std::end(kFrameworks), *name) == std::end(kFrameworks)) {
+      return FieldError(at, absl::StrCat("must be one of ", absl::StrJoin(kFrameworks, ", ")));
+    }
+    frameworks.push_back(*std::move(name));
+  }
+  return frameworks;
+}
+
+bool Serves(const Injection& injection, absl::string_view framework) {
+  return std::find(injection.frameworks.begin(), injection.frameworks.end(), framework) !=
+         injection.frameworks.end();
+}
+
 }  // namespace
 
 absl::StatusOr<Injection> ReadInjection(const Json& value, const std::string& path) {
@@ -72,9 +100,14 @@ absl::StatusOr<Injection> ReadInjection(const Json& value, const std::string& pa
   Injection injection;
   if (const Json* runtime = Member(value, "runtime"); runtime != nullptr) {
     const std::string at = JoinPath(path, "runtime");
-    if (absl::Status known = CheckMembers(*runtime, at, {"image"}); !known.ok()) return known;
+    if (absl::Status known = CheckMembers(*runtime, at, {"image", "frameworks"}); !known.ok()) {
+      return known;
+    }
     absl::StatusOr<std::string> image = ReadImage(*runtime, at);
     if (!image.ok()) return image.status();
+    absl::StatusOr<std::vector<std::string>> frameworks = ReadFrameworks(*runtime, at);
+    if (!frameworks.ok()) return frameworks.status();
+    injection.frameworks = *std::move(frameworks);
     injection.runtime_image = *std::move(image);
   }
   if (const Json* plugin = Member(value, "ncclPlugin"); plugin != nullptr) {
@@ -93,11 +126,30 @@ absl::StatusOr<Injection> ReadInjection(const Json& value, const std::string& pa
   return injection;
 }
 
-std::string LibraryPath(const Injection& injection) {
-  std::vector<std::string> folders;
-  if (!injection.runtime_image.empty()) folders.emplace_back(kRuntimeLibraries);
-  if (!injection.plugin_image.empty()) folders.emplace_back(kPluginLibraries);
-  return absl::StrJoin(folders, ":");
+std::map<std::string, std::string> SearchPaths(const Injection& injection) {
+  std::vector<std::string> libraries;
+  std::map<std::string, std::string> paths;
+  const bool mpi = Serves(injection, "mpi");
+  if (mpi) libraries.push_back(absl::StrCat(kRuntimeLibraries, "/railhead-mpi"));
+  // Frameworks find the runtime in other ways, so that the image's own list stays as it is.
+  if (mpi || (!injection.runtime_image.empty() && injection.frameworks.empty())) {
+    libraries.emplace_back(kRuntimeLibraries);
+  }
+  if (!injection.plugin_image.empty()) libraries.emplace_back(kPluginLibraries);
+  if (!libraries.empty()) paths["LD_LIBRARY_PATH"] = absl::StrJoin(libraries, ":");
+  if (Serves(injection, "torch")) paths["PYTHONPATH"] = absl::StrCat(kRuntimeLibraries, "/python");
+  return paths;
+}
+
+std::map<std::string, std::string> FrameworkVariables(const Injection& injection) {
+  std::map<std::string, std::string> variables;
+  const std::string mpi = absl::StrCat(kRuntimeLibraries, "/railhead-mpi/libmpi.so.40");
+  if (Serves(injection, "jax")) {
+    variables["JAX_CPU_COLLECTIVES_IMPLEMENTATION"] = "mpi";
+    variables["MPITRAMPOLINE_LIB"] = mpi;
+  }
+  if (Serves(injection, "mlx")) variables["MLX_MPI_LIBNAME"] = mpi;
+  return variables;
 }
 
 std::string PluginName(const Injection& injection) {

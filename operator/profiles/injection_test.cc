@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 
 #include "absl/status/status.h"
@@ -27,6 +28,8 @@ TEST(ReadInjectionTest, ReadsWhatIsAskedFor) {
       (Injection{"r.example:5000/a/b@sha256:0123", "", ""}));
   EXPECT_EQ(*read(R"({"ncclPlugin": {"image": "b", "library": "/l/libnccl-net.so"}})"),
             (Injection{"", "b", "/l/libnccl-net.so"}));
+  EXPECT_EQ(*read(R"({"runtime": {"image": "a", "frameworks": ["mlx", "torch"]}})"),
+            (Injection{"a", "", "", {"mlx", "torch"}}));
 }
 
 TEST(ReadInjectionTest, RefusesTheRestByItsPath) {
@@ -46,6 +49,10 @@ TEST(ReadInjectionTest, RefusesTheRestByItsPath) {
       {R"({"runtime": {"image": "-a"}})", "spec.inject.runtime.image: must be an image"},
       {R"({"runtime": {"image": "a:"}})", "spec.inject.runtime.image: must be an image"},
       {R"({"runtime": {"image": 1}})", "spec.inject.runtime.image: "},
+      {R"({"runtime": {"image": "a", "frameworks": "jax"}})",
+       "spec.inject.runtime.frameworks: must be a list"},
+      {R"({"runtime": {"image": "a", "frameworks": ["jax", "caffe"]}})",
+       "spec.inject.runtime.frameworks[1]: must be one of torch, jax, mlx, mpi"},
       {R"({"ncclPlugin": {"image": "a"}})", "spec.inject.ncclPlugin.library: is missing"},
       {R"({"ncclPlugin": {"library": "/a/libnccl-net.so"}})", "spec.inject.ncclPlugin.image: "},
   };
@@ -65,8 +72,19 @@ TEST(ReadInjectionTest, RefusesTheRestByItsPath) {
 }
 
 TEST(InjectionTest, LibrariesAreFoundWhereTheyAre) {
-  EXPECT_EQ(LibraryPath(kOfi), "/opt/railhead/runtime:/opt/railhead/nccl-net");
-  EXPECT_EQ(LibraryPath({"a", "", ""}), "/opt/railhead/runtime");
+  using Variables = std::map<std::string, std::string>;
+  const char* const name = "LD_LIBRARY_PATH";
+  EXPECT_EQ(SearchPaths(kOfi), (Variables{{name, "/opt/railhead/runtime:/opt/railhead/nccl-net"}}));
+  EXPECT_EQ(SearchPaths({"a", "", ""}), (Variables{{name, "/opt/railhead/runtime"}}));
+  EXPECT_EQ(SearchPaths({"a", "b", "/l/libnccl-net.so", {"torch", "jax"}}),
+            (Variables{{name, "/opt/railhead/nccl-net"},
+                       {"PYTHONPATH", "/opt/railhead/runtime/python"}}));
+  EXPECT_EQ(SearchPaths({"a", "", "", {"jax", "mlx"}}), Variables());
+  EXPECT_EQ(SearchPaths({"a", "", "", {"mpi"}}),
+            (Variables{{name, "/opt/railhead/runtime/railhead-mpi:/opt/railhead/runtime"}}));
+  EXPECT_EQ(FrameworkVariables({"a", "", "", {"mlx"}}),
+            (Variables{{"MLX_MPI_LIBNAME", "/opt/railhead/runtime/railhead-mpi/libmpi.so.40"}}));
+  EXPECT_EQ(FrameworkVariables({"a", "", "", {"torch", "mpi"}}), Variables());
   EXPECT_EQ(PluginName(kOfi), "ofi");
   EXPECT_EQ(PluginName({"", "a", "/l/libnccl-net.so"}), "");  // NCCL's own choice
   EXPECT_EQ(PluginName({"a", "", ""}), "");

@@ -102,15 +102,20 @@ void CheckLinkLayers(const RailProfile& profile, const FabricFacts& facts,
                                          facts.link_layers.begin()->first));
 }
 
-// How injected libraries are found: before those of the profile's own path.
+// How injected libraries are found: before those of the profile's own paths. Where spec.env has
+// another of their variables, it is right.
 void AddLibraries(const RailProfile& profile, ProfileEnvironment& result) {
-  if (profile.inject.empty()) return;
-  std::string path = LibraryPath(profile.inject);
-  if (const auto own = profile.environment.find("LD_LIBRARY_PATH");
-      own != profile.environment.end()) {
-    absl::StrAppend(&path, ":", own->second);
+  for (auto& [variable, path] : SearchPaths(profile.inject)) {
+    std::string value = path;
+    if (const auto own = profile.environment.find(variable); own != profile.environment.end()) {
+      absl::StrAppend(&value, ":", own->second);
+    }
+    result.variables[variable] = {std::move(value), "spec.inject"};
   }
-  result.variables["LD_LIBRARY_PATH"] = {std::move(path), "spec.inject"};
+  for (auto& [variable, value] : FrameworkVariables(profile.inject)) {
+    result.variables.try_emplace(variable,
+                                 ProfileVariable{value, "spec.inject.runtime.frameworks"});
+  }
   if (std::string plugin = PluginName(profile.inject); !plugin.empty()) {
     result.variables["NCCL_NET_PLUGIN"] = {std::move(plugin), "spec.inject.ncclPlugin"};
   }

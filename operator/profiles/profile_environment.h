@@ -28,7 +28,9 @@ struct ProfileEnvironment {
 //   - the fields of the profile, without those that the nodes contradict: GPUDirect is asked for
 //     only if all nodes with GPUs have it. Where no node tells anything, the profile's word counts;
 //   - spec.env;
-//   - where the libraries of spec.inject are, before what spec.env says of LD_LIBRARY_PATH.
+//   - where the libraries of spec.inject are, before what spec.env says of LD_LIBRARY_PATH and
+//   PYTHONPATH;
+//     the other variables of injected frameworks, unless spec.env has them.
 // NCCL_IB_HCA is never among them: which HCAs a container has is known at its node, by the agent.
 ProfileEnvironment EnvironmentOf(const RailProfile& profile, const FabricFacts& facts);
 

@@ -212,6 +212,17 @@ TEST(EnvironmentOfTest, InjectedLibrariesAreFoundBeforeTheProfilesOwn) {
   EXPECT_EQ(values.count("NCCL_NET_PLUGIN"), 0U);
 }
 
+TEST(EnvironmentOfTest, InjectedFrameworksAreToldUnlessTheProfileSaysOtherwise) {
+  RailProfile profile = Profile(Fabric::kRoce);
+  profile.inject = {"a", "", "", {"torch", "jax"}};
+  profile.environment = {{"PYTHONPATH", "/mine"}, {"JAX_CPU_COLLECTIVES_IMPLEMENTATION", "gloo"}};
+  Values values = ValuesOf(EnvironmentOf(profile, {}));
+  EXPECT_EQ(values["PYTHONPATH"], "/opt/railhead/runtime/python:/mine");
+  EXPECT_EQ(values["JAX_CPU_COLLECTIVES_IMPLEMENTATION"], "gloo");
+  EXPECT_EQ(values["MPITRAMPOLINE_LIB"], "/opt/railhead/runtime/railhead-mpi/libmpi.so.40");
+  EXPECT_EQ(values.count("LD_LIBRARY_PATH"), 0U);
+}
+
 TEST(ProfileSettingsTest, NamesAndVariablesAreUniqueAndOurs) {
   std::set<std::string> names;
   std::set<std::string> variables;

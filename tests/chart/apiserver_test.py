@@ -158,7 +158,7 @@ WHOLE_SPEC = {
     "requireRDMA": "fail",
     "sharedMemory": {"size": "16Gi"},
     "inject": {
-        "runtime": {"image": "registry.example:5000/railhead/runtime:0.1.0"},
+        "runtime": {"image": "registry.example:5000/railhead/inject:0.1.0", "frameworks": ["torch", "jax"]},
         "ncclPlugin": {"image": "ofi@sha256:01", "library": "/opt/ofi/lib/libnccl-net-ofi.so"},
     },
     "nccl": {
@@ -241,6 +241,7 @@ WRONG_SPECS = [
     ({"inject": {"plugin": {}}}, 'unknown field "spec.inject.plugin"'),
     ({"inject": {"runtime": {"image": None}}}, "spec.inject.runtime.image: Required"),
     ({"inject": {"runtime": {"image": "a b"}}}, "spec.inject.runtime.image: Invalid value"),
+    ({"inject": {"runtime": {"frameworks": ["caffe"]}}}, "spec.inject.runtime.frameworks[0]: Unsupported value"),
     ({"inject": {"ncclPlugin": {"library": None}}}, "spec.inject.ncclPlugin.library: Required"),
     (
         {"inject": {"ncclPlugin": {"library": "/libnccl-net.so"}}},

@@ -28,16 +28,12 @@ def values(of, kind, count):
 
 def reductions():
     """Each operator that MPI defines for a type, of counts that ranks do not divide."""
-    numbers = {MPI.SUM: np.add, MPI.PROD: np.multiply, MPI.MAX: np.maximum, MPI.MIN: np.minimum}
-    integers = {MPI.BAND: np.bitwise_and, MPI.BOR: np.bitwise_or, MPI.BXOR: np.bitwise_xor,
-                MPI.LAND: np.logical_and, MPI.LOR: np.logical_or, MPI.LXOR: np.logical_xor}
-    complexes = {MPI.SUM: np.add, MPI.PROD: np.multiply}
-    bools = {MPI.LAND: np.logical_and, MPI.LOR: np.logical_or, MPI.LXOR: np.logical_xor}
+    numbers = [(MPI.SUM, np.add), (MPI.PROD, np.multiply), (MPI.MAX, np.maximum), (MPI.MIN, np.minimum)]
+    logical = [(MPI.LAND, np.logical_and), (MPI.LOR, np.logical_or), (MPI.LXOR, np.logical_xor)]
+    bits = [(MPI.BAND, np.bitwise_and), (MPI.BOR, np.bitwise_or), (MPI.BXOR, np.bitwise_xor)]
+    of_kinds = {"i": numbers + bits + logical, "u": numbers + bits + logical, "f": numbers, "c": numbers[:2], "b": logical}
     for kind in (*KINDS, np.dtype("c8"), np.dtype("c16"), np.dtype("?")):
-        operators = bools if kind == bool else complexes if kind.kind == "c" else numbers
-        if kind.kind in "iu":
-            operators = {**numbers, **integers}
-        for op, function in operators.items():
+        for op, function in of_kinds[kind.kind]:
             for count in (0, 1, 7, 1000):
                 everyone = [values(r, kind, count) for r in range(RANKS)]
                 if kind == bool:

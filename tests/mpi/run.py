@@ -6,6 +6,7 @@ usage: tests/mpi/run.py [CASE]...      make wheel must have run
 """
 
 import hashlib
+import json
 import pathlib
 import re
 import shutil
@@ -137,6 +138,52 @@ def case_mlx():
         found = _losses(ranks(HERE / "mlx_steps.py", count=count, transport=transport), count)
         expect(len(found) == 8 and found[-1] < 0.3 * found[0], f"{found}")
         print(f"{count} ranks over {transport}: losses {found[0]:.6f} to {found[-1]:.6f}")
+
+
+PROFILE = {
+    "apiVersion": "railhead.io/v1alpha1", "kind": "RailProfile", "metadata": {"name": "frameworks"},
+    "spec": {"fabric": "TCP", "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "train"}},
+             "inject": {"runtime": {"image": "railhead/inject", "frameworks": ["torch", "jax", "mlx", "mpi"]}}}}
+POD = {
+    "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "worker", "namespace": "train"},
+    "spec": {"containers": [{"name": "main", "image": "x", "resources": {"limits": {"rdma/hca": "1"}}}]}}
+# A pod's container as its processes see it: the copied libraries at the volume's mount.
+IN_POD = """
+mount -t tmpfs tmpfs /opt
+mkdir /opt/railhead
+mount --bind "$COPIED" /opt/railhead
+exec "$@"
+"""
+
+
+def case_injected():
+    """What a RailProfile injects, as the operator writes it: the image's program copies, and the scripts run."""
+    image, volume, profile, pod = OUT / "image", OUT / "volume", OUT / "profile.json", OUT / "pod.json"
+    [wheel] = (ROOT / "out" / "wheel").glob("railhead-*.whl")
+    run(ROOT / "images" / "inject" / "stage.sh", wheel, image)
+    profile.write_text(json.dumps(PROFILE), "utf-8")
+    pod.write_text(json.dumps(POD), "utf-8")
+    text = run(ROOT / "build" / "release" / "operator" / "railhead-operator", "mutate", "-f", pod, "--profiles", profile)
+    spec = json.loads(text[text.index("{"):])["spec"]
+    [copy] = spec["initContainers"]
+    [container] = spec["containers"]
+    volume.mkdir()
+    (image / "opt" / "railhead").mkdir(parents=True)
+    for _ in range(2):  # an init container may run again
+        run("unshare", "--mount", "sh", "-ec", 'mount --bind "$1" "$2/opt/railhead"; shift; exec chroot "$@"', "sh", volume,
+            image, *copy["command"])
+    variables = {one["name"]: one["value"] for one in container["env"] if not one["name"].startswith(("RAILHEAD_", "NCCL_"))}
+    expect({"PYTHONPATH", "LD_LIBRARY_PATH", "MPITRAMPOLINE_LIB", "MLX_MPI_LIBNAME"} <= set(variables), f"{variables}")
+    for script, words in (("calls.py", ("movement",)), ("jax_steps.py", ()), ("mlx_steps.py", ())):
+        text = cases.run_ranks(2, "unshare", "--mount", "sh", "-ec", IN_POD, "pod", python(), "-B", HERE / script, *words,
+                               COPIED=str(volume), HOME=str(OUT), MPI4PY_MPIABI="openmpi", **variables)
+        expect(len(re.findall(r"^rank \d.* are right", text, re.M)) == 2, text)
+        print(f"{script}: 2 ranks with what was injected")
+    text = cases.run_ranks(1, "unshare", "--mount", "sh", "-ec", IN_POD, "pod", python(), "-c",
+                           "from importlib.metadata import entry_points; import railhead; "
+                           "print(entry_points(group='torch.backends')['railhead'].load(), railhead.__file__)",
+                           COPIED=str(volume), HOME=str(OUT), **variables)
+    expect("function register" in text and "/opt/railhead/runtime/python/railhead" in text, text)
 
 
 if __name__ == "__main__":
