@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "mpi/reduction.h"
@@ -195,7 +196,7 @@ Outcome Gatherv(Group& group, const void* send, int send_count, const Datatype* 
     outcome =
         group.Check(rhRecv(At(receive, offsets[at]), sizes[at], rhUint8, r, group.comm(), nullptr));
   }
-  if (Outcome end = group.Check(rhGroupEnd()); outcome.ok()) outcome = end;
+  if (Outcome end = group.Check(rhGroupEnd()); outcome.ok()) outcome = std::move(end);
   const auto mine = static_cast<size_t>(root);
   if (outcome.ok() && send != kInPlace && sizes[mine] > 0) {
     std::memmove(At(receive, offsets[mine]), send, sizes[mine]);
@@ -233,7 +234,7 @@ Outcome Scatterv(Group& group, const void* send, const int* counts, const int* d
     outcome =
         group.Check(rhSend(At(send, offsets[at]), sizes[at], rhUint8, r, group.comm(), nullptr));
   }
-  if (Outcome end = group.Check(rhGroupEnd()); outcome.ok()) outcome = end;
+  if (Outcome end = group.Check(rhGroupEnd()); outcome.ok()) outcome = std::move(end);
   const auto mine = static_cast<size_t>(root);
   if (outcome.ok() && receive != kInPlace && sizes[mine] > 0) {
     std::memmove(receive, At(send, offsets[mine]), sizes[mine]);

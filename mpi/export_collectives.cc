@@ -104,8 +104,9 @@ RAILHEAD_MPI(Gatherv, const void* send, int send_count, Datatype* send_type, voi
              Communicator* comm) {
   return Collective("MPI_Gatherv", comm, [&](Group& group) {
     Outcome outcome = First(CheckRoot(group, root), CheckBuffer(send, send_count, send_type));
-    if (outcome.ok() && group.rank() == root)
+    if (outcome.ok() && group.rank() == root) {
       outcome = First(CheckType(type), CheckCounts(counts, group));
+    }
     return outcome.ok() ? Gatherv(group, send, send_count, send_type, receive, counts,
                                   displacements, type, root)
                         : outcome;
@@ -127,8 +128,9 @@ RAILHEAD_MPI(Scatterv, const void* send, const int* counts, const int* displacem
              Communicator* comm) {
   return Collective("MPI_Scatterv", comm, [&](Group& group) {
     Outcome outcome = First(CheckRoot(group, root), CheckBuffer(receive, count, type));
-    if (outcome.ok() && group.rank() == root)
+    if (outcome.ok() && group.rank() == root) {
       outcome = First(CheckType(send_type), CheckCounts(counts, group));
+    }
     return outcome.ok()
                ? Scatterv(group, send, counts, displacements, send_type, receive, count, type, root)
                : outcome;
@@ -150,8 +152,9 @@ RAILHEAD_MPI(Alltoallv, const void* send, const int* send_counts, const int* sen
              Datatype* type, Communicator* comm) {
   return Collective("MPI_Alltoallv", comm, [&](Group& group) {
     Outcome outcome = First(CheckType(type), CheckCounts(counts, group));
-    if (outcome.ok() && send != kInPlace)
+    if (outcome.ok() && send != kInPlace) {
       outcome = First(CheckType(send_type), CheckCounts(send_counts, group));
+    }
     return outcome.ok() ? AllToAllv(group, send, send_counts, send_displacements, send_type,
                                     receive, counts, displacements, *type)
                         : outcome;

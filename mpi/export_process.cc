@@ -172,8 +172,9 @@ RAILHEAD_MPI(Comm_split_type, Communicator* comm, int type, int key, void* /*inf
              Communicator** made) {
   return Collective("MPI_Comm_split_type", comm, [&](Group& group) {
     if (type == kUndefined) return Split(group, kUndefined, key, made);
-    if (type != kTypeShared)
+    if (type != kTypeShared) {
       return Outcome{kErrorArg, "of the types only MPI_COMM_TYPE_SHARED is served"};
+    }
     int color = 0;
     Outcome outcome = FirstRankOfThisHost(group, &color);
     return outcome.ok() ? Split(group, color, key, made) : outcome;
@@ -339,8 +340,9 @@ RAILHEAD_MPI(Op_free, Operator** op) {
 
 RAILHEAD_MPI(Alloc_mem, intptr_t bytes, void* /*info*/, void* memory) {
   void* const got = std::malloc(bytes > 0 ? static_cast<size_t>(bytes) : 1);
-  if (got == nullptr)
+  if (got == nullptr) {
     return Report("MPI_Alloc_mem", nullptr, {kErrorNoMemory, "not enough memory"});
+  }
   std::memcpy(memory, static_cast<const void*>(&got), sizeof(got));
   return kSuccess;
 }

@@ -83,8 +83,9 @@ int SendAndReceive(const void* send, int send_count, Datatype* send_type, int to
     Arrival unused;
     Request* receiving = nullptr;
     Outcome outcome = First(CheckMessage(send_count, send_type), CheckMessage(count, type));
-    if (outcome.ok())
+    if (outcome.ok()) {
       outcome = Receive(group, receive, BytesIn(count, *type), from, tag, &receiving);
+    }
     if (!outcome.ok()) return outcome;
     outcome = Await(
         [&](Request** request) {
@@ -176,14 +177,16 @@ RAILHEAD_MPI(Irecv, void* buffer, int count, Datatype* type, int from, int tag, 
 
 RAILHEAD_MPI(Get_count, const OpenMpiStatus* status, Datatype* type, int* count) {
   // A status of MPItrampoline begins with one of Open MPI.
-  if (Outcome outcome = CheckType(type); !outcome.ok())
+  if (Outcome outcome = CheckType(type); !outcome.ok()) {
     return Report("MPI_Get_count", nullptr, outcome);
+  }
   const size_t elements = status->bytes / type->bytes;
   *count = status->bytes % type->bytes != 0 ? kUndefined : static_cast<int>(elements);
   return kSuccess;
 }
 
 // Functions with a status, once for each of the two.
+// NOLINTBEGIN(bugprone-macro-parentheses): `Status` is a type.
 #define RAILHEAD_MPI_STATUS(prefix, Status)                                                        \
   extern "C" RAILHEAD_MPI_VISIBLE int prefix##Recv(void* buffer, int count, Datatype* type,        \
                                                    int from, int tag, Communicator* comm,          \
@@ -206,6 +209,7 @@ RAILHEAD_MPI(Get_count, const OpenMpiStatus* status, Datatype* type, int* count)
   extern "C" RAILHEAD_MPI_VISIBLE int prefix##Test(Request** request, int* flag, Status* status) { \
     return TestFor(request, flag, status);                                                         \
   }
+// NOLINTEND(bugprone-macro-parentheses)
 RAILHEAD_MPI_STATUS(MPI_, OpenMpiStatus)
 RAILHEAD_MPI_STATUS(MPIABI_, TrampolineStatus)
 #undef RAILHEAD_MPI_STATUS

@@ -42,7 +42,7 @@ class Group {
   std::map<int, void*> attributes;  // by key
 
  private:
-  const rhComm_t comm_;
+  rhComm_t comm_;
   const int rank_;
   const int size_;
   std::mutex one_call_;

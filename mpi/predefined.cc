@@ -128,7 +128,7 @@ ErrorHandler* ErrorHandlerNull() { return &ompi_mpi_errhandler_null.object; }
 
 bool IsPredefined(const Datatype* type) {
   for (const Datatype* one : {
-#define X(symbol, made) &symbol.object,
+#define X(symbol, made) &(symbol).object,
 #include "mpi/abi/datatypes.inc"
 #undef X
        }) {

@@ -58,8 +58,9 @@ Outcome Process::Finalize() {
   std::map<int, Key> keys;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (state_ != State::kRunning)
+    if (state_ != State::kRunning) {
       return {kErrorOther, "MPI_Finalize without MPI_Init, or for a second time"};
+    }
     if (self_ != nullptr) attributes = std::exchange(self_->attributes, {});
     keys = keys_;
   }

@@ -18,7 +18,7 @@ TEST(NativeReductionTest, NumbersHaveTheLibrarysOperators) {
   EXPECT_EQ(sum->type, rhFloat32);
   EXPECT_EQ(sum->op, rhSum);
   EXPECT_EQ(sum->parts, 1U);
-  const auto bits = NativeReduction(Number<unsigned short>(), Predefined(Operation::kBitwiseXor));
+  const auto bits = NativeReduction(Number<uint16_t>(), Predefined(Operation::kBitwiseXor));
   ASSERT_TRUE(bits.has_value());
   EXPECT_EQ(bits->type, rhUint16);
   EXPECT_EQ(bits->op, rhBxor);

@@ -40,8 +40,9 @@ Outcome FirstRankOfThisHost(Group& group, int* first) {
   std::vector<Identity> all(static_cast<size_t>(group.size()));
   Outcome outcome = group.Check(
       rhAllGather(mine.data(), all.data(), mine.size(), rhUint8, group.comm(), nullptr));
-  if (outcome.ok())
+  if (outcome.ok()) {
     *first = static_cast<int>(std::find(all.begin(), all.end(), mine) - all.begin());
+  }
   return outcome;
 }
 

@@ -11,8 +11,9 @@ namespace railhead::mpi {
 namespace {
 
 Outcome CheckPeer(const Group& group, int peer, const char* what, int tag, int lowest_tag) {
-  if (tag < lowest_tag)
+  if (tag < lowest_tag) {
     return {kErrorTag, "the tag is " + std::to_string(tag) + "; it may not be negative"};
+  }
   return group.CheckRank(peer, what);
 }
 

@@ -26,6 +26,7 @@ int NotServed(const char* name) {
 
 }  // namespace
 
+// NOLINTBEGIN(bugprone-macro-parentheses): definitions.
 extern "C" {
 #define X(name)                                                             \
   RAILHEAD_MPI_VISIBLE int MPI_##name() { return NotServed("MPI_" #name); } \
@@ -60,5 +61,6 @@ X(Query_rocm_support)
 X(Query_ze_support)
 #undef X
 }  // extern "C"
+// NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace railhead::mpi

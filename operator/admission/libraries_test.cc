@@ -19,8 +19,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const Injection kBoth = {"r.example/railhead/runtime:1", "r.example/ofi:2",
-                         "/opt/ofi/lib/libnccl-net-ofi.so"};
+Injection Both() {
+  return {"r.example/railhead/runtime:1", "r.example/ofi:2", "/opt/ofi/lib/libnccl-net-ofi.so"};
+}
 
 // A pod, what is added to it, and what is said of it.
 struct Added {
@@ -28,7 +29,7 @@ struct Added {
   std::vector<std::string> warnings;
 };
 
-Added AddTo(const Json& pod, const Injection& injection = kBoth) {
+Added AddTo(const Json& pod, const Injection& injection = Both()) {
   Draft draft(pod);
   const auto copies =
       AddLibraries(injection, *FindRdmaContainers(pod["spec"], RdmaResources()), draft);
@@ -71,7 +72,7 @@ TEST(AddLibrariesTest, TheyAreThereBeforeAnyContainerRuns) {
 }
 
 TEST(AddLibrariesTest, OnceIsEnough) {
-  for (const Injection& injection : {kBoth, Injection{"a", "", "", {"torch", "mpi"}}}) {
+  for (const Injection& injection : {Both(), Injection{"a", "", "", {"torch", "mpi"}}}) {
     const Json once = AddTo(ServedPod(), injection).pod;
     EXPECT_EQ(AddTo(once, injection).pod, once);
   }
@@ -123,7 +124,7 @@ TEST(AddLibrariesTest, WhatThePodHasItselfStays) {
               ElementsAre(HasSubstr("add /opt/railhead/runtime:/opt/railhead/nccl-net to it")));
   // Ours, from an earlier call.
   pod["spec"]["containers"][1]["env"][0]["value"] =
-      SearchPaths(kBoth)["LD_LIBRARY_PATH"] + ":/mine";
+      SearchPaths(Both())["LD_LIBRARY_PATH"] + ":/mine";
   EXPECT_THAT(AddTo(pod).warnings, IsEmpty());
 }
 

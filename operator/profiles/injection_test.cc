@@ -15,8 +15,9 @@ namespace {
 using kube::Json;
 using ::testing::StartsWith;
 
-const Injection kOfi = {"r.example/railhead/runtime:1", "r.example/ofi:2",
-                        "/opt/ofi/lib/libnccl-net-ofi.so"};
+Injection Ofi() {
+  return {"r.example/railhead/runtime:1", "r.example/ofi:2", "/opt/ofi/lib/libnccl-net-ofi.so"};
+}
 
 TEST(ReadInjectionTest, ReadsWhatIsAskedFor) {
   const auto read = [](const char* text) {
@@ -74,7 +75,8 @@ TEST(ReadInjectionTest, RefusesTheRestByItsPath) {
 TEST(InjectionTest, LibrariesAreFoundWhereTheyAre) {
   using Variables = std::map<std::string, std::string>;
   const char* const name = "LD_LIBRARY_PATH";
-  EXPECT_EQ(SearchPaths(kOfi), (Variables{{name, "/opt/railhead/runtime:/opt/railhead/nccl-net"}}));
+  EXPECT_EQ(SearchPaths(Ofi()),
+            (Variables{{name, "/opt/railhead/runtime:/opt/railhead/nccl-net"}}));
   EXPECT_EQ(SearchPaths({"a", "", ""}), (Variables{{name, "/opt/railhead/runtime"}}));
   EXPECT_EQ(SearchPaths({"a", "b", "/l/libnccl-net.so", {"torch", "jax"}}),
             (Variables{{name, "/opt/railhead/nccl-net"},
@@ -85,7 +87,7 @@ TEST(InjectionTest, LibrariesAreFoundWhereTheyAre) {
   EXPECT_EQ(FrameworkVariables({"a", "", "", {"mlx"}}),
             (Variables{{"MLX_MPI_LIBNAME", "/opt/railhead/runtime/railhead-mpi/libmpi.so.40"}}));
   EXPECT_EQ(FrameworkVariables({"a", "", "", {"torch", "mpi"}}), Variables());
-  EXPECT_EQ(PluginName(kOfi), "ofi");
+  EXPECT_EQ(PluginName(Ofi()), "ofi");
   EXPECT_EQ(PluginName({"", "a", "/l/libnccl-net.so"}), "");  // NCCL's own choice
   EXPECT_EQ(PluginName({"a", "", ""}), "");
 }
