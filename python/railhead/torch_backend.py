@@ -13,6 +13,7 @@ runs is loaded by the first process group.
 
 from __future__ import annotations
 
+import atexit
 import glob
 import os
 import re
@@ -93,6 +94,8 @@ def _load() -> None:
             path = _file(torch.__version__)
             _library.library()  # the same one, wherever it is
             torch.ops.load_library(path)
+            # Else a transfer that ends while Python does would want its lock.
+            atexit.register(torch.ops.railhead_c10d.stop)
             _loaded = True
 
 

@@ -6,6 +6,9 @@
 #include <numeric>
 #include <utility>
 
+#include "monitored_barrier.h"
+#include "transfer_watch.h"
+
 namespace railhead_torch {
 namespace {
 
@@ -73,6 +76,9 @@ void AddQueued(c10::Device device, std::vector<c10::Event>& queued) {
   queued.push_back(std::move(event));
 }
 
+constexpr const char* kMixed =
+    ": a group of coalesced calls has either collectives or transfers: make two groups";
+
 // All of them, one after the other.
 Tensor Joined(const char* call, const Tensors& list) {
   Tensors flat;
@@ -91,9 +97,15 @@ RailheadBackend::RailheadBackend(rhComm_t comm, int rank, int size,
                                  std::chrono::milliseconds timeout)
     : Backend(rank, size), executor_(Executor::Create(comm)), timeout_(timeout) {}
 
-RailheadBackend::~RailheadBackend() { executor_->Leave(); }
+RailheadBackend::~RailheadBackend() {
+  TransferWatch::Get().Leave(executor_.get());
+  executor_->Leave();
+}
 
-void RailheadBackend::shutdown() { executor_->Drain(); }
+void RailheadBackend::shutdown() {
+  TransferWatch::Get().Leave(executor_.get());
+  executor_->Drain();
+}
 
 void RailheadBackend::abort() {
   executor_->End("this rank has aborted the process group");
@@ -112,6 +124,8 @@ RailheadBackend::How RailheadBackend::HowOf(c10d::OpType type, const Options& op
 
 WorkPtr RailheadBackend::Post(const How& how, Tensors results, Step step) {
   if (coalescing_ > 0) {
+    TORCH_CHECK_NOT_IMPLEMENTED(!held_transfers_, "railhead: ", c10d::opTypeToString(how.type),
+                                kMixed);
     if (!held_.work) {
       held_.work = c10::make_intrusive<RailWork>(getRank(), held_.type, how.device);
       held_.device = how.device;
@@ -142,11 +156,16 @@ void RailheadBackend::startCoalescing() {
   if (coalescing_++ > 0) return;
   held_ = Job();
   held_.type = c10d::OpType::COALESCED;
+  held_transfers_.reset();
 }
 
 WorkPtr RailheadBackend::endCoalescing() {
   TORCH_CHECK(coalescing_ > 0, "railhead: endCoalescing: there was no startCoalescing before it");
   if (--coalescing_ > 0) return held_.work;
+  if (auto transfers = std::move(held_transfers_)) {
+    TransferWork::Start(transfers);
+    return transfers;
+  }
   Job job = std::exchange(held_, Job());
   if (!job.work) {
     job.work = c10::make_intrusive<RailWork>(getRank(), job.type, c10::kCPU);
@@ -196,7 +215,7 @@ Step RailheadBackend::Reduction(const char* name, const Tensor& tensor, const c1
 WorkPtr RailheadBackend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
   const Dense data = MakeDense("broadcast", OnlyOne("broadcast", tensors));
   const int root = static_cast<int>(options.rootRank);
-  CheckPeer("broadcast", root, 0);
+  CheckPeer("broadcast", root);
   void* const begin = data.elements.data_ptr();
   return Post(HowOf(c10d::OpType::BROADCAST, options, data.original.device()), {data.original},
               {[=, bytes = BytesOf(data.elements)](Running& running) {
@@ -231,7 +250,7 @@ WorkPtr RailheadBackend::allreduce_coalesced(Tensors& tensors,
 WorkPtr RailheadBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
   const Dense data = MakeDense("reduce", OnlyOne("reduce", tensors));
   const int root = static_cast<int>(options.rootRank);
-  CheckPeer("reduce", root, 0);
+  CheckPeer("reduce", root);
   void* const begin = data.elements.data_ptr();
   Step step = Reduction(
       "reduce", data.elements, options.reduceOp,
@@ -318,7 +337,7 @@ WorkPtr RailheadBackend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
                                 const c10d::GatherOptions& options) {
   const Dense input = MakeDense("gather", OnlyOne("gather", inputs));
   const int root = static_cast<int>(options.rootRank);
-  CheckPeer("gather", root, 0);
+  CheckPeer("gather", root);
   const bool here = root == getRank();
   const Parts parts("gather", here ? OnlyList("gather", outputs, getSize()) : Tensors());
   for (const Tensor& part : parts.tensors) {
@@ -339,7 +358,7 @@ WorkPtr RailheadBackend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
                                  const c10d::ScatterOptions& options) {
   const Dense output = MakeDenseResult("scatter", OnlyOne("scatter", outputs));
   const int root = static_cast<int>(options.rootRank);
-  CheckPeer("scatter", root, 0);
+  CheckPeer("scatter", root);
   Tensor memory;
   if (root == getRank()) {
     const Tensors& parts = OnlyList("scatter", inputs, getSize());
@@ -498,41 +517,56 @@ WorkPtr RailheadBackend::alltoall(Tensors& outputs, Tensors& inputs,
                }});
 }
 
-void RailheadBackend::CheckPeer(const char* call, int peer, int tag) const {
+void RailheadBackend::CheckPeer(const char* call, int peer) const {
   TORCH_CHECK_VALUE(peer >= 0 && peer < getSize(), "railhead: ", call, ": rank ", peer,
                     " does not exist; ranks go from 0 to ", getSize() - 1);
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      tag == 0, "railhead: ", call, ": tag ", tag,
-      ": messages between two ranks are matched by their order, and only tag 0 is possible");
+}
+
+template <class Add>
+WorkPtr RailheadBackend::PostTransfer(const char* call, c10d::OpType type, const Tensors& tensors,
+                                      int tag, Add add) {
+  const Tensor& tensor = OnlyOne(call, tensors);
+  CheckTensor(call, tensor);
+  TORCH_CHECK_VALUE(tag >= 0 && tag != kBarrierTag, "railhead: ", call, ": tag ", tag,
+                    " is not from 0 to ", kBarrierTag - 1);
+  const auto make = [&](c10d::OpType of) {
+    return c10::make_intrusive<TransferWork>(executor_, getRank(), of, tensor.device(),
+                                             timeout_.load());
+  };
+  if (coalescing_ == 0) {
+    const auto work = make(type);
+    add(*work, tensor);
+    TransferWork::Start(work);
+    return work;
+  }
+  TORCH_CHECK_NOT_IMPLEMENTED(held_.steps.empty(), "railhead: ", call, kMixed);
+  if (!held_transfers_) held_transfers_ = make(c10d::OpType::COALESCED);
+  TORCH_CHECK_TYPE(held_transfers_->device() == tensor.device(), "railhead: ", call,
+                   ": the tensor is on ", tensor.device(), ", and those of earlier calls of the ",
+                   "group on ", held_transfers_->device());
+  add(*held_transfers_, tensor);
+  return {};  // torch does not wait for it then; endCoalescing's covers it
 }
 
 WorkPtr RailheadBackend::send(Tensors& tensors, int to, int tag) {
-  CheckPeer("send", to, tag);
-  const Dense data = MakeDense("send", OnlyOne("send", tensors));
-  return Post({c10d::OpType::SEND, data.original.device()}, {data.original},
-              {[=](Running& running) {
-                 return rhSend(data.elements.data_ptr(), BytesOf(data.elements), rhUint8, to,
-                               running.comm(), nullptr);
-               },
-               {}});
+  CheckPeer("send", to);
+  return PostTransfer(
+      "send", c10d::OpType::SEND, tensors, tag,
+      [=](TransferWork& work, const Tensor& tensor) { work.AddSend(tensor, to, tag); });
 }
 
 WorkPtr RailheadBackend::recv(Tensors& tensors, int from, int tag) {
-  CheckPeer("recv", from, tag);
-  const Dense data = MakeDenseResult("recv", OnlyOne("recv", tensors));
-  return Post({c10d::OpType::RECV, data.original.device()}, {data.original},
-              {[=](Running& running) {
-                 return rhRecv(data.elements.data_ptr(), BytesOf(data.elements), rhUint8, from,
-                               running.comm(), nullptr);
-               },
-               [data] { data.CopyBack(); }});
+  CheckPeer("recv", from);
+  return PostTransfer(
+      "recv", c10d::OpType::RECV, tensors, tag,
+      [=](TransferWork& work, const Tensor& tensor) { work.AddReceive(tensor, from, tag); });
 }
 
-WorkPtr RailheadBackend::recvAnysource(Tensors&, int) {
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      false,
-      "railhead: recv: the source must be named (src=...): a receive from any rank is "
-      "not possible");
+WorkPtr RailheadBackend::recvAnysource(Tensors& tensors, int tag) {
+  return PostTransfer("recv", c10d::OpType::RECVANYSOURCE, tensors, tag,
+                      [=](TransferWork& work, const Tensor& tensor) {
+                        work.AddReceive(tensor, RH_ANY_SOURCE, tag);
+                      });
 }
 
 WorkPtr RailheadBackend::barrier(const c10d::BarrierOptions& options) {
@@ -540,32 +574,11 @@ WorkPtr RailheadBackend::barrier(const c10d::BarrierOptions& options) {
               {[](Running& running) { return rhBarrier(running.comm(), nullptr); }, {}});
 }
 
-void RailheadBackend::monitoredBarrier(const c10d::BarrierOptions& options,
-                                       bool /*wait_all_ranks*/) {
-  How how = HowOf(c10d::OpType::BARRIER, options, c10::kCPU);
-  how.waited_for = true;
-  // Rank 0 waits for one after the other, so that the watchdog can name the one that has not come.
-  Post(how, {},
-       {[rank = getRank(), size = getSize()](Running& running) {
-          char byte = 0;
-          const rhComm_t comm = running.comm();
-          rhResult_t result = rhSuccess;
-          if (rank > 0) {
-            result = rhSend(&byte, 1, rhUint8, 0, comm, nullptr);
-            return result != rhSuccess ? result : rhRecv(&byte, 1, rhUint8, 0, comm, nullptr);
-          }
-          for (int peer = 1; peer < size && result == rhSuccess; ++peer) {
-            running.waits_for = peer;
-            result = rhRecv(&byte, 1, rhUint8, peer, comm, nullptr);
-          }
-          running.waits_for = -1;
-          for (int peer = 1; peer < size && result == rhSuccess; ++peer) {
-            result = rhSend(&byte, 1, rhUint8, peer, comm, nullptr);
-          }
-          return result;
-        },
-        {}})
-      ->wait(std::chrono::milliseconds(0));
+void RailheadBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
+  // A negative timeout is torch's "not set".
+  MonitoredBarrier({executor_, getRank(), getSize()},
+                   options.timeout.count() >= 0 ? options.timeout : timeout_.load(),
+                   wait_all_ranks);
 }
 
 }  // namespace railhead_torch

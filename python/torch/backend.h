@@ -4,8 +4,9 @@
 // of CUDA devices into calls of the C API.
 //
 // A collective is checked here, in the caller's thread, and throws what is wrong with its
-// arguments; what goes wrong later is in the Work that it returns. Calls of a group are done in the
-// order in which they were made (executor.h).
+// arguments; what goes wrong later is in the Work that it returns. Collectives of a group are done
+// in the order in which they were made (executor.h). Transfers progress beside them
+// (transfer_work.h).
 //
 // Of CUDA tensors: a call begins when what was on the caller's stream before it is done, and
 // completes when the host knows that its results are in the device's memory. So every stream sees
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "executor.h"
+#include "transfer_work.h"
 #include "types.h"
 
 namespace railhead_torch {
@@ -96,13 +98,18 @@ class RailheadBackend final : public c10d::Backend {
   Step GatherBase(const at::Tensor& output, const at::Tensor& input);
   Step ReduceScatterBase(const at::Tensor& output, const at::Tensor& input,
                          const c10d::ReduceOp& op);
-  void CheckPeer(const char* call, int peer, int tag) const;
+  void CheckPeer(const char* call, int peer) const;
+  template <class Add>
+  WorkPtr PostTransfer(const char* call, c10d::OpType type, const Tensors& tensors, int tag,
+                       Add add);
 
   const std::shared_ptr<Executor> executor_;
   std::atomic<std::chrono::milliseconds> timeout_;
   std::atomic<uint64_t> number_ = 0;
   int coalescing_ = 0;
-  Job held_;  // between startCoalescing and endCoalescing
+  // Between startCoalescing and endCoalescing: collectives, or else transfers.
+  Job held_;
+  c10::intrusive_ptr<TransferWork> held_transfers_;
 };
 
 }  // namespace railhead_torch

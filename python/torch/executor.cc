@@ -13,8 +13,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kLook = std::chrono::milliseconds(200);
-// The library's own text, at the same time, says more.
-constexpr auto kGrace = std::chrono::milliseconds(1000);
 
 // One thread for all groups of the process. It lives as long as that.
 class Watchdog {
@@ -87,6 +85,16 @@ std::string Executor::WhyEnded() {
   }
   if (!ended_.empty()) return ended_;
   return leaving_ ? "the process group was destroyed" : "";
+}
+
+std::string Executor::WhyUnusable() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return WhyEnded();
+}
+
+std::string Executor::WhyEndedOr(const char* library_text) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return ended_.empty() ? library_text : ended_;
 }
 
 void Executor::Submit(Job job, bool waited_for) {
@@ -170,7 +178,6 @@ void Executor::Do(Job job) {
         error = job.What() + ": " + error;
       } else {
         error.clear();  // what was begun before the group is left is done
-        running_ = &running;
         deadline_ = Clock::now() + job.timeout + kGrace;
       }
     }
@@ -183,7 +190,6 @@ void Executor::Do(Job job) {
         thrown = exception.what();
       }
       const std::lock_guard<std::mutex> lock(mutex_);
-      running_ = nullptr;
       deadline_ = Clock::time_point::max();
       if (!thrown.empty()) {
         error = job.What() + ": " + thrown;
@@ -242,16 +248,12 @@ void Executor::End(const std::string& reason) {
 }
 
 void Executor::EndIfLate(Clock::time_point now) {
-  std::string reason;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (now < deadline_ || running_ == nullptr) return;
-    const int rank = running_->waits_for;
-    reason = "not done within the process group's timeout, so it was ended on all ranks: ";
-    reason += rank >= 0 ? "rank " + std::to_string(rank) + " has not called it"
-                        : "a rank lives and has not called it; librailhead's warnings name it";
+    if (now < deadline_) return;
   }
-  End(reason);
+  End("not done within the timeout of the process group, so it was ended on all ranks: a rank "
+      "lives and has not called it; librailhead's warnings name it");
 }
 
 }  // namespace railhead_torch

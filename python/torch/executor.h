@@ -15,7 +15,6 @@
 #include <c10/core/Event.h>
 #include <railhead/railhead.h>
 
-#include <atomic>
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -29,6 +28,9 @@
 #include "work.h"
 
 namespace railhead_torch {
+
+// After torch's timeout. The library's own text, at the same time, says more.
+inline constexpr auto kGrace = std::chrono::milliseconds(1000);
 
 // What runs a step: the communicator, and the operators that were made for it, which are freed when
 // the step's group is done.
@@ -48,8 +50,6 @@ class Running {
     if (result == rhSuccess) made_.push_back(*op);
     return result;
   }
-  // The rank that is waited for, for the watchdog's text.
-  std::atomic<int> waits_for = -1;
 
  private:
   const rhComm_t comm_;
@@ -96,6 +96,10 @@ class Executor : public std::enable_shared_from_this<Executor> {
   void Leave();
   // Ends the calls of all ranks. The reason is in the errors of this rank's. Any thread.
   void End(const std::string& reason);
+  // For transfers, which use the communicator beside all jobs (transfer_work.h). Any thread.
+  rhComm_t comm() const { return comm_; }
+  std::string WhyUnusable();  // "" if calls can be made
+  std::string WhyEndedOr(const char* library_text);
   // Of the watchdog.
   void EndIfLate(std::chrono::steady_clock::time_point now);
 
@@ -118,9 +122,8 @@ class Executor : public std::enable_shared_from_this<Executor> {
   bool leaving_ = false;
   std::string ended_;
   std::thread thread_;
-  // Of the job that runs.
+  // Of the job that runs; max if none does.
   std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::time_point::max();
-  const Running* running_ = nullptr;
 };
 
 }  // namespace railhead_torch

@@ -11,6 +11,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "backend.h"
+#include "transfer_watch.h"
 
 namespace railhead_torch {
 namespace {
@@ -45,7 +46,12 @@ c10::intrusive_ptr<c10d::ProcessGroup> Create(int64_t rank, int64_t size, const 
   return group;
 }
 
+void Stop() { TransferWatch::Get().Stop(); }
+
 }  // namespace
 }  // namespace railhead_torch
 
-TORCH_LIBRARY(railhead_c10d, library) { library.def("create", &railhead_torch::Create); }
+TORCH_LIBRARY(railhead_c10d, library) {
+  library.def("create", &railhead_torch::Create);
+  library.def("stop", &railhead_torch::Stop);  // before Python ends
+}

@@ -22,7 +22,7 @@
 
 namespace railhead_torch {
 
-class RailWork final : public c10d::Work {
+class RailWork : public c10d::Work {
  public:
   // `device`: where its tensors are, so that callbacks of the future get streams of it.
   RailWork(int rank, c10d::OpType type, c10::Device device)

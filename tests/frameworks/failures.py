@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of a group in which something goes wrong: prints what its exception says.
 
-usage: failures.py killed|late|monitored|abort|mismatch|wait|leave|fork|fault [DEVICE]
-       cpu or cuda; with torchrun's variables
+usage: failures.py WHAT [DEVICE]     one of the words below; cpu or cuda; with torchrun's variables
 """
 
 import datetime
@@ -21,7 +20,7 @@ tensor = torch.ones(1000, device=device)
 dist.all_reduce(tensor)
 # A short timeout is not for the start: one rank may come to it seconds after the other.
 group = dist.group.WORLD
-if what in ("late", "monitored"):
+if what in ("late", "monitored", "recv-late", "send-late"):
     group = dist.new_group(timeout=datetime.timedelta(seconds=2))
     dist.all_reduce(tensor, group=group)
 backend = group._get_backend(torch.device(device))
@@ -46,13 +45,18 @@ try:
         if rank == 1:
             time.sleep(8)
         backend.monitored_barrier()
+    elif what == "monitored-all":
+        if rank == 0:
+            backend.monitored_barrier(datetime.timedelta(seconds=1), wait_all_ranks=True)
+        time.sleep(4)
     elif what == "abort":
         if rank == 0:
             work = dist.all_reduce(tensor, async_op=True)
             backend.abort()
             work.wait()
         time.sleep(1)
-        dist.all_reduce(tensor)
+        for _ in range(2):  # rank 0 may have begun the first
+            dist.all_reduce(tensor)
     elif what == "mismatch":
         dist.all_reduce(torch.ones(4 + rank, device=device))
         dist.all_reduce(torch.ones(4, device=device))
@@ -79,6 +83,69 @@ try:
             torch.cuda._sleep(500_000_000)
             tensor[torch.tensor([1 << 30], device=device)] = 1
         dist.all_reduce(tensor, async_op=True).wait()
+    elif what == "recv-killed":  # rank 2 waits for a rank that lives
+        if rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        dist.recv(tensor, 1 if rank == 0 else 0)
+    elif what == "recv-late":  # a receive may be early; its wait has the timeout
+        if rank == 0:
+            work = dist.irecv(tensor, 1, group=group)
+            time.sleep(4)
+            dist.all_reduce(torch.ones(1, device=device), group=group)
+            say("goes on")
+            work.wait()
+        else:
+            time.sleep(4)
+            dist.all_reduce(torch.ones(1, device=device), group=group)
+            time.sleep(6)
+            dist.send(tensor, 0, group=group)
+    elif what == "send-late":
+        if rank == 1:
+            time.sleep(8)
+            dist.recv(tensor, group=group)
+        dist.send(torch.ones(1 << 20, device=device), 1, tag=3, group=group)
+    elif what == "recv-abort":
+        if rank == 0:
+            work = dist.irecv(tensor, 1)
+            backend.abort()
+            work.wait()
+        time.sleep(1)
+        for _ in range(2):  # rank 0 may have received the first
+            dist.send(tensor, 0)
+            time.sleep(0.2)
+    elif what in ("too-long", "too-short"):
+        if rank == 0:
+            dist.send(torch.ones(5, device=device), 1)
+        else:
+            dist.recv(torch.ones(4 if what == "too-long" else 6, device=device), 0)
+        dist.barrier()
+    elif what == "recv-wait":
+        if rank == 0:
+            work = dist.irecv(tensor, 1)
+            try:
+                work.wait(datetime.timedelta(milliseconds=300))
+            except dist.DistBackendError as error:
+                say(str(error).splitlines()[0])
+            dist.barrier()
+            work.wait()
+        else:
+            dist.barrier()
+            dist.send(tensor, 0)
+        dist.destroy_process_group()
+        say("fine")
+    elif what == "recv-destroyed":  # rank 1 leaves without having sent
+        work = dist.irecv(tensor, 1) if rank == 0 else None
+        dist.barrier()
+        dist.destroy_process_group()
+        if work is None:
+            say("fine")
+            sys.exit(0)
+        work.wait()
+    elif what == "recv-leave":  # ends with a transfer that will never be done
+        work = dist.irecv(tensor, 1 - rank)
+        work.get_future().then(lambda done: say("done"))
+        say("fine")
+        sys.exit(0)
     elif what == "fork":
         child = os.fork()
         if child == 0:

@@ -8,6 +8,7 @@ torch has no CUDA here (tools/torch-venv.sh). The wheel is unpacked into a folde
 whose image does not have it.
 """
 
+import functools
 import pathlib
 import re
 import shutil
@@ -83,6 +84,14 @@ def case_conformance(torch):
     print(text.strip().splitlines()[-1])
 
 
+def case_transfers(torch):
+    def world(ranks, transport):
+        text = torch.run(HERE / "transfers.py", ranks=ranks, RAILHEAD_TRANSPORT=transport)
+        return re.search("^torch .* transfers: .*", text, re.M)[0]
+
+    print(*side_by_side((world, 2, "auto"), (world, 3, "tcp"), (world, 4, "auto")), sep="\n")
+
+
 def case_training(torch):
     """Losses are gloo's."""
     def losses(backend, how):
@@ -109,16 +118,34 @@ def case_failures(torch):
               ranks=3)
 
     side_by_side(
-        (check, "late", r"rank 0: DistBackendError: railhead: ALLREDUCE .*not done within the process group's timeout",
+        (check, "late", r"rank 0: DistBackendError: railhead: ALLREDUCE .*not done within the timeout of the process group",
          r"rank 1: DistBackendError: railhead: ALLREDUCE .*rank 0: .*rhCommRevoke"),
-        (check, "monitored", r"rank 0: DistBackendError: railhead: BARRIER .*rank 1 has not called it",
-         r"rank 1: DistBackendError"),
+        (check, "monitored", r"rank 0: DistBackendError: railhead: .*: Rank 1 failed to pass monitoredBarrier in 2000 ms",
+         r"rank 1: DistBackendError: railhead: Rank 1 successfully reached monitoredBarrier, but"),
+        (functools.partial(check, ranks=3), "monitored-all",
+         r"rank 0: DistBackendError: railhead: .*: Ranks 1, 2 failed to pass monitoredBarrier in 1000 ms"),
         (killed,),
         (check, "abort", r"rank 0: DistBackendError: .*this rank has aborted the process group",
          r"rank 1: DistBackendError: .*rank 0: .*rhCommRevoke"),
         (check, "mismatch", r"rank 0: DistBackendError: .*rank", r"rank 1: DistBackendError: .*rank"),
         (check, "wait", r"rank 0: railhead: ALLREDUCE was not done within 300 ms", r"rank 0: fine", r"rank 1: fine"),
         (check, "leave", r"rank 0: fine", r"rank 1: fine"),
+        (functools.partial(check, ranks=3), "recv-killed", r"rank 0: DistBackendError: railhead: RECV from rank 1 .*rank 1",
+         r"rank 2: DistBackendError: railhead: RECV from rank 0 .*rank 1"),
+        (check, "recv-late", "rank 0: goes on",
+         r"rank 0: DistBackendError: railhead: RECV from rank 1 with tag 0: not done within the timeout of the process group"
+         ".*rank 1 has not sent it", r"rank 1: DistBackendError: railhead: SEND to rank 0 .*rank 0: .*rhCommRevoke"),
+        (check, "send-late", r"rank 0: DistBackendError: railhead: SEND to rank 1 with tag 3: not done within .*rank 1 has "
+         "not received it", r"rank 1: DistBackendError: railhead: RECV from any rank .*rank 0: .*rhCommRevoke"),
+        (check, "recv-abort", r"rank 0: DistBackendError: railhead: RECV .*this rank has aborted the process group",
+         r"rank 1: DistBackendError: railhead: SEND .*rank 0: .*rhCommRevoke"),
+        (check, "too-long", r"rank 0: DistBackendError: .*rank 0.* sends 20 bytes with tag 0 to rank 1.* 16 only",
+         r"rank 1: DistBackendError: railhead: RECV .*rank 0.* sends 20 bytes with tag 0 to rank 1.* 16 only"),
+        (check, "too-short", r"rank 0: DistBackendError: .*rank 1: .*rhCommRevoke",
+         r"rank 1: DistBackendError: railhead: RECV from rank 0 .*rank 0 sent 20 bytes to rank 1, whose tensor has 24"),
+        (check, "recv-wait", r"rank 0: railhead: RECV was not done within 300 ms", r"rank 0: fine", r"rank 1: fine"),
+        (check, "recv-destroyed", r"rank 0: DistBackendError: railhead: RECV from rank 1 .*rank 1", r"rank 1: fine"),
+        (check, "recv-leave", r"rank 0: fine", r"rank 1: fine"),
         (check, "fork", r"rank 0: railhead: ALLREDUCE .*this process was forked", r"rank 0: fine", r"rank 1: fine"))
 
 

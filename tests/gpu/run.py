@@ -60,6 +60,10 @@ def case_conformance():
     in_worlds(FRAMEWORKS / "conformance.py", "cuda", worlds=((2, "auto"), (4, "auto"), (3, "tcp")))
 
 
+def case_transfers():
+    in_worlds(FRAMEWORKS / "transfers.py", "cuda", worlds=((2, "auto"), (4, "auto"), (3, "tcp")))
+
+
 def case_streams():
     in_worlds(HERE / "streams.py", worlds=((2, "auto"), (3, "auto")))
 
