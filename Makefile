@@ -13,7 +13,7 @@ export CCACHE_NOHASHDIR := 1
 # Parts run side by side by themselves; `make -j` adds nothing.
 .NOTPARALLEL:
 
-.PHONY: help demo demo-down build portable portable-test wheel wheel-test frameworks mpi gpu test unit rails discovery fuzz sanitize bench chart kube node soak e2e \
+.PHONY: help demo demo-down build portable portable-test wheel wheel-test frameworks torch-suite mpi gpu test unit rails discovery fuzz sanitize bench chart kube node soak e2e \
   lint lint-stamps format check python clean fuzz-more test-loaded
 
 help:            ## this list
@@ -45,6 +45,9 @@ gpu:             ## on a machine with an NVIDIA GPU: every kind of its memory, C
 
 frameworks: python ## PyTorch with the wheel's backend, beside gloo; TORCH=2.9: another version of it
 	@$(PARTS) frameworks
+
+torch-suite: python ## torch's own tests of such backends, with 2 to 4 ranks; frameworks runs them with 3
+	@$(PARTS) torch-suite
 
 mpi: python      ## JAX, MLX and mpi4py, unchanged, over the wheel's libmpi.so.40
 	@$(PARTS) mpi

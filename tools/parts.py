@@ -64,6 +64,8 @@ PARTS = (
     Part("wheel-test", _PYTHON + "tests/wheel/run.py", ("wheel", "packages-testbed"), weight=1, cluster=True),
     Part("frameworks", "for minor in ${TORCH:-2.15}; do " + _PYTHON + "tests/frameworks/run.py --torch $minor; done",
          ("wheel", "packages-testbed"), weight=1, cluster=True, torch=True),
+    Part("torch-suite", "for minor in ${TORCH:-2.15}; do " + _PYTHON +
+         "tests/frameworks/run.py --torch $minor torch-suite; done", ("wheel", "packages-testbed"), cluster=True, torch=True),
     Part("mpi", _PYTHON + "tests/mpi/run.py", ("wheel", "programs", "packages-testbed"), weight=1, cluster=True),
     Part("unit", f"ctest --preset release --parallel {os.cpu_count()} --output-on-failure", ("unit-build",)),
     Part("newcomer", _PYTHON + "tests/newcomer/run.py", ("packages-testbed",), weight=1, cluster=True),

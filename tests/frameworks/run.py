@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The torch backend of the wheel in a real torch, beside gloo.
 
-usage: tests/frameworks/run.py [--torch MINOR] [CASE]...      2.15 if not said; make wheel must have run
+usage: tests/frameworks/run.py [--torch MINOR] [CASE]...      2.15 if not said; make wheel must have run; torch-suite
+                                                              must be named
 
 torch has no CUDA here (tools/torch-venv.sh). The wheel is unpacked into a folder on PYTHONPATH, as in a pod
 whose image does not have it.
@@ -149,6 +150,20 @@ def case_failures(torch):
         (check, "fork", r"rank 0: railhead: ALLREDUCE .*this process was forked", r"rank 0: fine", r"rank 1: fine"))
 
 
+def suite(torch, ranks):
+    return torch.run(HERE / "suite.py", ranks, ranks=1, seconds=1800).strip().splitlines()
+
+
+def case_suite(torch):
+    """torch's own tests of c10d backends."""
+    print(suite(torch, 3)[-1])
+
+
+def case_torch_suite(torch):
+    """The same with other numbers of ranks, and why tests are skipped."""
+    print(*(line for ranks in (2, 3, 4) for line in suite(torch, ranks)), sep="\n")
+
+
 def case_object(torch):
     """What the compiled part needs of the system."""
     library = OUT / "site" / "railhead" / "lib" / f"railhead-torch-{torch.minor}.so"
@@ -169,7 +184,7 @@ def main():
         minor, words = words[1], words[2:]
     torch = Torch(minor)
     table = {name: lambda case=case: case(torch) for name, case in cases.cases_of(globals()).items()}
-    return cases.main(table, words, torch.unpack)
+    return cases.main(table, words, torch.unpack, [name for name in table if name != "torch-suite"])
 
 
 if __name__ == "__main__":

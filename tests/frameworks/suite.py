@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs torch's own tests of c10d backends (torch.testing._internal.distributed.distributed_test) on this backend.
+
+usage: suite.py RANKS [WORD]...     tests whose name has one of the words, or all; exit code 1 if one fails
+
+torch's own driver starts all ranks anew for each test. Here they stay: each gets the name of a test, makes a process
+group, runs the test, and reports; they start anew only after a failure. A test that hangs is ended, and has failed.
+suite_skips.txt lists tests that are not run, with the reason; tests also skip themselves (no GPU, too few ranks).
+Where a test skips itself because torch knows only other backends that can do it (LIFTED), it runs.
+"""
+
+import collections
+import json
+import os
+import pathlib
+import queue
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import types
+
+HERE = pathlib.Path(__file__).resolve().parent
+MODULE = "torch.testing._internal.distributed.distributed_test"
+BACKEND = "railhead"
+# Reasons of torch's for which tests are skipped, and that are not true of this backend.
+LIFTED = re.compile(r"(Test requires backend railhead|Only MPI supports|Only gloo backend supports timeouts|get_future is only|"
+                    r"GLOO Batch Send Recv CPU|Only Gloo backend supports sparse|Only Nccl & Gloo backend support Distributed)")
+# Seconds: of a test on all ranks; until the other ranks report after the first one.
+LONGEST, BEHIND = 90, 25
+
+
+def skips():
+    """{test: reason}"""
+    found = {}
+    for line in (HERE / "suite_skips.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            test, _, reason = line.partition(" ")
+            found[test] = reason.strip()
+    return found
+
+
+# What a rank does.
+
+
+def load():
+    """The module with torch's tests, which takes this backend for one of its own."""
+    import unittest  # pylint: disable=import-outside-toplevel
+
+    # A package of torch's developers, of which these tests use the base class alone.
+    stub = types.ModuleType("expecttest")
+    stub.TestCase = unittest.TestCase
+    sys.modules.setdefault("expecttest", stub)
+    from torch.testing._internal import common_distributed  # pylint: disable=import-outside-toplevel
+    for feature in ("ddp", "subgroup"):
+        common_distributed.DistTestCases.backend_feature[feature].add(BACKEND)
+    if int(os.environ["WORLD_SIZE"]) >= 3:
+        # Groups of ranks 1 and 2: torch 2.15 wants eight ranks for them.
+        common_distributed.skip_if_small_worldsize = lambda test: test
+    __import__(MODULE)
+    module = sys.modules[MODULE]
+    # The profiler's events have the name of torch's own backends.
+    for name in dir(module):
+        if name.endswith("PROFILING_SUPPORTED_BACKENDS"):
+            getattr(module, name).clear()
+    return module
+
+
+class Rank:
+    """One rank, which runs tests by name."""
+
+    def __init__(self, rank):
+        self.rank = rank
+        self.module = load()
+        self.case = type("Case", (self.module.TestDistBackend, self.module.DistributedTest._DistTestBase), {})
+        self.environment = dict(os.environ)
+
+    def tests(self):
+        """{test: why it skips itself, or ""}"""
+        names = sorted(name for name in dir(self.case) if name.startswith("test_"))
+        methods = {name: getattr(self.case, name) for name in names}
+        whys = {name: getattr(method, "__unittest_skip_why__", "") if getattr(method, "__unittest_skip__", False) else ""
+                for name, method in methods.items()}
+        return {name: "" if LIFTED.match(why) else why for name, why in whys.items()}
+
+    def run(self, test, folder):
+        """Returns ("passed" or "skipped" or "failed", a text)."""
+        import unittest  # pylint: disable=import-outside-toplevel
+        import torch.distributed as dist  # pylint: disable=import-outside-toplevel
+        from torch.testing._internal.common_distributed import TEST_SKIPS  # pylint: disable=import-outside-toplevel
+
+        os.environ["TEMP_DIR"] = folder
+        self.module.Barrier.barrier_id = 0
+        try:
+            self._run(test, folder, dist)
+            return "passed", ""
+        except unittest.SkipTest as skip:
+            return "skipped", str(skip)
+        except SystemExit as end:
+            for skip in TEST_SKIPS.values():
+                if skip.exit_code == end.code:
+                    return "skipped", skip.message
+            return "failed", f"exit {end.code}"
+        except BaseException:  # pylint: disable=broad-except
+            return "failed", traceback.format_exc()
+        finally:
+            if dist.is_initialized():
+                dist.destroy_process_group()
+            os.environ.clear()
+            os.environ.update(self.environment)
+            dist.set_debug_level_from_env()
+
+    def _run(self, test, folder, dist):
+        import datetime  # pylint: disable=import-outside-toplevel
+        import torch  # pylint: disable=import-outside-toplevel
+
+        torch.manual_seed(1)
+        # They have their model on the CPU if the backend has this name.
+        self.module.BACKEND = "gloo" if test.startswith("test_accumulate_gradients_no_sync") else BACKEND
+        case = self.case(test)
+        case.rank = self.rank
+        case.file_name = folder + "/init"
+        seconds = getattr(self.module, "CUSTOM_PG_TIMEOUT", {}).get(test, 60)
+        dist.init_process_group(BACKEND, init_method="file://" + case.file_name, rank=self.rank,
+                                world_size=int(os.environ["WORLD_SIZE"]), timeout=datetime.timedelta(seconds=seconds))
+        getattr(case, test)()
+        case._barrier(wait_for=int(os.environ["WORLD_SIZE"]))
+
+
+def serve(rank):
+    """Answers each line [test, folder] on stdin by a line on stdout; what tests print goes to stderr."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    runner = Rank(rank)
+    print(json.dumps(runner.tests()), file=answers)
+    for line in sys.stdin:
+        print(json.dumps(runner.run(*json.loads(line))), file=answers)
+
+
+# What runs the ranks.
+
+
+class World:
+    """The processes of all ranks."""
+
+    def __init__(self, size, folder):
+        self.lines = queue.Queue()
+        self.log = open(folder / "log", "w+", encoding="utf-8")  # pylint: disable=consider-using-with
+        self.ranks = [self._start(rank, size, folder) for rank in range(size)]
+        self.tests = self.gather("the start of the ranks")[0]
+
+    def _start(self, rank, size, folder):
+        environment = {**os.environ, "BACKEND": BACKEND, "WORLD_SIZE": str(size), "RANK": str(rank), "INIT_METHOD": f"file://{folder}/shared",
+                       "TEMP_DIR": str(folder), "RAILHEAD_METRICS_PORT": str(9402 + rank)}
+        process = subprocess.Popen([sys.executable, __file__, "rank", str(rank)], stdin=subprocess.PIPE, text=True,
+                                   stdout=subprocess.PIPE, stderr=self.log, env=environment, bufsize=1)
+
+        def read():
+            for line in process.stdout:
+                self.lines.put((rank, json.loads(line)))
+            self.lines.put((rank, None))
+        threading.Thread(target=read, daemon=True).start()
+        return process
+
+    def gather(self, what):
+        """{rank: its answer}; a text for a rank that does not answer."""
+        found = {}
+        while len(found) < len(self.ranks):
+            try:
+                rank, answer = self.lines.get(timeout=BEHIND if found else LONGEST)
+            except queue.Empty:
+                break
+            found[rank] = answer or ("failed", "the process has ended")
+        for rank in range(len(self.ranks)):
+            found.setdefault(rank, ("failed", f"hangs: {what}"))
+        return found
+
+    def run(self, test, folder):
+        for process in self.ranks:
+            try:
+                process.stdin.write(json.dumps([test, str(folder)]) + "\n")
+            except BrokenPipeError:
+                pass
+        return self.gather(test)
+
+    def end(self):
+        for process in self.ranks:
+            process.kill()
+            process.wait()
+
+    def last_words(self):
+        self.log.flush()
+        return pathlib.Path(self.log.name).read_text(errors="replace")[-2000:]
+
+
+def verdict(answers):
+    """("passed", "skipped" or "failed", the text) of all ranks' answers: skipped if one rank skips."""
+    states = {rank: tuple(answer) for rank, answer in answers.items()}
+    failed = [f"rank {rank}: {text}" for rank, (state, text) in sorted(states.items()) if state == "failed"]
+    if failed:
+        return "failed", "\n".join(failed)
+    skipped = [text for _, (state, text) in sorted(states.items()) if state == "skipped"]
+    return ("skipped", skipped[0]) if skipped else ("passed", "")
+
+
+def main():
+    size, words = int(sys.argv[1]), sys.argv[2:]
+    listed = skips()
+    top = pathlib.Path(tempfile.mkdtemp(prefix="torch-suite-"))
+    results, reasons, world = collections.Counter(), collections.Counter(), None
+    todo = None
+    try:
+        while todo is None or todo:
+            if world is None:
+                world = World(size, top)
+            if todo is None:
+                todo = [test for test in world.tests if not words or any(word in test for word in words)]
+            test = todo.pop(0)
+            why = listed.get(test) or world.tests[test]
+            begin = time.monotonic()
+            if why:
+                state, text = "skipped", why
+            else:
+                folder = top / test
+                for name in ("barrier", "test_dir", "init_dir"):
+                    (folder / name).mkdir(parents=True)
+                (top / "shared").unlink(missing_ok=True)
+                state, text = verdict(world.run(test, folder))
+            results[state] += 1
+            if state == "skipped":
+                reasons[text if not listed.get(test) else "listed in suite_skips.txt"] += 1
+            if state == "failed":
+                world.end()
+                print(f"{test}: FAILED: {text}\n{world.last_words()}", flush=True)
+                world = None
+            elif os.environ.get("VERBOSE"):
+                print(f"{test}: {state} {text} {time.monotonic() - begin:.1f} s", flush=True)
+    finally:
+        if world is not None:
+            world.end()
+        shutil.rmtree(top, ignore_errors=True)
+    for reason, count in reasons.most_common():
+        print(f"skipped {count}: {reason}")
+    print(f"torch's tests, {size} ranks: {results['passed']} passed, {results['failed']} "
+          f"failed, {results['skipped']} skipped", flush=True)
+    return 1 if results["failed"] else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "rank":
+        serve(int(sys.argv[2]))
+    else:
+        sys.exit(main())
