@@ -171,19 +171,35 @@ RAILHEAD_MPI(Comm_split, Communicator* comm, int color, int key, Communicator** 
 RAILHEAD_MPI(Comm_split_type, Communicator* comm, int type, int key, void* /*info*/,
              Communicator** made) {
   return Collective("MPI_Comm_split_type", comm, [&](Group& group) {
-    if (type == kUndefined) return Split(group, kUndefined, key, made);
-    if (type != kTypeShared) {
+    if (type != kTypeShared && type != kUndefined) {
       return Outcome{kErrorArg, "of the types only MPI_COMM_TYPE_SHARED is served"};
     }
+    // Ranks that want no communicator take part in finding the others'.
     int color = 0;
     Outcome outcome = FirstRankOfThisHost(group, &color);
-    return outcome.ok() ? Split(group, color, key, made) : outcome;
+    if (!outcome.ok()) return outcome;
+    return Split(group, type == kUndefined ? kUndefined : color, key, made);
   });
 }
 
 RAILHEAD_MPI(Comm_dup, Communicator* comm, Communicator** made) {
   return Collective("MPI_Comm_dup", comm,
                     [made](Group& group) { return Split(group, 0, group.rank(), made); });
+}
+
+// The only info there can be is MPI_INFO_NULL.
+RAILHEAD_MPI(Comm_dup_with_info, Communicator* comm, void* /*info*/, Communicator** made) {
+  return MPI_Comm_dup(comm, made);
+}
+
+RAILHEAD_MPI(Comm_get_parent, Communicator** parent) {
+  *parent = CommNull();
+  return kSuccess;
+}
+
+RAILHEAD_MPI(Topo_test, Communicator* /*comm*/, int* topology) {
+  *topology = kUndefined;
+  return kSuccess;
 }
 
 RAILHEAD_MPI(Comm_compare, Communicator* one, Communicator* other, int* result) {
@@ -327,8 +343,15 @@ RAILHEAD_MPI(Type_get_true_extent_x, Datatype* type, int64_t* lower_bound, int64
   return GiveBytes("MPI_Type_get_true_extent_x", type, extent);
 }
 
-RAILHEAD_MPI(Op_create, UserFunction function, int /*commutes*/, Operator** made) {
-  *made = new Operator{Operation::kProgram, function};
+RAILHEAD_MPI(Op_create, UserFunction function, int commutes, Operator** made) {
+  *made = new Operator{Operation::kProgram, function, commutes != 0};
+  return kSuccess;
+}
+
+RAILHEAD_MPI(Op_commutative, Operator* op, int* commutes) {
+  const Outcome outcome = CheckOperator(op);
+  if (!outcome.ok()) return Report("MPI_Op_commutative", nullptr, outcome);
+  *commutes = op->commutes ? 1 : 0;
   return kSuccess;
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // MPI's sends and receives, as programs call them. The two interfaces differ in the layout of
 // MPI_Status.
+#include <sched.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "mpi/calls.h"
 #include "mpi/export.h"
@@ -100,6 +103,17 @@ int SendAndReceive(const void* send, int send_count, Datatype* send_type, int to
   });
 }
 
+template <typename Status>
+int SendAndReplace(void* buffer, int count, Datatype* type, int to, int send_tag, int from, int tag,
+                   Communicator* comm, Status* status) {
+  const Outcome outcome = CheckMessage(count, type);
+  if (!outcome.ok()) return Report("MPI_Sendrecv_replace", nullptr, outcome);
+  const auto* bytes = static_cast<const char*>(buffer);
+  const std::vector<char> copy(bytes, bytes + BytesIn(count, *type));
+  return SendAndReceive(copy.data(), count, type, to, send_tag, buffer, count, type, from, tag,
+                        comm, status);
+}
+
 // Ends *request, which becomes MPI_REQUEST_NULL. A null one is done, with an empty status.
 template <typename Status>
 int WaitFor(const char* name, Request** request, Status* status) {
@@ -117,14 +131,50 @@ int WaitFor(const char* name, Request** request, Status* status) {
 }
 
 template <typename Status>
-int WaitForAll(int count, Request** requests, Status* statuses) {
+int WaitForAll(const char* name, int count, Request** requests, Status* statuses) {
   int error = kSuccess;
   for (int i = 0; i < count; ++i) {
-    const int one =
-        WaitFor("MPI_Waitall", &requests[i], statuses == nullptr ? nullptr : &statuses[i]);
+    const int one = WaitFor(name, &requests[i], statuses == nullptr ? nullptr : &statuses[i]);
     if (error == kSuccess) error = one;
   }
   return error;
+}
+
+// Whether all of `requests` are done, or any of them; those that are null do not count. A look at
+// each.
+int CountDone(int count, Request* const* requests, int* first, int* pending) {
+  int done = 0;
+  *first = kUndefined;
+  *pending = 0;
+  for (int i = 0; i < count; ++i) {
+    if (requests[i] == RequestNull()) continue;
+    ++*pending;
+    int finished = 1;
+    if (requests[i]->transfer != nullptr) rhRequestTest(requests[i]->transfer, &finished);
+    if (finished == 0) continue;
+    ++done;
+    if (*first == kUndefined) *first = i;
+  }
+  return done;
+}
+
+template <typename Status>
+int TestForAll(int count, Request** requests, int* flag, Status* statuses) {
+  int first = 0;
+  int pending = 0;
+  *flag = CountDone(count, requests, &first, &pending) == pending ? 1 : 0;
+  return *flag == 1 ? WaitForAll("MPI_Testall", count, requests, statuses) : kSuccess;
+}
+
+template <typename Status>
+int WaitForAny(int count, Request** requests, int* index, Status* status) {
+  for (int pending = 0;;) {
+    if (CountDone(count, requests, index, &pending) > 0) {
+      return WaitFor("MPI_Waitany", &requests[*index], status);
+    }
+    if (pending == 0) return kSuccess;
+    sched_yield();  // the library has no wait for one of several
+  }
 }
 
 template <typename Status>
@@ -175,6 +225,16 @@ RAILHEAD_MPI(Irecv, void* buffer, int count, Datatype* type, int from, int tag, 
   });
 }
 
+// What is sent here may need a receive that is posted, and may not: so it is in both cases.
+RAILHEAD_MPI(Rsend, const void* buffer, int count, Datatype* type, int to, int tag,
+             Communicator* comm) {
+  return MPI_Send(buffer, count, type, to, tag, comm);
+}
+RAILHEAD_MPI(Irsend, const void* buffer, int count, Datatype* type, int to, int tag,
+             Communicator* comm, Request** request) {
+  return MPI_Isend(buffer, count, type, to, tag, comm, request);
+}
+
 RAILHEAD_MPI(Get_count, const OpenMpiStatus* status, Datatype* type, int* count) {
   // A status of MPItrampoline begins with one of Open MPI.
   if (Outcome outcome = CheckType(type); !outcome.ok()) {
@@ -204,7 +264,20 @@ RAILHEAD_MPI(Get_count, const OpenMpiStatus* status, Datatype* type, int* count)
   }                                                                                                \
   extern "C" RAILHEAD_MPI_VISIBLE int prefix##Waitall(int count, Request** requests,               \
                                                       Status* statuses) {                          \
-    return WaitForAll(count, requests, statuses);                                                  \
+    return WaitForAll("MPI_Waitall", count, requests, statuses);                                   \
+  }                                                                                                \
+  extern "C" RAILHEAD_MPI_VISIBLE int prefix##Sendrecv_replace(                                    \
+      void* buffer, int count, Datatype* type, int to, int send_tag, int from, int tag,            \
+      Communicator* comm, Status* status) {                                                        \
+    return SendAndReplace(buffer, count, type, to, send_tag, from, tag, comm, status);             \
+  }                                                                                                \
+  extern "C" RAILHEAD_MPI_VISIBLE int prefix##Testall(int count, Request** requests, int* flag,    \
+                                                      Status* statuses) {                          \
+    return TestForAll(count, requests, flag, statuses);                                            \
+  }                                                                                                \
+  extern "C" RAILHEAD_MPI_VISIBLE int prefix##Waitany(int count, Request** requests, int* index,   \
+                                                      Status* status) {                            \
+    return WaitForAny(count, requests, index, status);                                             \
   }                                                                                                \
   extern "C" RAILHEAD_MPI_VISIBLE int prefix##Test(Request** request, int* flag, Status* status) { \
     return TestFor(request, flag, status);                                                         \

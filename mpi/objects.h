@@ -49,6 +49,8 @@ enum class Arithmetic {
   kNumber,   // those of an integer or a float
   kLogical,  // of a bool
   kComplex,  // sum and product
+  kWide,     // of a long double
+  kPair,     // of a value and an index: MPI_MAXLOC and MPI_MINLOC
 };
 
 struct Datatype {
@@ -86,6 +88,20 @@ template <typename T>
 constexpr Datatype Complex() {
   return {2 * sizeof(T), Arithmetic::kComplex, NumberOf<T>(), 2};
 }
+// A value and an index, as C lays them out.
+template <typename T>
+struct ValueAt {
+  T value;
+  int index;
+};
+template <typename T>
+constexpr Datatype Pair() {
+  return {sizeof(ValueAt<T>), Arithmetic::kPair, NumberOf<T>(), 1};
+}
+// The library has no long doubles: `number` says nothing. `parts`: 2 of a complex number.
+constexpr Datatype Wide(size_t parts) {
+  return {parts * sizeof(long double), Arithmetic::kWide, rhUint8, parts};
+}
 constexpr Datatype Logical() { return {1, Arithmetic::kLogical, rhUint8, 1}; }
 // A type that can only be moved, unless the program brings an operator for it.
 constexpr Datatype Plain(size_t bytes) { return {bytes, Arithmetic::kNone, rhUint8, bytes}; }
@@ -102,7 +118,9 @@ enum class Operation {
   kLogicalAnd,
   kLogicalOr,
   kLogicalXor,
-  kUnserved,  // MPI_MAXLOC and others, which no type has here
+  kMaxAt,  // MPI_MAXLOC
+  kMinAt,
+  kUnserved,  // MPI_REPLACE and MPI_NO_OP, which are for windows
   kProgram,   // the program's own
 };
 
@@ -112,6 +130,7 @@ using UserFunction = void (*)(void* in, void* inout, int* length, Datatype** typ
 struct Operator {
   Operation operation = Operation::kNull;
   UserFunction function = nullptr;  // of kProgram
+  bool commutes = true;             // what the program says; nothing depends on it
 };
 
 class Group;  // group.h

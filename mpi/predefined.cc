@@ -34,7 +34,7 @@ extern "C" {
 #undef X
 #define X(symbol, operation)                                \
   extern RAILHEAD_MPI_VISIBLE Sized<Operator, 2048> symbol; \
-  Sized<Operator, 2048> symbol = {{operation, nullptr}, {}};
+  Sized<Operator, 2048> symbol = {{operation}, {}};
 #include "mpi/abi/operators.inc"
 #undef X
 #define OBJECT(type, bytes, symbol, ...)                 \

@@ -101,6 +101,47 @@ Fold Logical(size_t bytes, Operation operation) {
   }
 }
 
+// Of equal values the one with the lower index, as MPI has it.
+template <typename T>
+Fold Extreme(Operation operation) {
+  const bool most = operation == Operation::kMaxAt;
+  return Each<ValueAt<T>>([most](const ValueAt<T>& a, const ValueAt<T>& b) {
+    if (a.value == b.value) return a.index < b.index ? a : b;
+    return (a.value > b.value) == most ? a : b;
+  });
+}
+
+Fold ExtremeOf(const Datatype& pair, Operation operation) {
+  switch (pair.number) {
+    case rhInt16:
+      return Extreme<int16_t>(operation);
+    case rhInt32:
+      return Extreme<int32_t>(operation);
+    case rhInt64:
+      return Extreme<int64_t>(operation);
+    case rhFloat32:
+      return Extreme<float>(operation);
+    default:
+      return Extreme<double>(operation);
+  }
+}
+
+template <typename T>
+Fold SumOrProduct(Operation operation) {
+  if (operation == Operation::kSum) return Each<T>([](T a, T b) { return a + b; });
+  return operation == Operation::kProduct ? Product<T>() : nullptr;
+}
+
+// NOLINTBEGIN(google-runtime-float): it is MPI's type.
+Fold OfWide(size_t parts, Operation operation) {
+  if (parts == 2) return SumOrProduct<std::complex<long double>>(operation);
+  using T = long double;
+  if (operation == Operation::kMax) return Each<T>([](T a, T b) { return std::max(a, b); });
+  if (operation == Operation::kMin) return Each<T>([](T a, T b) { return std::min(a, b); });
+  return SumOrProduct<T>(operation);
+}
+// NOLINTEND(google-runtime-float)
+
 Fold ByProgram(Datatype* type, UserFunction function) {
   return [type, function](const void* in, void* inout, size_t count) {
     const auto* from = static_cast<const char*>(in);
@@ -124,6 +165,8 @@ std::optional<Native> NativeReduction(const Datatype& type, const Operator& op) 
   std::optional<rhRedOp_t> native;
   switch (type.arithmetic) {
     case Arithmetic::kNone:
+    case Arithmetic::kWide:
+    case Arithmetic::kPair:
       return std::nullopt;
     case Arithmetic::kNumber:
       native = OfNumbers(op.operation);
@@ -141,9 +184,12 @@ std::optional<Native> NativeReduction(const Datatype& type, const Operator& op) 
 }
 
 Fold FoldedReduction(Datatype* type, const Operator& op) {
+  if (op.operation == Operation::kProgram) return ByProgram(type, op.function);
+  if (type->arithmetic == Arithmetic::kWide) return OfWide(type->parts, op.operation);
   switch (op.operation) {
-    case Operation::kProgram:
-      return ByProgram(type, op.function);
+    case Operation::kMaxAt:
+    case Operation::kMinAt:
+      return type->arithmetic == Arithmetic::kPair ? ExtremeOf(*type, op.operation) : nullptr;
     case Operation::kProduct:
       if (type->arithmetic != Arithmetic::kComplex) return nullptr;
       return type->number == rhFloat32 ? Product<std::complex<float>>()

@@ -25,8 +25,8 @@ std::optional<Native> NativeReduction(const Datatype& type, const Operator& op);
 using Fold = std::function<void(const void* in, void* inout, size_t count)>;
 
 // A reduction that is done here, element by element: products of complex numbers, logical operators
-// on integers, and the program's own. Null where MPI does not define `op` for `type`. `type` is the
-// program's handle, which its function gets.
+// on integers, MPI_MAXLOC and MPI_MINLOC, long doubles, and the program's own. Null where MPI does
+// not define `op` for `type`. `type` is the program's handle, which its function gets.
 Fold FoldedReduction(Datatype* type, const Operator& op);
 
 }  // namespace railhead::mpi

@@ -52,8 +52,8 @@ TEST(NativeReductionTest, BoolsAreTrueOrFalse) {
 
 TEST(NativeReductionTest, BytesHaveNone) {
   EXPECT_FALSE(NativeReduction(Plain(2), Predefined(Operation::kSum)).has_value());
-  Datatype pair = Plain(8);
-  EXPECT_EQ(FoldedReduction(&pair, Predefined(Operation::kUnserved)), nullptr);
+  Datatype bytes = Plain(8);
+  EXPECT_EQ(FoldedReduction(&bytes, Predefined(Operation::kMaxAt)), nullptr);
 }
 
 TEST(FoldedReductionTest, ProductOfComplexNumbers) {
@@ -80,6 +80,34 @@ TEST(FoldedReductionTest, LogicalOperatorsOnIntegersGiveOneOrZero) {
   Datatype real = Number<float>();
   EXPECT_EQ(FoldedReduction(&real, Predefined(Operation::kLogicalAnd)), nullptr);
 }
+
+TEST(FoldedReductionTest, OfEqualValuesTheLowerIndexCounts) {
+  using Values = std::vector<ValueAt<int16_t>>;
+  Datatype type = Pair<int16_t>();
+  const auto folded = [&](Operation operation) {
+    const Values in = {{5, 3}, {5, 2}, {-7, 1}};
+    Values inout = {{4, 9}, {5, 4}, {6, 8}};
+    FoldedReduction(&type, Predefined(operation))(in.data(), inout.data(), inout.size());
+    return std::vector<int>{inout[0].value, inout[0].index, inout[1].value,
+                            inout[1].index, inout[2].value, inout[2].index};
+  };
+  EXPECT_EQ(folded(Operation::kMaxAt), (std::vector<int>{5, 3, 5, 2, 6, 8}));
+  EXPECT_EQ(folded(Operation::kMinAt), (std::vector<int>{4, 9, 5, 2, -7, 1}));
+  EXPECT_EQ(FoldedReduction(&type, Predefined(Operation::kSum)), nullptr);
+}
+
+// NOLINTBEGIN(google-runtime-float): it is MPI's type.
+TEST(FoldedReductionTest, LongDoubles) {
+  Datatype type = Wide(1);
+  const long double in = 1.0L / 3;
+  long double inout = 2.0L / 3;
+  FoldedReduction(&type, Predefined(Operation::kProduct))(&in, &inout, 1);
+  EXPECT_EQ(inout, (1.0L / 3) * (2.0L / 3));
+  Datatype complex = Wide(2);
+  EXPECT_NE(FoldedReduction(&complex, Predefined(Operation::kSum)), nullptr);
+  EXPECT_EQ(FoldedReduction(&complex, Predefined(Operation::kMax)), nullptr);
+}
+// NOLINTEND(google-runtime-float)
 
 TEST(FoldedReductionTest, AProgramsOperatorGetsItsHandleAndOrder) {
   static Datatype type = Plain(2);

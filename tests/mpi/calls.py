@@ -31,8 +31,9 @@ def reductions():
     numbers = [(MPI.SUM, np.add), (MPI.PROD, np.multiply), (MPI.MAX, np.maximum), (MPI.MIN, np.minimum)]
     logical = [(MPI.LAND, np.logical_and), (MPI.LOR, np.logical_or), (MPI.LXOR, np.logical_xor)]
     bits = [(MPI.BAND, np.bitwise_and), (MPI.BOR, np.bitwise_or), (MPI.BXOR, np.bitwise_xor)]
+    kinds = (*KINDS, *map(np.dtype, ("c8", "c16", "?", np.longdouble, np.clongdouble)))
     of_kinds = {"i": numbers + bits + logical, "u": numbers + bits + logical, "f": numbers, "c": numbers[:2], "b": logical}
-    for kind in (*KINDS, np.dtype("c8"), np.dtype("c16"), np.dtype("?")):
+    for kind in kinds:
         for op, function in of_kinds[kind.kind]:
             for count in (0, 1, 7, 1000):
                 everyone = [values(r, kind, count) for r in range(RANKS)]
@@ -55,6 +56,20 @@ def reductions():
                 mine = np.empty(counts[RANK], kind)
                 WORLD.Reduce_scatter(everyone[RANK], mine, counts, op)
                 check("Reduce_scatter", mine, known[begin:begin + counts[RANK]])
+
+
+def extremes():
+    """A value with the rank that has it; of equal ones the lowest."""
+    for pair, kind in ((MPI.FLOAT_INT, "f4,i4"), (MPI.DOUBLE_INT, "f8,i4"), (MPI.LONG_INT, "i8,i4"),
+                       (MPI.SHORT_INT, "i2,i4"), (MPI.TWOINT, "i4,i4")):
+        count, layout = 9, np.dtype(kind, align=True)
+        values_ = np.stack([(np.arange(count) * (r + 2)) % 5 for r in range(RANKS)])
+        mine = np.zeros(count, layout)
+        mine["f0"], mine["f1"] = values_[RANK], RANK
+        found = np.zeros(count, layout)
+        for op, best, at in ((MPI.MAXLOC, values_.max(0), values_.argmax(0)), (MPI.MINLOC, values_.min(0), values_.argmin(0))):
+            WORLD.Allreduce([mine, count, pair], [found, count, pair], op)
+            check(f"{op} of {kind}", np.stack([found["f0"], found["f1"]]), np.stack([best, at]))
 
 
 def programs_operators():
@@ -149,6 +164,17 @@ def messages():
         requests += [WORLD.Isend(np.full(count, 2, np.int32), right, 2), WORLD.Isend(np.full(count, 1, np.int32), right, 1)]
         MPI.Request.Waitall(requests)
         check("tags", np.concatenate(got), np.repeat([1, 2], count))
+        swapped = np.full(count, RANK, np.int32)
+        WORLD.Sendrecv_replace(swapped, right, 6, left, 6)
+        check("Sendrecv_replace", swapped, np.full(count, left))
+        requests = [WORLD.Irecv(got[0], left, 1), WORLD.Irecv(got[1], left, 2)]
+        WORLD.Send(np.full(count, 4, np.int32), right, 2)
+        check("Waitany", MPI.Request.Waitany(requests), 1)
+        WORLD.Barrier()
+        WORLD.Send(np.full(count, 3, np.int32), right, 1)
+        while not MPI.Request.Testall(requests):
+            pass
+        check("Testall", np.concatenate(got), np.repeat([3, 4], count))
     if RANK == 0:
         seen, status, one = set(), MPI.Status(), np.zeros(1, np.int32)
         for _ in range(RANKS - 1):
@@ -180,13 +206,15 @@ def communicators():
     check("no color", WORLD.Split(MPI.UNDEFINED) == MPI.COMM_NULL, RANK >= 0)
     copy, shared = WORLD.Dup(), WORLD.Split_type(MPI.COMM_TYPE_SHARED)
     check("Dup", copy.allgather(RANK), list(range(RANKS)))
+    apart = WORLD.Split_type(MPI.UNDEFINED if RANK == 0 else MPI.COMM_TYPE_SHARED)
+    check("some want none", apart == MPI.COMM_NULL or apart.Get_size() == RANKS - 1, True)
     check("ranks that share memory", shared.Get_size(), RANKS)
     check("SELF", MPI.COMM_SELF.allreduce(RANK), RANK)
     check("objects", WORLD.bcast({"from": 0} if RANK == 0 else None), {"from": 0})
     gathered = WORLD.gather("x" * RANK, root=RANKS - 1)
     check("gathered objects", gathered, ["x" * r for r in range(RANKS)] if RANK == RANKS - 1 else None)
     check("scattered objects", WORLD.scatter([[r] for r in range(RANKS)] if RANK == 0 else None), [RANK])
-    for comm in (half, copy, shared):
+    for comm in (half, copy, shared, *([apart] if RANK > 0 else [])):
         comm.Free()
 
 
@@ -211,7 +239,7 @@ def errors():
 
 
 def main():
-    for part in (reductions, programs_operators, movement, messages, communicators, errors):
+    for part in (reductions, extremes, programs_operators, movement, messages, communicators, errors):
         if len(sys.argv) == 1 or part.__name__ in sys.argv[1:]:
             part()
     print(f"rank {RANK} of {RANKS}: {checked} results are right, by {MPI.Get_library_version()}", flush=True)
