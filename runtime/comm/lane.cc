@@ -130,6 +130,8 @@ void Lane::Run() {
       if (settling_ && settled && posted_.empty()) {
         settled_ = true;
         changed_.NotifyAll();
+        // Other ranks leave once this one has.
+        messages_->mesh().ExpectClose();
       }
     }
     status = Work();

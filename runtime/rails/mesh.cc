@@ -233,6 +233,10 @@ void Mesh::Settle(absl::Time deadline) {
   }
 }
 
+void Mesh::ExpectClose() {
+  for (const auto& [rank, entry] : peers_) entry.peer->ExpectClose();
+}
+
 absl::Status Mesh::Progress() {
   Hold();
   const absl::Time start = MonotonicNow();

@@ -84,6 +84,8 @@ class Mesh final : public collectives::Messenger {
   void Settle(absl::Time deadline);
   // Whether it is known now.
   bool Acknowledged() const;
+  // For an owner that goes on polling then: peers that leave are not logged as lost rails.
+  void ExpectClose();
 
   void Expect(collectives::Call call) override;
   Ticket PostSend(int peer, absl::Span<const std::byte> data) override;

@@ -250,9 +250,10 @@ absl::Status Peer::Lose(size_t index, const absl::Status& status) {
   const bool others = std::any_of(states_.begin(), states_.end(), [](const RailState& other) {
     return other.health.up.load(std::memory_order_relaxed);
   });
-  log_.Warn(absl::StrCat(ToString(rails_[index].name), " to ", name_(), ": lost (", state.lost,
-                         "); its ", bytes, " bytes ",
-                         others ? "continue on the other rails" : "wait: no rail is left"));
+  log_.Write(may_close_ ? LogLevel::kInfo : LogLevel::kWarn,
+             absl::StrCat(ToString(rails_[index].name), " to ", name_(), ": lost (", state.lost,
+                          "); its ", bytes, " bytes ",
+                          others ? "continue on the other rails" : "wait: no rail is left"));
   return absl::OkStatus();
 }
 

@@ -98,6 +98,9 @@ class Peer {
   // transfers. Returns true if it completed any.
   bool KeepUnacknowledged();
 
+  // The peer may leave from now on: rails that it closes are not logged as lost.
+  void ExpectClose() { may_close_ = true; }
+
   // Returns true if every posted transfer has completed.
   bool Idle() const { return sends_.empty() && receives_.empty(); }
   // Returns true if every send is known to have arrived.
@@ -196,6 +199,7 @@ class Peer {
   bool moved_ = false;                // since the last Poll
   bool held_back_ = false;            // at the last Poll
   bool settled_ = false;              // every rail has been connected, and all are up
+  bool may_close_ = false;            // see ExpectClose
   uint64_t progress_ = 0;             // besides that of the ledgers
   absl::Status receive_error_;
   absl::Status send_error_;  // of a message that was sent at once

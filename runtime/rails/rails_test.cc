@@ -472,7 +472,7 @@ TEST(MeshTest, TotalsAddUpOverPeers) {
 
 // ---- Rails that are lost ----
 
-PeerPair MakeRecoveringPeers(size_t rails) {
+PeerPair MakeRecoveringPeers(size_t rails, LogLevel level = LogLevel::kError) {
   PeerPair pair;
   std::vector<Rail> rails_a;
   std::vector<Rail> rails_b;
@@ -484,9 +484,9 @@ PeerPair MakeRecoveringPeers(size_t rails) {
     rails_a.push_back({name, std::move(a)});
     rails_b.push_back({name, std::move(b)});
   }
-  const Logger quiet(LogLevel::kError, "");
-  pair.a = std::make_unique<Peer>("rank 1 (pod b)", std::move(rails_a), quiet);
-  pair.b = std::make_unique<Peer>("rank 0 (pod a)", std::move(rails_b), quiet);
+  const Logger log(level, "");
+  pair.a = std::make_unique<Peer>("rank 1 (pod b)", std::move(rails_a), log);
+  pair.b = std::make_unique<Peer>("rank 0 (pod a)", std::move(rails_b), log);
   return pair;
 }
 
@@ -745,6 +745,19 @@ TEST(FailoverTest, ARailThatThePeerHasLostIsGivenUp) {
   EXPECT_TRUE(pair.a->rail_health(0).up);
   EXPECT_TRUE(pair.b->rail_health(0).up);
   EXPECT_EQ(pair.b->rail_health(0).failovers, 1U);
+}
+
+TEST(FailoverTest, APeerThatMayLeaveIsNotLoggedAsLost) {
+  for (const bool may_leave : {false, true}) {
+    PeerPair pair = MakeRecoveringPeers(1, LogLevel::kWarn);
+    if (may_leave) pair.a->ExpectClose();
+    pair.links_a[0]->cable().Cut();
+    ::testing::internal::CaptureStderr();
+    ASSERT_TRUE(pair.a->Poll(kNow).ok());
+    const std::string log = ::testing::internal::GetCapturedStderr();
+    EXPECT_FALSE(pair.a->rail_health(0).up);
+    EXPECT_EQ(log.find("lost (the cable was cut)") == std::string::npos, may_leave) << log;
+  }
 }
 
 TEST(FailoverTest, NonsenseIsNotRepeated) {

@@ -88,6 +88,7 @@ def case_conformance(torch):
 def case_transfers(torch):
     def world(ranks, transport):
         text = torch.run(HERE / "transfers.py", ranks=ranks, RAILHEAD_TRANSPORT=transport)
+        expect(": warning: " not in text, text)  # as that a rail is lost, when a peer leaves
         return re.search("^torch .* transfers: .*", text, re.M)[0]
 
     print(*side_by_side((world, 2, "auto"), (world, 3, "tcp"), (world, 4, "auto")), sep="\n")
