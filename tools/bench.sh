@@ -4,7 +4,8 @@
 # Runs the benchmarks and writes their tables, with machine, date and versions, to docs/.
 # usage: tools/bench.sh [PART]...     without a part: all of them. The parts:
 #        node-agent cache placement planner verdict admission scale reduce start world idle stream metrics
-#        allreduce rails verbs
+#        allreduce (with all collectives) rails verbs
+#        collectives (the second half of allreduce)
 #        gangs (half an hour, so not among all of them: make soak)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -174,7 +175,12 @@ EOF
 
 allreduce() {
   echo
-  /usr/bin/python3 tests/bench/peers/run.py
+  /usr/bin/python3 tests/bench/peers/run.py all_reduce
+}
+
+collectives() {
+  echo
+  /usr/bin/python3 tests/bench/peers/run.py collectives
 }
 
 rails() {
@@ -215,9 +221,10 @@ for part in "$@"; do
     idle) page "$part" "Small messages beside idle ranks" idle ;;
     stream) page "$part" "One TCP rail beside a bare socket" stream ;;
     metrics) page "$part" "What metrics cost" metrics ;;
-    allreduce)
+    allreduce | collectives)
       tools/install-needs.sh bench
-      page "$part" "All-reduce beside Open MPI, MPICH and gloo" allreduce
+      [ "$part" = collectives ] || page allreduce "All-reduce beside Open MPI, MPICH and gloo" allreduce
+      page collectives "Collectives beside Open MPI, MPICH and gloo" collectives
       ;;
     rails)
       tools/install-needs.sh bench rails

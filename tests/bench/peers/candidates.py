@@ -24,7 +24,7 @@ CACHE = pathlib.Path(os.environ.get("RAILHEAD_CACHE") or pathlib.Path(HOME_CACHE
 # Where tools/install-needs.sh has put it: the name tells what is in it.
 REQUIREMENTS = hashlib.sha256((HERE / "requirements.txt").read_bytes()).hexdigest()[:16]
 GLOO_PYTHON = CACHE / f"bench-venv-{REQUIREMENTS}" / "bin" / "python"
-RUN_SECONDS = 180
+RUN_SECONDS = 600
 COMPILE = ("-O2", "-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror")
 
 # Nothing but the loopback, and what a root user or a machine without ssh must say. The rest is as
@@ -34,11 +34,19 @@ OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"
             "OMPI_MCA_plm_rsh_agent": "/bin/false"}
 
 
+# As loop.c names them.
+COLLECTIVES = ("all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all",
+               "gather", "scatter", "send_receive", "barrier")
+# For those alone it matters whether buffers are in windows.
+IN_WINDOWS = COLLECTIVES[:8]
+
+
 @dataclasses.dataclass(frozen=True)
 class Candidate:
     name: str
     start: object  # function (ranks, arguments) -> standard output of rank 0
     types: tuple = ("fp32",)
+    collectives: tuple = COLLECTIVES
 
 
 def build():
@@ -101,7 +109,7 @@ def ranks_of_one_job(argv, ranks, name, env):
 HALVES = ("fp32", "fp16", "bf16")
 CANDIDATES = (
     Candidate("Railhead shm", railhead("shm"), HALVES),
-    Candidate("Railhead windows", railhead("shm", BENCH_WINDOWS="1"), HALVES),
+    Candidate("Railhead windows", railhead("shm", BENCH_WINDOWS="1"), HALVES, IN_WINDOWS),
     Candidate("Railhead TCP", railhead("tcp")),
     Candidate("Open MPI", open_mpi),
     Candidate("MPICH", mpich),

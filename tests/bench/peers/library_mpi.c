@@ -38,10 +38,45 @@ void* LibraryMemory(size_t bytes) {
   return memory;
 }
 
-void LibraryAllReduce(const void* send, void* receive, size_t count, enum Type type) {
+void LibraryRun(enum Collective collective, const void* send, void* receive, size_t count,
+                enum Type type) {
+  const MPI_Comm all = MPI_COMM_WORLD;
+  const int n = (int)count;
   if (type != kFp32) {
     fprintf(stderr, "MPI has no 16-bit floats\n");
-    MPI_Abort(MPI_COMM_WORLD, 2);
+    MPI_Abort(all, 2);
   }
-  MPI_Allreduce(send, receive, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  switch (collective) {
+    case kAllReduce:
+      MPI_Allreduce(send, receive, n, MPI_FLOAT, MPI_SUM, all);
+      break;
+    case kReduce:
+      MPI_Reduce(send, receive, n, MPI_FLOAT, MPI_SUM, kRoot, all);
+      break;
+    case kBroadcast:
+      MPI_Bcast(rank == kRoot ? (void*)send : receive, n, MPI_FLOAT, kRoot, all);
+      break;
+    case kAllGather:
+      MPI_Allgather(send, n, MPI_FLOAT, receive, n, MPI_FLOAT, all);
+      break;
+    case kReduceScatter:
+      MPI_Reduce_scatter_block(send, receive, n, MPI_FLOAT, MPI_SUM, all);
+      break;
+    case kAllToAll:
+      MPI_Alltoall(send, n, MPI_FLOAT, receive, n, MPI_FLOAT, all);
+      break;
+    case kGather:
+      MPI_Gather(send, n, MPI_FLOAT, receive, n, MPI_FLOAT, kRoot, all);
+      break;
+    case kScatter:
+      MPI_Scatter(send, n, MPI_FLOAT, receive, n, MPI_FLOAT, kRoot, all);
+      break;
+    case kSendReceive:
+      MPI_Sendrecv(send, n, MPI_FLOAT, (rank + 1) % ranks, 0, receive, n, MPI_FLOAT,
+                   (rank + ranks - 1) % ranks, 0, all, MPI_STATUS_IGNORE);
+      break;
+    case kBarrier:
+      MPI_Barrier(all);
+      break;
+  }
 }

@@ -48,7 +48,43 @@ void* LibraryMemory(size_t bytes) {
   return memory;
 }
 
-void LibraryAllReduce(const void* send, void* receive, size_t count, enum Type type) {
+void LibraryRun(enum Collective collective, const void* send, void* receive, size_t count,
+                enum Type type) {
   static const rhDataType_t kTypes[] = {rhFloat32, rhFloat16, rhBfloat16};
-  Check(rhAllReduce(send, receive, count, kTypes[type], rhSum, comm, NULL));
+  const rhDataType_t t = kTypes[type];
+  switch (collective) {
+    case kAllReduce:
+      Check(rhAllReduce(send, receive, count, t, rhSum, comm, NULL));
+      break;
+    case kReduce:
+      Check(rhReduce(send, receive, count, t, rhSum, kRoot, comm, NULL));
+      break;
+    case kBroadcast:
+      Check(rhBroadcast(send, rank == kRoot ? (void*)send : receive, count, t, kRoot, comm, NULL));
+      break;
+    case kAllGather:
+      Check(rhAllGather(send, receive, count, t, comm, NULL));
+      break;
+    case kReduceScatter:
+      Check(rhReduceScatter(send, receive, count, t, rhSum, comm, NULL));
+      break;
+    case kAllToAll:
+      Check(rhAlltoAll(send, receive, count, t, comm, NULL));
+      break;
+    case kGather:
+      Check(rhGather(send, receive, count, t, kRoot, comm, NULL));
+      break;
+    case kScatter:
+      Check(rhScatter(send, receive, count, t, kRoot, comm, NULL));
+      break;
+    case kSendReceive:
+      Check(rhGroupStart());
+      Check(rhSend(send, count, t, (rank + 1) % ranks, comm, NULL));
+      Check(rhRecv(receive, count, t, (rank + ranks - 1) % ranks, comm, NULL));
+      Check(rhGroupEnd());
+      break;
+    case kBarrier:
+      Check(rhBarrier(comm, NULL));
+      break;
+  }
 }

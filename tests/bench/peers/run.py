@@ -1,36 +1,31 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""All-reduce between processes of this machine: Railhead beside Open MPI, MPICH and gloo.
+"""Collectives between processes of this machine: Railhead beside Open MPI, MPICH and gloo.
 
-usage: run.py [PASSES]     prints the tables in Markdown; what it is doing goes to standard error
-
-Candidates take turns, and each one's best round of all passes counts: on a machine that is shared,
-what is slower says more about the neighbours. What each run printed is kept in out/peers/.
+usage: run.py all_reduce|collectives [PASSES]
+       prints the tables in Markdown; what it is doing goes to standard error
 """
 
-import json
+import dataclasses
 import signal
-import statistics
 import sys
-import time
 
 import candidates
+import collective_tables
 import tables
-from candidates import CANDIDATES, OUT
-from neighbours import Neighbours
+import turns
 from railbed.console import Failure
+from tables import KI, MI
 
-RANKS = (2, 4, 8)
-SIZES = (8, 1 << 10, 16 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20)
-ROUNDS = 7
-ROUND_MS = 10
-PATIENCE_SECONDS = 180  # with neighbours, in all
+ALL_REDUCE_SIZES = (8, KI, 16 * KI, 64 * KI, MI, 4 * MI, 16 * MI, 64 * MI)
+SIZES = (8, KI, 64 * KI, 256 * KI, MI, 8 * MI, 64 * MI)
+LARGEST_BUFFER = 64 * MI
 
-ABOUT = """\
+ABOUT_ALL_REDUCE = """\
 One loop measures them all ([tests/bench/peers](../tests/bench/peers/README.md)): a round
 of all-reduces, out of place, sums, begun by all ranks together, takes as long as it does for the
 slowest rank. Best of {rounds} rounds in each of {passes} passes, in which the libraries take turns.
-Loopback and shared memory only.
+Loopback and shared memory only. [bench-collectives.md](bench-collectives.md) has the other collectives.
 
 {versions}
 
@@ -45,72 +40,90 @@ the machine's memory was faster in that minute than when the limit was measured.
 in place: the copy that would put it out of place is not counted against it. MPI has no 16-bit
 floats."""
 
+ABOUT_COLLECTIVES = """\
+One loop measures them all ([tests/bench/peers](../tests/bench/peers/README.md)): a round
+of calls, begun by all ranks together, takes as long as it does for the slowest rank. Best of {rounds}
+rounds in each of {passes} passes, in which the libraries take turns. Calls follow each other without
+a pause, so a root that need not wait for the others may run ahead of them. fp32, sums, out of place
+(gloo's all-reduce and reduce are in place), root 0; send and receive go around the ring of ranks.
+Every rank checks what it has received. Loopback and shared memory only.
 
-def say(text):
-    print(text, file=sys.stderr, flush=True)
+The *size* is that of a block: what one rank gives another in all-gather, reduce-scatter, all-to-all,
+gather and scatter, and the whole buffer in the others. No buffer is larger than 64 MiB.
 
+{versions}
 
-def measure(passes):
-    """Runs every candidate with every number of ranks, in turn. Returns Results, versions, and
-    what to say of the noise."""
-    times, bandwidth, versions, others = {}, {}, {}, []
-    neighbours = Neighbours(PATIENCE_SECONDS)
-    begin = time.monotonic()
-    with open(OUT / "results.jsonl", "w", encoding="utf-8") as raw:
-        for number in range(1, passes + 1):
-            for ranks in RANKS:
-                memory = candidates.memory_bandwidth(ranks)
-                print(json.dumps({"ranks": ranks, "memory": memory}), file=raw, flush=True)
-                bandwidth.setdefault(ranks, []).append(memory)
-                for candidate in CANDIDATES:
-                    say(f"[{time.monotonic() - begin:4.0f} s] pass {number} of {passes}: "
-                        f"{candidate.name}, {ranks} ranks")
-                    neighbours.wait_for_quiet()
-                    answer = []
-                    others.append(neighbours.share_during(
-                        lambda: answer.extend(ask(candidate, ranks, raw))))
-                    head, *rows = answer
-                    versions[candidate.name] = head["library"]
-                    for row in rows:
-                        key = (ranks, row["type"], row["bytes"], candidate.name)
-                        times.setdefault(key, []).append((row["best_us"], row["median_us"]))
-    cells = {key: tables.Cell(min(best for best, _ in of), statistics.median(m for _, m in of))
-             for key, of in times.items()}
-    say(f"others took {statistics.mean(others):.0%} of the cores")
-    return (tables.Results(cells, bandwidth, [c.name for c in CANDIDATES]), versions,
-            tables.noise(times, others))
+{noise}
+
+Buffers of Railhead are from anywhere, and, *in windows*, from `rhMemAlloc`, for the collectives that
+use windows; MPI's are from `MPI_Alloc_mem`."""
 
 
-def ask(candidate, ranks, raw):
-    """One run of one candidate: what its rank 0 says of the library, then a row for each size."""
+def all_reduce_works(candidate, ranks):
     # The goals for 16-bit floats are for two ranks, and PyTorch is slow with more.
     types = candidate.types if ranks == 2 else candidate.types[:1]
-    text = candidate.start(ranks, [",".join(types), ROUNDS, ROUND_MS, *SIZES])
-    head, *rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
-    for row in rows:
-        print(json.dumps({"candidate": candidate.name, "ranks": ranks} | row), file=raw, flush=True)
-    if head["ranks"] != ranks or len(rows) != len(SIZES) * len(types):
-        raise Failure(f"{candidate.name} did not measure what it was asked for", log=raw.name)
-    wrong = [row for row in rows if row["wrong"] != 0]
-    if wrong:
-        raise Failure(f"{candidate.name} sums wrongly: {wrong[0]}", log=raw.name)
-    return [head, *rows]
+    return types, [("all_reduce", size) for size in ALL_REDUCE_SIZES]
+
+
+def all_reduce_document(measured):
+    cells = {(ranks, kind, size, name): cell
+             for (ranks, kind, _, size, name), cell in measured.cells().items()}
+    return tables.document(tables.Results(cells, measured.bandwidth,
+                                          [c.name for c in candidates.CANDIDATES]))
+
+
+def collective_works(candidate, ranks):
+    works = []
+    for collective in candidate.collectives:
+        blocks = ranks if collective in collective_tables.OF_BLOCKS else 1
+        sizes = [0] if collective == "barrier" else SIZES
+        works += [(collective, size) for size in sizes if blocks * size <= LARGEST_BUFFER]
+    return ("fp32",), works
+
+
+def collectives_document(measured):
+    cells = {(collective, ranks, size, name): cell
+             for (ranks, _, collective, size, name), cell in measured.cells().items()}
+    return collective_tables.document(
+        collective_tables.Results(cells, [c.name for c in candidates.CANDIDATES]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    plan: turns.Plan
+    about: str
+    document: object  # function (Measured) -> Markdown
+
+
+PARTS = {part.plan.name: part for part in (
+    Part(turns.Plan("all_reduce", 5, 7, 10, all_reduce_works, memory=True),
+         ABOUT_ALL_REDUCE, all_reduce_document),
+    Part(turns.Plan("collectives", 3, 5, 10, collective_works), ABOUT_COLLECTIVES,
+         collectives_document))}
 
 
 def main():
-    passes = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    part = PARTS.get(sys.argv[1]) if len(sys.argv) > 1 else None
+    if part is None:
+        print(__doc__, file=sys.stderr)
+        return 2
+    plan = part.plan
+    if len(sys.argv) > 2:
+        plan = dataclasses.replace(plan, passes=int(sys.argv[2]))
     # So that what runs is ended, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         candidates.build()
-        results, versions, noise = measure(passes)
+        measured = turns.measure(plan)
     except Failure as failure:
-        say(f"error: {failure}" + (f" (log: {failure.log})" if failure.log else ""))
+        turns.say(f"error: {failure}" + (f" (log: {failure.log})" if failure.log else ""))
         return 1
-    compared = "\n".join(f"- {name}: {version}" for name, version in versions.items())
-    print(ABOUT.format(rounds=ROUNDS, passes=passes, versions=compared, noise=noise))
+    print(part.about.format(
+        rounds=plan.rounds, passes=plan.passes,
+        versions="\n".join(f"- {name}: {version}" for name, version in measured.versions.items()),
+        noise=tables.noise(measured.times, measured.others)))
     print()
-    print(tables.document(results))
+    print(part.document(measured))
     return 0
 
 

@@ -5,7 +5,8 @@ import dataclasses
 import statistics
 
 KI, MI = 1 << 10, 1 << 20
-OURS, WINDOWS, OURS_TCP, GLOO = "Railhead shm", "Railhead windows", "Railhead TCP", "gloo"
+OURS, WINDOWS, OURS_TCP = "Railhead shm", "Railhead windows", "Railhead TCP"
+OPEN_MPI, GLOO = "Open MPI", "gloo"
 
 
 @dataclasses.dataclass

@@ -114,7 +114,8 @@ def open_mpi(network, *more):
             "--mca", "btl_tcp_if_include", ",".join(network.interfaces()),
             *[word for interface, rate in zip(network.interfaces(), network.megabits)
               for word in ("--mca", f"btl_tcp_bandwidth_{interface}", rate)],
-            "--mca", "oob_tcp_if_include", "control", *more, OUT / "openmpi", "fp32", 3, 150, *SIZES]
+            "--mca", "oob_tcp_if_include", "control", *more, OUT / "openmpi", "fp32", 3, 150,
+            *[f"all_reduce:{size}" for size in SIZES]]
     command = "hostname node-a; exec " + " ".join(map(str, argv))
     text = run(network.inside("a", "unshare", "--uts", "sh", "-c", command), seconds=RUN_SECONDS,
                env=os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1",

@@ -66,10 +66,14 @@ def write_latency(stage):
     return min(means)
 
 
+def all_reduces(sizes):
+    return [f"all_reduce:{size}" for size in sizes]
+
+
 def bandwidths(stage, pods, passes):
     """(line rates, latencies, {name: {bytes: [median microseconds of each pass]}})"""
     rates, latencies, times = [], [], {"railhead": {}, "openmpi": {}}
-    arguments = ["fp32", ROUNDS, ROUND_MS, *SIZES]
+    arguments = ["fp32", ROUNDS, ROUND_MS, *all_reduces(SIZES)]
     for number in range(1, passes + 1):
         with stage.console.step(f"pass {number} of {passes}: ib_write_bw, ib_write_lat"):
             rates.append(sum(stage.write_bandwidth()))
@@ -91,7 +95,8 @@ def unequal(stage, pods, passes):
         for number in range(1, passes + 1):
             with stage.console.step(f"pass {number} of {passes}: unequal rails, {fast} and {slow}"):
                 rates.append(sum(stage.write_bandwidth()))
-                for row in pods.loop_of_railhead(["fp32", ROUNDS, ROUND_MS, *LARGE])[1:]:
+                for row in pods.loop_of_railhead(
+                        ["fp32", ROUNDS, ROUND_MS, *all_reduces(LARGE)])[1:]:
                     times.setdefault(row["bytes"], []).append(row["median_us"])
     finally:
         stage.cluster.network.shape(1, fast)
