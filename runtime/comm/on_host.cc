@@ -133,11 +133,14 @@ absl::Status CopyToHost(const Communicator& communicator, const void* from, size
 absl::Status Broadcast(const char* call, Communicator& communicator, const Area& send,
                        const Area& receive, int root) {
   const device::CudaApi* const cuda = communicator.cuda();
+  if (cuda == nullptr) {
+    return communicator.Broadcast(static_cast<const std::byte*>(send.data), Begin(receive),
+                                  receive.bytes, root);
+  }
   absl::Status wrong;
   // A few bytes are copied once here, and not for each rank that they are sent to.
-  const std::optional<Memory> memory = cuda != nullptr && send.bytes > rails::kCopied
-                                           ? Find(communicator, *cuda, send, wrong)
-                                           : std::nullopt;
+  const std::optional<Memory> memory =
+      send.bytes > rails::kCopied ? Find(communicator, *cuda, send, wrong) : std::nullopt;
   if (!wrong.ok()) return communicator.GiveUp(call, wrong);
   if (!memory.has_value() || !communicator.BroadcastsGpu({Begin(send), send.bytes}, *memory)) {
     return OnHost(call, communicator, send, receive, [&](const std::byte* from, std::byte* to) {

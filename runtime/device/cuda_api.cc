@@ -6,6 +6,8 @@
 
 #include <type_traits>
 
+#include "runtime/base/clock.h"
+
 namespace railhead::device {
 namespace {
 
@@ -118,10 +120,16 @@ class LibraryCudaApi final : public CudaApi {
 
 }  // namespace
 
-LoadedCuda::LoadedCuda() = default;
+LoadedCuda::LoadedCuda(uint64_t trusted_ticks)
+    : trusted_ticks_(SystemTime::HasTicks() ? trusted_ticks : 0) {}
 LoadedCuda::~LoadedCuda() = default;
 
 const CudaApi* LoadedCuda::Look() {
+  if (trusted_ticks_ > 0) {
+    const uint64_t ticks = SystemTime::Ticks();
+    if (ticks - searched_.load(std::memory_order_relaxed) < trusted_ticks_) return nullptr;
+    searched_.store(ticks, std::memory_order_relaxed);
+  }
   const uint64_t loaded = LibrariesLoaded();
   if (looked_at_.load(std::memory_order_acquire) == loaded) return nullptr;
   const std::lock_guard<std::mutex> lock(mutex_);

@@ -95,7 +95,12 @@ class CudaSource {
 // libcuda.so.1 after the program has loaded it in any way.
 class LoadedCuda final : public CudaSource {
  public:
-  LoadedCuda();
+  // Ticks of the CPU's clock (base/clock.h) for which a search without result is trusted: 20 us and
+  // more. A program that begins to load the driver then has no memory of a GPU yet: initialising a
+  // device takes milliseconds. A search takes as long as half a small collective.
+  static constexpr uint64_t kTrustedTicks = 100'000;
+
+  explicit LoadedCuda(uint64_t trusted_ticks = kTrustedTicks);
   ~LoadedCuda() override;
   const CudaApi* Loaded() override {
     const CudaApi* const api = api_.load(std::memory_order_acquire);
@@ -105,7 +110,9 @@ class LoadedCuda final : public CudaSource {
  private:
   const CudaApi* Look();
 
+  const uint64_t trusted_ticks_;
   std::atomic<const CudaApi*> api_{nullptr};
+  std::atomic<uint64_t> searched_{0};  // ticks at the last search
   // Number of libraries ever loaded at the last search.
   std::atomic<uint64_t> looked_at_{0};
   std::mutex mutex_;  // guards all below

@@ -5,14 +5,19 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdint>
 #include <string>
+
+#include "runtime/base/clock.h"
 
 namespace railhead::device {
 namespace {
 
 // In one test, since a process that has loaded a library has it for ever.
 TEST(LoadedCuda, FindsWhatTheProgramHasLoadedAndLoadsNothing) {
-  LoadedCuda cuda;
+  LoadedCuda cuda(0);
+  LoadedCuda trusting(UINT64_MAX);
+  EXPECT_EQ(trusting.Loaded(), nullptr);
   EXPECT_EQ(cuda.Loaded(), nullptr);
   EXPECT_EQ(cuda.Loaded(), nullptr);
   ASSERT_EQ(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), nullptr) << "it was loaded";
@@ -23,6 +28,9 @@ TEST(LoadedCuda, FindsWhatTheProgramHasLoadedAndLoadsNothing) {
   const CudaApi* const api = cuda.Loaded();
   ASSERT_NE(api, nullptr);
   EXPECT_EQ(cuda.Loaded(), api);
+  if (SystemTime::HasTicks()) {
+    EXPECT_EQ(trusting.Loaded(), nullptr) << "it has just searched";
+  }
   dlclose(library);
   EXPECT_EQ(std::string(api->ErrorText(2)), "from the stub") << "it stays";
   EXPECT_EQ(std::string(api->ErrorText(-1)), "unknown error");
