@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
 namespace railhead::collectives {
@@ -56,7 +57,8 @@ absl::Status RunTransfers(Messenger& messenger, int rank, absl::Span<const Trans
     int peer;
     Messenger::Ticket ticket;
   };
-  std::vector<Open> open;
+  // A few take no memory.
+  absl::InlinedVector<Open, 8> open;
   for (const Transfer& transfer : transfers) {
     if (transfer.peer == rank || transfer.bytes == 0) continue;
     Messenger::Ticket ticket = 0;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/thread.h"
 #include "runtime/collectives/point_to_point.h"
@@ -88,16 +89,13 @@ using railhead::comm::RunOnStream;
 using railhead::comm::ThreadGroup;
 
 // Collectives in their order, then all transfers at the same time.
-Body BodyOf(const Group::Part& part) {
-  return [calls = part.calls, name = part.transfer_name,
-          transfers = part.transfers](Communicator& communicator) {
-    absl::Status status;
-    for (const Body& call : calls) status.Update(call(communicator));
-    if (!transfers.empty()) {
-      status.Update(railhead::comm::Transfer(name, communicator, transfers));
-    }
-    return status;
-  };
+absl::Status Do(const Group::Part& part, Communicator& communicator) {
+  absl::Status status;
+  for (const Body& call : part.calls) status.Update(call(communicator));
+  if (!part.transfers.empty()) {
+    status.Update(railhead::comm::Transfer(part.transfer_name, communicator, part.transfers));
+  }
+  return status;
 }
 
 // Takes the transfers back that cannot be done, so that none of them is.
@@ -125,13 +123,16 @@ rhResult_t rhGroupEnd() {
     }
     if (--noted.depth > 0) return rhSuccess;
     Group group = std::exchange(noted, Group());
-    std::vector<rhResult_t> results(group.parts.size(), rhSuccess);
-    std::vector<rhResult_t> wrong;
-    std::vector<size_t> blocking;
-    const auto together = std::make_shared<const int>();
+    // Most groups are of one communicator: their lists take no memory.
+    absl::InlinedVector<rhResult_t, 4> results(group.parts.size(), rhSuccess);
+    absl::InlinedVector<rhResult_t, 4> wrong;
+    absl::InlinedVector<size_t, 4> blocking;
+    std::shared_ptr<const int> together;
     std::vector<railhead::comm::Stream::Hold> holds;
     for (const Group::Part& part : group.parts) {
-      if (part.stream != nullptr) holds.emplace_back(part.stream->stream);
+      if (part.stream == nullptr) continue;
+      if (together == nullptr) together = std::make_shared<const int>();
+      holds.emplace_back(part.stream->stream);
     }
     for (size_t i = 0; i < group.parts.size(); ++i) {
       Group::Part& part = group.parts[i];
@@ -140,7 +141,8 @@ rhResult_t rhGroupEnd() {
       if (part.stream == nullptr) {
         blocking.push_back(i);
       } else {
-        results[i] = RunOnStream(part.name, part.comm, part.stream, BodyOf(part), together);
+        const auto body = [part](Communicator& communicator) { return Do(part, communicator); };
+        results[i] = RunOnStream(part.name, part.comm, part.stream, body, together);
       }
     }
     holds.clear();
@@ -148,7 +150,10 @@ rhResult_t rhGroupEnd() {
       // Ranks may note communicators in different orders, so none waits for another one.
       const auto run = [&group, &results](size_t i) {
         const Group::Part& part = group.parts[i];
-        results[i] = Guard(part.comm, [&] { return RunNow(part.name, part.comm, BodyOf(part)); });
+        results[i] = Guard(part.comm, [&part] {
+          return RunNow(part.name, part.comm,
+                        [&part](Communicator& communicator) { return Do(part, communicator); });
+        });
       };
       std::vector<std::jthread> others;
       for (size_t i = 1; i < blocking.size(); ++i) {

@@ -50,8 +50,7 @@ Mailbox::Mailbox(std::byte* memory, int rank, std::vector<int> names)
       names_(std::move(names)),
       ranks_(names_.size()),
       slot_bytes_(SlotBytes(ranks_)),
-      peers_(ranks_),
-      last_moved_(absl::InfinitePast()) {}
+      peers_(ranks_) {}
 
 // Memory of zeros is a bell, a box or a header at its beginning.
 Mailbox::Bell& Mailbox::BellOf(size_t rank) const {
@@ -94,7 +93,7 @@ absl::Status Mailbox::OpenBell() {
 
 void Mailbox::Begin(const Patience& patience) {
   patience_ = patience;
-  last_moved_ = MonotonicNow();
+  moved_ = true;
 }
 
 Mailbox::Ticket Mailbox::PostSend(int peer, absl::Span<const std::byte> data) {
@@ -120,18 +119,25 @@ bool Mailbox::ReceiveDone(int peer, Ticket ticket) const {
 }
 
 absl::Status Mailbox::Progress() {
-  const absl::Time start = MonotonicNow();
-  absl::Time now = start;
-  do {
-    for (int look = 0; look < patience_.LooksAtOnce(); ++look) {
+  // Some looks; true if something has moved, or is wrong.
+  absl::Status wrong;
+  const auto look = [&] {
+    for (int i = 0; i < patience_.LooksAtOnce(); ++i) {
       const absl::StatusOr<bool> moved = Poll();
-      if (!moved.ok()) return moved.status();
-      if (*moved) {
-        last_moved_ = now;
-        return absl::OkStatus();
-      }
+      wrong = moved.status();
+      moved_ = moved_ || moved.value_or(false);
+      if (!moved.ok() || *moved) return true;
       patience_.BetweenLooks();
     }
+    return false;
+  };
+  // Most comes while the time would be asked for.
+  if (look()) return wrong;
+  const absl::Time start = MonotonicNow();
+  if (std::exchange(moved_, false)) last_moved_ = start;
+  absl::Time now = start;
+  do {
+    if (look()) return wrong;
     now = MonotonicNow();
     patience_.AfterLooks(absl::ToInt64Nanoseconds(now - start));
   } while (now - start < patience_.look);
@@ -156,7 +162,7 @@ absl::Status Mailbox::Progress() {
       }
     }
     bell.sleeping.store(kAwake, std::memory_order_relaxed);
-    last_moved_ = now;
+    moved_ = true;
     return polled;
   }
 }

@@ -128,7 +128,8 @@ class Mailbox final : public collectives::Messenger, public Companion {
   std::vector<Peer> peers_;
   Patience patience_;
   collectives::Call call_;
-  absl::Time last_moved_;
+  bool moved_ = true;  // since `last_moved_`, at a time that was not asked for
+  absl::Time last_moved_ = absl::InfinitePast();
   std::atomic<uint64_t> given_{0};
   std::atomic<uint64_t> taken_{0};
 };
