@@ -51,10 +51,9 @@ constexpr absl::string_view kThroughTheHost = "what is sent from GPUs goes throu
 // How much of an error is told to all, so that there is room for the report.
 constexpr size_t kCauseBesideReport = 1200;
 
-// The others send messages there as well.
+// Sends and receives are messages there as well, and so is an all-to-all of listed parts.
 bool HasTextForSharedMemory(Collective collective) {
-  return collective != Collective::kAllToAll && collective != Collective::kGather &&
-         collective != Collective::kScatter && collective != Collective::kSendReceive;
+  return collective != Collective::kSendReceive;
 }
 
 // For messages: "" if the communicator has no name.
@@ -418,30 +417,47 @@ absl::Status Communicator::AllToAll(const std::byte* send, const Parts& send_par
   const Work work = equal ? Choose(arguments, bytes)
                           : Work{Collective::kAllToAll, Algorithm::kPairwise, bytes,
                                  collectives::Call(arguments)};
-  return Run(work, [&](Messenger& messenger) {
+  const auto over_messages = [&](Messenger& messenger) {
     return AmongAll<AllToAllFunction>(work)(messenger, rank_, send, send_parts, receive,
                                             receive_parts);
-  });
+  };
+  if (!equal) return Run(work, over_messages);
+  return Run(
+      work,
+      [&](shm::Group& group, const shm::Patience& patience) {
+        return group.AllToAll(send, receive, send_parts.largest(), patience);
+      },
+      over_messages);
 }
 
 absl::Status Communicator::Gather(const std::byte* send, std::byte* receive, size_t bytes,
                                   int root) {
   const Work work =
       Choose({.collective = Collective::kGather, .root = root, .count = bytes}, Ranks() * bytes);
-  return Run(work, [&](Messenger& messenger) {
-    return AmongAll<RootedFunction>(work)(messenger, rank_, world_size_, root, send, receive,
-                                          bytes);
-  });
+  return Run(
+      work,
+      [&](shm::Group& group, const shm::Patience& patience) {
+        return group.Gather(send, receive, bytes, root, patience);
+      },
+      [&](Messenger& messenger) {
+        return AmongAll<RootedFunction>(work)(messenger, rank_, world_size_, root, send, receive,
+                                              bytes);
+      });
 }
 
 absl::Status Communicator::Scatter(const std::byte* send, std::byte* receive, size_t bytes,
                                    int root) {
   const Work work =
       Choose({.collective = Collective::kScatter, .root = root, .count = bytes}, Ranks() * bytes);
-  return Run(work, [&](Messenger& messenger) {
-    return AmongAll<RootedFunction>(work)(messenger, rank_, world_size_, root, send, receive,
-                                          bytes);
-  });
+  return Run(
+      work,
+      [&](shm::Group& group, const shm::Patience& patience) {
+        return group.Scatter(send, receive, bytes, root, patience);
+      },
+      [&](Messenger& messenger) {
+        return AmongAll<RootedFunction>(work)(messenger, rank_, world_size_, root, send, receive,
+                                              bytes);
+      });
 }
 
 absl::Status Communicator::Transfer(absl::Span<const collectives::Transfer> transfers) {
@@ -798,6 +814,8 @@ std::optional<Traffic> Communicator::InMemory() const {
 }
 
 Traffic Communicator::Moved() {
+  // Where all ranks share memory the mesh carries nothing.
+  if (group_ != nullptr) return *InMemory();
   Traffic moved = mesh_->Moved();
   moved += InMemory().value_or(Traffic());
   return moved;

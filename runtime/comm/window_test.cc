@@ -64,7 +64,25 @@ std::string TryAll(rhComm_t comm, int rank, int ranks, uint32_t* send, uint32_t*
   for (size_t i = 0; i < count; ++i) {
     if (receive[i] != sum(static_cast<size_t>(rank) * count + i)) return wrong("reduce-scatter", i);
   }
+  give(count * all);
+  rhAlltoAll(send, receive, count, rhUint32, comm, nullptr);
+  for (size_t i = 0; i < count * all; ++i) {
+    const size_t given = static_cast<size_t>(rank) * count + i % count;
+    if (receive[i] != Value(static_cast<int>(i / count), given)) return wrong("all-to-all", i);
+  }
   for (int root = 0; root < ranks; ++root) {
+    give(count);
+    rhGather(send, rank == root ? receive : nullptr, count, rhUint32, root, comm, nullptr);
+    for (size_t i = 0; rank == root && i < count * all; ++i) {
+      if (receive[i] != Value(static_cast<int>(i / count), i % count)) return wrong("gather", i);
+    }
+    give(count * all);
+    rhScatter(rank == root ? send : nullptr, receive, count, rhUint32, root, comm, nullptr);
+    for (size_t i = 0; i < count; ++i) {
+      if (receive[i] != Value(root, static_cast<size_t>(rank) * count + i)) {
+        return wrong("scatter", i);
+      }
+    }
     give(count);
     rhBroadcast(rank == root ? send : nullptr, receive, count, rhUint32, root, comm, nullptr);
     for (size_t i = 0; i < count; ++i) {

@@ -14,9 +14,11 @@ absl::Status Group::AllGather(const std::byte* send, std::byte* receive, const P
                               const Patience& patience) {
   const size_t chunk = kLargestChunk;
   const size_t chunks = (parts.largest() + chunk - 1) / chunk;
+  const bool inlined = parts.largest() <= Lanes::kInlined;
   const reduce::Stores stores = StoresFor(ranks_ * (ranks_ + 1) * parts.largest());
   const Range mine = parts[rank_];
-  const absl::StatusOr<bool> met = Meet({send, mine.size}, {receive, parts.end()}, patience);
+  const size_t end = parts.end();
+  const absl::StatusOr<bool> met = Meet({send, mine.size}, {receive, end}, end, patience);
   if (!met.ok()) return met.status();
   if (*met) {
     Directly(kBytes, {&inputs_[rank_], 1}, 0, mine.begin, mine.size, stores);
@@ -26,12 +28,12 @@ absl::Status Group::AllGather(const std::byte* send, std::byte* receive, const P
   for (size_t step = 0; chunks > 0 && step < chunks + 1; ++step) {
     if (step < chunks) {
       const int64_t number = Number(step);
-      if (absl::Status free = AwaitCell(number, patience); !free.ok()) return free;
+      if (absl::Status free = AwaitPlace(number, inlined, patience); !free.ok()) return free;
       const size_t offset = step * chunk;
       const size_t size = SliceOf(mine.size, offset, chunk);
-      if (size > 0) reduce::Copy(send + offset, Cell(rank_, number), size, reduce::Stores::kNormal);
+      reduce::Copy(send + offset, DataOf(rank_, number, inlined), size, reduce::Stores::kNormal);
       lanes_.Advance(Progress::kFilled, number);
-      if (size > 0) reduce::Copy(send + offset, receive + mine.begin + offset, size, stores);
+      reduce::Copy(send + offset, receive + mine.begin + offset, size, stores);
       Count((ranks_ - 1) * size, 0);
     }
     if (step > 0) {
@@ -47,12 +49,10 @@ absl::Status Group::AllGather(const std::byte* send, std::byte* receive, const P
         }
         const Range part = parts[rank];
         const size_t size = SliceOf(part.size, offset, chunk);
-        if (size > 0) {
-          reduce::Copy(Cell(rank, number), receive + part.begin + offset, size, stores);
-        }
+        reduce::Copy(DataOf(rank, number, inlined), receive + part.begin + offset, size, stores);
         taken += size;
       }
-      lanes_.Advance(Progress::kReduced, number);
+      Reduced(number, inlined);
       Count(0, taken);
     }
   }

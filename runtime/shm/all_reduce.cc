@@ -42,7 +42,7 @@ absl::Status Group::ReduceFor(size_t readers, const reduce::Reduction& reduction
                      StoresFor((ranks_ + readers) * bytes),
                      patience};
   const absl::StatusOr<bool> met =
-      Meet({send, bytes}, {receive, receive != nullptr ? bytes : 0}, patience);
+      Meet({send, bytes}, {receive, receive != nullptr ? bytes : 0}, bytes, patience);
   if (!met.ok()) return met.status();
   if (*met) return ReduceDirectly(work);
   return bytes <= kAtOnce ? AtOnce(work) : InChunks(work);
@@ -54,7 +54,7 @@ absl::Status Group::AtOnce(const Work& work) {
   const auto input = [&](size_t rank) {
     return inlined ? lanes_.Inlined(rank, number) : Cell(rank, number);
   };
-  if (absl::Status free = AwaitCell(number, work.patience); !free.ok()) return free;
+  if (absl::Status free = AwaitPlace(number, inlined, work.patience); !free.ok()) return free;
   reduce::Copy(work.send, input(rank_), work.bytes, reduce::Stores::kNormal);
   lanes_.Advance(Progress::kFilled, number);
   size_t taken = 0;
@@ -68,7 +68,7 @@ absl::Status Group::AtOnce(const Work& work) {
     }
     reduce::Reduce(work.reduction, inputs_, work.receive, work.bytes / work.element, work.stores);
     taken = (ranks_ - 1) * work.bytes;
-  } else if (absl::Status same = lanes_.CompareWithThoseHere(); !same.ok()) {
+  } else if (absl::Status same = lanes_.CompareUnawaited(); !same.ok()) {
     return same;
   }
   lanes_.ReducedLater(number);
@@ -110,7 +110,7 @@ Group::Part Group::Mine(size_t chunk_bytes) const {
 
 absl::Status Group::Fill(const Work& work, size_t index) {
   const int64_t number = Number(index);
-  if (absl::Status free = AwaitCell(number, work.patience); !free.ok()) return free;
+  if (absl::Status free = AwaitPlace(number, false, work.patience); !free.ok()) return free;
   // What this rank reduces itself it reads where it is.
   const size_t size = ChunkSize(work, index);
   const Part mine = Mine(size);

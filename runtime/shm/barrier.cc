@@ -12,7 +12,7 @@ absl::Status Group::Barrier(const Patience& patience) {
   if (absl::Status filled = lanes_.AwaitAll(Progress::kFilled, number, patience); !filled.ok()) {
     return filled;
   }
-  lanes_.Advance(Progress::kReduced, number);
+  lanes_.ReducedLater(number);
   done_ = number;
   return absl::OkStatus();
 }
@@ -20,11 +20,11 @@ absl::Status Group::Barrier(const Patience& patience) {
 absl::Status Group::Announce(const Patience& patience) {
   const int64_t number = Number(0);
   // Until then some may still have to see what this rank's notice says.
-  if (absl::Status free = AwaitCell(number, patience); !free.ok()) return free;
+  if (absl::Status free = AwaitPlace(number, true, patience); !free.ok()) return free;
   lanes_.Advance(Progress::kFilled, number);
   lanes_.ReducedLater(number);
   done_ = number;
-  return lanes_.CompareWithThoseHere();
+  return lanes_.CompareUnawaited();
 }
 
 }  // namespace railhead::shm

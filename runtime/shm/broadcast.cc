@@ -15,9 +15,10 @@ absl::Status Group::Broadcast(const std::byte* send, std::byte* receive, size_t 
   const auto from = static_cast<size_t>(root);
   const size_t chunk = kLargestChunk;
   const size_t chunks = (bytes + chunk - 1) / chunk;
+  const bool inlined = bytes <= Lanes::kInlined;
   const reduce::Stores stores = StoresFor((ranks_ + 1) * bytes);
   const absl::StatusOr<bool> met =
-      Meet({send, rank_ == from ? bytes : 0}, {receive, bytes}, patience);
+      Meet({send, rank_ == from ? bytes : 0}, {receive, bytes}, bytes, patience);
   if (!met.ok()) return met.status();
   if (*met) {
     // Everybody gives all others a part of what the root has.
@@ -30,9 +31,9 @@ absl::Status Group::Broadcast(const std::byte* send, std::byte* receive, size_t 
     const int64_t number = Number(index);
     const size_t offset = index * chunk;
     const size_t size = std::min(chunk, bytes - offset);
-    std::byte* cell = Cell(from, number);
+    std::byte* cell = DataOf(from, number, inlined);
     if (rank_ == from) {
-      if (absl::Status free = AwaitCell(number, patience); !free.ok()) return free;
+      if (absl::Status free = AwaitPlace(number, inlined, patience); !free.ok()) return free;
       reduce::Copy(send + offset, cell, size, reduce::Stores::kNormal);
       lanes_.Advance(Progress::kFilled, number);
       if (absl::Status same = CompareIfFirst(index); !same.ok()) return same;
@@ -41,15 +42,15 @@ absl::Status Group::Broadcast(const std::byte* send, std::byte* receive, size_t 
     } else {
       // Nobody waits for what this rank fills, but whoever counts must not lose it from sight.
       lanes_.Advance(Progress::kFilled, number);
-      if (absl::Status same = CompareIfFirst(index); !same.ok()) return same;
       if (absl::Status filled = lanes_.Await(from, Progress::kFilled, number, patience);
           !filled.ok()) {
         return filled;
       }
+      if (inlined) lanes_.FetchNext(from, number);
       reduce::Copy(cell, receive + offset, size, stores);
       Count(0, size);
     }
-    lanes_.Advance(Progress::kReduced, number);
+    Reduced(number, inlined);
   }
   done_ += static_cast<int64_t>(chunks);
   return absl::OkStatus();

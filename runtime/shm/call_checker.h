@@ -38,12 +38,12 @@ class CallChecker {
     std::atomic<uint64_t> number{0};  // of the call, from 1; 0 while `word` is written
     std::atomic<uint64_t> word{0};
   };
-  // Last calls of a rank.
+  // Last calls of a rank: as many as it can be ahead of another (lanes.h), and one.
   struct alignas(128) Row {
-    std::array<Entry, 8> entries;
+    std::array<Entry, 64> entries;
     Entry& Of(uint64_t number) { return entries[number % entries.size()]; }
   };
-  static_assert(sizeof(Row) == 128);
+  static_assert(sizeof(Row) == 1024);
 
   const absl::Span<Row> rows_;
   const size_t rank_;

@@ -61,12 +61,10 @@ void Group::Close(size_t window) {
 }
 
 absl::StatusOr<bool> Group::Meet(absl::Span<const std::byte> send, absl::Span<std::byte> receive,
-                                 const Patience& patience) {
-  if (windows_.empty() || std::max(send.size(), receive.size()) <= kWorthMeeting) {
-    return false;
-  }
+                                 size_t largest, const Patience& patience) {
+  if (windows_.empty() || largest <= kWorthMeeting) return false;
   const int64_t number = Number(0);
-  if (absl::Status free = AwaitCell(number, patience); !free.ok()) return free;
+  if (absl::Status free = AwaitPlace(number, true, patience); !free.ok()) return free;
   const Buffers mine = {Find(windows_, rank_, send), Find(windows_, rank_, receive)};
   std::memcpy(lanes_.Inlined(rank_, number), &mine, sizeof(mine));
   lanes_.Advance(Progress::kFilled, number);

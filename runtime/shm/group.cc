@@ -30,7 +30,7 @@ size_t LaneBytes(size_t ranks) { return RoundUp(ranks * sizeof(Lane), kLanePage)
 
 size_t Group::Bytes(int ranks) {
   const auto count = static_cast<size_t>(ranks);
-  return LaneBytes(count) + (count + 1) * kDepth * kLargestChunk;
+  return LaneBytes(count) + (count + 1) * kCells * kLargestChunk;
 }
 
 Group::Group(std::byte* memory, int rank, int ranks)
@@ -43,8 +43,8 @@ Group::Group(std::byte* memory, int rank, int ranks)
       outputs_(ranks_) {}
 
 std::byte* Group::Cell(size_t rank, int64_t number) const {
-  const size_t place = static_cast<size_t>(number) % kDepth;
-  return memory_ + LaneBytes(ranks_) + (rank * kDepth + place) * kLargestChunk;
+  const size_t place = static_cast<size_t>(number) % kCells;
+  return memory_ + LaneBytes(ranks_) + (rank * kCells + place) * kLargestChunk;
 }
 
 std::byte* Group::Result(int64_t number) const { return Cell(ranks_, number); }

@@ -13,15 +13,18 @@
 // Chunks are numbered from 1 over the life of the group, the same on all ranks for all collectives.
 // Every rank publishes two facts about every chunk k:
 //
-// - filled k: this rank's data for chunk k is in its cell, and it has drained every result up to
-//   k-3.
+// - filled k: this rank's data for chunk k is in its cell, or in the notice that says so, and it
+//   has drained every result up to k-3.
 // - reduced k: it no longer reads cells of chunk k, and its part of the result, if any, is in the
 //   result cell.
 //
-// Chunk k uses the place of chunk k-3, so
+// Chunk k uses the cells of chunk k-3, and the notices of chunk k-64, so
 //
-// - a rank writes its cell for chunk k when all have reduced k-3, and
-// - a rank writes into the result cell of chunk k when all have filled k.
+// - a rank writes its cell for chunk k when all have reduced k-3,
+// - a rank writes into the result cell of chunk k when all have filled k, and
+// - a rank with data in its notice of chunk k writes it when all have reduced k-63.
+//
+// A rank without data fills at once: it has finished k-1, so all have reduced k-64.
 //
 // That holds for every sequence of collectives, so there is no barrier between them.
 //
@@ -43,6 +46,7 @@
 #include "runtime/collectives/call.h"
 #include "runtime/reduce/reduce.h"
 #include "runtime/shm/lanes.h"
+#include "runtime/shm/limits.h"
 #include "runtime/shm/window.h"
 
 namespace railhead::shm {
@@ -57,9 +61,9 @@ class Group {
   // this.
   Group(std::byte* memory, int rank, int ranks);
 
-  // Announces the next collective's call and its bytes, if known. The calls of all ranks are
-  // compared, even of ranks that do not wait for each other: of two contradicting calls, the later
-  // gets Internal at once, before it reads any byte of the other.
+  // Announces the next collective's call and its bytes, if known. Ranks compare it with the calls
+  // of the ranks that they wait for, before they read their bytes; ranks that wait for no other,
+  // with each other. So at least one rank gets Internal if calls contradict.
   void Expect(collectives::Call call, size_t bytes = 0) { lanes_.Expect(Number(0), call, bytes); }
 
   // Collectives of the C API, documented there. All ranks call the same ones in the same order,
@@ -80,6 +84,15 @@ class Group {
   // `receive` is used on the root only.
   absl::Status Reduce(const reduce::Reduction& reduction, const std::byte* send, std::byte* receive,
                       size_t count, int root, const Patience& patience);
+  // `block`: bytes that each rank gives each, the same on all ranks.
+  absl::Status AllToAll(const std::byte* send, std::byte* receive, size_t block,
+                        const Patience& patience);
+  // `receive` is used on the root only.
+  absl::Status Gather(const std::byte* send, std::byte* receive, size_t block, int root,
+                      const Patience& patience);
+  // `send` is used on the root only.
+  absl::Status Scatter(const std::byte* send, std::byte* receive, size_t block, int root,
+                       const Patience& patience);
   absl::Status Barrier(const Patience& patience);
   // Announces the call of a collective that runs without this group.
   absl::Status Announce(const Patience& patience);
@@ -101,9 +114,6 @@ class Group {
   static absl::Duration Look() { return absl::Microseconds(50); }
 
  private:
-  // A chunk is filled while the previous one is reduced and the one before drained.
-  static constexpr size_t kDepth = kMostAhead;
-
   // Copies a single input.
   static constexpr reduce::Reduction kBytes = {rhUint8, rhBor, 1, {}};
 
@@ -131,9 +141,9 @@ class Group {
 
   // direct.cc
   // Synchronizes ranks: on true, `inputs_` and `outputs_` are all ranks' buffers, and Depart() must
-  // follow. Unused buffers are empty; the larger one has the same size on all ranks.
+  // follow. Unused buffers are empty; `largest`: bytes of the largest one of all ranks.
   absl::StatusOr<bool> Meet(absl::Span<const std::byte> send, absl::Span<std::byte> receive,
-                            const Patience& patience);
+                            size_t largest, const Patience& patience);
   // Reduces `count` values of `from` into all of `outputs_`, offsets in bytes.
   void Directly(const reduce::Reduction& reduction, absl::Span<const std::byte* const> from,
                 size_t from_offset, size_t to_offset, size_t count, reduce::Stores stores);
@@ -156,15 +166,29 @@ class Group {
 
   void Count(size_t given, size_t taken);
   int64_t Number(size_t index) const { return done_ + static_cast<int64_t>(index) + 1; }
-  // Waits until this rank may write its cell for a chunk.
-  absl::Status AwaitCell(int64_t number, const Patience& patience) {
-    return lanes_.AwaitAll(Progress::kReduced, number - static_cast<int64_t>(kDepth), patience);
+  // Waits until this rank may write its data for a chunk: into its cell, or along with its notice.
+  absl::Status AwaitPlace(int64_t number, bool inlined, const Patience& patience) {
+    const int64_t places = inlined ? kMostAhead : static_cast<int64_t>(kCells);
+    return lanes_.AwaitAll(Progress::kReduced, number - places, patience);
   }
-  // Call after the first chunk of a call is filled that not all ranks wait for.
+  // Call after a chunk is filled, in a call in which this rank waits for no other.
   absl::Status CompareIfFirst(size_t index) {
-    return index == 0 ? lanes_.CompareWithThoseHere() : absl::OkStatus();
+    return index == 0 ? lanes_.CompareUnawaited() : absl::OkStatus();
   }
   std::byte* Cell(size_t rank, int64_t number) const;
+  // Returns a rank's data for a chunk: in its cell, or along with its notice.
+  std::byte* DataOf(size_t rank, int64_t number, bool inlined) const {
+    return inlined ? lanes_.Inlined(rank, number) : Cell(rank, number);
+  }
+  // Publishes that this rank no longer reads cells of a chunk; of a small call, with its next one,
+  // which spares it a store that waits for others.
+  void Reduced(int64_t number, bool later) {
+    if (later) {
+      lanes_.ReducedLater(number);
+    } else {
+      lanes_.Advance(Progress::kReduced, number);
+    }
+  }
   std::byte* Result(int64_t number) const;
 
   std::byte* const memory_;

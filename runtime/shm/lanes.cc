@@ -93,13 +93,14 @@ absl::Status Lanes::Compare(size_t rank) const {
       collectives::Contradiction(absl::StrCat("rank ", rank), theirs, call_));
 }
 
-absl::Status Lanes::CompareWithThoseHere() {
+absl::Status Lanes::CompareUnawaited() {
+  // In one order with the other ranks' stores and loads here: of two ranks, one sees the other.
+  lanes_[rank_].unawaited.store(first_chunk_, std::memory_order_seq_cst);
   for (size_t step = 1; step < lanes_.size(); ++step) {
     const size_t rank = (rank_ + step) % lanes_.size();
-    // In one order with the store by which this rank, and the other one, has filled it. Nobody is
-    // so far ahead of this rank that its notice is of a later chunk.
-    const uint32_t filled = NoticeOf(rank, first_chunk_).filled.load(std::memory_order_seq_cst);
-    if (filled != static_cast<uint32_t>(first_chunk_)) continue;
+    // A rank that has come this far has filled the chunk before, and is not so far ahead of this
+    // one that its notice is of a later chunk.
+    if (lanes_[rank].unawaited.load(std::memory_order_seq_cst) < first_chunk_) continue;
     if (absl::Status same = Compare(rank); !same.ok()) return same;
   }
   return absl::OkStatus();

@@ -25,8 +25,10 @@
 
 namespace railhead::shm {
 
-// Maximum chunks, and so calls, by which a rank can be ahead of another.
-inline constexpr int64_t kMostAhead = 3;
+// Maximum chunks, and so calls, by which a rank can be ahead of another. Where ranks outnumber
+// cores, a rank that need not wait for others makes as many small calls before it gives its core
+// to one of them.
+inline constexpr int64_t kMostAhead = 63;
 
 // Flags of one chunk: a waiting rank gets all of them with one read. Recent chunks have separate
 // ones, so that a rank can write one while no other reads it.
@@ -45,9 +47,12 @@ static_assert(sizeof(Notice) == 1152);
 // a CPU prefetches.
 struct alignas(128) Lane {
   // Futex words of other processes, besides those of the notices.
-  std::atomic<uint32_t> reduced{0};            // chunks whose cells this rank no longer reads
-  std::atomic<uint32_t> sleepers{0};           // ranks sleeping on a word of this lane
-  Spread::Core core{0};                        // core on which this rank last waited
+  std::atomic<uint32_t> reduced{0};   // chunks whose cells this rank no longer reads
+  std::atomic<uint32_t> sleepers{0};  // ranks sleeping on a word of this lane
+  Spread::Core core{0};               // core on which this rank last waited
+  // Last chunk that starts a call in which this rank waits for no other. Apart: ranks whose calls
+  // others wait for do not write it.
+  alignas(128) std::atomic<int64_t> unawaited{0};
   std::array<Notice, kMostAhead + 1> notices;  // by number of the chunk
 };
 
@@ -65,9 +70,15 @@ class Lanes {
   // if they fit.
   void Expect(int64_t first_chunk, collectives::Call call, size_t bytes);
 
-  // Compares the call with those of ranks that have filled that chunk by now, for a rank that has
-  // just filled it and does not wait for all: of any two, the later detects a contradiction.
-  absl::Status CompareWithThoseHere();
+  // Compares the call with those of other ranks that wait for no one, for such a rank that has just
+  // filled the call's first chunk: of any two, the later detects a contradiction. A rank that waits
+  // compares its call with the awaited one, and so all ranks are compared, directly or not.
+  absl::Status CompareUnawaited();
+
+  // Fetches a rank's notice of the chunk after this one, for ranks that only follow that rank.
+  void FetchNext(size_t rank, int64_t chunk) const {
+    __builtin_prefetch(&NoticeOf(rank, chunk + 1));
+  }
 
   // Publishes that this rank has filled, or reduced, all chunks up to this one, and wakes ranks
   // waiting for it, with release semantics. Chunks are filled one by one.

@@ -23,6 +23,9 @@ inline constexpr size_t kTogether = size_t{256} << 10U;
 
 inline constexpr size_t kLine = 64;
 
+// Cells of a rank: a chunk is filled while the previous one is reduced and the one before drained.
+inline constexpr size_t kCells = 3;
+
 // Bytes of every rank's part in a reduce-scatter's chunk.
 inline size_t SliceBytes(size_t ranks) {
   return std::max(kLine, kLargestChunk / ranks / kLine * kLine);

@@ -18,8 +18,11 @@ absl::Status Group::ReduceScatter(const reduce::Reduction& reduction, const std:
   const size_t largest = parts.largest() * element;
   const size_t slice = SliceBytes(ranks_);
   const size_t chunks = (largest + slice - 1) / slice;
+  const bool inlined = ranks_ * largest <= Lanes::kInlined;
+  const size_t stride = inlined ? largest : slice;
   const reduce::Stores stores = StoresFor(ranks_ * (ranks_ + 1) * largest);
-  const absl::StatusOr<bool> met = Meet({send, parts.end() * element}, {}, patience);
+  const size_t end = parts.end() * element;
+  const absl::StatusOr<bool> met = Meet({send, end}, {}, end, patience);
   if (!met.ok()) return met.status();
   if (*met) {
     const Range mine = parts[rank_];
@@ -31,9 +34,9 @@ absl::Status Group::ReduceScatter(const reduce::Reduction& reduction, const std:
   for (size_t step = 0; chunks > 0 && step < chunks + 1; ++step) {
     if (step < chunks) {
       const int64_t number = Number(step);
-      if (absl::Status free = AwaitCell(number, patience); !free.ok()) return free;
+      if (absl::Status free = AwaitPlace(number, inlined, patience); !free.ok()) return free;
       const size_t offset = step * slice;
-      std::byte* cell = Cell(rank_, number);
+      std::byte* cell = DataOf(rank_, number, inlined);
       size_t given = 0;
       for (size_t rank = 0; rank < ranks_; ++rank) {
         // What this rank reduces itself it reads where it is.
@@ -41,7 +44,7 @@ absl::Status Group::ReduceScatter(const reduce::Reduction& reduction, const std:
         const Range part = parts[rank];
         const size_t size = SliceOf(part.size * element, offset, slice);
         if (size == 0) continue;
-        reduce::Copy(send + part.begin * element + offset, cell + rank * slice, size,
+        reduce::Copy(send + part.begin * element + offset, cell + rank * stride, size,
                      reduce::Stores::kNormal);
         given += size;
       }
@@ -59,10 +62,10 @@ absl::Status Group::ReduceScatter(const reduce::Reduction& reduction, const std:
       const size_t size = SliceOf(mine.size * element, offset, slice);
       for (size_t rank = 0; size > 0 && rank < ranks_; ++rank) {
         inputs_[rank] = rank == rank_ ? send + mine.begin * element + offset
-                                      : Cell(rank, number) + rank_ * slice;
+                                      : DataOf(rank, number, inlined) + rank_ * stride;
       }
       if (size > 0) reduce::Reduce(reduction, inputs_, receive + offset, size / element, stores);
-      lanes_.Advance(Progress::kReduced, number);
+      Reduced(number, inlined);
       Count(0, (ranks_ - 1) * size);
     }
   }

@@ -63,39 +63,63 @@ inline size_t LastCached() {
       [](size_t bytes) { return shm::StoresFor(bytes) == reduce::Stores::kStreaming; });
 }
 
+// Of messages through mailboxes.
+inline std::vector<Boundary> OfMail(size_t ranks) {
+  return {{"slot", shm::Mailbox::SlotBytes(ranks)},
+          {"all slots", shm::Mailbox::kSlots * shm::Mailbox::SlotBytes(ranks)}};
+}
+
+// In bytes of a part, where there are parts.
 inline std::vector<Boundary> InSharedMemory(Collective collective, size_t ranks) {
-  const size_t ahead = static_cast<size_t>(shm::kMostAhead);
   switch (collective) {
     case Collective::kAllReduce:
     case Collective::kReduce: {
       const size_t readers = collective == Collective::kAllReduce ? ranks : 1;
       // Half a message is a chunk, unless that is too large.
-      return {
-          {"in a lane", shm::Lanes::kInlined},       {"at once", shm::kAtOnce},
-          {"together", 2 * shm::kTogether},          {"chunk", 2 * shm::kLargestChunk},
-          {"all cells", ahead * shm::kLargestChunk}, {"cache", LastCached() / (ranks + readers)}};
+      return {{"in a lane", shm::Lanes::kInlined},
+              {"at once", shm::kAtOnce},
+              {"together", 2 * shm::kTogether},
+              {"chunk", 2 * shm::kLargestChunk},
+              {"all cells", shm::kCells * shm::kLargestChunk},
+              {"cache", LastCached() / (ranks + readers)}};
     }
     case Collective::kAllGather:
-      return {{"chunk", shm::kLargestChunk},
-              {"all cells", ahead * shm::kLargestChunk},
+      return {{"in a lane", shm::Lanes::kInlined},
+              {"chunk", shm::kLargestChunk},
+              {"all cells", shm::kCells * shm::kLargestChunk},
               {"cache", LastCached() / (ranks * (ranks + 1))}};
     case Collective::kReduceScatter:
-      return {{"slice", shm::SliceBytes(ranks)},
-              {"all cells", ahead * shm::SliceBytes(ranks)},
+      return {{"in a lane", shm::Lanes::kInlined / ranks},
+              {"slice", shm::SliceBytes(ranks)},
+              {"all cells", shm::kCells * shm::SliceBytes(ranks)},
               {"cache", LastCached() / (ranks * (ranks + 1))}};
     case Collective::kBroadcast:
-      return {{"chunk", shm::kLargestChunk},
-              {"all cells", ahead * shm::kLargestChunk},
+      return {{"in a lane", shm::Lanes::kInlined},
+              {"chunk", shm::kLargestChunk},
+              {"all cells", shm::kCells * shm::kLargestChunk},
               {"cache", LastCached() / (ranks + 1)}};
+    case Collective::kAllToAll: {
+      // Listed parts are messages.
+      std::vector<Boundary> boundaries = OfMail(ranks);
+      boundaries.push_back({"in a lane", shm::Lanes::kInlined / ranks});
+      boundaries.push_back({"slice", shm::SliceBytes(ranks)});
+      boundaries.push_back({"all cells", shm::kCells * shm::SliceBytes(ranks)});
+      boundaries.push_back({"cache", LastCached() / (2 * ranks * ranks)});
+      return boundaries;
+    }
+    case Collective::kGather:
+      return {{"in a lane", shm::Lanes::kInlined},
+              {"chunk", shm::kLargestChunk},
+              {"all cells", shm::kCells * shm::kLargestChunk},
+              {"cache", LastCached() / (2 * ranks)}};
+    case Collective::kScatter:
+      return {{"in a lane", shm::Lanes::kInlined / ranks},
+              {"slice", shm::SliceBytes(ranks)},
+              {"all cells", shm::kCells * shm::SliceBytes(ranks)},
+              {"cache", LastCached() / (2 * ranks)}};
     default:
       return {};
   }
-}
-
-// Of messages through mailboxes.
-inline std::vector<Boundary> OfMail(size_t ranks) {
-  return {{"slot", shm::Mailbox::SlotBytes(ranks)},
-          {"all slots", shm::Mailbox::kSlots * shm::Mailbox::SlotBytes(ranks)}};
 }
 
 // Of a message over rails.

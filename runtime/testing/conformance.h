@@ -209,9 +209,7 @@ class Planner {
 
   // Where places do a collective together these are for the columns.
   std::vector<Algorithm> Algorithms(Collective collective) const {
-    const bool mailed = collective == Collective::kAllToAll || collective == Collective::kGather ||
-                        collective == Collective::kScatter ||
-                        collective == Collective::kSendReceive;
+    const bool mailed = collective == Collective::kSendReceive;
     if (transport_ == Transport::kShm && !mailed) return {Algorithm::kSharedMemory};
     std::vector<Algorithm> algorithms = PinnableAlgorithms(collective);
     if (algorithms.empty()) return {Algorithm::kDirect};
@@ -365,10 +363,7 @@ inline World Sample(unsigned seed, size_t most_bytes) {
     const bool in_places = std::erase(algorithms, Algorithm::kHierarchical) > 0;
     if (algorithms.empty()) continue;
     // All ranks that share memory do these in one way.
-    const bool one_way = world.transport == Transport::kShm &&
-                         collective != Collective::kAllToAll && collective != Collective::kGather &&
-                         collective != Collective::kScatter;
-    if (one_way) continue;
+    if (world.transport == Transport::kShm) continue;
     const auto pin = [&](Algorithm algorithm) {
       absl::StrAppend(&world.pins, world.pins.empty() ? "" : ",", Name(collective), "=",
                       Name(algorithm));
