@@ -109,10 +109,7 @@ absl::StatusOr<Loaded> Ask(kube::Api& api, const std::optional<std::string>& nam
     }
     return Loaded{*std::move(found), std::move(seen->nodes)};
   }
-  std::vector<const fabric::SeenNode*> nodes;
-  nodes.reserve(seen->nodes.size());
-  for (const fabric::SeenNode& node : seen->nodes) nodes.push_back(&node);
-  absl::StatusOr<topology::ClusterFabric> fabric = topology::FindFabric(nodes, *given);
+  absl::StatusOr<topology::ClusterFabric> fabric = topology::FindFabric(seen->nodes, *given);
   if (!fabric.ok()) return fabric.status();
   if (name.has_value()) fabric->found.model.name = *name;
   CountUses(seen->uses, fabric->found.model);

@@ -55,6 +55,10 @@ class Informer final : private ObjectSink {
   }
   // Ends the thread within about a second, or after the call in progress.
   void RequestStop() { thread_.request_stop(); }
+  // Waits for that end.
+  void Join() {
+    if (thread_.joinable()) thread_.join();
+  }
 
   // Thread-safe from here on.
   const Cache<T>& cache() const { return cache_; }

@@ -9,8 +9,6 @@
 namespace railhead::op {
 namespace {
 
-using StoredNodePtr = kube::Cache<StoredNode>::Value;
-
 kube::ElectionOptions Election(const std::string& identity) {
   kube::ElectionOptions election;
   election.identity = identity;
@@ -51,61 +49,53 @@ Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
                   if (topology_ != nullptr) topology_->OnLead();
                 },
                 [] { spdlog::info("lost leadership"); }, TellTrouble()}),
+      caches_({.rdma_resources = options.rdma_resources,
+               .excluded_namespaces = options.excluded_namespaces,
+               .verdicts = options.verdicts,
+               .gangs = options.gangs,
+               .topology = options.topology},
+              api),
       feed_(&caches_,
             [this] {
               status_writer_.Wake();
               if (collector_ != nullptr) collector_->OnProfiles();
             }),
-      collector_(
-          options.verdicts
-              ? std::make_unique<Collector>(
-                    CollectorOptions{options.identity, options.excluded_namespaces,
-                                     options.rdma_resources, options.fetch,
-                                     [this] { return Settings(); }, options.clock, options.now},
-                    api, &caches_, &feed_, [this] { return elector_.Leads(); })
-              : nullptr),
-      caches_(
-          api, options.rdma_resources, [this] { feed_.Wake(); },
-          [this](const std::string& name, const StoredNodePtr& before, const StoredNodePtr& after) {
-            if (collector_ == nullptr) return;
-            collector_->OnNode(name, before == nullptr ? nullptr : &before->facts,
-                               after == nullptr ? nullptr : &after->facts);
-          }),
+      collector_(options.verdicts ? std::make_unique<Collector>(
+                                        CollectorOptions{options.identity, options.fetch,
+                                                         [this] { return Settings(); },
+                                                         options.clock, options.now},
+                                        api, &caches_, &feed_, [this] { return elector_.Leads(); })
+                                  : nullptr),
       status_writer_(
-          api, &caches_.profiles(), &feed_, [this] { return elector_.Leads(); }, options.clock),
+          api, &caches_.profiles().cache(), &feed_, [this] { return elector_.Leads(); },
+          options.clock),
       gangs_(options.gangs
                  ? std::make_unique<gangs::GangController>(
                        gangs::GangControllerOptions{.host = options.identity,
                                                     .rdma_resources = options.rdma_resources,
                                                     .reserve_after = options.gang_reserve_after,
                                                     .topology = options.topology},
-                       api, [this] { return elector_.Leads(); })
+                       api, &caches_, [this] { return elector_.Leads(); })
                  : nullptr),
       topology_(options.topology
                     ? std::make_unique<topology::TopologyController>(
                           topology::TopologyControllerOptions{.publish = options.publish_topology},
-                          api, [this] { return elector_.Leads(); })
+                          api, &caches_, [this] { return elector_.Leads(); })
                     // TellTrouble's function frees what it has.
                     : nullptr) {}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
 
-Controllers::~Controllers() { Stop(); }
+Controllers::~Controllers() {
+  Stop();
+  caches_.Join();  // its threads call the others
+}
 
 void Controllers::Start() {
   feed_thread_ = Running(feed_);
   status_thread_ = Running(status_writer_);
   elector_thread_ = Running(elector_);
-  if (gangs_ != nullptr) {
-    gangs_thread_ = Running(*gangs_);
-    gangs_->Start();
-  }
-  if (topology_ != nullptr) {
-    topology_thread_ = Running(*topology_);
-    topology_->Start();
-  }
-  if (collector_ != nullptr) {
-    collector_thread_ = Running(*collector_);
-    collector_->Start();
-  }
+  if (gangs_ != nullptr) gangs_thread_ = Running(*gangs_);
+  if (topology_ != nullptr) topology_thread_ = Running(*topology_);
+  if (collector_ != nullptr) collector_thread_ = Running(*collector_);
   caches_.Start();
 }
 
@@ -113,9 +103,6 @@ void Controllers::StopLeading() { elector_thread_.request_stop(); }
 
 void Controllers::Stop() {
   StopLeading();
-  if (collector_ != nullptr) collector_->RequestStop();
-  if (gangs_ != nullptr) gangs_->RequestStop();
-  if (topology_ != nullptr) topology_->RequestStop();
   caches_.RequestStop();
   feed_thread_.request_stop();
   status_thread_.request_stop();
@@ -159,17 +146,10 @@ void Controllers::Report(Metrics& metrics) const {
                         static_cast<size_t>(conflicting));
   }
   if (collector_ != nullptr) {
-    metrics.SetCache(collector_->State());
     metrics.SetPages(collector_->Pages());
     metrics.SetVerdict(collector_->Counts());
   }
-  if (gangs_ != nullptr) {
-    for (const kube::InformerState& state : gangs_->States()) metrics.SetCache(state);
-    metrics.SetGangs(gangs_->Counts());
-  }
-  if (topology_ != nullptr) {
-    for (const kube::InformerState& state : topology_->States()) metrics.SetCache(state);
-  }
+  if (gangs_ != nullptr) metrics.SetGangs(gangs_->Counts());
   metrics.SetLeads(elector_.Leads());
 }
 

@@ -15,7 +15,7 @@
 #include "kube/client.h"
 #include "kube/leader_elector.h"
 #include "kube/monotonic.h"
-#include "operator/cluster_caches.h"
+#include "operator/cluster/cluster_caches.h"
 #include "operator/collector/collector.h"
 #include "operator/gangs/gang_controller.h"
 #include "operator/metrics.h"
@@ -83,9 +83,9 @@ class Controllers {
   absl::Time admission_since_ = absl::InfinitePast();  // guarded by mutex_
 
   kube::LeaderElector elector_;
+  ClusterCaches caches_;
   ProfileFeed feed_;
   const std::unique_ptr<Collector> collector_;  // null where jobs are not judged
-  ClusterCaches caches_;
   ProfileStatusWriter status_writer_;
   const std::unique_ptr<gangs::GangController> gangs_;            // null where gangs are not served
   const std::unique_ptr<topology::TopologyController> topology_;  // null where nobody keeps it

@@ -6,12 +6,18 @@
 #include <spdlog/sinks/ringbuffer_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "kube/json.h"
 #include "kube/testing/fake_api.h"
@@ -25,6 +31,7 @@ using kube::testing::Soon;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::UnorderedElementsAreArray;
 
 // The server, but for the writes to one status that it refuses.
 class RefusingApi final : public kube::Api {
@@ -278,6 +285,99 @@ TEST_F(ControllersTest, ShowsNothingUntilAllIsKnownAndTheLastWhileTheServerIsAwa
   EXPECT_TRUE(controllers_.Synced().ok());
   EXPECT_EQ(controllers_.Profiles()->profiles.size(), 1U);
 }
+
+struct Asked {
+  int lists = 0;
+  int watches = 0;
+};
+
+// How often each kind was listed and watched, of those that were watched.
+std::map<std::string, Asked> AskedOf(const std::vector<std::string>& calls) {
+  std::map<std::string, Asked> asked;
+  for (const std::string& call : calls) {
+    const std::string path = call.substr(0, call.find('?'));
+    Asked& kind = asked[path.substr(path.rfind('/') + 1)];
+    if (absl::StartsWith(call, "WATCH ")) ++kind.watches;
+    if (absl::StrContains(call, "?limit=") && !absl::StrContains(call, "&continue=")) ++kind.lists;
+  }
+  std::erase_if(asked, [](const auto& kind) { return kind.second.watches == 0; });
+  return asked;
+}
+
+struct Readers {
+  bool verdicts = false;
+  bool gangs = false;
+  bool topology = false;
+  std::vector<std::string> kinds;
+};
+
+class OneWatchTest : public ::testing::TestWithParam<Readers> {};
+
+// Whoever looks at a kind, a replica lists and watches it once, also after an outage in which the
+// server has lost the version that the watches were at.
+TEST_P(OneWatchTest, OfEachKindThatIsLookedAt) {
+  kube::testing::FakeApi api;
+  for (const char* name : {"n0", "n1"}) {
+    api.Put({"v1", "nodes", "", name}, {{"metadata", {{"name", name}}}});
+  }
+  ControllersOptions options;
+  options.space = "sys";
+  options.lease = "op";
+  options.identity = "me";
+  options.verdicts = GetParam().verdicts;
+  options.gangs = GetParam().gangs;
+  options.topology = GetParam().topology;
+
+  Controllers controllers(options, &api);
+  controllers.Start();
+  std::vector<std::string> calls;
+  const auto all_watched = [&] {
+    for (std::string& call : api.TakeCalls()) calls.push_back(std::move(call));
+    const std::map<std::string, Asked> asked = AskedOf(calls);
+    return std::all_of(GetParam().kinds.begin(), GetParam().kinds.end(), [&](const auto& kind) {
+      return asked.contains(kind) && asked.at(kind).lists > 0;
+    });
+  };
+  ASSERT_TRUE(Soon(all_watched));
+  const std::map<std::string, Asked> first = AskedOf(calls);
+  EXPECT_EQ(first.size(), GetParam().kinds.size());
+  for (const auto& [kind, asked] : first) {
+    EXPECT_EQ(asked.lists, 1) << kind;
+    EXPECT_EQ(asked.watches, 1) << kind;
+  }
+
+  api.SetOutage(absl::UnavailableError("nobody there"));
+  api.Put({"v1", "nodes", "", "n2"}, {{"metadata", {{"name", "n2"}}}});
+  api.Compact();
+  api.TakeCalls();
+  calls.clear();
+  api.SetOutage(absl::OkStatus());
+  ASSERT_TRUE(Soon(all_watched));
+  for (const auto& [kind, asked] : AskedOf(calls)) EXPECT_EQ(asked.lists, 1) << kind;
+
+  Metrics metrics;
+  controllers.Report(metrics);
+  std::vector<std::string> synced;
+  const std::string text = metrics.Text();
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (absl::ConsumePrefix(&line, "railhead_cache_synced{resource=\"")) {
+      synced.emplace_back(line.substr(0, line.find('"')));
+    }
+  }
+  EXPECT_THAT(synced, UnorderedElementsAreArray(GetParam().kinds));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Readers, OneWatchTest,
+    ::testing::Values(
+        Readers{false, false, false, {"railprofiles", "namespaces", "nodes"}},
+        Readers{true, false, false, {"railprofiles", "namespaces", "nodes", "pods"}},
+        Readers{false, true, false, {"railprofiles", "namespaces", "nodes", "pods"}},
+        Readers{false, false, true, {"railprofiles", "namespaces", "nodes", "fabrictopologies"}},
+        Readers{true,
+                true,
+                true,
+                {"railprofiles", "namespaces", "nodes", "pods", "fabrictopologies"}}));
 
 TEST_F(ControllersTest, OnlyProfilesMayBeOfAKindThatTheServerDoesNotKnow) {
   api_.SetOutage(absl::NotFoundError("no such kind"));

@@ -12,13 +12,6 @@ namespace {
 constexpr char kRound[] = "round";
 constexpr absl::Duration kPatience = absl::Seconds(60);  // a wait ends earlier where there is work
 
-// Logs `now` where it is trouble, and not what was told before.
-void TellOnce(std::string& told, const std::string& about, const absl::Status& now) {
-  const std::string words(now.message());
-  if (words != told && !now.ok()) spdlog::warn("{}: {}", about, words);
-  told = words;
-}
-
 }  // namespace
 
 Rounds::Rounds(std::string name, const kube::BackoffOptions& backoff)
@@ -28,19 +21,15 @@ void Rounds::Ask() { queue_.Add(kRound); }
 
 void Rounds::AskAfter(absl::Duration pause) { queue_.AddAfter(kRound, pause); }
 
-void Rounds::TellEnd(const std::string& resource, const absl::Status& end) {
-  if (absl::IsCancelled(end)) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  TellOnce(watch_trouble_[resource], name_ + ": watching " + resource, end);
-}
-
 void Rounds::Run(const std::stop_token& stop, const std::function<absl::Status()>& round) {
   const std::stop_callback on_stop(stop, [this] { queue_.ShutDown(); });
   while (!queue_.is_shut_down()) {
     const std::optional<std::string> item = queue_.Take(kPatience);
     if (!item) continue;
     const absl::Status done = round();
-    TellOnce(trouble_, name_, done);
+    const std::string trouble(done.message());
+    if (trouble != trouble_ && !done.ok()) spdlog::warn("{}: {}", name_, trouble);
+    trouble_ = trouble;
     if (done.ok()) {
       queue_.Finish(*item);
     } else {

@@ -263,8 +263,8 @@ bool IsOf(const op::verdict::PodFacts& pod, const Scope& job) {
 
 bool IsOf(const op::gangs::StoredPod& pod, const Scope& job) {
   return pod.space == job.space &&
-         (pod.name == job.name || pod.member->gang == job.name ||
-          pod.member->owner.name == job.name || pod.member->group_name == job.name);
+         (pod.name == job.name || pod.member->terms->gang == job.name ||
+          pod.member->terms->owner.name == job.name || pod.member->terms->group_name == job.name);
 }
 
 absl::Status NarrowToJob(const Scope& job, Evidence& evidence) {
@@ -291,7 +291,7 @@ absl::Status NarrowToJob(const Scope& job, Evidence& evidence) {
   }
   for (const auto& pod : evidence.gang_pods) {
     pods.insert(pod->name);
-    owners.insert(pod->member->owner.name);
+    owners.insert(pod->member->terms->owner.name);
   }
   KeepNodes(nodes, evidence);
   std::erase_if(evidence.events, [&](const Told& told) {

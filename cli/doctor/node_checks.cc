@@ -17,7 +17,7 @@
 namespace railhead::cli::doctor {
 namespace {
 
-using op::verdict::NodeRail;
+using fabric::SeenRail;
 using op::verdict::Reason;
 using op::verdict::RowOf;
 
@@ -55,7 +55,7 @@ std::string AgentLogs(const Evidence& evidence, const std::string& node) {
 
 int64_t UsableRails(const Node& node) {
   return std::count_if(node.facts->rails.begin(), node.facts->rails.end(),
-                       [](const NodeRail& rail) { return rail.usable; });
+                       [](const SeenRail& rail) { return rail.usable; });
 }
 
 bool HasDevices(const Node& node) {

@@ -62,6 +62,11 @@ struct SeenRail {
   std::string link_layer = {};      // "InfiniBand" or "Ethernet"; empty: unknown
 
   bool operator==(const SeenRail&) const = default;
+  // Any order, to find those that are alike.
+  auto Key() const {
+    return std::tie(rail, device, netdev, gbps, usable, reason, port, slaves, link_layer);
+  }
+  bool operator<(const SeenRail& other) const { return Key() < other.Key(); }
 };
 
 // Position of a node by labels.

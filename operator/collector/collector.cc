@@ -12,12 +12,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "operator/verdict/judge.h"
-#include "operator/verdict/pod_facts.h"
 
 namespace railhead::op {
 namespace {
 
-using kube::Json;
 using verdict::Finding;
 using verdict::JobFacts;
 using verdict::PodFacts;
@@ -36,12 +34,6 @@ constexpr absl::Duration kUntilSynced = absl::Seconds(2);
 constexpr kube::BackoffOptions kBackoff = {absl::Milliseconds(500), absl::Seconds(30)};
 // In the queue, where jobs have slashes: nodes have changed.
 constexpr char kNodes[] = "nodes";
-
-kube::ReflectorOptions WatchingPods() {
-  kube::ReflectorOptions options;
-  options.collection = {"v1", "pods", "", ""};
-  return options;
-}
 
 // Whether a page is still that of the same start of the same pod.
 bool IsSameRun(const PodFacts& before, const PodFacts& after) {
@@ -68,7 +60,7 @@ bool HasLostRail(const verdict::RuntimeReport& report) {
 
 }  // namespace
 
-Collector::Collector(CollectorOptions options, kube::Api* api, const ClusterCaches* caches,
+Collector::Collector(CollectorOptions options, kube::Api* api, ClusterCaches* caches,
                      const ProfileFeed* feed, std::function<bool()> leads)
     : options_(std::move(options)),
       caches_(caches),
@@ -77,30 +69,28 @@ Collector::Collector(CollectorOptions options, kube::Api* api, const ClusterCach
       queue_(kBackoff, kube::SystemRandom(), kube::MonotonicNow, kube::NamespaceOfItem),
       events_(api, options_.host, options_.now, options_.clock),
       reports_(api, leads_, options_.clock),
-      poller_([this](const std::string& key) { return pods_.cache().Get(key); }, options_.fetch,
-              leads_, options_.clock,
+      poller_([this](const std::string& key) { return PodAt(key); }, options_.fetch, leads_,
+              options_.clock,
               [this](const std::string& key) {
-                const Pod pod = pods_.cache().Get(key);
+                const Pod pod = PodAt(key);
                 if (pod != nullptr) queue_.AddAfter(JobOf(*pod).Key(), kSettle);
-              }),
-      pods_(WatchingPods(), api,
-            [this](const Json& pod) -> std::optional<PodFacts> {
-              if (options_.excluded_namespaces.contains(
-                      kube::StringAt(pod, {"metadata", "namespace"}))) {
-                return std::nullopt;
-              }
-              std::optional<PodFacts> facts = verdict::PodFactsOf(pod, options_.rdma_resources);
-              if (facts.has_value()) facts->containers = containers_.Share(facts->containers);
-              return facts;
-            },
-            {[this](const std::string& key, const Pod& before, const Pod& after) {
-               OnPod(key, before, after);
-             },
-             [] {}, [this](const absl::Status& end) { TellEnd(end); }}) {}
+              }) {
+  caches->nodes().Subscribe([this](const std::string& name, const auto& before, const auto& after) {
+    const verdict::NodeFacts* was = before == nullptr ? nullptr : &before->facts;
+    const verdict::NodeFacts* is = after == nullptr ? nullptr : &after->facts;
+    if (was == nullptr || is == nullptr || *was != *is) OnNode(name, was, is);
+  });
+  caches->pods().Subscribe([this](const std::string& key, const auto& before, const auto& after) {
+    const Pod was = before == nullptr ? nullptr : before->facts;
+    const Pod is = after == nullptr ? nullptr : after->facts;
+    if (was != is) OnPod(key, was, is);
+  });
+}
 
-void Collector::Start() { pods_.Start(); }
-
-void Collector::RequestStop() { pods_.RequestStop(); }
+Collector::Pod Collector::PodAt(const std::string& key) const {
+  const kube::Cache<CachedPod>::Value pod = caches_->pods().cache().Get(key);
+  return pod == nullptr ? nullptr : pod->facts;
+}
 
 void Collector::OnProfiles() {
   std::vector<std::string> jobs;
@@ -121,7 +111,9 @@ void Collector::OnLead() {
   }
   OnProfiles();
   std::vector<std::string> pods;
-  pods_.cache().ForEach([&pods](const std::string& key, const Pod&) { pods.push_back(key); });
+  caches_->pods().cache().ForEach([&pods](const std::string& key, const auto& pod) {
+    if (pod->facts != nullptr) pods.push_back(key);
+  });
   for (const std::string& key : pods) poller_.Follow(key);
 }
 
@@ -166,13 +158,6 @@ void Collector::NoteWaiting(const std::string& key, const Pod& before, const Pod
   }
 }
 
-void Collector::TellEnd(const absl::Status& end) {
-  if (absl::IsCancelled(end)) return;
-  const std::string now(end.message());
-  if (now != watch_trouble_ && !end.ok()) spdlog::warn("watching pods: {}", now);
-  watch_trouble_ = now;
-}
-
 void Collector::Run(const std::stop_token& stop) {
   const std::stop_callback on_stop(stop, [this] {
     poller_.ShutDown();
@@ -213,7 +198,9 @@ void Collector::QueueJobsOfNodes() {
   }
   std::set<std::string> jobs;
   std::vector<std::string> pods;
-  pods_.cache().ForEach([&](const std::string& key, const Pod& pod) {
+  caches_->pods().cache().ForEach([&](const std::string& key, const auto& cached) {
+    const Pod& pod = cached->facts;
+    if (pod == nullptr) return;
     if (changed.contains(pod->node)) pods.push_back(key);
     // One that waits for a node may be waiting for any.
     if (changed.contains(pod->node) || !pod->unschedulable.empty()) jobs.insert(JobOf(*pod).Key());
@@ -236,7 +223,7 @@ absl::Status Collector::JudgeJob(const std::string& job) {
   }
   if (!leads_()) return absl::OkStatus();  // who begins to lead judges all jobs
   // What is half known would be half wrong.
-  if (!pods_.Synced() || feed_->Get() == nullptr) {
+  if (!caches_->pods().Synced() || feed_->Get() == nullptr) {
     queue_.AddAfter(job, kUntilSynced);
     return absl::OkStatus();
   }
@@ -274,7 +261,7 @@ JobFacts Collector::Gather(const std::string& job, JobName& name, absl::Duration
     }
   }
   for (const std::string& key : keys) {
-    const Pod pod = pods_.cache().Get(key);
+    const Pod pod = PodAt(key);
     if (pod == nullptr || JobOf(*pod).Key() != job) continue;  // it has just changed
     const PageAnswer answer = poller_.Get(key);
     verdict::JudgedPod& judged = facts.pods.emplace_back();
@@ -304,7 +291,8 @@ JobFacts Collector::Gather(const std::string& job, JobName& name, absl::Duration
 const verdict::Cluster& Collector::Cluster() {
   const std::shared_ptr<const ClusterProfiles> profiles = feed_->Get();
   cluster_.Set(options_.settings());
-  if (cluster_profiles_ == profiles && cluster_nodes_ == caches_->nodes().generation()) {
+  const kube::Cache<StoredNode>& known = caches_->nodes().cache();
+  if (cluster_profiles_ == profiles && cluster_nodes_ == known.generation()) {
     return cluster_;
   }
   std::map<std::string, verdict::ProfileFacts> by_name;
@@ -312,8 +300,8 @@ const verdict::Cluster& Collector::Cluster() {
     by_name[profile.name] = {profile.generation, profile.fabric, profile.require_rdma};
   }
   verdict::Cluster::Nodes nodes;
-  cluster_nodes_ = caches_->nodes().ForEach(
-      [&nodes](const std::string& name, const kube::Cache<StoredNode>::Value& node) {
+  cluster_nodes_ =
+      known.ForEach([&nodes](const std::string& name, const kube::Cache<StoredNode>::Value& node) {
         nodes[name] = std::shared_ptr<const verdict::NodeFacts>(node, &node->facts);
       });
   cluster_ = verdict::Cluster(std::move(nodes), std::move(by_name), cluster_.settings());

@@ -15,10 +15,9 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "kube/client.h"
-#include "kube/informer.h"
 #include "kube/monotonic.h"
 #include "kube/work_queue.h"
-#include "operator/cluster_caches.h"
+#include "operator/cluster/cluster_caches.h"
 #include "operator/collector/finding_events.h"
 #include "operator/collector/job_index.h"
 #include "operator/collector/page_client.h"
@@ -28,16 +27,13 @@
 #include "operator/collector/verdict_counts.h"
 #include "operator/profiles/cluster_profiles.h"
 #include "operator/profiles/profile_feed.h"
-#include "operator/rdma_resources.h"
 #include "operator/verdict/cluster.h"
 #include "operator/verdict/facts.h"
 
 namespace railhead::op {
 
 struct CollectorOptions {
-  std::string host;                                // this replica, for its Events
-  std::set<std::string> excluded_namespaces = {};  // as in admission: their pods are nobody's here
-  RdmaResources rdma_resources = {};               // as in admission
+  std::string host;  // this replica, for its Events
   PagePoller::Fetch fetch = AskPod;
   // Called by Run's thread.
   std::function<verdict::ClusterSettings()> settings = [] { return verdict::ClusterSettings(); };
@@ -46,9 +42,9 @@ struct CollectorOptions {
   std::function<absl::Time()> now = absl::Now;
 };
 
-// Watches the pods that ask for RDMA, asks them for their runtimes' pages, judges a job anew when
-// something of it has changed, and tells of what is wrong with it. Every replica watches; the one
-// that leads asks, judges and tells.
+// Asks the pods that ask for RDMA for their runtimes' pages, judges a job anew when something of it
+// has changed, and tells of what is wrong with it. The replica that leads does so; the others only
+// follow which pods there are.
 //
 // Memory: of 20,000 pods with 8 rails that all report 28 MiB are kept (verdict/verdict_bench.cc),
 // and less than 1 KiB each in keys, queues and records: 48 MiB at most. With the 42 MiB of a
@@ -56,16 +52,14 @@ struct CollectorOptions {
 // these, that is 97 MiB of the 128Mi that the chart allows. Eight pages are read at once, of each
 // of which 128 KiB at most are in memory.
 //
-// Rights needed: list and watch pods; create events; and those of ReportWriter.
+// Rights needed, beside those of ClusterCaches and ReportWriter: create events.
 class Collector {
  public:
-  // All must outlive the collector, but for `caches` and `feed`, which only Run uses. `leads` is
+  // Subscribes to `caches`, which are for verdicts. All must outlive the collector. `leads` is
   // exact at any moment.
-  Collector(CollectorOptions options, kube::Api* api, const ClusterCaches* caches,
+  Collector(CollectorOptions options, kube::Api* api, ClusterCaches* caches,
             const ProfileFeed* feed, std::function<bool()> leads);
 
-  void Start();        // begins to watch
-  void RequestStop();  // the destructor waits for what Start began
   // Works until `stop`.
   void Run(const std::stop_token& stop);
 
@@ -73,19 +67,18 @@ class Collector {
 
   void OnLead();      // this replica has begun to
   void OnProfiles();  // they have changed
-  // It has changed; null where it was not there before, or is not now.
-  void OnNode(const std::string& name, const verdict::NodeFacts* before,
-              const verdict::NodeFacts* after);
   // Of the jobs that there are; empty while another replica leads.
   VerdictCounts Counts() const;
   PageCounts Pages() const { return poller_.Counts(); }
-  kube::InformerState State() const { return pods_.State(); }
 
  private:
-  using Pod = kube::Cache<verdict::PodFacts>::Value;
+  using Pod = std::shared_ptr<const verdict::PodFacts>;
 
+  // It has changed; null where it was not there before, or is not now.
+  void OnNode(const std::string& name, const verdict::NodeFacts* before,
+              const verdict::NodeFacts* after);
   void OnPod(const std::string& key, const Pod& before, const Pod& after);
-  void TellEnd(const absl::Status& end);
+  Pod PodAt(const std::string& key) const;  // null if there is none
   // The jobs that the changed nodes are of interest to.
   void QueueJobsOfNodes();
   absl::Status JudgeJob(const std::string& job);
@@ -107,10 +100,6 @@ class Collector {
   uint64_t cluster_nodes_ = 0;  // their generation
   std::shared_ptr<const ClusterProfiles> cluster_profiles_;
 
-  // Used by the informer's thread alone.
-  std::string watch_trouble_;
-  verdict::ListPool<verdict::ContainerFacts> containers_;
-
   mutable std::mutex mutex_;  // guards the next five
   JobIndex jobs_;
   std::map<std::string, VerdictCounts> counts_;      // by job
@@ -120,7 +109,6 @@ class Collector {
 
   ReportWriter reports_;
   PagePoller poller_;
-  kube::Informer<verdict::PodFacts> pods_;
 };
 
 }  // namespace railhead::op

@@ -7,14 +7,14 @@
 
 namespace railhead::op {
 
+using fabric::SeenRail;
 using verdict::kPortPatience;
-using verdict::NodeRail;
 
 void RailWatch::Note(const std::string& node, const verdict::NodeFacts* before,
                      const verdict::NodeFacts* after, absl::Time now) {
   std::set<std::string> in_trouble;
   if (after != nullptr) {
-    for (const NodeRail& rail : after->rails) {
+    for (const SeenRail& rail : after->rails) {
       if (!rail.usable) in_trouble.insert(rail.device);
     }
   }
@@ -22,7 +22,7 @@ void RailWatch::Note(const std::string& node, const verdict::NodeFacts* before,
     return entry.first.first == node && !in_trouble.contains(entry.first.second);
   });
   if (before == nullptr) return;
-  for (const NodeRail& rail : before->rails) {
+  for (const SeenRail& rail : before->rails) {
     if (rail.usable && in_trouble.contains(rail.device)) lost_[{node, rail.device}] = now;
   }
 }

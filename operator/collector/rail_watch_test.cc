@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 #include "operator/verdict/judge.h"
 
 namespace railhead::op {
@@ -19,7 +22,12 @@ constexpr absl::Time kBegin = absl::UnixEpoch();
 
 NodeFacts NodeWith(bool first, bool second) {
   NodeFacts facts;
-  facts.rails = {{0, "mlx5_0", "", first, ""}, {1, "mlx5_1", "", second, ""}};
+  std::vector<fabric::SeenRail> rails(2);
+  rails[0].device = "mlx5_0";
+  rails[0].usable = first;
+  rails[1].device = "mlx5_1";
+  rails[1].usable = second;
+  facts.rails = verdict::SharedList(std::move(rails));
   return facts;
 }
 

@@ -62,9 +62,9 @@ ClusterRoom::ClusterRoom(const NodeTree* tree, RdmaResources rdma)
       table_(tree->nodes, rdma_),
       staying_(tree->nodes, rdma_) {
   for (size_t i = 0; i < tree->nodes.size(); ++i) {
-    indices_[tree->nodes[i]->seen.name] = i;
+    indices_[tree->nodes[i]->name] = i;
     const std::string& hostname = tree->nodes[i]->hostname;
-    if (!hostname.empty()) hostnames_[hostname] = tree->nodes[i]->seen.name;
+    if (!hostname.empty()) hostnames_[hostname] = tree->nodes[i]->name;
     facts_[i] = FactsOf(i);
   }
 }
@@ -94,7 +94,7 @@ bool ClusterRoom::Refresh(size_t node) {
   for (const auto& shape : shapes_) {
     Allowed& allowed = *shape->allowed;
     allowed.nodes[node] =
-        WhyNot(allowed.rules, stored.seen.name, stored.labels, stored.taints).empty() ? 1 : 0;
+        WhyNot(allowed.rules, stored.name, stored.labels, stored.taints).empty() ? 1 : 0;
   }
   changes_.push_back(node);
   return true;
@@ -147,8 +147,8 @@ void ClusterRoom::Update(const std::vector<PodValue>& pods, const Promises& prom
       held_.erase(known);
     }
     if (!node) continue;
-    Held held = {pod, *node, table_.Read(pod->requests), round_,
-                 HcasIn(pod->requests, rdma_) == 0 && GpusIn(pod->requests) == 0};
+    Held held = {pod, *node, table_.Read(*pod->requests), round_,
+                 HcasIn(*pod->requests, rdma_) == 0 && GpusIn(*pod->requests) == 0};
     Put(held);
     held_.emplace(pod.get(), std::move(held));
   }
@@ -168,10 +168,10 @@ std::optional<size_t> ClusterRoom::IndexOf(const std::string& node) const {
 
 void ClusterRoom::Try(size_t node, const PodValue& pod, bool taken) {
   if (taken) {
-    table_.Add(node, table_.Read(pod->requests));
+    table_.Add(node, table_.Read(*pod->requests));
     neighbours_.Add(node, pod);
   } else {
-    table_.Remove(node, table_.Read(pod->requests));
+    table_.Remove(node, table_.Read(*pod->requests));
     neighbours_.Remove(node, pod);
   }
   changes_.push_back(node);
@@ -259,7 +259,7 @@ std::shared_ptr<ClusterRoom::Allowed> ClusterRoom::AllowedBy(const NodeRules& ru
   allowed->rules = rules;
   allowed->nodes.reserve(tree_->nodes.size());
   for (const NodeValue& node : tree_->nodes) {
-    const bool may = WhyNot(rules, node->seen.name, node->labels, node->taints).empty();
+    const bool may = WhyNot(rules, node->name, node->labels, node->taints).empty();
     allowed->nodes.push_back(may ? 1 : 0);
   }
   return allowed;
@@ -279,10 +279,10 @@ ClusterRoom::Shape& ClusterRoom::ShapeOf(const Gang& gang) {
     }
     auto shape = std::make_unique<Shape>();
     shape->requests = pod.requests;
-    shape->amounts = table_.Read(pod.requests);
+    shape->amounts = table_.Read(*pod.requests);
     shape->one_on_a_node = pod.member->one_on_a_node;
-    shape->request.gpus_per_pod = GpusIn(pod.requests);
-    shape->request.hcas_per_pod = HcasIn(pod.requests, rdma_);
+    shape->request.gpus_per_pod = GpusIn(*pod.requests);
+    shape->request.hcas_per_pod = HcasIn(*pod.requests, rdma_);
     shape->allowed = AllowedBy(pod.member->rules);
     CountAll(*shape, table_, shape->now);
     shape->as_of = changes_.size();
@@ -332,7 +332,7 @@ fabric::FabricNode ClusterRoom::Describe(const Shape& shape, size_t index) const
   if (placement::RoomOnNode(node, shape.request).pods == 0) return node;
   // It is something else than GPUs and HCAs: the first of which there is not enough.
   auto of = shape.amounts.of.begin();
-  for (const auto& [name, amount] : shape.requests) {
+  for (const auto& [name, amount] : *shape.requests) {
     if (amount <= 0) continue;
     if (table_.FitsOf(index, *of) == 0) {
       node.unschedulable = table_.Has(index, *of)

@@ -113,7 +113,7 @@ class ClusterRoom {
   };
   // Pods that ask for the same find the same room.
   struct Shape {
-    Resources requests;
+    SharedValue<Resources> requests;
     Amounts amounts;  // the same
     bool one_on_a_node = false;
     placement::PlacementRequest request;  // the numbers of GPUs and HCAs alone

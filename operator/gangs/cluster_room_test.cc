@@ -125,11 +125,12 @@ class ChangingCluster {
     auto pod = std::make_shared<StoredPod>();
     pod->space = "train";
     pod->uid = pod->name = absl::StrCat("p", ++serial_);
-    pod->requests = {{"pods", kOne}, {"cpu", Draw(1, 40) * kOne}};
-    if (Draw(0, 4) > 0) pod->requests["rdma/hca"] = Draw(1, 4) * kOne;
-    if (Draw(0, 4) > 0) pod->requests["nvidia.com/gpu"] = Draw(1, 4) * kOne;
-    if (Draw(0, 9) == 0) pod->requests["rdma/other"] = kOne;
-    if (Draw(0, 19) == 0) pod->requests["rdma/nowhere"] = kOne;
+    Resources requests = {{"pods", kOne}, {"cpu", Draw(1, 40) * kOne}};
+    if (Draw(0, 4) > 0) requests["rdma/hca"] = Draw(1, 4) * kOne;
+    if (Draw(0, 4) > 0) requests["nvidia.com/gpu"] = Draw(1, 4) * kOne;
+    if (Draw(0, 9) == 0) requests["rdma/other"] = kOne;
+    if (Draw(0, 19) == 0) requests["rdma/nowhere"] = kOne;
+    pod->requests = std::move(requests);
     if (Draw(0, 4) == 0)
       pod->claims.ports.push_back({Draw(1, 2), "TCP", Draw(0, 1) == 0 ? "" : "1.2.3.4"});
     pod->labels = {{"app", absl::StrCat("a", Draw(0, 2))}};
@@ -245,16 +246,16 @@ class ChangingCluster {
   std::vector<int> CountBySums(const Gang& gang, const fabric::FabricModel& model) const {
     const StoredPod& like = *gang.gated.front();
     std::map<std::string, Resources> used;
-    for (const PodValue& pod : pods_) Add(pod->requests, used[NodeOf(*pod)]);
-    for (const auto& [node, pod] : trials_) Add(pod->requests, used[model.nodes[node].name]);
+    for (const PodValue& pod : pods_) Add(*pod->requests, used[NodeOf(*pod)]);
+    for (const auto& [node, pod] : trials_) Add(*pod->requests, used[model.nodes[node].name]);
     placement::PlacementRequest request;
-    request.gpus_per_pod = GpusIn(like.requests);
-    request.hcas_per_pod = HcasIn(like.requests, RdmaResources());
+    request.gpus_per_pod = GpusIn(*like.requests);
+    request.hcas_per_pod = HcasIn(*like.requests, RdmaResources());
     std::vector<int> rooms;
     for (size_t i = 0; i < model.nodes.size(); ++i) {
       const fabric::FabricNode& node = model.nodes[i];
       int64_t room = like.member->one_on_a_node ? 1 : std::numeric_limits<int>::max();
-      for (const auto& [name, amount] : like.requests) {
+      for (const auto& [name, amount] : *like.requests) {
         const Resources& all = tree_.nodes[i]->allocatable;
         const int64_t has = all.contains(name) ? all.at(name) : 0;
         const Resources& in_use = used[node.name];

@@ -25,7 +25,7 @@ bool RankLess(const PodValue& a, const PodValue& b) {
 void AddPod(const PodValue& pod, const Promises& promises,
             const std::map<std::string, std::string>& node_of_hostname, Gang& gang) {
   const Membership& member = *pod->member;
-  gang.priority = std::max(gang.priority, member.priority);
+  gang.priority = std::max(gang.priority, member.terms->priority);
   gang.created = std::min(gang.created, member.created);
   if (pod->succeeded) {
     ++gang.succeeded;
@@ -71,9 +71,9 @@ bool SameRules(const NodeRules& a, const NodeRules& b, bool chosen) {
 // As by GangKeyOf.
 bool OfSameGang(const StoredPod& a, const StoredPod& b) {
   const auto last = [](const Membership& member) -> const std::string& {
-    return member.group.empty() ? member.owner.uid : member.group;
+    return member.terms->group.empty() ? member.terms->owner.uid : member.terms->group;
   };
-  return a.space == b.space && a.member->gang == b.member->gang &&
+  return a.space == b.space && a.member->terms->gang == b.member->terms->gang &&
          last(*a.member) == last(*b.member);
 }
 
@@ -90,8 +90,8 @@ bool Gang::begun() const {
 
 std::string GangKeyOf(const StoredPod& pod) {
   const Membership& member = *pod.member;
-  return absl::StrCat(pod.space, "/", member.gang, "/",
-                      member.group.empty() ? member.owner.uid : member.group);
+  return absl::StrCat(pod.space, "/", member.terms->gang, "/",
+                      member.terms->group.empty() ? member.terms->owner.uid : member.terms->group);
 }
 
 std::vector<Gang> GangsOf(const std::vector<PodValue>& pods, const Promises& promises,
@@ -111,11 +111,12 @@ std::vector<Gang> GangsOf(const std::vector<PodValue>& pods, const Promises& pro
         Gang& gang = gangs.emplace_back();
         gang.key = std::move(key);
         gang.space = pod->space;
-        gang.name = member.owner.name.empty() ? member.gang : member.owner.name;
-        if (!member.group_name.empty()) gang.name = member.group_name;
-        gang.owner = member.owner;
-        gang.size = member.size;
-        gang.priority = member.priority;
+        gang.name =
+            member.terms->owner.name.empty() ? member.terms->gang : member.terms->owner.name;
+        if (!member.terms->group_name.empty()) gang.name = member.terms->group_name;
+        gang.owner = member.terms->owner;
+        gang.size = member.terms->size;
+        gang.priority = member.terms->priority;
         gang.created = member.created;
       }
     }
@@ -180,9 +181,9 @@ std::string WhyNotComplete(const Gang& gang) {
   const StoredPod& first = *gang.gated.front();
   const bool chosen = IsChosenByOthers(gang);
   for (const PodValue& pod : gang.gated) {
-    if (pod->member->size != first.member->size) {
-      return absl::StrCat(Field(kGangSize), " is ", first.member->size, " of pod ", first.name,
-                          " and ", pod->member->size, " of pod ", pod->name,
+    if (pod->member->terms->size != first.member->terms->size) {
+      return absl::StrCat(Field(kGangSize), " is ", first.member->terms->size, " of pod ",
+                          first.name, " and ", pod->member->terms->size, " of pod ", pod->name,
                           "; make them again with the same");
     }
     if (pod->member->other_gates) {
@@ -192,8 +193,8 @@ std::string WhyNotComplete(const Gang& gang) {
     }
     const Membership& member = *pod->member;
     if (pod->requests != first.requests || !SameRules(member.rules, first.member->rules, chosen) ||
-        member.require_level != first.member->require_level ||
-        member.pattern != first.member->pattern ||
+        member.terms->require_level != first.member->terms->require_level ||
+        member.terms->pattern != first.member->terms->pattern ||
         member.one_on_a_node != first.member->one_on_a_node) {
       return absl::StrCat("pods ", first.name, " and ", pod->name,
                           " do not ask for the same (spec.containers[].resources, "
@@ -204,9 +205,9 @@ std::string WhyNotComplete(const Gang& gang) {
   }
   const size_t there =
       gang.gated.size() + gang.released.size() + static_cast<size_t>(gang.succeeded);
-  if (gang.begun() || there >= static_cast<size_t>(first.member->size)) return "";
-  return absl::StrCat(there, " of ", first.member->size, " pods are there (", Field(kGangSize),
-                      "); it is placed when all are");
+  if (gang.begun() || there >= static_cast<size_t>(first.member->terms->size)) return "";
+  return absl::StrCat(there, " of ", first.member->terms->size, " pods are there (",
+                      Field(kGangSize), "); it is placed when all are");
 }
 
 bool WaitsInScheduler(const Gang& gang) {
@@ -227,13 +228,13 @@ placement::PlacementRequest RequestOf(const Gang& gang, const RdmaResources& rdm
   placement::PlacementRequest request;
   request.name = gang.name;
   request.pods = static_cast<int>(gang.gated.size());
-  request.gpus_per_pod = GpusIn(pod.requests);
-  request.hcas_per_pod = HcasIn(pod.requests, rdma);
-  request.require_level = pod.member->require_level;
-  request.prefer_level = pod.member->prefer_level;
-  request.same_rails = pod.member->same_rails;
-  if (pod.member->pattern == "tree") request.pattern = placement::Pattern::kTree;
-  if (pod.member->pattern == "alltoall") request.pattern = placement::Pattern::kAllToAll;
+  request.gpus_per_pod = GpusIn(*pod.requests);
+  request.hcas_per_pod = HcasIn(*pod.requests, rdma);
+  request.require_level = pod.member->terms->require_level;
+  request.prefer_level = pod.member->terms->prefer_level;
+  request.same_rails = pod.member->terms->same_rails;
+  if (pod.member->terms->pattern == "tree") request.pattern = placement::Pattern::kTree;
+  if (pod.member->terms->pattern == "alltoall") request.pattern = placement::Pattern::kAllToAll;
   return request;
 }
 

@@ -22,50 +22,44 @@ constexpr absl::Duration kUntilSynced = absl::Seconds(1);
 constexpr absl::Duration kUntilMade = absl::Seconds(10);
 constexpr kube::BackoffOptions kBackoff = {absl::Milliseconds(500), absl::Seconds(30)};
 
-kube::ReflectorOptions Watching(const char* resource) {
-  kube::ReflectorOptions options;
-  options.collection = {"v1", resource, "", ""};
-  return options;
-}
-
 }  // namespace
 
-GangController::GangController(GangControllerOptions options, kube::Api* api,
+GangController::GangController(GangControllerOptions options, kube::Api* api, ClusterCaches* caches,
                                std::function<bool()> leads)
     : options_(std::move(options)),
       api_(api),
+      caches_(caches),
       leads_(std::move(leads)),
       rounds_("gangs", kBackoff),
       events_(api, options_.host, options_.now),
       machine_(
-          {options_.reserve_after, [this](const Gang& gang) { return events_.TakeTurn(gang); }}),
-      pods_(
-          Watching("pods"), api,
-          [this](const kube::Json& pod) { return ReadStoredPod(pod, options_.rdma_resources); },
-          rounds_.Watching<StoredPod>("pods", kSettle)),
-      nodes_(
-          Watching("nodes"), api,
-          [this](const kube::Json& node) { return ReadStoredNode(node, options_.rdma_resources); },
-          rounds_.Watching<StoredNode>("nodes", kSettle)) {
+          {options_.reserve_after, [this](const Gang& gang) { return events_.TakeTurn(gang); }}) {
+  Subscribe(*caches);
+}
+
+void GangController::Subscribe(ClusterCaches& caches) {
+  const auto on_synced = [this] { rounds_.Ask(); };
+  caches.pods().Subscribe(
+      [this](const std::string&, const auto& before, const auto& after) {
+        const PodValue was = before == nullptr ? nullptr : before->held;
+        const PodValue is = after == nullptr ? nullptr : after->held;
+        if (was != is) rounds_.AskAfter(kSettle);
+      },
+      on_synced);
+  caches.nodes().Subscribe(
+      [this](const std::string&, const NodeValue& before, const NodeValue& after) {
+        const auto counts = [](const NodeValue& node) { return node != nullptr && HasRdma(*node); };
+        if (counts(before) || counts(after)) rounds_.AskAfter(kSettle);
+      },
+      on_synced);
   if (!options_.topology) return;
-  kube::ReflectorOptions watched;
-  watched.collection = {topology::kTopologyVersion, topology::kTopologyResource, "", ""};
-  watched.may_be_unknown = true;
-  models_ = std::make_unique<kube::Informer<topology::ModelPart>>(
-      watched, api, topology::ReadModelPart,
-      rounds_.Watching<topology::ModelPart>(topology::kTopologyResource, kSettle));
-}
-
-void GangController::Start() {
-  pods_.Start();
-  nodes_.Start();
-  if (models_ != nullptr) models_->Start();
-}
-
-void GangController::RequestStop() {
-  pods_.RequestStop();
-  nodes_.RequestStop();
-  if (models_ != nullptr) models_->RequestStop();
+  caches.topologies().Subscribe(
+      [this](const std::string&, const auto& before, const auto& after) {
+        if (before != nullptr && after != nullptr && before->part == after->part) return;
+        ++model_changes_;
+        rounds_.AskAfter(kSettle);
+      },
+      on_synced);
 }
 
 void GangController::OnLead() { rounds_.Ask(); }
@@ -76,13 +70,17 @@ void GangController::Run(const std::stop_token& stop) {
 
 void GangController::TakeSnapshot() {
   pods_now_.clear();
-  pods_.cache().ForEach([&](const std::string&, const PodValue& pod) { pods_now_.push_back(pod); });
-  const uint64_t model = models_ == nullptr ? 0 : models_->cache().generation();
-  const bool same_model = room_ != nullptr && model == model_generation_;
-  if (same_model && nodes_.cache().generation() == tree_generation_) return;
+  caches_->pods().cache().ForEach([this](const std::string&, const auto& pod) {
+    if (pod->held != nullptr) pods_now_.push_back(pod->held);
+  });
+  const uint64_t model = model_changes_.load();  // before they are read
+  const bool same_model = room_ != nullptr && model == tree_model_;
+  if (same_model && caches_->nodes().cache().generation() == tree_generation_) return;
   std::vector<NodeValue> nodes;
-  tree_generation_ = nodes_.cache().ForEach(
-      [&](const std::string&, const NodeValue& node) { nodes.push_back(node); });
+  tree_generation_ =
+      caches_->nodes().cache().ForEach([&](const std::string&, const NodeValue& node) {
+        if (HasRdma(*node)) nodes.push_back(node);
+      });
   // What changes most is what does not move a node: its taints, its rails in use.
   if (same_model) {
     const std::optional<std::vector<size_t>> changed = ReplaceNodes(nodes, tree_);
@@ -92,11 +90,12 @@ void GangController::TakeSnapshot() {
     }
   }
   std::optional<fabric::FabricModel> given;
-  if (models_ != nullptr) {
+  if (options_.topology) {
     std::vector<topology::ModelPart> parts;
-    model_generation_ = models_->cache().ForEach(
-        [&](const std::string&, const auto& part) { parts.push_back(*part); });
-    given = topology::JoinModel(std::move(parts)).value_or(std::nullopt);
+    caches_->topologies().cache().ForEach(
+        [&](const std::string&, const auto& topology) { parts.push_back(topology->part); });
+    given = model_.Of(std::move(parts)).value_or(std::nullopt);
+    tree_model_ = model;
   }
   room_.reset();
   tree_ = BuildTree(nodes, given);
@@ -112,7 +111,8 @@ absl::Status GangController::Round() {
     return absl::OkStatus();
   }
   // What is half known would be half wrong.
-  if (!pods_.Synced() || !nodes_.Synced() || (models_ != nullptr && !models_->Synced())) {
+  if (!caches_->pods().Synced() || !caches_->nodes().Synced() ||
+      (options_.topology && !caches_->topologies().Synced())) {
     rounds_.AskAfter(kUntilSynced);
     return absl::OkStatus();
   }
@@ -202,13 +202,6 @@ void GangController::Count(const std::vector<Decision>& decisions,
 GangCounts GangController::Counts() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return counts_;
-}
-
-std::vector<kube::InformerState> GangController::States() const {
-  std::vector<kube::InformerState> states = {pods_.State(), nodes_.State()};
-  if (models_ != nullptr) states.push_back(models_->State());
-  for (kube::InformerState& state : states) state.resource += " (gangs)";
-  return states;
 }
 
 }  // namespace railhead::op::gangs

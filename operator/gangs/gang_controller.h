@@ -2,6 +2,7 @@
 #ifndef RAILHEAD_OPERATOR_GANGS_GANG_CONTROLLER_H_
 #define RAILHEAD_OPERATOR_GANGS_GANG_CONTROLLER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -17,14 +18,12 @@
 #include "absl/time/time.h"
 #include "fabric/model/fabric_model.h"
 #include "kube/client.h"
-#include "kube/informer.h"
+#include "operator/cluster/cluster_caches.h"
 #include "operator/gangs/gang_counts.h"
 #include "operator/gangs/gang_events.h"
 #include "operator/gangs/gang_machine.h"
 #include "operator/gangs/node_tree.h"
 #include "operator/gangs/planner.h"
-#include "operator/gangs/stored_node.h"
-#include "operator/gangs/stored_pod.h"
 #include "operator/rounds.h"
 #include "placement/topology/stored_topology.h"
 
@@ -40,28 +39,28 @@ struct GangControllerOptions {
   bool topology = false;
 };
 
-// Watches pods and nodes, and carries out what the gangs' machine decides: every replica watches,
-// the one that leads does the rest. What a leader before it has left half done it finds in the
-// pods. A pod that has a node is never touched.
+// Carries out what the gangs' machine decides by the pods and nodes of the caches, while this
+// replica leads. What a leader before it has left half done it finds in the pods. A pod that has a
+// node is never touched.
 //
-// Rights needed: list and watch nodes, and with `topology` fabrictopologies; get, list, watch and
-// patch pods; patch pods/status; create pods/eviction; create and patch events.
+// Rights needed, beside those of ClusterCaches: get and patch pods; patch pods/status; create
+// pods/eviction; create and patch events.
 class GangController {
  public:
-  // `api` must outlive the controller. `leads` is exact at any moment.
-  GangController(GangControllerOptions options, kube::Api* api, std::function<bool()> leads);
+  // Subscribes to `caches`, which are for gangs. `api` and `caches` must outlive the controller.
+  // `leads` is exact at any moment.
+  GangController(GangControllerOptions options, kube::Api* api, ClusterCaches* caches,
+                 std::function<bool()> leads);
 
-  void Start();        // begins to watch
-  void RequestStop();  // the destructor waits for what Start began
   // Works until `stop`.
   void Run(const std::stop_token& stop);
 
   // What is below is thread-safe, and brief.
   void OnLead();  // this replica has begun to
   GangCounts Counts() const;
-  std::vector<kube::InformerState> States() const;
 
  private:
+  void Subscribe(ClusterCaches& caches);
   absl::Status Round();
   void TakeSnapshot();
   // Does it, and adds what is to be told of that, and the gangs for which all was done. Unavailable
@@ -75,6 +74,7 @@ class GangController {
 
   const GangControllerOptions options_;
   kube::Api* const api_;
+  const ClusterCaches* const caches_;
   const std::function<bool()> leads_;
   Rounds rounds_;
 
@@ -85,16 +85,15 @@ class GangController {
   std::vector<PodValue> pods_now_;
   NodeTree tree_;
   std::unique_ptr<ClusterRoom> room_;  // of the tree
+  topology::JoinedModel model_;        // that people have written
   uint64_t tree_generation_ = 0;       // of nodes
-  uint64_t model_generation_ = 0;      // of what people say
+  uint64_t tree_model_ = 0;            // as model_changes_
   std::string untold_;                 // why an Event was not
+
+  std::atomic<uint64_t> model_changes_{0};
 
   mutable std::mutex mutex_;
   GangCounts counts_;  // guarded by mutex_
-
-  kube::Informer<StoredPod> pods_;
-  kube::Informer<StoredNode> nodes_;
-  std::unique_ptr<kube::Informer<topology::ModelPart>> models_;  // null: nobody is asked
 };
 
 }  // namespace railhead::op::gangs

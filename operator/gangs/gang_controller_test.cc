@@ -71,7 +71,7 @@ TEST_F(GangControllerTest, WhoDoesNotLeadDoesNothing) {
   PutJob("job", 4);
   StartLeading();
   ASSERT_TRUE(Soon([&] {
-    const auto states = controller_->States();
+    const auto states = caches_->States();
     return std::all_of(states.begin(), states.end(),
                        [](const auto& state) { return state.synced; });
   }));

@@ -98,7 +98,7 @@ absl::Status GangEvents::Notify(const Notice& notice) {
     }
     told[notice.pod->uid] = {notice.text, now};
   }
-  kube::Event event = About(notice.pod->member->owner, *notice.pod);
+  kube::Event event = About(notice.pod->member->terms->owner, *notice.pod);
   event.warning = true;
   event.reason = ReasonOf(notice.kind);
   event.message = notice.text;

@@ -45,13 +45,14 @@ bool IsForRoom(const StoredPod& pod, const std::string& node, const ClusterRoom&
 
 bool MayBeEvicted(const Membership& member) {
   using Eviction = OwnerRules::Eviction;
-  const Eviction eviction = RulesOfOwner(member.kind).eviction;
-  return eviction == Eviction::kMadeAgain || (eviction == Eviction::kMayCost && member.evictable);
+  const Eviction eviction = RulesOfOwner(member.terms->kind).eviction;
+  return eviction == Eviction::kMadeAgain ||
+         (eviction == Eviction::kMayCost && member.terms->evictable);
 }
 
 std::string WhatToDo(const Membership& member, bool for_room) {
   if (!for_room) return "it stays as it is until that is settled";
-  const OwnerRules& rules = RulesOfOwner(member.kind);
+  const OwnerRules& rules = RulesOfOwner(member.terms->kind);
   if (rules.eviction == OwnerRules::Eviction::kIsTheEnd) {
     return "nobody would make it again: delete it and make it again yourself";
   }
@@ -167,7 +168,7 @@ void GangMachine::EndOrdered(const std::vector<Decision>& decisions, absl::Time 
     const Gang& gang = decision.gang;
     if (decision.state != Decision::State::kIncomplete || gang.gated.size() != 1) continue;
     const PodValue& pod = gang.gated.front();
-    const OwnerRules& rules = RulesOfOwner(pod->member->kind);
+    const OwnerRules& rules = RulesOfOwner(pod->member->terms->kind);
     if (!rules.may_be_in_order || gang.begun()) continue;
     const auto seen = alone_.find(pod->uid);
     const absl::Time since = seen == alone_.end() ? now : seen->second;
@@ -190,7 +191,7 @@ void GangMachine::EndOrdered(const std::vector<Decision>& decisions, absl::Time 
 
 Work GangMachine::EndWait(const Decision& decision) const {
   const Gang& gang = decision.gang;
-  const bool fails = gang.gated.front()->member->fails_at_timeout;
+  const bool fails = gang.gated.front()->member->terms->fails_at_timeout;
   const std::vector<int> ranks = RanksOf(gang);
   const std::string master = MasterOf(gang);
   Work work;

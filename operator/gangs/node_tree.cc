@@ -37,12 +37,12 @@ fabric::FabricNode NodeAlone(const fabric::SeenNode& seen) {
 NodeTree BuildTree(const std::vector<NodeValue>& nodes,
                    const std::optional<fabric::FabricModel>& given) {
   std::map<std::string, NodeValue> by_name;
-  std::vector<const fabric::SeenNode*> seen;
+  std::vector<fabric::SeenNode> seen;
   for (const NodeValue& node : nodes) {
-    if (by_name.emplace(node->seen.name, node).second) seen.push_back(&node->seen);
+    if (by_name.emplace(node->name, node).second) seen.push_back(SeenNodeOf(*node));
   }
   NodeTree tree;
-  absl::StatusOr<topology::ClusterFabric> fabric = topology::FindFabric(seen, given);
+  absl::StatusOr<topology::ClusterFabric> fabric = topology::FindFabric(std::move(seen), given);
   if (fabric.ok()) {
     tree.model = std::move(fabric->found.model);
     for (fabric::FabricNode& node : tree.model.nodes) {
@@ -66,7 +66,7 @@ NodeTree BuildTree(const std::vector<NodeValue>& nodes,
   left.reserve(by_name.size());
   for (const auto& [name, node] : by_name) left.push_back(node);
   std::sort(left.begin(), left.end(), [](const NodeValue& a, const NodeValue& b) {
-    return fabric::NaturalLess(a->seen.name, b->seen.name);
+    return fabric::NaturalLess(a->name, b->name);
   });
   if (left.empty()) return tree;
   for (size_t level = 0; level < tree.model.levels.size(); ++level) {
@@ -79,7 +79,7 @@ NodeTree BuildTree(const std::vector<NodeValue>& nodes,
     tree.model.domains[level].push_back(std::move(domain));
   }
   for (const NodeValue& node : left) {
-    tree.model.nodes.push_back(NodeAlone(node->seen));
+    tree.model.nodes.push_back(NodeAlone(SeenNodeOf(*node)));
     tree.nodes.push_back(node);
   }
   return tree;
@@ -88,16 +88,18 @@ NodeTree BuildTree(const std::vector<NodeValue>& nodes,
 std::optional<std::vector<size_t>> ReplaceNodes(const std::vector<NodeValue>& nodes,
                                                 NodeTree& tree) {
   std::unordered_map<std::string_view, const NodeValue*> by_name;
-  for (const NodeValue& node : nodes) by_name.emplace(node->seen.name, &node);
+  for (const NodeValue& node : nodes) by_name.emplace(node->name, &node);
   if (by_name.size() != tree.nodes.size()) return std::nullopt;
   std::vector<std::pair<size_t, const NodeValue*>> changed;
   for (size_t i = 0; i < tree.nodes.size(); ++i) {
     const StoredNode& before = *tree.nodes[i];
-    const auto now = by_name.find(before.seen.name);
+    const auto now = by_name.find(before.name);
     if (now == by_name.end()) return std::nullopt;
     const StoredNode& after = **now->second;
     if (&after == &before) continue;
-    if (after.seen != before.seen || after.hostname != before.hostname) return std::nullopt;
+    if (SeenNodeOf(after) != SeenNodeOf(before) || after.hostname != before.hostname) {
+      return std::nullopt;
+    }
     changed.emplace_back(i, now->second);
   }
   std::vector<size_t> indices;

@@ -132,12 +132,12 @@ class Planner {
     decision.state = State::kIncomplete;
     if (decision.message.empty()) Place(decision);
     const Membership& member = *decision.gang.gated.front()->member;
-    if (decision.state != State::kPlaced && Waited(decision.gang) >= member.timeout) {
+    if (decision.state != State::kPlaced && Waited(decision.gang) >= member.terms->timeout) {
       decision.state = State::kTimedOut;
       decision.message = absl::StrCat(
-          "it has waited for ", absl::FormatDuration(member.timeout), " (", kTimeout,
+          "it has waited for ", absl::FormatDuration(member.terms->timeout), " (", kTimeout,
           "): its pods ",
-          member.fails_at_timeout ? "fail" : "start one by one, wherever there is room",
+          member.terms->fails_at_timeout ? "fail" : "start one by one, wherever there is room",
           decision.message.empty() ? "" : "; ", decision.message);
     }
   }
@@ -163,8 +163,9 @@ class Planner {
     const std::optional<int> preferred = fabric::LevelIndex(tree_.model, request.prefer_level);
     // A preference that nothing can meet is no reason to wait.
     if (!preferred) request.prefer_level.clear();
-    const absl::Time patient_until =
-        preferred && !gang.begun() ? gang.waits_since + member.prefer_wait : absl::InfinitePast();
+    const absl::Time patient_until = preferred && !gang.begun()
+                                         ? gang.waits_since + member.terms->prefer_wait
+                                         : absl::InfinitePast();
     const bool patient = options_.now < patient_until;
     const std::optional<int> required = fabric::LevelIndex(tree_.model, request.require_level);
     if (patient && (!required || *required < *preferred)) {
@@ -190,8 +191,8 @@ class Planner {
       if (!found->placed) continue;
       decision.state = State::kPlaced;
       decision.message = WherePlaced(model, found->node_of_rank, found->score);
-      if (!member.prefer_level.empty() && !preferred) {
-        absl::StrAppend(&decision.message, "; there is no level ", member.prefer_level, " (",
+      if (!member.terms->prefer_level.empty() && !preferred) {
+        absl::StrAppend(&decision.message, "; there is no level ", member.terms->prefer_level, " (",
                         kPreferLevel, ")");
       } else if (preferred && found->score.domains[static_cast<size_t>(*preferred)] > 1) {
         absl::StrAppend(&decision.message, "; no ", request.prefer_level, " had room for all (",
@@ -211,7 +212,7 @@ class Planner {
     decision.message.clear();
     if (kept_for_.empty() && Waited(gang) >= options_.reserve_after) KeepFree(gang, request);
     const bool asked = options_.explain == nullptr || options_.explain(gang);
-    const bool ends = Waited(gang) >= gang.gated.front()->member->timeout;
+    const bool ends = Waited(gang) >= gang.gated.front()->member->terms->timeout;
     if (!asked && (!ends || ++ends_explained_ > kMostEndsExplained)) return;
     const FabricModel& model = room_.ModelFor(gang, RefusedTo(gang), outside);
     absl::StatusOr<std::vector<placement::Reason>> reasons =

@@ -46,14 +46,13 @@ struct Scenario {
 
 NodeValue MakeNode(int i) {
   auto node = std::make_shared<StoredNode>();
-  node->seen.name = absl::StrCat("gpu-node-", i);
-  node->seen.gpus = 8;
-  node->seen.hcas = 8;
-  node->hostname = node->seen.name;
+  node->name = absl::StrCat("gpu-node-", i);
+  node->hcas = 8;
+  node->hostname = node->name;
   node->labels = {{kHostname, node->hostname},
                   {"topology.railhead.io/spine", absl::StrCat("s", i / kNodesOfSpine)},
                   {"topology.railhead.io/leaf", absl::StrCat("l", i / kNodesOfLeaf)}};
-  node->seen.places = fabric::PlacesOf(node->labels);
+  node->places = fabric::PlacesOf(node->labels);
   node->allocatable = {{"cpu", 192'000},
                        {"ephemeral-storage", int64_t{1} << 50},
                        {"memory", int64_t{1} << 50},
@@ -63,21 +62,22 @@ NodeValue MakeNode(int i) {
   return node;
 }
 
-StoredPod MakePod(const std::string& gang, int index, int cpus) {
+StoredPod MakePod(const std::string& gang, int index, int cpus, GangTerms terms) {
   StoredPod pod;
   pod.space = "train";
   pod.name = absl::StrCat(gang, "-", index);
   pod.uid = absl::StrCat("0b8a5f3e-2f0c-4a33-", pod.name);
-  pod.requests = {{"cpu", cpus * 1'000},
-                  {"memory", int64_t{1} << 40},
-                  {"nvidia.com/gpu", 8'000},
-                  {"pods", 1'000},
-                  {"rdma/hca", 8'000}};
+  pod.requests = Resources{{"cpu", cpus * 1'000},
+                           {"memory", int64_t{1} << 40},
+                           {"nvidia.com/gpu", 8'000},
+                           {"pods", 1'000},
+                           {"rdma/hca", 8'000}};
   pod.labels = {{"batch.kubernetes.io/job-name", gang}};
   pod.member.emplace();
-  pod.member->gang = "true";
-  pod.member->owner = {"batch/v1", "Job", gang, gang};
-  pod.member->kind = "Job";
+  terms.gang = "true";
+  terms.owner = {"batch/v1", "Job", gang, gang};
+  terms.kind = "Job";
+  pod.member->terms = std::move(terms);
   pod.member->index = index;
   pod.member->created = kStart;
   return pod;
@@ -96,13 +96,13 @@ class Cluster {
     tree_took_ = CpuMilliseconds() - begin;
     room_ = std::make_unique<ClusterRoom>(&tree_);
     for (int i = 0; i < scenario.nodes; ++i) {
-      const std::string& name = nodes[static_cast<size_t>(i)]->seen.name;
+      const std::string& name = nodes[static_cast<size_t>(i)]->name;
       for (const char* const of_each : {"agent", "exporter"}) {
         auto pod = std::make_shared<StoredPod>();
         pod->space = "kube-system";
         pod->uid = pod->name = absl::StrCat(of_each, "-", i);
         pod->node = name;
-        pod->requests = {{"cpu", 100}, {"memory", int64_t{1} << 36}, {"pods", 1'000}};
+        pod->requests = Resources{{"cpu", 100}, {"memory", int64_t{1} << 36}, {"pods", 1'000}};
         pods_.push_back(std::move(pod));
       }
       if (i % 8 != 0) running_.push_back(name);
@@ -113,9 +113,10 @@ class Cluster {
       const bool of_leaf = i % 2 == 0;
       const int size = of_leaf ? kNodesOfLeaf : kNodesOfSpine * 3 / 16;
       for (int index = 0; index < size; ++index) {
-        StoredPod pod = MakePod(absl::StrCat("waiting-", i), index, 1 + i % scenario.kinds);
-        pod.member->size = size;
-        pod.member->require_level = of_leaf ? "leaf" : "spine";
+        GangTerms terms;
+        terms.size = size;
+        terms.require_level = of_leaf ? "leaf" : "spine";
+        StoredPod pod = MakePod(absl::StrCat("waiting-", i), index, 1 + i % scenario.kinds, terms);
         pod.member->gate = 0;
         pods_.push_back(std::make_shared<const StoredPod>(std::move(pod)));
       }
@@ -137,9 +138,11 @@ class Cluster {
  private:
   PodValue Running(size_t i, int life) const {
     const auto index = static_cast<int>(i % kPodsOfRunning);
-    StoredPod pod = MakePod(absl::StrCat("running-", i / kPodsOfRunning), index, 64);
+    GangTerms terms;
+    terms.size = kPodsOfRunning;
+    StoredPod pod =
+        MakePod(absl::StrCat("running-", i / kPodsOfRunning), index, 64, std::move(terms));
     pod.uid += absl::StrCat("-", life);
-    pod.member->size = kPodsOfRunning;
     pod.member->released = true;
     pod.member->rank = index;
     pod.node = running_[i];

@@ -227,7 +227,7 @@ class Simulation {
 
   static std::string Label(const Gang& gang) {
     const PodValue& pod = gang.gated.empty() ? gang.released.front().pod : gang.gated.front();
-    return pod->member->gang;
+    return pod->member->terms->gang;
   }
 
   // With a required level: not on nodes without a place, nor outside of where the gang is already.

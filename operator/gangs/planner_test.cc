@@ -567,7 +567,7 @@ TEST(Planner, AWaitEndsWhenThePodsSayItDoes) {
   EXPECT_EQ(cluster.Decide({}, {}, At(64))[0].state, State::kWaiting);
   Decision decision = cluster.Decide({}, {}, At(65))[0];
   EXPECT_EQ(decision.state, State::kTimedOut);
-  EXPECT_TRUE(decision.gang.gated[0]->member->fails_at_timeout);
+  EXPECT_TRUE(decision.gang.gated[0]->member->terms->fails_at_timeout);
   EXPECT_THAT(decision.message,
               AllOf(HasSubstr("it has waited for 1m (railhead.io/gang-timeout): its pods fail"),
                     HasSubstr("room for 16 of 17 pods")));

@@ -55,7 +55,7 @@ TEST(StoredPod, OnlyPodsThatHoldSomethingOrWaitInAGangAreKept) {
   EXPECT_TRUE(ReadStoredPod(PodObject({.name = "p", .gang = "g", .size = 2})).has_value());
   Json bound = PodObject({.name = "bound"});
   bound["spec"]["nodeName"] = "n";
-  EXPECT_EQ(ReadStoredPod(bound)->requests.at("rdma/hca"), 8000);
+  EXPECT_EQ(ReadStoredPod(bound)->requests->at("rdma/hca"), 8000);
   bound["status"]["phase"] = "Succeeded";
   EXPECT_FALSE(ReadStoredPod(bound).has_value());
 }

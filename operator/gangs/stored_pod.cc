@@ -2,6 +2,8 @@
 #include "operator/gangs/stored_pod.h"
 
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
@@ -57,36 +59,38 @@ void ReadScheduling(const Json& pod, Membership& member) {
 }
 
 std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, bool bound) {
-  Membership member;
-  member.gang = StringAt(pod, {"metadata", "labels", kGangLabel});
+  GangTerms terms;
+  terms.gang = StringAt(pod, {"metadata", "labels", kGangLabel});
   const std::optional<int> size = NumberIn(Annotation(pod, kGangSize), 1, kMostPods);
-  if (member.gang.empty() || !size) return std::nullopt;
-  member.size = *size;
-  member.owner = ControllerOf(pod).value_or(Owner());
-  member.kind = member.owner.kind;
-  member.evictable = Annotation(pod, kEvictable) == "true";
+  if (terms.gang.empty() || !size) return std::nullopt;
+  terms.size = *size;
+  terms.owner = ControllerOf(pod).value_or(Owner());
+  terms.kind = terms.owner.kind;
+  terms.evictable = Annotation(pod, kEvictable) == "true";
+  Membership member;
   member.index = NumberIn(Annotation(pod, kCompletionIndex), 0, kMostIndex);
   if (const std::optional<Workload> workload = WorkloadOf(pod)) {
     // A name of its own stands for a gang of all kinds of pods of the job, whose order is theirs.
-    const bool part = member.gang == "true";
-    member.group = part ? workload->part : workload->whole;
-    member.group_name = workload->name;
+    const bool part = terms.gang == "true";
+    terms.group = part ? workload->part : workload->whole;
+    terms.group_name = workload->name;
     member.index = part ? workload->index : std::nullopt;
     // A PodGroup makes no pods: whoever does is their owner.
-    if (workload->kind != "PodGroup") member.kind = workload->kind;
+    if (workload->kind != "PodGroup") terms.kind = workload->kind;
   }
   member.dns_name = DnsNameOf(pod);
-  member.require_level = Annotation(pod, kRequireLevel);
-  member.prefer_level = Annotation(pod, kPreferLevel);
-  member.prefer_wait = DurationIn(Annotation(pod, kPreferWait)).value_or(absl::ZeroDuration());
-  member.timeout = DurationIn(Annotation(pod, kTimeout)).value_or(absl::InfiniteDuration());
-  member.fails_at_timeout = Annotation(pod, kTimeoutPolicy) == "fail";
-  member.same_rails = Annotation(pod, kSameRails) == "true";
-  member.pattern = Annotation(pod, kPattern);
+  terms.require_level = Annotation(pod, kRequireLevel);
+  terms.prefer_level = Annotation(pod, kPreferLevel);
+  terms.prefer_wait = DurationIn(Annotation(pod, kPreferWait)).value_or(absl::ZeroDuration());
+  terms.timeout = DurationIn(Annotation(pod, kTimeout)).value_or(absl::InfiniteDuration());
+  terms.fails_at_timeout = Annotation(pod, kTimeoutPolicy) == "fail";
+  terms.same_rails = Annotation(pod, kSameRails) == "true";
+  terms.pattern = Annotation(pod, kPattern);
   if (const Json* priority = Find(spec, "priority");
       priority != nullptr && priority->is_number_integer()) {
-    member.priority = priority->get<int>();
+    terms.priority = priority->get<int>();
   }
+  member.terms = std::move(terms);
   absl::Time created;
   if (absl::ParseTime(absl::RFC3339_full, StringAt(pod, {"metadata", "creationTimestamp"}),
                       &created, nullptr)) {
@@ -110,6 +114,16 @@ std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, bool b
 
 }  // namespace
 
+bool GangTerms::operator<(const GangTerms& other) const {
+  const auto all = [](const GangTerms& terms) {
+    return std::tie(terms.gang, terms.size, terms.owner.api, terms.owner.kind, terms.owner.name,
+                    terms.owner.uid, terms.kind, terms.group, terms.group_name, terms.require_level,
+                    terms.prefer_level, terms.prefer_wait, terms.timeout, terms.evictable,
+                    terms.fails_at_timeout, terms.same_rails, terms.pattern, terms.priority);
+  };
+  return all(*this) < all(other);
+}
+
 std::optional<StoredPod> ReadStoredPod(const Json& pod, const RdmaResources& rdma) {
   const Json* spec = Find(pod, "spec");
   if (spec == nullptr || !spec->is_object()) return std::nullopt;
@@ -129,7 +143,7 @@ std::optional<StoredPod> ReadStoredPod(const Json& pod, const RdmaResources& rdm
   if (ended) return stored;
   stored.requests = RequestsOf(*spec);
   stored.claims = ReadClaims(pod);
-  if (stored.member || HcasIn(stored.requests, rdma) > 0 || GpusIn(stored.requests) > 0) {
+  if (stored.member || HcasIn(*stored.requests, rdma) > 0 || GpusIn(*stored.requests) > 0) {
     stored.labels = LabelsOf(pod);
   }
   return stored;

@@ -12,11 +12,12 @@
 #include "operator/gangs/node_rules.h"
 #include "operator/gangs/resources.h"
 #include "operator/owner.h"
+#include "operator/shared_value.h"
 
 namespace railhead::op::gangs {
 
-// What a pod says that belongs to a gang.
-struct Membership {
+// What the pods of a gang mostly say alike.
+struct GangTerms {
   std::string gang;  // the label's value
   int size = 0;      // of the gang, in pods
   Owner owner;       // empty for a pod without a controller
@@ -24,8 +25,6 @@ struct Membership {
   // Which pods of several owners are one gang, and what it is called; empty: all of its owner.
   std::string group;
   std::string group_name;
-  std::optional<int> index;  // in its Job, or the like
-  std::string dns_name;      // as other pods of its namespace find it; empty: it has none
   std::string require_level;
   std::string prefer_level;
   absl::Duration prefer_wait;  // for room in one domain of that level
@@ -35,6 +34,16 @@ struct Membership {
   bool same_rails = false;        // it does without nodes that give other rails than the rest
   std::string pattern;
   int priority = 0;
+
+  bool operator==(const GangTerms&) const = default;
+  bool operator<(const GangTerms& other) const;  // any order
+};
+
+// What a pod says that belongs to a gang.
+struct Membership {
+  SharedValue<GangTerms> terms;
+  std::optional<int> index;  // in its Job, or the like
+  std::string dns_name;      // as other pods of its namespace find it; empty: it has none
   absl::Time created = absl::UnixEpoch();
 
   std::optional<size_t> gate;     // where in spec.schedulingGates ours is; nothing: it has none
@@ -62,9 +71,9 @@ struct StoredPod {
   bool succeeded = false;
   bool leaving = false;  // being deleted, or has failed
   bool failed = false;
-  Resources requests;  // nothing once it has ended
-  Claims claims;       // likewise
-  Labels labels;       // of a gang's pods, and of those that hold devices
+  SharedValue<Resources> requests;  // nothing once it has ended
+  Claims claims;                    // likewise
+  Labels labels;                    // of a gang's pods, and of those that hold devices
   std::optional<Membership> member;
 
   bool operator==(const StoredPod&) const = default;

@@ -72,10 +72,10 @@ std::vector<Subject> SubjectsOf(const ClusterObjects& objects, const std::vector
     Subject subject = {gang.space, gang.name, "Gang", {}, {}};
     bool named = gang.name == job;
     const auto add = [&](const PodValue& pod) {
-      named =
-          named || pod->member->gang == job || pod->member->owner.name == job || pod->name == job;
+      named = named || pod->member->terms->gang == job || pod->member->terms->owner.name == job ||
+              pod->name == job;
       subject.uids.insert(pod->uid);
-      subject.owners.insert(pod->member->owner.uid);
+      subject.owners.insert(pod->member->terms->owner.uid);
     };
     for (const PodValue& pod : gang.gated) add(pod);
     for (const Released& released : gang.released) add(released.pod);

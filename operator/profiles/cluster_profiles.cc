@@ -27,7 +27,7 @@ ClusterProfiles BuildClusterProfiles(const kube::Cache<StoredProfile>& profiles,
     all.reports[name].conflict = message;
   }
   nodes.ForEach([&](const std::string& name, const kube::Cache<StoredNode>::Value& node) {
-    if (node->fabric.has_value()) set.facts.AddNode(name, *node->fabric);
+    set.facts.AddNode(name, node->labels);
   });
   all.set = std::make_shared<const ProfileSet>(std::move(set));
   return all;

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "kube/cache.h"
+#include "operator/cluster/stored_node.h"
 #include "operator/label_selector.h"
 #include "operator/profiles/profile_set.h"
-#include "operator/profiles/stored_node.h"
 #include "operator/profiles/stored_profile.h"
 
 namespace railhead::op {

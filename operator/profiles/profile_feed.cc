@@ -4,8 +4,11 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
+
+#include "operator/profiles/fabric_facts.h"
 
 namespace railhead::op {
 namespace {
@@ -35,8 +38,22 @@ void Tell(const ClusterProfiles* before, const ClusterProfiles& after) {
 
 }  // namespace
 
-ProfileFeed::ProfileFeed(const ClusterCaches* caches, std::function<void()> on_new)
-    : caches_(caches), on_new_(std::move(on_new)) {}
+ProfileFeed::ProfileFeed(ClusterCaches* caches, std::function<void()> on_new)
+    : caches_(caches), on_new_(std::move(on_new)) {
+  const auto on_change = [this](const auto&, const auto&, const auto&) { Wake(); };
+  const auto on_synced = [this] { Wake(); };
+  caches->profiles().Subscribe(on_change, on_synced);
+  caches->namespaces().Subscribe(on_change, on_synced);
+  caches->nodes().Subscribe(
+      [this](const std::string&, const auto& before, const auto& after) {
+        const std::optional<Labels> was =
+            before == nullptr ? std::nullopt : FabricLabels(before->labels);
+        const std::optional<Labels> is =
+            after == nullptr ? std::nullopt : FabricLabels(after->labels);
+        if (was != is) Wake();
+      },
+      on_synced);
+}
 
 void ProfileFeed::Wake() {
   {
@@ -60,8 +77,8 @@ void ProfileFeed::Run(const std::stop_token& stop) {
 }
 
 void ProfileFeed::Rebuild() {
-  auto next = std::make_shared<const ClusterProfiles>(
-      BuildClusterProfiles(caches_->profiles(), caches_->namespaces(), caches_->nodes()));
+  auto next = std::make_shared<const ClusterProfiles>(BuildClusterProfiles(
+      caches_->profiles().cache(), caches_->namespaces().cache(), caches_->nodes().cache()));
   std::shared_ptr<const ClusterProfiles> before;
   {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <stop_token>
 
-#include "operator/cluster_caches.h"
+#include "operator/cluster/cluster_caches.h"
 #include "operator/profiles/cluster_profiles.h"
 
 namespace railhead::op {
@@ -17,11 +17,9 @@ namespace railhead::op {
 // nobody. Changes that come together are taken together.
 class ProfileFeed {
  public:
-  // `caches` must outlive the feed. `on_new` is called by Run's thread when there is something new.
-  ProfileFeed(const ClusterCaches* caches, std::function<void()> on_new);
-
-  // The caches have changed. Thread-safe, brief.
-  void Wake();
+  // Subscribes to `caches`, which must outlive the feed. `on_new` is called by Run's thread when
+  // there is something new.
+  ProfileFeed(ClusterCaches* caches, std::function<void()> on_new);
 
   // Works until `stop`.
   void Run(const std::stop_token& stop);
@@ -31,6 +29,7 @@ class ProfileFeed {
   std::shared_ptr<const ClusterProfiles> Get() const;
 
  private:
+  void Wake();  // the caches have changed; thread-safe
   void Rebuild();
 
   const ClusterCaches* const caches_;

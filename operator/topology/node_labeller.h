@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "kube/client.h"
-#include "placement/topology/cluster_node.h"
+#include "operator/label_selector.h"
 
 namespace railhead::topology {
 
@@ -20,15 +20,19 @@ namespace railhead::topology {
 // Rights needed: patch nodes.
 class NodeLabeller {
  public:
-  using Labels = std::map<std::string, std::string>;
+  using Labels = op::Labels;
+  struct Node {
+    std::string name;
+    std::string uid;
+    Labels published;  // labels railhead.io/topology-* that it has
+  };
 
   // `api` must outlive this. `leads` is asked before each write.
   NodeLabeller(kube::Api* api, std::function<bool()> leads);
 
   // `wanted`: of each node by its name; who is not in it is to have none. The first trouble; where
   // a server is away, it is not asked for each node.
-  absl::Status Write(const std::vector<NodeValue>& nodes,
-                     const std::map<std::string, Labels>& wanted);
+  absl::Status Write(const std::vector<Node>& nodes, const std::map<std::string, Labels>& wanted);
   // This replica does not lead any more, and does not know what others write.
   void Forget() { written_.clear(); }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/topology/topology_controller.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kube/json.h"
+#include "operator/topology/cluster_node.h"
 #include "placement/topology/published.h"
 #include "placement/topology/topology_status.h"
 
@@ -17,17 +19,8 @@ constexpr absl::Duration kUntilSynced = absl::Seconds(1);
 constexpr absl::Duration kLookAgain = absl::Minutes(10);
 constexpr kube::BackoffOptions kBackoff = {absl::Seconds(1), absl::Minutes(1)};
 
-kube::ReflectorOptions Nodes() {
-  kube::ReflectorOptions options;
-  options.collection = {"v1", "nodes", "", ""};
-  return options;
-}
-
-kube::ReflectorOptions Topologies() {
-  kube::ReflectorOptions options;
-  options.collection = {kTopologyVersion, kTopologyResource, "", ""};
-  options.may_be_unknown = true;
-  return options;
+std::optional<ClusterNode> ViewOf(const op::StoredNode* node) {
+  return node == nullptr ? std::nullopt : ClusterNodeOf(*node);
 }
 
 absl::Status Create(kube::Api& api) {
@@ -46,26 +39,22 @@ absl::Status Create(kube::Api& api) {
 }  // namespace
 
 TopologyController::TopologyController(TopologyControllerOptions options, kube::Api* api,
-                                       std::function<bool()> leads)
+                                       op::ClusterCaches* caches, std::function<bool()> leads)
     : options_(std::move(options)),
       api_(api),
+      caches_(caches),
       leads_(std::move(leads)),
       rounds_("topology", kBackoff),
       labeller_(api, leads_),
-      foreign_(api, leads_),
-      nodes_(Nodes(), api, ReadClusterNode,
-             rounds_.Watching<ClusterNode>("nodes", options_.settle)),
-      topologies_(Topologies(), api, ReadStoredTopology,
-                  rounds_.Watching<StoredTopology>(kTopologyResource, options_.settle)) {}
-
-void TopologyController::Start() {
-  nodes_.Start();
-  topologies_.Start();
-}
-
-void TopologyController::RequestStop() {
-  nodes_.RequestStop();
-  topologies_.RequestStop();
+      foreign_(api, leads_) {
+  caches->nodes().Subscribe(
+      [this](const std::string&, const auto& before, const auto& after) {
+        if (ViewOf(before.get()) != ViewOf(after.get())) rounds_.AskAfter(options_.settle);
+      },
+      [this] { rounds_.Ask(); });
+  caches->topologies().Subscribe(
+      [this](const std::string&, const auto&, const auto&) { rounds_.AskAfter(options_.settle); },
+      [this] { rounds_.Ask(); });
 }
 
 void TopologyController::OnLead() { rounds_.Ask(); }
@@ -81,26 +70,29 @@ absl::Status TopologyController::Round() {
     return absl::OkStatus();
   }
   // What is half known would be half wrong.
-  if (!nodes_.Synced() || !topologies_.Synced()) {
+  if (!caches_->nodes().Synced() || !caches_->topologies().Synced()) {
     rounds_.AskAfter(kUntilSynced);
     return absl::OkStatus();
   }
-  const kube::Cache<StoredTopology>::Value stored = topologies_.cache().Get(kTopologyName);
+  const kube::Cache<StoredTopology>& topologies = caches_->topologies().cache();
+  const kube::Cache<StoredTopology>::Value stored = topologies.Get(kTopologyName);
   if (stored == nullptr) return Create(*api_);  // the watch will show it
   std::vector<ModelPart> parts;
-  topologies_.cache().ForEach(
+  topologies.ForEach(
       [&](const std::string&, const auto& topology) { parts.push_back(topology->part); });
   const absl::StatusOr<std::optional<fabric::FabricModel>>& given = model_.Of(std::move(parts));
-  std::vector<NodeValue> nodes;
-  std::vector<const fabric::SeenNode*> seen;
-  nodes_.cache().ForEach([&](const std::string&, const NodeValue& node) {
-    nodes.push_back(node);
-    seen.push_back(&node->seen);
+  std::vector<NodeLabeller::Node> nodes;
+  std::vector<fabric::SeenNode> seen;
+  caches_->nodes().cache().ForEach([&](const std::string&, const auto& node) {
+    std::optional<ClusterNode> view = ClusterNodeOf(*node);
+    if (!view) return;
+    nodes.push_back({node->name, node->uid, std::move(view->published)});
+    seen.push_back(std::move(view->seen));
   });
-  TopologyReport report = {
-      stored->generation,
-      given.ok() ? FindFabric(seen, *given) : absl::StatusOr<ClusterFabric>(given.status()),
-      std::nullopt};
+  TopologyReport report = {stored->generation,
+                           given.ok() ? FindFabric(std::move(seen), *given)
+                                      : absl::StatusOr<ClusterFabric>(given.status()),
+                           std::nullopt};
   absl::Status trouble;
   if (options_.publish) {
     report.published = Publish(nodes, report.fabric);
@@ -124,7 +116,7 @@ absl::Status TopologyController::Round() {
   return trouble;
 }
 
-absl::Status TopologyController::Publish(const std::vector<NodeValue>& nodes,
+absl::Status TopologyController::Publish(const std::vector<NodeLabeller::Node>& nodes,
                                          const absl::StatusOr<ClusterFabric>& fabric) {
   // What people have written wrong says nothing of where nodes are: what is published stays.
   if (absl::IsInvalidArgument(fabric.status())) {
@@ -143,12 +135,6 @@ absl::Status TopologyController::Publish(const std::vector<NodeValue>& nodes,
   if (labels.ok()) trouble.Update(labeller_.Write(nodes, LabelsByNode(model, *labels)));
   trouble.Update(foreign_.Write(model, labels.ok() ? &*labels : nullptr, options_.now()));
   return trouble;
-}
-
-std::vector<kube::InformerState> TopologyController::States() const {
-  std::vector<kube::InformerState> states = {nodes_.State(), topologies_.State()};
-  states[0].resource += " (topology)";
-  return states;
 }
 
 }  // namespace railhead::topology

@@ -12,13 +12,12 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "kube/client.h"
-#include "kube/informer.h"
 #include "kube/monotonic.h"
+#include "operator/cluster/cluster_caches.h"
 #include "operator/rounds.h"
 #include "operator/topology/foreign_objects.h"
 #include "operator/topology/node_labeller.h"
 #include "placement/topology/cluster_fabric.h"
-#include "placement/topology/cluster_node.h"
 #include "placement/topology/stored_topology.h"
 
 namespace railhead::topology {
@@ -33,34 +32,33 @@ struct TopologyControllerOptions {
   std::function<absl::Time()> now = absl::Now;  // the time of day
 };
 
-// Watches nodes and the FabricTopologies, and keeps the status of the one called "cluster" as the
-// fabric is; with `publish` also the labels of nodes and the objects of other schedulers. Every
-// replica watches, the one that leads writes, and nothing where nothing has changed.
+// Keeps the status of the FabricTopology called "cluster" as the fabric is, by the nodes and
+// FabricTopologies of the caches; with `publish` also the labels of nodes and the objects of other
+// schedulers. The replica that leads writes, and only what has changed.
 //
-// Rights needed: list and watch nodes and fabrictopologies; create fabrictopologies; patch
+// Rights needed, beside those of ClusterCaches: create fabrictopologies; patch
 // fabrictopologies/status; with `publish` those of NodeLabeller and ForeignObjects.
 class TopologyController {
  public:
-  // `api` must outlive the controller. `leads` is exact at any moment.
-  TopologyController(TopologyControllerOptions options, kube::Api* api,
+  // Subscribes to `caches`, which are for the topology. `api` and `caches` must outlive the
+  // controller. `leads` is exact at any moment.
+  TopologyController(TopologyControllerOptions options, kube::Api* api, op::ClusterCaches* caches,
                      std::function<bool()> leads);
 
-  void Start();        // begins to watch
-  void RequestStop();  // the destructor waits for what Start began
   // Works until `stop`.
   void Run(const std::stop_token& stop);
 
-  // What is below is thread-safe, and brief.
-  void OnLead();  // this replica has begun to
-  std::vector<kube::InformerState> States() const;
+  // This replica has begun to lead. Thread-safe, brief.
+  void OnLead();
 
  private:
   absl::Status Round();
-  absl::Status Publish(const std::vector<NodeValue>& nodes,
+  absl::Status Publish(const std::vector<NodeLabeller::Node>& nodes,
                        const absl::StatusOr<ClusterFabric>& fabric);
 
   const TopologyControllerOptions options_;
   kube::Api* const api_;
+  const op::ClusterCaches* const caches_;
   const std::function<bool()> leads_;
   op::Rounds rounds_;
 
@@ -69,9 +67,6 @@ class TopologyController {
   ForeignObjects foreign_;
   JoinedModel model_;
   absl::Time last_status_ = absl::InfinitePast();  // when it was written; monotonic
-
-  kube::Informer<ClusterNode> nodes_;
-  kube::Informer<StoredTopology> topologies_;
 };
 
 }  // namespace railhead::topology

@@ -22,6 +22,7 @@
 #include "kube/json.h"
 #include "kube/testing/fake_api.h"
 #include "kube/testing/soon.h"
+#include "operator/cluster/cluster_caches.h"
 #include "placement/topology/published.h"
 
 namespace railhead::topology {
@@ -130,21 +131,25 @@ class TopologyControllerTest : public ::testing::Test {
                      {"status", {{"allocatable", {{"nvidia.com/gpu", "8"}, {"rdma/hca", "4"}}}}}});
   }
   void Start(bool publish, absl::Duration between_statuses = absl::ZeroDuration()) {
+    caches_ =
+        std::make_unique<op::ClusterCaches>(op::ClusterCachesOptions{.topology = true}, &server_);
     controller_ = std::make_unique<TopologyController>(
         TopologyControllerOptions{.publish = publish,
                                   .settle = absl::Milliseconds(1),
                                   .between_statuses = between_statuses,
                                   .now = [] { return absl::UnixEpoch(); }},
-        &server_, [this] { return leads_.load(); });
-    controller_->Start();
+        &server_, caches_.get(), [this] { return leads_.load(); });
+    caches_->Start();
     thread_ = std::jthread([this](const std::stop_token& stop) { controller_->Run(stop); });
   }
   void Stop() {
     if (controller_ == nullptr) return;
-    controller_->RequestStop();
+    caches_->RequestStop();
     thread_.request_stop();
     thread_.join();
+    caches_->Join();
     controller_.reset();
+    caches_.reset();
   }
   Json Status() const {
     const auto all = server_.api.In("/apis/railhead.io/v1alpha1/fabrictopologies");
@@ -172,6 +177,7 @@ class TopologyControllerTest : public ::testing::Test {
 
   Server server_;
   std::atomic<bool> leads_{true};
+  std::unique_ptr<op::ClusterCaches> caches_;
   std::unique_ptr<TopologyController> controller_;
   std::jthread thread_;
 };
@@ -197,7 +203,7 @@ TEST_F(TopologyControllerTest, WhoDoesNotLeadWritesNothing) {
   leads_ = false;
   Start(true);
   ASSERT_TRUE(Soon([this] {
-    for (const kube::InformerState& state : controller_->States()) {
+    for (const kube::InformerState& state : caches_->States()) {
       if (!state.synced) return false;
     }
     return true;

@@ -17,9 +17,11 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "fabric/discovery/observations.h"
 #include "operator/not_done.h"
 #include "operator/owner.h"
 #include "operator/profiles/profile.h"
+#include "operator/shared_value.h"
 #include "operator/verdict/runtime_report.h"
 #include "operator/verdict/shared_list.h"
 
@@ -77,21 +79,11 @@ struct PodFacts {
 
   bool host_network = false;
   // Its network interfaces, where they are known.
-  std::optional<std::set<std::string>> interfaces;
+  std::optional<SharedValue<std::set<std::string>>> interfaces;
   int metrics_port = 0;  // 0: none
   SharedList<ContainerFacts> containers;
 
   bool operator==(const PodFacts&) const = default;
-};
-
-struct NodeRail {
-  int rail = 0;
-  std::string device;
-  std::string link_layer;
-  bool usable = true;
-  std::string reason;  // why it is not
-
-  bool operator==(const NodeRail&) const = default;
 };
 
 // What the agent publishes of a node, and the kubelet of its devices.
@@ -99,7 +91,9 @@ struct NodeFacts {
   std::map<std::string, int64_t> allocatable;  // of each RDMA resource
   std::map<std::string, int64_t> capacity;     // healthy or not
   bool announced = false;                      // its agent has written facts, and they can be read
-  std::vector<NodeRail> rails;
+  std::string fault;                           // why they cannot
+  SharedList<fabric::SeenRail> rails;
+  int gpus = 0;                    // that its agent sees
   std::string gpu_direct_trouble;  // why HCAs do not reach the GPUs' memory
   std::string link_layer;          // "InfiniBand", "Ethernet" or "mixed"
   std::string gpu_direct;          // "dmabuf", "peermem" or "none"

@@ -4,8 +4,12 @@
 
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "kube/yaml.h"
 #include "operator/verdict/node_facts.h"
 #include "operator/verdict/pod_facts.h"
@@ -84,7 +88,7 @@ status:
   expected.kept = {"NCCL_IB_HCA", "RANK"};
   expected.rank = 3;
   expected.world = 4;
-  expected.interfaces = {{"eth0", "lo"}};
+  expected.interfaces = std::set<std::string>{"eth0", "lo"};
   expected.metrics_port = 9500;
   ContainerFacts check;
   check.name = "check";
@@ -205,8 +209,15 @@ status:
   expected.allocatable = {{"rdma/hca", 1}};
   expected.capacity = {{"rdma/hca", 2}};
   expected.announced = true;
-  expected.rails = {{0, "mlx5_0", "Ethernet", true, ""},
-                    {1, "mlx5_1", "Ethernet", false, "port 1 is DOWN"}};
+  std::vector<fabric::SeenRail> rails(2);
+  for (size_t rail : {0, 1}) {
+    rails[rail].rail = static_cast<int>(rail);
+    rails[rail].device = absl::StrCat("mlx5_", rail);
+    rails[rail].link_layer = "Ethernet";
+  }
+  rails[1].usable = false;
+  rails[1].reason = "port 1 is DOWN";
+  expected.rails = SharedList(std::move(rails));
   expected.link_layer = "Ethernet";
   expected.gpu_direct = "none";
   expected.memlock = 65536;
@@ -217,7 +228,9 @@ status:
                               R"({"version": 1, "rails": [{"rail": "x", "device": "y"}]})", "{"}) {
     Json node;
     node["metadata"]["annotations"]["railhead.io/node-facts"] = damaged;
-    EXPECT_EQ(NodeFactsOf(node, RdmaResources()), NodeFacts()) << damaged;
+    NodeFacts read = NodeFactsOf(node, RdmaResources());
+    EXPECT_NE(std::exchange(read.fault, ""), "") << damaged;
+    EXPECT_EQ(read, NodeFacts()) << damaged;
   }
   EXPECT_TRUE(NodeFactsOf(Yaml("{spec: {providerID: 'gce://p/z/n'}}"), RdmaResources()).of_a_pool);
   EXPECT_FALSE(NodeFactsOf(Yaml("{spec: {providerID: 'k3s://n'}}"), RdmaResources()).of_a_pool);

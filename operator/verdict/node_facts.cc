@@ -9,7 +9,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "fabric/discovery/observations.h"
 #include "fabric/node_facts/names.h"
 #include "fabric/node_facts/reader.h"
 #include "operator/verdict/quantity.h"
@@ -48,13 +47,15 @@ void ReadAnnotation(const Json& node, NodeFacts& facts) {
   const std::string text =
       StringAt(node, {"metadata", "annotations", fabric::kNodeFactsAnnotation});
   if (text.empty()) return;
-  absl::StatusOr<fabric::NodeFacts> read = fabric::ReadNodeFacts(text, "");
-  if (!read.ok()) return;  // the topology reports what is wrong with them
-  facts.announced = true;
-  facts.rails.reserve(read->rails.size());
-  for (const fabric::SeenRail& rail : read->rails) {
-    facts.rails.push_back({rail.rail, rail.device, rail.link_layer, rail.usable, rail.reason});
+  absl::StatusOr<fabric::NodeFacts> read =
+      fabric::ReadNodeFacts(text, StringAt(node, {"metadata", "name"}));
+  if (!read.ok()) {
+    facts.fault = std::string(read.status().message());  // the topology reports it
+    return;
   }
+  facts.announced = true;
+  facts.rails = SharedList(std::move(read->rails));
+  facts.gpus = read->gpus;
   facts.gpu_direct_trouble = std::move(read->gpu_direct_trouble);
 }
 

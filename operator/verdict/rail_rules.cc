@@ -46,10 +46,10 @@ std::map<int, View> ViewsOf(const JudgedPod& judged) {
 }
 
 // Of this device, by the agent of its node; null where it says nothing.
-const NodeRail* WordOf(const NodeFacts* node, const std::string& device) {
+const fabric::SeenRail* WordOf(const NodeFacts* node, const std::string& device) {
   if (node == nullptr) return nullptr;
   const auto found = std::find_if(node->rails.begin(), node->rails.end(),
-                                  [&](const NodeRail& rail) { return rail.device == device; });
+                                  [&](const auto& rail) { return rail.device == device; });
   return found == node->rails.end() ? nullptr : &*found;
 }
 
@@ -74,7 +74,7 @@ void JudgeByNode(const JudgedPod& judged, const NodeFacts* node, const Devices& 
   if (devices.size() != 1 || devices.begin()->second != static_cast<int64_t>(node->rails.size())) {
     return;
   }
-  for (const NodeRail& rail : node->rails) {
+  for (const fabric::SeenRail& rail : node->rails) {
     if (rail.usable || just_lost.contains({pod.node, rail.device})) continue;
     TellDown(pod, rail.rail, rail.device, rail.reason, findings);
   }
@@ -118,7 +118,7 @@ void JudgeLostRails(const Pods& pods, const Cluster& cluster, const JobFacts& jo
   for (const JudgedPod* judged : pods) {
     const NodeFacts* node = NodeOf(*judged->pod, cluster);
     if (node != nullptr) {
-      for (const NodeRail& rail : node->rails) {
+      for (const fabric::SeenRail& rail : node->rails) {
         if (!rail.usable) explained.insert(rail.rail);
       }
     }
@@ -132,7 +132,8 @@ void JudgeLostRails(const Pods& pods, const Cluster& cluster, const JobFacts& jo
                                  [](const auto& entry) { return entry.second.down; });
     for (const auto& [rail, view] : views) {
       if (!view.down) continue;
-      if (const NodeRail* word = WordOf(node, view.device); word != nullptr && !word->usable) {
+      const fabric::SeenRail* word = WordOf(node, view.device);
+      if (word != nullptr && !word->usable) {
         if (job.just_lost.contains({judged->pod->node, view.device})) continue;
         TellDown(*judged->pod, rail, view.device, word->reason, findings);
       } else if (!all) {

@@ -12,9 +12,8 @@ namespace {
 // on which nobody should repair a port.
 bool NodeSaysSo(const NodeFacts* node, const std::string& device) {
   return node != nullptr &&
-         std::any_of(node->rails.begin(), node->rails.end(), [&device](const NodeRail& rail) {
-           return rail.device == device && !rail.usable;
-         });
+         std::any_of(node->rails.begin(), node->rails.end(),
+                     [&device](const auto& rail) { return rail.device == device && !rail.usable; });
 }
 
 void JudgeGivenRail(const PodFacts& pod, const NodeFacts* node, const RankReport& rank,

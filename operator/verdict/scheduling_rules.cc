@@ -29,7 +29,7 @@ bool Lacks(absl::string_view words, const std::string& resource) {
 std::vector<std::string> DownAt(const std::string& name, const NodeFacts& node,
                                 const Devices& just_lost) {
   std::vector<std::string> down;
-  for (const NodeRail& rail : node.rails) {
+  for (const fabric::SeenRail& rail : node.rails) {
     if (rail.usable || just_lost.contains({name, rail.device})) continue;
     down.push_back(absl::StrCat("rail ", rail.rail, " (", rail.device, "): ", rail.reason));
   }

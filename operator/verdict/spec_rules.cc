@@ -139,7 +139,7 @@ std::set<std::string> HcasOf(const JudgedPod& judged, const Cluster& cluster) {
   }
   const NodeFacts* node = NodeOf(*judged.pod, cluster);
   if (!devices.empty() || node == nullptr) return devices;
-  for (const NodeRail& rail : node->rails) devices.insert(rail.device);
+  for (const fabric::SeenRail& rail : node->rails) devices.insert(rail.device);
   return devices;
 }
 
@@ -160,11 +160,11 @@ void JudgeNames(const JudgedPod& judged, const ContainerFacts& container, const 
     if (absl::StartsWith(name, "RAILHEAD") && (HasMetOthers(judged) || ReportMayCome(judged))) {
       continue;
     }
-    const bool fits = absl::StartsWith(name, "NCCL") ? AnyMatches(*value, *pod.interfaces)
-                                                     : AllAreKnown(*value, *pod.interfaces);
+    const bool fits = absl::StartsWith(name, "NCCL") ? AnyMatches(*value, **pod.interfaces)
+                                                     : AllAreKnown(*value, **pod.interfaces);
     if (fits) continue;
     findings.push_back(MakeFinding(Reason::kSocketInterfaceUnknown, pod.name, container.name,
-                                   {name, *value, absl::StrJoin(*pod.interfaces, ", ")}));
+                                   {name, *value, absl::StrJoin(**pod.interfaces, ", ")}));
   }
 }
 

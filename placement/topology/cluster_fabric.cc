@@ -103,11 +103,11 @@ bool InFabric(const SeenNode& node) {
   return node.gpus > 0 || node.hcas > 0 || node.rails.has_value();
 }
 
-absl::StatusOr<ClusterFabric> FindFabric(const std::vector<const SeenNode*>& nodes,
+absl::StatusOr<ClusterFabric> FindFabric(std::vector<SeenNode> nodes,
                                          const std::optional<FabricModel>& given) {
   if (given.has_value()) {
     std::map<std::string, const SeenNode*> seen;
-    for (const SeenNode* node : nodes) seen[node->name] = node;
+    for (const SeenNode& node : nodes) seen[node.name] = &node;
     ClusterFabric fabric = Given(*given, seen);
     if (fabric.found.model.nodes.empty()) {
       return absl::FailedPreconditionError(
@@ -116,9 +116,9 @@ absl::StatusOr<ClusterFabric> FindFabric(const std::vector<const SeenNode*>& nod
     return fabric;
   }
   fabric::Observations seen;
-  for (const SeenNode* node : nodes) {
-    if (InFabric(*node) || !node->facts_fault.empty()) seen.nodes.push_back(*node);
-  }
+  seen.nodes = std::move(nodes);
+  std::erase_if(seen.nodes,
+                [](const SeenNode& node) { return !InFabric(node) && node.facts_fault.empty(); });
   absl::StatusOr<DiscoveredFabric> found = fabric::FuseObservations(seen, kName);
   if (!found.ok()) {
     return absl::FailedPreconditionError(

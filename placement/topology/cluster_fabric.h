@@ -27,7 +27,7 @@ struct ClusterFabric {
 // nodes say where they are.
 //
 // FailedPrecondition: no node has a place. The message says what to give.
-absl::StatusOr<ClusterFabric> FindFabric(const std::vector<const fabric::SeenNode*>& nodes,
+absl::StatusOr<ClusterFabric> FindFabric(std::vector<fabric::SeenNode> nodes,
                                          const std::optional<fabric::FabricModel>& given);
 
 }  // namespace railhead::topology

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,8 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "fabric/discovery/finding.h"
+#include "fabric/discovery/source.h"
 #include "kube/json.h"
-#include "placement/topology/cluster_node.h"
 #include "placement/topology/stored_topology.h"
 
 namespace railhead::topology {
@@ -51,18 +50,10 @@ Json Node(const std::string& name, const std::string& leaf, int rails = 4, int d
   return node;
 }
 
-NodeValue Value(const Json& node) {
-  std::optional<ClusterNode> read = ReadClusterNode(node);
-  EXPECT_TRUE(read.has_value());
-  return std::make_shared<const ClusterNode>(*std::move(read));
-}
-
-absl::StatusOr<ClusterFabric> Find(const std::vector<NodeValue>& nodes,
-                                   const std::optional<fabric::FabricModel>& given) {
-  std::vector<const fabric::SeenNode*> seen;
-  seen.reserve(nodes.size());
-  for (const NodeValue& node : nodes) seen.push_back(&node->seen);
-  return FindFabric(seen, given);
+fabric::SeenNode Seen(const Json& node) {
+  const auto read = fabric::ReadSource(kube::DumpJson(node), "the test");
+  EXPECT_TRUE(read.ok()) << read.status();
+  return read->nodes.at(0);
 }
 
 std::optional<fabric::FabricModel> Model(const std::string& leaf0, const std::string& leaf1) {
@@ -84,46 +75,9 @@ std::optional<fabric::FabricModel> Model(const std::string& leaf0, const std::st
   return *std::move(model);
 }
 
-TEST(ClusterNode, KeepsWhatItTellsOfTheFabric) {
-  Json node = Node("n0", "l0");
-  node["metadata"]["labels"]["railhead.io/topology-leaf"] = "l00000";
-  node["spec"]["unschedulable"] = true;
-  const NodeValue read = Value(node);
-  EXPECT_EQ(read->seen.uid, "uid-n0");
-  EXPECT_EQ(read->seen.gpus, 8);
-  EXPECT_EQ(read->seen.rails->size(), 4);
-  EXPECT_EQ(read->seen.unschedulable, "cordoned");
-  ASSERT_EQ(read->seen.places.size(), 1);
-  EXPECT_THAT(read->published, ElementsAre(std::pair("railhead.io/topology-leaf", "l00000")));
-  // Heartbeats are no news.
-  Json later = node;
-  later["status"]["conditions"] = {
-      {{"type", "Ready"}, {"status", "True"}, {"lastHeartbeatTime", "now"}}};
-  EXPECT_EQ(*Value(later), *read);
-}
-
-TEST(ClusterNode, ANodeOutsideTheFabricIsNoneUnlessSomethingIsPublishedOnIt) {
-  Json node = {{"metadata", {{"name", "control"}, {"labels", {{"a", "b"}}}}}};
-  EXPECT_FALSE(ReadClusterNode(node).has_value());
-  node["metadata"]["labels"]["railhead.io/topology-node"] = "control";
-  EXPECT_TRUE(ReadClusterNode(node).has_value());
-}
-
-TEST(ClusterNode, WhatCannotBeReadIsToldAndHidesNoOther) {
-  Json node = Node("n0", "l0");
-  node["status"]["allocatable"]["rdma/hca"] = "many";
-  EXPECT_THAT(Value(node)->seen.facts_fault, HasSubstr("rdma/hca"));
-  const auto fabric = Find({Value(node), Value(Node("n1", "l0"))}, std::nullopt);
-  ASSERT_TRUE(fabric.ok()) << fabric.status();
-  EXPECT_EQ(fabric->found.model.nodes.size(), 1);
-  ASSERT_FALSE(fabric->found.findings.empty());
-  EXPECT_THAT(fabric->found.findings[0].message, HasSubstr("n0"));
-}
-
 TEST(FindFabric, LabelsSayWhereNodesAreAndAgentsWhatTheyHave) {
-  const auto fabric =
-      Find({Value(Node("n0", "l0")), Value(Node("n1", "l1", 4, 2)), Value(Node("n2", ""))},
-           std::nullopt);
+  const auto fabric = FindFabric(
+      {Seen(Node("n0", "l0")), Seen(Node("n1", "l1", 4, 2)), Seen(Node("n2", ""))}, std::nullopt);
   ASSERT_TRUE(fabric.ok()) << fabric.status();
   EXPECT_FALSE(fabric->given);
   EXPECT_THAT(fabric->found.model.levels, ElementsAre("spine", "leaf"));
@@ -134,13 +88,14 @@ TEST(FindFabric, LabelsSayWhereNodesAreAndAgentsWhatTheyHave) {
 }
 
 TEST(FindFabric, WithoutAnyLabelItSaysWhatToGive) {
-  const auto fabric = Find({Value(Node("n0", ""))}, std::nullopt);
+  const auto fabric = FindFabric({Seen(Node("n0", ""))}, std::nullopt);
   EXPECT_TRUE(absl::IsFailedPrecondition(fabric.status()));
   EXPECT_THAT(fabric.status().message(), HasSubstr("write spec.model"));
 }
 
 TEST(FindFabric, WhatPeopleGiveCountsAndNodesTellOfThemselves) {
-  auto fabric = Find({Value(Node("n0", "l0", 4, 1)), Value(Node("n1", "l0"))}, Model("n0", "n1"));
+  auto fabric =
+      FindFabric({Seen(Node("n0", "l0", 4, 1)), Seen(Node("n1", "l0"))}, Model("n0", "n1"));
   ASSERT_TRUE(fabric.ok()) << fabric.status();
   EXPECT_TRUE(fabric->given);
   const fabric::FabricModel& model = fabric->found.model;
@@ -154,7 +109,7 @@ TEST(FindFabric, WhatPeopleGiveCountsAndNodesTellOfThemselves) {
   EXPECT_THAT(fabric->found.findings, IsEmpty());
 
   // One that is not in the model, one that is not in the cluster, and more rails than it says.
-  fabric = Find({Value(Node("n0", "", 5)), Value(Node("n2", ""))}, Model("n0", "n1"));
+  fabric = FindFabric({Seen(Node("n0", "", 5)), Seen(Node("n2", ""))}, Model("n0", "n1"));
   ASSERT_TRUE(fabric.ok()) << fabric.status();
   EXPECT_EQ(fabric->found.model.nodes.size(), 1);
   EXPECT_EQ(fabric->found.model.nodes[0].hcas, 4);
@@ -165,7 +120,7 @@ TEST(FindFabric, WhatPeopleGiveCountsAndNodesTellOfThemselves) {
                                     HasSubstr("n2: not in spec.model"),
                                     HasSubstr("n1: in spec.model, but the cluster has no")));
 
-  const auto none = Find({Value(Node("n5", ""))}, Model("n0", "n1"));
+  const auto none = FindFabric({Seen(Node("n5", ""))}, Model("n0", "n1"));
   EXPECT_TRUE(absl::IsFailedPrecondition(none.status()));
 }
 

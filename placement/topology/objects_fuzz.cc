@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -13,10 +12,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "fabric/discovery/source.h"
 #include "kube/json.h"
 #include "kube/yaml.h"
 #include "placement/topology/cluster_fabric.h"
-#include "placement/topology/cluster_node.h"
 #include "placement/topology/published.h"
 #include "placement/topology/stored_topology.h"
 #include "placement/topology/topology_status.h"
@@ -31,7 +30,7 @@ void Require(bool condition) {
 void Run(absl::string_view text) {
   const absl::StatusOr<std::vector<kube::Json>> documents = kube::ParseYaml(text);
   if (!documents.ok()) return;
-  std::vector<NodeValue> nodes;
+  std::vector<fabric::SeenNode> nodes;
   StoredTopology stored;
   std::vector<ModelPart> parts;
   for (const kube::Json& document : *documents) {
@@ -40,17 +39,14 @@ void Run(absl::string_view text) {
       if (!read) continue;
       parts.push_back(read->part);
       if (read->part.name == kTopologyName) stored = *std::move(read);
-    } else if (auto node = ReadClusterNode(document)) {
-      nodes.push_back(std::make_shared<const ClusterNode>(*std::move(node)));
+    } else if (auto seen = fabric::ReadSource(kube::DumpJson(document), "node"); seen.ok()) {
+      for (fabric::SeenNode& node : seen->nodes) nodes.push_back(std::move(node));
     }
   }
-  std::vector<const fabric::SeenNode*> seen;
-  seen.reserve(nodes.size());
-  for (const NodeValue& node : nodes) seen.push_back(&node->seen);
   const auto given = JoinModel(parts);
   Require(given.ok() || !given.status().message().empty());
   const TopologyReport report = {
-      stored.generation, FindFabric(seen, given.ok() ? *given : std::nullopt), std::nullopt};
+      stored.generation, FindFabric(nodes, given.ok() ? *given : std::nullopt), std::nullopt};
   if (!report.fabric.ok()) {
     Require(!report.fabric.status().message().empty());
   } else if (const auto labels = LabelsOfPlaces(report.fabric->found.model); labels.ok()) {

@@ -23,6 +23,7 @@
 #include "kube/monotonic.h"
 #include "kube/testing/fake_api.h"
 #include "kube/testing/soon.h"
+#include "operator/cluster/cluster_caches.h"
 #include "operator/gangs/gang_controller.h"
 #include "operator/gangs/names.h"
 #include "operator/gangs/testing/small_cluster.h"
@@ -93,18 +94,22 @@ class ControllerScene : public ::testing::Test {
     }
   }
   void StartLeading(bool topology = false) {
+    caches_ = std::make_unique<ClusterCaches>(
+        ClusterCachesOptions{.gangs = true, .topology = topology}, &failing_);
     controller_ = std::make_unique<GangController>(
         GangControllerOptions{.host = "me", .now = [this] { return Now(); }, .topology = topology},
-        &failing_, [this] { return leads_.load(); });
-    controller_->Start();
+        &failing_, caches_.get(), [this] { return leads_.load(); });
+    caches_->Start();
     thread_ = std::jthread([this](const std::stop_token& stop) { controller_->Run(stop); });
   }
   void Stop() {
     if (controller_ == nullptr) return;
-    controller_->RequestStop();
+    caches_->RequestStop();
     thread_.request_stop();
     thread_.join();
+    caches_->Join();
     controller_.reset();
+    caches_.reset();
   }
   absl::Time Now() const {
     return absl::UnixEpoch() + absl::Seconds(seconds_.load()) + (kube::MonotonicNow() - start_);
@@ -183,6 +188,7 @@ class ControllerScene : public ::testing::Test {
   const absl::Time start_ = kube::MonotonicNow();
   std::atomic<int> seconds_{0};  // so far the clock is ahead
   int serial_ = 0;
+  std::unique_ptr<ClusterCaches> caches_;
   std::unique_ptr<GangController> controller_;
   std::jthread thread_;
 };

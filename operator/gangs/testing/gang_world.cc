@@ -95,15 +95,17 @@ void GangWorld::MakePod(const std::string& name, Job& job, int index) {
   pod.space = "train";
   pod.name = absl::StrCat(name, "-", index, "-", ++serial_);
   pod.uid = absl::StrCat("u", serial_);
-  pod.requests = {{"pods", 1000}, {"rdma/hca", job.hcas * 1000}};
+  pod.requests = Resources{{"pods", 1000}, {"rdma/hca", job.hcas * 1000}};
+  GangTerms terms;
+  terms.gang = job.kind.empty() ? name : "true";
+  terms.size = job.size;
+  if (!job.kind.empty()) terms.owner = {"v1", job.kind, name, name};
+  terms.kind = job.kind;
+  terms.evictable = job.evictable;
+  terms.priority = job.priority;
   Membership member;
-  member.gang = job.kind.empty() ? name : "true";
-  member.size = job.size;
-  if (!job.kind.empty()) member.owner = {"v1", job.kind, name, name};
-  member.kind = job.kind;
-  member.evictable = job.evictable;
+  member.terms = std::move(terms);
   member.index = index;
-  member.priority = job.priority;
   member.created = now_;
   member.gate = 0;
   // It came while the webhook was away, and goes where there is room.
@@ -122,10 +124,10 @@ std::string GangWorld::NodeOf(const StoredPod& pod) const {
 int GangWorld::UsedOn(const std::string& node, bool sent) const {
   int64_t used = 0;
   for (const auto& [name, pod] : pods_) {
-    if (!pod.requests.contains("rdma/hca")) continue;
+    if (!pod.requests->contains("rdma/hca")) continue;
     // By us alone where pods on their way are looked at, too.
     if (sent ? pod.member && pod.member->released && NodeOf(pod) == node : pod.node == node) {
-      used += pod.requests.at("rdma/hca") / 1000;
+      used += pod.requests->at("rdma/hca") / 1000;
     }
   }
   return static_cast<int>(used);
@@ -170,7 +172,7 @@ void GangWorld::SomethingHappens() {
       auto pod = any(pods_);
       if (!pod->second.member || pod->second.node.empty() || !IsAlive(pod->second)) break;
       pod->second.failed = pod->second.leaving = true;
-      pod->second.requests.clear();
+      pod->second.requests = {};
       PodIsGone(pod->first, true, false);
       break;
     }
@@ -211,7 +213,7 @@ void GangWorld::SomethingHappens() {
       pod.name = absl::StrCat("other-", ++serial_);
       pod.uid = absl::StrCat("u", serial_);
       pod.node = node;
-      pod.requests = {{"pods", 1000}, {"rdma/hca", hcas * 1000}};
+      pod.requests = Resources{{"pods", 1000}, {"rdma/hca", hcas * 1000}};
       outsiders_[pod.name] = step_ + Draw(5, 40);
       pods_[pod.name] = std::move(pod);
       break;
@@ -289,7 +291,7 @@ void GangWorld::Bind() {
   for (auto& [name, pod] : pods_) {
     if (!pod.member || pod.member->gate || !pod.node.empty() || !IsAlive(pod)) continue;
     Membership& member = *pod.member;
-    const int hcas = static_cast<int>(pod.requests.at("rdma/hca") / 1000);
+    const int hcas = static_cast<int>(pod.requests->at("rdma/hca") / 1000);
     const auto takes = [&](const std::string& node) {
       return !gone_.contains(node) && !cordoned_.contains(node) &&
              UsedOn(node, false) + hcas <= kHcas;
@@ -364,8 +366,8 @@ Result GangWorld::Do(const Work& work, const Action& action) {
                         GangKeyOf(other) == work.gang);
     }
     // What went since the watches have seen it cannot be known.
-    if (!begun && there < pod.member->size && seen_.size() == pods_.size()) {
-      Wrong(absl::StrCat(pod.name, " is let go with ", there, " of ", pod.member->size));
+    if (!begun && there < pod.member->terms->size && seen_.size() == pods_.size()) {
+      Wrong(absl::StrCat(pod.name, " is let go with ", there, " of ", pod.member->terms->size));
     }
   }
   return {Apply(action) ? Outcome::kDone : Outcome::kNotDone, "changed"};
@@ -398,7 +400,7 @@ bool GangWorld::Apply(const Action& action) {
       ++tally_.evicted;
       {
         const std::string name = found->first;
-        PodIsGone(name, !action.assignment.pod->member->evictable, true);
+        PodIsGone(name, !action.assignment.pod->member->terms->evictable, true);
         pods_.erase(name);
       }
       return true;

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All that a replica knows of the cluster: one cache and one watch for each kind of objects, shared
+// by admission, the verdict, gangs and the topology. Values hold what these readers look at, and no
+// more. Without the API server the caches keep what they have.
+#ifndef RAILHEAD_OPERATOR_CLUSTER_CLUSTER_CACHES_H_
+#define RAILHEAD_OPERATOR_CLUSTER_CLUSTER_CACHES_H_
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kube/client.h"
+#include "kube/informer.h"
+#include "operator/cluster/cached_pod.h"
+#include "operator/cluster/stored_node.h"
+#include "operator/cluster/watched_kind.h"
+#include "operator/label_selector.h"
+#include "operator/profiles/stored_profile.h"
+#include "operator/rdma_resources.h"
+#include "placement/topology/stored_topology.h"
+
+namespace railhead::op {
+
+struct ClusterCachesOptions {
+  RdmaResources rdma_resources = {};               // as in InjectionConfig
+  std::set<std::string> excluded_namespaces = {};  // whose pods the verdict ignores
+  // The readers beside admission.
+  bool verdicts = false;
+  bool gangs = false;
+  bool topology = false;
+};
+
+// Watches railprofiles, namespaces and nodes; pods for verdicts or gangs; fabrictopologies for the
+// topology. Readers subscribe to kinds in their constructors (watched_kind.h has the rules of
+// threads) and read the caches from any thread.
+//
+// Rights needed: list and watch what is watched.
+class ClusterCaches {
+ public:
+  // `api` must outlive the caches.
+  ClusterCaches(const ClusterCachesOptions& options, kube::Api* api);
+
+  void Start();
+  // Ends all watches, for which Join waits. Call Join before destroying a subscriber.
+  void RequestStop();
+  void Join();
+
+  WatchedKind<StoredProfile>& profiles() { return profiles_; }
+  WatchedKind<Labels>& namespaces() { return namespaces_; }
+  WatchedKind<StoredNode>& nodes() { return nodes_; }
+  WatchedKind<CachedPod>& pods() { return pods_; }
+  WatchedKind<topology::StoredTopology>& topologies() { return topologies_; }
+
+  // What is below is thread-safe.
+  const WatchedKind<StoredProfile>& profiles() const { return profiles_; }
+  const WatchedKind<Labels>& namespaces() const { return namespaces_; }
+  const WatchedKind<StoredNode>& nodes() const { return nodes_; }
+  const WatchedKind<CachedPod>& pods() const { return pods_; }
+  const WatchedKind<topology::StoredTopology>& topologies() const { return topologies_; }
+
+  // Returns OK once profiles, namespaces and nodes, which admission needs, were complete.
+  // Unavailable names those that were not, and why.
+  absl::Status Synced() const;
+  // Returns the state of each kind that is watched.
+  std::vector<kube::InformerState> States() const;
+
+ private:
+  // Calls `visit` for each kind that is watched.
+  template <typename Self, typename Visit>
+  static void ForEachKind(Self& self, Visit visit) {
+    visit(self.profiles_);
+    visit(self.namespaces_);
+    visit(self.nodes_);
+    if (self.watches_pods_) visit(self.pods_);
+    if (self.watches_topologies_) visit(self.topologies_);
+  }
+
+  const bool watches_pods_;
+  const bool watches_topologies_;
+  PodReader pod_reader_;                       // used by the thread of pods_ alone
+  verdict::ListPool<fabric::SeenRail> rails_;  // of nodes; used by the thread of nodes_ alone
+
+  WatchedKind<StoredProfile> profiles_;
+  WatchedKind<Labels> namespaces_;
+  WatchedKind<StoredNode> nodes_;
+  WatchedKind<CachedPod> pods_;
+  WatchedKind<topology::StoredTopology> topologies_;
+};
+
+}  // namespace railhead::op
+
+#endif  // RAILHEAD_OPERATOR_CLUSTER_CLUSTER_CACHES_H_
