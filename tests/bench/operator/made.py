@@ -57,8 +57,10 @@ def node(index):
                 "railhead.io/link-layer": "Ethernet",
                 "railhead.io/gpus": "8",
                 "railhead.io/gpudirect": "dmabuf",
+                "topology.railhead.io/spine": f"spine-{index // 256}",
+                "topology.railhead.io/leaf": f"leaf-{index // 16}",
             },
-            "annotations": {"railhead.io/topology": "r" * 600},
+            "annotations": {"railhead.io/node-facts": json.dumps(facts())},
         },
         "status": {
             "capacity": resources,
@@ -67,6 +69,32 @@ def node(index):
             "conditions": [condition("Ready", 0)],
         },
     }
+
+
+def facts():
+    """What a node agent publishes of eight rails and GPUs."""
+    rails = [
+        {
+            "rail": rail,
+            "device": f"mlx5_{rail}",
+            "port": 1,
+            "linkLayer": "Ethernet",
+            "rateGbps": 400,
+            "pciAddress": f"0000:{16 * rail + 8:02x}:00.0",
+            "numaNode": rail // 4,
+            "netdev": f"ens{rail}f0np0",
+            "nearestGpus": [f"0000:{16 * rail + 9:02x}:00.0"],
+            "usable": True,
+            "reason": "",
+            "role": "compute",
+        }
+        for rail in range(8)
+    ]
+    gpus = [
+        {"vendor": "nvidia", "pciAddress": f"0000:{16 * gpu + 9:02x}:00.0", "numaNode": gpu // 4}
+        for gpu in range(8)
+    ]
+    return {"version": 1, "rails": rails, "gpus": gpus, "memlockBytes": None}
 
 
 def condition(kind, second):
@@ -87,7 +115,7 @@ def heartbeat(second):
 
 
 def pod(index, nodes, spaces):
-    """Four to a node, 64 of a Job; as it is after admission."""
+    """Four to a node, 64 of a Job, which is a gang; as it is after admission and placement."""
     limits = {"rdma/hca": "2", "nvidia.com/gpu": "2"}
     job, space = index // 64, index // 64 % spaces
     return {
@@ -96,14 +124,17 @@ def pod(index, nodes, spaces):
         "metadata": {
             "name": f"job-{job}-worker-{index % 64}",
             "namespace": f"space-{space:03}",
-            "labels": {"batch.kubernetes.io/job-name": f"job-{job}"},
+            "labels": {"batch.kubernetes.io/job-name": f"job-{job}", "railhead.io/gang": "true"},
             "annotations": {
                 "batch.kubernetes.io/job-completion-index": str(index % 64),
                 "prometheus.io/path": "/metrics",
                 "prometheus.io/port": "9402",
                 "prometheus.io/scrape": "true",
+                "railhead.io/gang-size": "64",
                 "railhead.io/injected": "0.1.0",
+                "railhead.io/placement": f"{job:016x}",
                 "railhead.io/profile": f"{TEAMS[space % len(TEAMS)]}@1",
+                "railhead.io/rank": str(index % 64),
                 "railhead.io/world-size": "64",
             },
             "ownerReferences": [

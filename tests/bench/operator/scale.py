@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the operator costs at a large cluster: memory, time until it is ready, and what it asks of an
-API server that was away.
+"""What the operator costs at a large cluster, as the chart installs it and with all that it can do:
+memory, time until it is ready, and what it asks of an API server that was away.
 
 usage: scale.py [NODES [PODS]]     prints Markdown; what it is doing goes to standard error
 """
@@ -22,8 +22,9 @@ sys.path[:0] = [str(ROOT / "tests" / "chart"), str(ROOT / "tests" / "bench" / "p
 
 import made  # noqa: E402
 from apiserver_test import OPERATOR, Cluster  # noqa: E402
+from helm import CHART, NAMESPACE, RELEASE  # noqa: E402
 from process import cpu_seconds, memory  # noqa: E402
-from replica import Replica, install, send_reviews_to  # noqa: E402
+from replica import NAME, Replica, install, send_reviews_to  # noqa: E402
 from tables import reached  # noqa: E402
 from writers import Writers  # noqa: E402
 
@@ -31,6 +32,8 @@ from control_plane import wait_until  # noqa: E402
 
 SPACES = 100
 KINDS = ("railprofiles", "namespaces", "nodes", "pods")  # that the operator watches
+TOPOLOGY = "fabrictopologies"  # and with the topology
+ALL_ON = ("--set=operator.gangs.enabled=true", "--set=operator.topology.enabled=true")
 MEMORY_GOAL = 100  # MiB
 BEATS = 2          # changes of every node's status
 QUIET = 30         # seconds after which a reconnect is over
@@ -54,13 +57,16 @@ ABOUT = """\
 {nodes} nodes of {node_size:.1f} KB, {pods} pods of {pod_size:.1f} KB (without managedFields) and {spaces}
 namespaces as objects in a real API server with etcd, and the operator's program as the chart starts
 it, on the same machine ([tests/bench/operator](../tests/bench/operator/README.md)). MiB are of that
-process.
+process. The pods are gangs of 64 that run; every node has the facts of an agent about 8 rails."""
+
+ABOUT_PROCESS = """
+## {title}
 
 | | seconds | MiB | MiB at most so far | goal | |
 |---|---|---|---|---|---|"""
 
 ABOUT_REQUESTS = """
-## When the API server was away
+### When the API server was away
 
 Killed, and started again at once or {away} s later. From then on until {quiet} s after every watch was
 back, by the server's audit log: lists (with their pages) and watches of each kind, refused ones too.
@@ -119,14 +125,14 @@ class Requests:
                 counts[kind, "lists"] += "continue" not in query
         return counts
 
-    def all_watch(self):
-        """Whether a watch of every kind has begun and has not ended."""
+    def all_watch(self, kinds):
+        """Whether a watch of each of these kinds has begun and has not ended."""
         watching = {
             event["objectRef"]["resource"]
             for event in self._events()
             if event["verb"] == "watch" and event["stage"] == "ResponseStarted"
         }
-        return watching.issuperset(KINDS)
+        return watching.issuperset(kinds)
 
     def _events(self):
         """The last of each request: that it began to be answered, or was."""
@@ -136,7 +142,7 @@ class Requests:
             return {event["auditID"]: event for event in events}.values()
 
 
-def reconnect(cluster, replica, requests, away):
+def reconnect(cluster, replica, requests, away, kinds):
     """Rows of the table."""
     say(f"the API server is away for {away} s")
     cluster.kill_apiserver()
@@ -146,7 +152,7 @@ def reconnect(cluster, replica, requests, away):
     cluster.wait_until_ready()
     begin = time.monotonic()
 
-    while not requests.all_watch():
+    while not requests.all_watch(kinds):
         if time.monotonic() > begin + DEADLINE:
             log = replica.log.read_text()
             raise AssertionError(f"no watch of every kind within {DEADLINE} s\n{log}")
@@ -155,7 +161,7 @@ def reconnect(cluster, replica, requests, away):
     time.sleep(QUIET)
     counts = requests.counts()
     rows = []
-    for kind in KINDS:
+    for kind in kinds:
         lists, pages, watches, refused = (
             counts[kind, what] for what in ("lists", "pages", "watches", "refused")
         )
@@ -188,15 +194,46 @@ def measure(cluster, folder, requests, nodes, pods):
         ),
         flush=True,
     )
-    say("the operator")
+    process(cluster, folder, requests, "As the chart installs it", nodes, pods, KINDS)
+    # What send_reviews_to has changed is the chart's again.
+    cluster.kubectl("delete", "service", NAME, "-n", NAMESPACE)
+    cluster.helm("upgrade", RELEASE, CHART, "--force-conflicts", *ALL_ON)
+    cluster.kubectl(
+        "wait", "--for=condition=Established", f"crd/{TOPOLOGY}.railhead.io", "--timeout=60s"
+    )
+    title = "With verdicts, gangs and the topology"
+    process(cluster, folder, requests, title, nodes, pods, (*KINDS, TOPOLOGY))
+
+
+def nodes_in_fabric(cluster):
+    """As many as the status of the FabricTopology counts."""
+    fabric = cluster.kubectl(
+        "get", TOPOLOGY, "cluster", "-o", "jsonpath={.status.counts.nodes}", check=False
+    )
+    return fabric.stdout.strip()
+
+
+def process(cluster, folder, requests, title, nodes, pods, kinds):
+    """The tables of one process of the operator."""
+    writers = Writers(cluster)  # of its own: an API server that was killed has ended its connections
+    print(ABOUT_PROCESS.format(title=title), flush=True)
+    say(f"the operator: {title}")
     begin = time.monotonic()
     replica = Replica(cluster, folder, "operator")
     try:
-        synced = f'railhead_cache_objects{{resource="nodes"}} {nodes}\n'
-        wait_until(lambda: synced in replica.ask("/metrics")[1], "the caches", replica.log)
-        row("all nodes known", time.monotonic() - begin, replica)
+        for kind, count in (("nodes", nodes), ("pods", pods)):
+            synced = f'railhead_cache_objects{{resource="{kind}"}} {count}\n'
+            wait_until(
+                lambda synced=synced: synced in replica.ask("/metrics")[1], kind, replica.log
+            )
+        row("all nodes and pods known", time.monotonic() - begin, replica)
         replica.wait_until_ready()
         row("ready: the API server trusts it", time.monotonic() - begin, replica)
+        if TOPOLOGY in kinds:
+            wait_until(
+                lambda: nodes_in_fabric(cluster) == str(nodes), "the fabric's status", replica.log
+            )
+            row("the fabric is known", time.monotonic() - begin, replica)
         send_reviews_to(cluster, replica, replica)
         before, begin = cpu_seconds(replica.pid), time.monotonic()
         for beat in range(BEATS):
@@ -206,7 +243,11 @@ def measure(cluster, folder, requests, nodes, pods):
         row(f"every node's status written {BEATS} times", time.monotonic() - begin, replica)
         cost = (cpu_seconds(replica.pid) - before) / (BEATS * nodes)
         begin = time.monotonic()
-        rows = [line for away in (0, AWAY) for line in reconnect(cluster, replica, requests, away)]
+        rows = [
+            line
+            for away in (0, AWAY)
+            for line in reconnect(cluster, replica, requests, away, kinds)
+        ]
         row("the API server was away twice", time.monotonic() - begin, replica, True)
         print(f"\nA change of a node costs {cost * 1e3:.2f} ms of CPU time, all threads together.")
         print(
