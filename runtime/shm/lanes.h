@@ -50,9 +50,10 @@ struct alignas(128) Lane {
   std::atomic<uint32_t> reduced{0};   // chunks whose cells this rank no longer reads
   std::atomic<uint32_t> sleepers{0};  // ranks sleeping on a word of this lane
   Spread::Core core{0};               // core on which this rank last waited
-  // Last chunk that starts a call in which this rank waits for no other. Apart: ranks whose calls
-  // others wait for do not write it.
-  alignas(128) std::atomic<int64_t> unawaited{0};
+  std::array<std::byte, 116> gap{};   // so that the next line is written on its own
+  // Last chunk that starts a call in which this rank waits for no other.
+  std::atomic<int64_t> unawaited{0};
+  std::array<std::byte, 120> second_gap{};
   std::array<Notice, kMostAhead + 1> notices;  // by number of the chunk
 };
 
