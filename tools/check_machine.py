@@ -26,8 +26,8 @@ TRIED = {"bookworm": "Debian 12", "trixie": "Debian 13", "noble": "Ubuntu 24.04"
 # GiB that are needed in the cache and in the checkout, with nothing built yet and with everything
 # in the cache.
 DISK = {"emulated": ((8, 4), (2, 3)), "build": ((3, 3), (1, 2))}
-# GiB that an environment with PyTorch needs in the cache, half of it only while it is unpacked.
-TORCH = 3
+# GiB that environments with PyTorch and JAX need in the cache, half of it only while they are unpacked.
+TORCH = 4
 # GiB of available memory: two compilers; two nodes and a control plane.
 MEMORY = {"emulated": 6, "build": 3}
 

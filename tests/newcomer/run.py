@@ -70,7 +70,7 @@ def tarball():
     return OUT / "railhead.tar"
 
 
-def machine(system, command, *, size="16g", system_size="64m", user=None, network=False, python=True,
+def machine(system, command, *, size="17g", system_size="64m", user=None, network=False, python=True,
             seconds=LIMIT_SECONDS, env=None):
     """(exit code, what was printed) of `command` in the checkout on such a machine. `size` is free for the
     checkout, `system_size` for everything else."""
