@@ -260,7 +260,7 @@ Outcome AllToAllv(Group& group, const void* send, const int* send_counts,
     return group.Check(rhAlltoAllv(send, send_sizes.data(), send_offsets.data(), receive,
                                    sizes.data(), offsets.data(), rhUint8, group.comm(), nullptr));
   }
-  // What goes to a rank is what comes from it replaces: a copy of the parts, one after the other.
+  // Each part is overwritten by the part that arrives from the same rank: send from a packed copy.
   const Sizes packed = Offsets(sizes);
   std::vector<char> own(std::accumulate(sizes.begin(), sizes.end(), size_t{0}));
   for (size_t r = 0; r < sizes.size(); ++r) {

@@ -266,7 +266,7 @@ RAILHEAD_MPI(Comm_create_keyval, void* /*copy*/, Process::DeleteAttribute functi
 }
 
 RAILHEAD_MPI(Comm_free_keyval, int* key) {
-  // What has it keeps it.
+  // Attributes that use the key stay.
   *key = -1;
   return kSuccess;
 }

@@ -225,7 +225,7 @@ RAILHEAD_MPI(Irecv, void* buffer, int count, Datatype* type, int from, int tag, 
   });
 }
 
-// What is sent here may need a receive that is posted, and may not: so it is in both cases.
+// A ready send may assume that the receive is posted. A standard send does not need to.
 RAILHEAD_MPI(Rsend, const void* buffer, int count, Datatype* type, int to, int tag,
              Communicator* comm) {
   return MPI_Send(buffer, count, type, to, tag, comm);

@@ -36,7 +36,7 @@ class Group {
   // other.
   std::mutex& one_call() { return one_call_; }
 
-  // What follows is the program's, and used by one thread at a time.
+  // The program sets the members below, one thread at a time.
   bool errors_return = false;  // MPI_ERRORS_RETURN
   std::string name;
   std::map<int, void*> attributes;  // by key

@@ -12,7 +12,7 @@ namespace railhead::mpi {
 // MPI's sends and receives by rhIsend and rhIrecv, which match by rank and tag as MPI does. All
 // sends are rendezvous above 16 KiB, as MPI allows.
 
-// What a program learns of a message: MPI_Status without its layout.
+// Source, tag and size of a received message: the content of MPI_Status.
 struct Arrival {
   int source = kProcessNull;
   int tag = kAnyTag;
