@@ -24,8 +24,50 @@ constexpr size_t kLongest = 4096;
 constexpr absl::string_view kAdvice =
     "make one with 'openssl rand -hex 32' and give all ranks the same";
 
-absl::Status WrongFile(absl::StatusCode code, absl::string_view file, absl::string_view what) {
-  return absl::Status(code, absl::StrCat(file, " ", what, ": ", kAdvice));
+// Where a secret is, and what messages say of it.
+struct Place {
+  const std::string& path;
+  std::string name;
+  absl::string_view advice;
+};
+
+absl::Status WrongFile(const Place& place, absl::StatusCode code, absl::string_view what) {
+  return absl::Status(code, absl::StrCat(place.name, " ", what, ": ", place.advice));
+}
+
+struct Contents {
+  std::string secret;
+  bool is_public = false;  // every user may read it
+};
+
+absl::StatusOr<Contents> Read(const Place& place) {
+  const net::Fd fd(::open(place.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.valid()) {
+    const absl::Status error = net::ErrnoError("cannot be opened", errno);
+    return WrongFile(place, error.code(), error.message());
+  }
+  Contents contents;
+  std::string& text = contents.secret;
+  text.resize(kLongest + 1);
+  const ssize_t got = ::read(fd.get(), text.data(), text.size());
+  if (got < 0) {
+    const absl::Status error = net::ErrnoError("cannot be read", errno);
+    return WrongFile(place, error.code(), error.message());
+  }
+  text.resize(static_cast<size_t>(got));
+  if (text.size() > kLongest) {
+    return WrongFile(place, absl::StatusCode::kInvalidArgument,
+                     absl::StrCat("has more than ", kLongest, " bytes and is not a secret"));
+  }
+  text.resize(text.find_last_not_of("\r\n") + 1);
+  if (text.size() < kShortest) {
+    return WrongFile(
+        place, absl::StatusCode::kInvalidArgument,
+        text.empty() ? "is empty" : absl::StrCat("has fewer than ", kShortest, " bytes"));
+  }
+  struct stat about {};
+  contents.is_public = ::fstat(fd.get(), &about) == 0 && (about.st_mode & S_IROTH) != 0;
+  return contents;
 }
 
 }  // namespace
@@ -47,36 +89,24 @@ Secret Secret::ForSession(absl::string_view session) const {
 absl::StatusOr<std::string> ReadSecretFile(const std::string& path, const Logger& log,
                                            absl::string_view set_by) {
   if (path.empty()) return std::string();
-  const std::string file = absl::StrCat(set_by, "=", path);
-  const net::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd.valid()) {
-    const absl::Status error = net::ErrnoError("cannot be opened", errno);
-    return WrongFile(error.code(), file, error.message());
-  }
-  std::string text(kLongest + 1, '\0');
-  const ssize_t got = ::read(fd.get(), text.data(), text.size());
-  if (got < 0) {
-    const absl::Status error = net::ErrnoError("cannot be read", errno);
-    return WrongFile(error.code(), file, error.message());
-  }
-  text.resize(static_cast<size_t>(got));
-  if (text.size() > kLongest) {
-    return WrongFile(absl::StatusCode::kInvalidArgument, file,
-                     absl::StrCat("has more than ", kLongest, " bytes and is not a secret"));
-  }
-  text.resize(text.find_last_not_of("\r\n") + 1);
-  if (text.size() < kShortest) {
-    return WrongFile(
-        absl::StatusCode::kInvalidArgument, file,
-        text.empty() ? "is empty" : absl::StrCat("has fewer than ", kShortest, " bytes"));
-  }
-  struct stat about {};
-  if (::fstat(fd.get(), &about) == 0 && (about.st_mode & S_IROTH) != 0) {
-    log.Warn(absl::StrCat(file,
+  const Place place = {path, absl::StrCat(set_by, "=", path), kAdvice};
+  absl::StatusOr<Contents> contents = Read(place);
+  if (!contents.ok()) return contents.status();
+  if (contents->is_public) {
+    log.Warn(absl::StrCat(place.name,
                           " is readable by every user: chmod o-r, or give the Secret's volume "
                           "defaultMode: 0440 and the pod an fsGroup"));
   }
-  return text;
+  return std::move(contents->secret);
+}
+
+absl::StatusOr<std::string> ReadGivenSecretFile(const std::string& path) {
+  absl::StatusOr<Contents> contents =
+      Read({path, path,
+            "the node agent should have written a secret; create the pod again, or set "
+            "RAILHEAD_SECRET_FILE"});
+  if (!contents.ok()) return contents.status();
+  return std::move(contents->secret);
 }
 
 std::string GroupName(absl::string_view group_key) {

@@ -55,6 +55,9 @@ class Secret {
 absl::StatusOr<std::string> ReadSecretFile(const std::string& path, const Logger& log,
                                            absl::string_view set_by = "RAILHEAD_SECRET_FILE");
 
+// Reads a secret that the node agent has written for all users of the container (job_secret.h).
+absl::StatusOr<std::string> ReadGivenSecretFile(const std::string& path);
+
 // Returns a group's public name at the rendezvous: not the key, which must stay secret.
 std::string GroupName(absl::string_view group_key);
 

@@ -616,6 +616,8 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Grow(const UniqueId&
   meeting.world_size = world_size;
   meeting.sound = watch_->verdict().ok();
   meeting.setup = setup_;
+  // New ranks may be of another job; the id is the secret of all.
+  meeting.setup.settings.job_secret = false;
   return Meet(std::move(meeting), options);
 }
 

@@ -302,8 +302,11 @@ absl::Status Setup::CheckSecret() const {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(
-      "RAILHEAD_AUTH=require is set and the job has no secret: mount a Secret into all of its pods "
-      "and set RAILHEAD_SECRET_FILE, or unset RAILHEAD_AUTH");
+      absl::StrCat("RAILHEAD_AUTH=require is set and the job has no secret",
+                   options_.no_secret_cause.empty() ? "" : " (", options_.no_secret_cause,
+                   options_.no_secret_cause.empty() ? "" : ")",
+                   ": mount a Secret into all of its pods and set RAILHEAD_SECRET_FILE, or unset "
+                   "RAILHEAD_AUTH"));
 }
 
 void Setup::OpenDevices() {

@@ -36,6 +36,8 @@ struct SetupOptions {
   // What is wrong with the settings; fails the setup on all ranks.
   absl::Status problem;
   std::string root = "/";  // where the rails file is looked for
+  // Why the node agent gave this rank no secret of the job; "" if it did, or was not asked.
+  std::string no_secret_cause;
   OpenRdmaRail open_rdma_rail;
   std::string place;                         // see RankReport
   std::shared_ptr<device::CudaSource> cuda;  // null: there are no GPUs

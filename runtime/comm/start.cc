@@ -18,6 +18,7 @@ metrics::Start DescribeStart(const SetupOptions& options, const Fabric& fabric, 
   start.requested = std::string(config::TransportChoiceName(options.settings.transport));
   start.fallback = std::string(config::FallbackName(fabric.decision.fallback));
   start.trouble = fabric.trouble;
+  start.unauthenticated = options.no_secret_cause;
   for (const preflight::RailFacts& rail : facts.rails) {
     start.rails.push_back({rail.name, rail.link_layer, rail.rate,
                            rail.port.has_value() ? rail.port->mtu : 0, rail.trouble,

@@ -38,6 +38,7 @@ TEST(StartTest, SaysWhatWasGivenAndWhatItCameTo) {
   EXPECT_EQ(start.requested, "verbs");
   EXPECT_EQ(start.fallback, "fail");
   EXPECT_EQ(start.trouble, "");
+  EXPECT_EQ(start.unauthenticated, "");
   ASSERT_EQ(start.rails.size(), 2U);
   EXPECT_EQ(start.rails[0].name.device, "mlx5_0");
   EXPECT_EQ(start.rails[0].link_layer, "InfiniBand");
@@ -55,9 +56,11 @@ TEST(StartTest, SaysWhatWasGivenAndWhatItCameTo) {
 
   fabric.facts.memlock = 8388608;
   fabric.trouble = "it was given no RDMA device";
+  options.no_secret_cause = "the pod has no controller";
   start = DescribeStart(options, fabric, 8);
   EXPECT_EQ(start.memlock, 8388608U);
   EXPECT_EQ(start.trouble, fabric.trouble);
+  EXPECT_EQ(start.unauthenticated, "the pod has no controller");
 
   fabric.decision.shm = true;
   start = DescribeStart(options, fabric, 8);

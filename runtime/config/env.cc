@@ -188,8 +188,7 @@ constexpr auto kTable = std::to_array<Variable>({
      [](const std::string& text, Target& to) {
        return ParseName(text, kLongestName, to.settings.job);
      }},
-    {Group::kSettings, "RAILHEAD_SECRET_FILE",
-     "none: any process that knows the job's name can join",
+    {Group::kSettings, "RAILHEAD_SECRET_FILE", "that of RAILHEAD_JOB_SECRET",
      "Path of a file, for example in a mounted Secret, with at least 16 bytes that only this "
      "job's ranks know. Ranks prove to each other that they know it, without sending it. Set "
      "it on all ranks or none.",
@@ -197,12 +196,22 @@ constexpr auto kTable = std::to_array<Variable>({
        return ParseName(text, kLongestPath, to.settings.secret_file);
      },
      "secretFile"},
+    {Group::kSettings, "RAILHEAD_JOB_SECRET", "auto",
+     "auto: without RAILHEAD_SECRET_FILE and an id, ranks use the secret that the node agent gives "
+     "to each job (/run/railhead/secret/key). Without one, any process that knows the job's name "
+     "can join. off: do not use it, for example where some ranks run in pods without RDMA devices, "
+     "which get none. Must be the same on all ranks.",
+     [](const std::string& text, Target& to) -> std::string {
+       if (text != "auto" && text != "off") return "auto or off";
+       to.settings.job_secret = text == "auto";
+       return "";
+     }},
     {Group::kSettings, "RAILHEAD_AUTH", "handshake",
      "Authentication between ranks; a list such as frames,require. handshake: both sides of "
      "every connection prove that they belong to this job; always on. frames: in addition, "
      "every frame over TCP is signed, so that it cannot be changed or inserted in transit. "
-     "require: a job without a secret (RAILHEAD_SECRET_FILE, or an id) fails at start on all "
-     "ranks. If ranks differ, the strictest value applies.",
+     "require: a job without a secret (RAILHEAD_SECRET_FILE, RAILHEAD_JOB_SECRET, or an id) fails "
+     "at start on all ranks. If ranks differ, the strictest value applies.",
      [](const std::string& text, Target& to) { return ParseAuth(text, to.settings); }},
     {Group::kSettings, "RAILHEAD_POD", "empty",
      "Name of this pod, for messages. Processes with the same one share a metrics page.",

@@ -42,6 +42,7 @@ using Fields = std::map<std::string, std::string>;
 struct Settings {
   std::string job = "default";
   std::string secret_file;      // "": ranks are identified by the name of their job only
+  bool job_secret = true;       // without `secret_file`, use the node agent's (job_secret.h)
   bool sign_frames = false;     // with TCP
   bool require_secret = false;  // fail without a secret
   std::string pod;              // "" outside Kubernetes

@@ -253,6 +253,7 @@ TEST(EnvTest, HelpNamesEveryVariable) {
                            "RAILHEAD_NOT_DONE",
                            "RAILHEAD_JOB",
                            "RAILHEAD_SECRET_FILE",
+                           "RAILHEAD_JOB_SECRET",
                            "RAILHEAD_POD",
                            "RAILHEAD_NODE",
                            "RAILHEAD_RAILS_FILE",

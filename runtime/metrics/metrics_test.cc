@@ -120,6 +120,7 @@ TEST(PageTest, SaysHowARankStarted) {
   start.transport = "verbs";
   start.requested = "auto";
   start.fallback = "warn";
+  start.unauthenticated = "no \"key\"";
   start.rails = {{{0, "rxe0", 1, "verbs"}, "Ethernet", "400 Gb/sec (4X NDR)", 4096, "", ""},
                  {{1, "rxe1", 1, "verbs"}, "Ethernet", "", 0, "port 1 is \"DOWN\"", "port"}};
   start.registers = 3000;
@@ -127,7 +128,8 @@ TEST(PageTest, SaysHowARankStarted) {
   std::string text = Text(snapshot);
   EXPECT_THAT(text, HasSubstr("railhead_runtime_info{job=\"train\",rank=\"3\",world_size=\"16\","
                               "transport=\"verbs\",requested=\"auto\",fallback=\"warn\","
-                              "trouble=\"\",pod=\"train-3\"} 1\n"));
+                              "trouble=\"\",pod=\"train-3\","
+                              "unauthenticated=\"no \\\"key\\\"\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("railhead_rail_info{job=\"train\",rank=\"3\",rail=\"0\","
                               "device=\"rxe0\",port=\"1\",transport=\"verbs\","
                               "link_layer=\"Ethernet\",rate=\"400 Gb/sec (4X NDR)\",mtu=\"4096\","

@@ -97,7 +97,8 @@ void AddStart(const Ranks& ranks, Builder& builder) {
   };
   builder.Family("railhead_runtime_info",
                  "Always 1: what the rank asked for and got when it started; trouble says why it "
-                 "had no RDMA rails to look at, pod whose page this is.",
+                 "had no RDMA rails to look at, pod whose page this is, unauthenticated why any "
+                 "process that knows the name of the job can join it.",
                  MetricType::Gauge);
   each([&](const Snapshot& rank, const Start& start) {
     builder.Gauge(rank,
@@ -106,7 +107,8 @@ void AddStart(const Ranks& ranks, Builder& builder) {
                    {"requested", start.requested},
                    {"fallback", start.fallback},
                    {"trouble", start.trouble},
-                   {"pod", start.pod}},
+                   {"pod", start.pod},
+                   {"unauthenticated", start.unauthenticated}},
                   1);
   });
   builder.Family("railhead_rail_info",

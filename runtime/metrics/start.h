@@ -33,6 +33,8 @@ struct Start {
   std::string requested;  // RAILHEAD_TRANSPORT
   std::string fallback;   // RAILHEAD_FALLBACK, the strictest of all ranks
   std::string trouble;    // why RDMA rails are not examined; "" if they are, or were not requested
+  // Why any process that knows the name of the job can join it; "" if none can, or it was meant so.
+  std::string unauthenticated;
   std::vector<GivenRail> rails;
   std::optional<uint64_t> memlock;        // bytes that the process may pin; nullopt: unlimited
   uint64_t registers = 0;                 // preferred bytes that its RDMA links pin
