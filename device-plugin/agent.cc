@@ -137,6 +137,17 @@ Agent::Agent(AgentOptions options, AgentConfig config, std::unique_ptr<WakeUp> w
       gives_topology_(config.nccl_topology),
       config_(std::move(config)) {
   offer_.flap_damper = FlapDamper(options_.flap_damper);
+  if (options_.job_key_file.empty()) return;
+  if (options_.api == nullptr) {
+    spdlog::error(
+        "jobs get no secrets: the agent has no API server to ask whose pod is which; give its "
+        "pod a service account token (devicePlugin.nodeFacts in the chart)");
+    return;
+  }
+  secrets_ = std::make_unique<JobSecrets>(
+      JobSecrets::Options{folder, options_.kubelet_dir, options_.pod_resources_socket,
+                          options_.job_key_file},
+      options_.api);
 }
 
 Agent::~Agent() = default;
@@ -376,7 +387,8 @@ ResourcePlugin& Agent::PluginOf(const std::string& resource) {
         resource,
         allocations_->enabled() ? allocations_.get() : nullptr,
         [this] { return AskKubelet(); },
-        [this](const fabric::NodeInventory& inventory) { return TopologyFile(inventory); }};
+        [this](const fabric::NodeInventory& inventory) { return TopologyFile(inventory); },
+        [this] { return secrets_ == nullptr ? "" : secrets_->NewFolder(); }};
     plugin = std::make_unique<ResourcePlugin>(resource, options_.kubelet_dir, service,
                                               options_.timing, [this] { wake_up_->Wake(); });
   }
@@ -415,6 +427,13 @@ bool Agent::LookAtKubelet() {
   const std::vector<CheckpointEntry> checkpoint =
       evidence.checkpoint.value_or(std::vector<CheckpointEntry>());
   if (holdings_.complete) allocations_->Look(listed);
+  used_secrets_.reset();
+  if (holdings_.complete && secrets_ != nullptr && evidence.checkpoint.has_value()) {
+    used_secrets_ = UsedSecretFolders(checkpoint, listed);
+    const absl::Status removed =
+        secrets_->Collect(*used_secrets_, absl::Now() - options_.keep_files);
+    if (!removed.ok()) spdlog::warn("unused secrets stay for now: {}", Text(removed));
+  }
   ResourceSnapshots offered;
   for (const auto& [resource, plugin] : plugins_) offered[resource] = plugin->devices();
   const std::vector<fabric::Gpu>& gpus = offer_.inventory.gpus;
@@ -487,11 +506,13 @@ KubeletView Agent::AskKubelet() const {
 
 bool Agent::HasFilesUntil(absl::Time limit) const {
   return files_->HasFilesUntil(limit) || allocations_->HasFilesUntil(limit) ||
-         topologies_.HasFilesUntil(limit);
+         topologies_.HasFilesUntil(limit) ||
+         (secrets_ != nullptr && secrets_->HasFoldersUntil(limit));
 }
 
 absl::Status Agent::RemoveUnused(absl::Time limit) {
   absl::Status status = allocations_->Collect(holdings_.by_resource, limit);
+  if (used_secrets_.has_value()) status.Update(secrets_->Collect(*used_secrets_, limit));
   status.Update(files_->Collect(HeldHcas(holdings_), limit));
   // Who holds an HCA has rails.json, too.
   status.Update(topologies_.Collect(files_->HasFilesUntil(absl::InfiniteFuture()), limit));

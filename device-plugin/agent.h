@@ -23,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "device-plugin/cluster/health.h"
+#include "device-plugin/cluster/job_secrets.h"
 #include "device-plugin/cluster/metrics_page.h"
 #include "device-plugin/cluster/node_facts.h"
 #include "device-plugin/cluster/node_reporter.h"
@@ -44,6 +45,7 @@
 #include "device-plugin/offer/scan.h"
 #include "device-plugin/offer/scanner.h"
 #include "fabric/inventory.h"
+#include "kube/client.h"
 #include "kube/events.h"
 
 namespace railhead::device_plugin {
@@ -78,6 +80,10 @@ struct AgentOptions {
   Scanner::Read read_scan = ReadScan;
   // Reports to the cluster; null without an API server. Must outlive the agent.
   NodeReporter* reporter = nullptr;
+  // File of the master key from which the secrets of jobs derive; "": containers get no secrets.
+  std::string job_key_file;
+  // Tells whose pod is which, for these; must outlive the agent. Null: containers get no secrets.
+  kube::Api* api = nullptr;
   Registration::Timing timing;
   FlapDamper::Timing flap_damper;
 };
@@ -148,6 +154,9 @@ class Agent {
   const std::unique_ptr<RailsFiles> files_;
   const std::unique_ptr<AllocationStore> allocations_;
   TopologyFiles topologies_;
+  std::unique_ptr<JobSecrets> secrets_;  // null without a master key file or API server
+  // Folders that containers have, by the last look; nullopt if it could not tell.
+  std::optional<std::set<std::string>> used_secrets_;
   std::string rdma_namespaces_;  // last reported
   RailMapFile rail_map_file_;
   std::string last_rail_map_error_;

@@ -98,6 +98,10 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_flag("--memlock-raised", flags.agent.memlock_raised,
                "Publish that containers with HCAs may lock memory without limit, because `memlock` "
                "runs next to the agent");
+  app.add_option(
+      "--job-key-file", flags.agent.job_key_file,
+      "File of the cluster's master key (32 bytes or more), from which the agents derive "
+      "a secret for each job; read again when it changes. Empty: jobs get no secrets");
   app.add_option("--rescan-seconds", flags.rescan_seconds,
                  "Interval between device scans in seconds")
       ->check(CLI::Range(1, 3600))
@@ -254,6 +258,7 @@ int Serve(Flags flags) {
   const std::unique_ptr<kube::RestClient> api = ApiServer();
   const std::unique_ptr<NodeReporter> reporter = MakeReporter(flags, api.get());
   flags.agent.reporter = reporter.get();
+  flags.agent.api = api.get();
   flags.agent.rescan = std::chrono::seconds(flags.rescan_seconds);
   const absl::StatusOr<std::unique_ptr<Agent>> agent = Agent::Make(flags.agent);
   if (!agent.ok()) {

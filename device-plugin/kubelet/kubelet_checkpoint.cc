@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/file.h"
+#include "device-plugin/files/secret_folder_name.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -39,6 +41,10 @@ std::optional<std::vector<CheckpointEntry>> ParseKubeletCheckpoint(absl::string_
   std::vector<CheckpointEntry> entries;
   for (const nlohmann::json& item : Member(Member(document, "Data"), "PodDeviceEntries")) {
     CheckpointEntry entry{Text(Member(item, "PodUID")), Text(Member(item, "ResourceName")), {}};
+    // The bytes of an AllocateResponse, in which the path stands as it is.
+    if (std::string response; absl::Base64Unescape(Text(Member(item, "AllocResp")), &response)) {
+      entry.secret_folder = SecretFolderIn(response);
+    }
     for (const nlohmann::json& of_numa_node : Member(item, "DeviceIDs")) {
       for (const nlohmann::json& id : of_numa_node) entry.ids.insert(Text(id));
     }

@@ -23,6 +23,9 @@ struct CheckpointEntry {
   std::string pod_uid;
   std::string resource;
   std::set<std::string> ids;
+  // The folder in the agent's response that gets the job's secret (files/secret_folders.h); "": its
+  // response names none.
+  std::string secret_folder = {};
 
   bool operator==(const CheckpointEntry&) const = default;
 };

@@ -4,6 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "device-plugin/proto/deviceplugin.pb.h"
+
 namespace railhead::device_plugin {
 namespace {
 
@@ -22,6 +28,30 @@ TEST(KubeletCheckpoint, TellsWhoHasGotAll) {
   EXPECT_THAT(ParseKubeletCheckpoint(kFile).value(),
               ElementsAre(CheckpointEntry{"u1", "nvidia.com/gpu", {"GPU-a", "GPU-b", "GPU-c"}},
                           CheckpointEntry{"u2", "rdma/hca", {"rxe0"}}));
+}
+
+TEST(KubeletCheckpoint, TellsWhichFolderAContainerHas) {
+  const std::string name = "0123456789abcdef0123456789abcdef";
+  const auto folder_of = [](const std::string& response) {
+    const std::string text = absl::StrCat(R"({"Data":{"PodDeviceEntries":[{"AllocResp":")",
+                                          absl::Base64Escape(response), R"("}]}})");
+    return ParseKubeletCheckpoint(text)->at(0).secret_folder;
+  };
+  v1beta1::ContainerAllocateResponse response;
+  response.add_mounts()->set_host_path("/var/lib/kubelet/device-plugins/railhead/rails-0.json");
+  EXPECT_EQ(folder_of(response.SerializeAsString()), "");
+  response.add_mounts()->set_host_path("/var/lib/kubelet/device-plugins/railhead/secrets/" + name);
+  response.mutable_mounts(1)->set_container_path("/run/railhead/secret");
+  EXPECT_EQ(folder_of(response.SerializeAsString()), name);
+  for (const std::string& other :
+       {std::string("railhead/secrets/"), "railhead/secrets/" + name.substr(1),
+        std::string("railhead/secrets/../../../0123456789abcdef01234567"), "secrets/" + name}) {
+    EXPECT_EQ(folder_of(other), "") << other;
+  }
+  EXPECT_EQ(ParseKubeletCheckpoint(R"({"Data":{"PodDeviceEntries":[{"AllocResp":"!"}]}})")
+                ->at(0)
+                .secret_folder,
+            "");
 }
 
 TEST(KubeletCheckpoint, TellsNothingOfAnythingElse) {

@@ -19,6 +19,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "device-plugin/files/secret_folder_name.h"
 #include "device-plugin/grant/allocation.h"
 #include "device-plugin/offer/device_list.h"
 #include "device-plugin/offer/preference.h"
@@ -161,6 +162,18 @@ void PluginService::AddTopology(const DeviceSnapshot& snapshot,
   mount->set_read_only(true);
 }
 
+void PluginService::AddSecret(v1beta1::ContainerAllocateResponse* out) const {
+  if (options_.secret_folder == nullptr) return;
+  const std::string path = options_.secret_folder();
+  if (path.empty()) return;
+  // By kubelet, with CDI too: kubelet notes it with the pod's uid, by which the agent knows whose
+  // it is.
+  v1beta1::Mount* mount = out->add_mounts();
+  mount->set_host_path(path);
+  mount->set_container_path(kSecretFolderInPod);
+  mount->set_read_only(true);
+}
+
 absl::Status PluginService::AllocateOne(const DeviceSnapshot& snapshot,
                                         const std::vector<std::string>& ids,
                                         v1beta1::ContainerAllocateResponse* out) const {
@@ -187,11 +200,13 @@ grpc::Status PluginService::Allocate(grpc::ServerContext* /*context*/,
   for (const v1beta1::ContainerAllocateRequest& container : request->container_requests()) {
     const std::vector<std::string> ids(container.devices_ids().begin(),
                                        container.devices_ids().end());
-    const absl::Status status = AllocateOne(*snapshot, ids, response->add_container_responses());
+    v1beta1::ContainerAllocateResponse* out = response->add_container_responses();
+    const absl::Status status = AllocateOne(*snapshot, ids, out);
     if (!status.ok()) {
       spdlog::warn("{}", std::string(status.message()));
       return ToGrpc(status);
     }
+    AddSecret(out);
     spdlog::info("allocated {} to a container", absl::StrJoin(ids, ", "));
   }
   const std::lock_guard<std::mutex> lock(mutex_);

@@ -38,6 +38,9 @@ struct ServiceOptions {
   // Returns the host path of the NCCL topology file; "" to give containers none. Called on any
   // thread.
   std::function<std::string(const fabric::NodeInventory&)> topology_file = {};
+  // Returns the host path of a new folder for the secret of a container's job; "" to give it none.
+  // Called on any thread. May be null.
+  std::function<std::string()> secret_folder = {};
 };
 
 // Thread-safe. Calls do not wait for each other: kubelet calls GetDevicePluginOptions while the
@@ -79,6 +82,7 @@ class PluginService final : public v1beta1::DevicePlugin::Service {
 
  private:
   void AddTopology(const DeviceSnapshot& snapshot, v1beta1::ContainerAllocateResponse* out) const;
+  void AddSecret(v1beta1::ContainerAllocateResponse* out) const;
   absl::Status AllocateOne(const DeviceSnapshot& snapshot, const std::vector<std::string>& ids,
                            v1beta1::ContainerAllocateResponse* out) const;
 

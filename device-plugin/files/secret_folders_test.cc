@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/files/secret_folders.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "device-plugin/files/secret_folder_name.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+std::string NewFolder() {
+  std::string path = fs::temp_directory_path() / "secret-folders-XXXXXX";
+  EXPECT_NE(mkdtemp(path.data()), nullptr);
+  return path;
+}
+
+class SecretFoldersTest : public ::testing::Test {
+ protected:
+  ~SecretFoldersTest() override { fs::remove_all(base_); }
+
+  std::string Make() {
+    const absl::StatusOr<std::string> path = folders_.Make();
+    EXPECT_TRUE(path.ok()) << path.status();
+    return path.value_or("");
+  }
+  static std::string Read(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  }
+  static mode_t Mode(const std::string& path) {
+    struct stat info = {};
+    EXPECT_EQ(stat(path.c_str(), &info), 0) << path;
+    return info.st_mode & 07777;
+  }
+
+  const std::string base_ = NewFolder();
+  SecretFolders folders_{base_ + "/railhead"};
+};
+
+TEST_F(SecretFoldersTest, AnyUserOfTheContainerAndNoOtherUserOfTheHostReadsAKey) {
+  const mode_t before = umask(0077);
+  const std::string path = Make();
+  const std::string name = SecretFolderIn(path);
+  ASSERT_TRUE(IsSecretFolderName(name)) << path;
+  EXPECT_THAT(folders_.Empty(), ElementsAre(name));
+  EXPECT_TRUE(folders_.PutKey(name, "key\n").ok());
+  umask(before);
+  EXPECT_THAT(folders_.Empty(), IsEmpty());
+  EXPECT_EQ(Read(path + "/key"), "key\n");
+  EXPECT_EQ(Mode(path + "/key"), 0644);
+  EXPECT_EQ(Mode(path), 0755);
+  EXPECT_EQ(Mode(base_ + "/railhead/secrets"), 0700);
+}
+
+TEST_F(SecretFoldersTest, NoTwoAreTheSame) { EXPECT_NE(Make(), Make()); }
+
+TEST_F(SecretFoldersTest, AReasonIsNoKey) {
+  const std::string path = Make();
+  EXPECT_TRUE(folders_.PutNone(SecretFolderIn(path), "why").ok());
+  EXPECT_EQ(Read(path + "/none"), "why\n");
+  EXPECT_FALSE(fs::exists(path + "/key"));
+  EXPECT_THAT(folders_.Empty(), IsEmpty());
+}
+
+TEST_F(SecretFoldersTest, WhatNobodyUsesGoesWithItsKey) {
+  const std::string used = Make();
+  const std::string unused = Make();
+  ASSERT_TRUE(folders_.PutKey(SecretFolderIn(unused), "key").ok());
+  std::ofstream(unused + "/key.unfinished") << "ke";
+  const std::set<std::string> keep = {SecretFolderIn(used)};
+  EXPECT_TRUE(folders_.Collect(keep, absl::InfinitePast()).ok());
+  EXPECT_TRUE(fs::exists(unused)) << "too young";
+  EXPECT_TRUE(folders_.HasFoldersUntil(absl::InfiniteFuture()));
+  EXPECT_TRUE(folders_.Collect(keep, absl::InfiniteFuture()).ok());
+  EXPECT_FALSE(fs::exists(unused));
+  EXPECT_TRUE(fs::exists(used));
+  EXPECT_FALSE(folders_.PutKey(SecretFolderIn(unused), "key").ok());
+  EXPECT_FALSE(fs::exists(unused)) << "a key brings it back";
+  EXPECT_TRUE(folders_.Collect({}, absl::InfiniteFuture()).ok());
+  EXPECT_FALSE(fs::exists(base_ + "/railhead/secrets"));
+  EXPECT_FALSE(folders_.HasFoldersUntil(absl::InfiniteFuture()));
+}
+
+}  // namespace
+}  // namespace railhead::device_plugin

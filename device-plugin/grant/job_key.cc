@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/grant/job_key.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "kube/elements.h"
+#include "kube/json.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+using kube::Json;
+using kube::StringAt;
+
+constexpr size_t kHash = 32;
+// As much as the derived keys have.
+constexpr size_t kShortestMaster = 32;
+constexpr size_t kLongestMaster = 4096;
+
+std::string Hmac(absl::string_view key, absl::string_view text) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
+  unsigned int size = 0;
+  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+       reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data(), &size);
+  std::string out(reinterpret_cast<const char*>(digest.data()), size);
+  OPENSSL_cleanse(digest.data(), digest.size());
+  return out;
+}
+
+// The length in four bytes before the text, so that no two lists of texts give the same bytes.
+std::string Prefixed(absl::string_view text) {
+  std::string out;
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    out.push_back(static_cast<char>((text.size() >> shift) & 0xFFU));
+  }
+  out.append(text.data(), text.size());
+  return out;
+}
+
+// A kind of job whose pods have different controllers, and how its controller marks them.
+struct MarkedKind {
+  const char* kind;
+  const char* name;   // label with the job's name
+  const char* uid;    // label with its uid, where there is one; else ""
+  const char* where;  // a label, and its value, which the pods of this kind have; "" for any
+  const char* value;
+};
+constexpr MarkedKind kMarkedKinds[] = {
+    {"JobSet", "jobset.sigs.k8s.io/jobset-name", "jobset.sigs.k8s.io/jobset-uid", "", ""},
+    {"LeaderWorkerSet", "leaderworkerset.sigs.k8s.io/name", "", "", ""},
+    {"MPIJob", "training.kubeflow.org/job-name", "", "training.kubeflow.org/operator-name",
+     "mpi-operator"},
+};
+
+// Each of their pods is alone, or they are replicas of a service.
+constexpr absl::string_view kNoJobs[] = {"ReplicaSet", "ReplicationController", "DaemonSet",
+                                         "Node"};
+
+std::string Label(const Json& pod, const char* name) {
+  return name[0] == '\0' ? "" : StringAt(pod, {"metadata", "labels", name});
+}
+
+}  // namespace
+
+std::string Hkdf(absl::string_view key, absl::string_view salt, absl::string_view info,
+                 size_t length) {
+  const std::string extracted = Hmac(salt, key);
+  std::string out;
+  std::string block;
+  for (uint8_t counter = 1; out.size() < length; ++counter) {
+    block = Hmac(extracted, absl::StrCat(block, info, std::string(1, static_cast<char>(counter))));
+    out.append(block);
+  }
+  out.resize(length);
+  return out;
+}
+
+absl::StatusOr<std::string> ParseMasterKey(absl::string_view contents) {
+  const size_t end = contents.find_last_not_of("\r\n");
+  const absl::string_view key = contents.substr(0, end == absl::string_view::npos ? 0 : end + 1);
+  if (key.size() >= kShortestMaster && key.size() <= kLongestMaster) return std::string(key);
+  return absl::InvalidArgumentError(absl::StrCat("has ", key.size(), " bytes, not ",
+                                                 kShortestMaster, " to ", kLongestMaster,
+                                                 ": make one with 'openssl rand -hex 32'"));
+}
+
+absl::StatusOr<std::string> JobOf(const Json& pod) {
+  if (std::string said = StringAt(pod, {"metadata", "annotations", kJobAnnotation});
+      !said.empty()) {
+    return absl::StrCat("annotation/", said);
+  }
+  for (const MarkedKind& kind : kMarkedKinds) {
+    const std::string name = Label(pod, kind.name);
+    if (name.empty() || Label(pod, kind.where) != kind.value) continue;
+    return absl::StrCat(kind.kind, "/", name, "/", Label(pod, kind.uid));
+  }
+  std::string owner;
+  for (const Json& one : kube::ElementsAt(pod, {"metadata", "ownerReferences"})) {
+    const Json* controls = kube::Find(one, "controller");
+    if (controls == nullptr || *controls != true) continue;
+    owner = StringAt(one, {"kind"});
+    const std::string uid = StringAt(one, {"uid"});
+    if (uid.empty() ||
+        std::find(std::begin(kNoJobs), std::end(kNoJobs), owner) != std::end(kNoJobs)) {
+      break;
+    }
+    return absl::StrCat("controller/", uid);
+  }
+  if (std::string gang = Label(pod, "railhead.io/gang"); !gang.empty()) {
+    return absl::StrCat("gang/", gang);
+  }
+  return absl::NotFoundError(absl::StrCat(
+      owner.empty() ? "the pod has no controller"
+                    : absl::StrCat("the pods of a ", owner, " are no job"),
+      ": make an Indexed Job or a JobSet of the ranks, give them one value in the annotation ",
+      kJobAnnotation, ", or set RAILHEAD_SECRET_FILE"));
+}
+
+std::string JobKey(absl::string_view master, absl::string_view pod_namespace,
+                   absl::string_view job) {
+  const std::string key = Hkdf(master, "railhead job secret 1",
+                               absl::StrCat(Prefixed(pod_namespace), Prefixed(job)), kHash);
+  return absl::StrCat(absl::BytesToHexString(key), "\n");
+}
+
+}  // namespace railhead::device_plugin

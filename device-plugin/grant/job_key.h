@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The key of a job: derived from the cluster's master key, the namespace and the job, so that all
+// node agents give the pods of one job the same key without talking to each other. Pure. Used by
+// JobSecrets.
+//
+// The namespace is that of the pod at the API server. What a pod says of itself (labels and one
+// annotation) counts inside its own namespace only: it cannot name itself into a job of another.
+#ifndef RAILHEAD_DEVICE_PLUGIN_GRANT_JOB_KEY_H_
+#define RAILHEAD_DEVICE_PLUGIN_GRANT_JOB_KEY_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "kube/json.h"
+
+namespace railhead::device_plugin {
+
+// Annotation of pods, set by users: pods of one namespace with the same value are one job.
+inline constexpr char kJobAnnotation[] = "railhead.io/job";
+
+// Returns `length` bytes (at most 255 * 32) of HKDF-SHA256 (RFC 5869).
+std::string Hkdf(absl::string_view key, absl::string_view salt, absl::string_view info,
+                 size_t length);
+
+// Returns the key in the contents of a master key file: all of it but line ends behind it. The
+// error says what is wrong (too short, too long), and how to make one.
+absl::StatusOr<std::string> ParseMasterKey(absl::string_view contents);
+
+// Returns what identifies the job of a pod inside its namespace; the first that there is of:
+//   the annotation railhead.io/job
+//   a label of a kind of job whose pods have different controllers (JobSet, LeaderWorkerSet,
+//   MPIJob) the uid of the controller, unless that makes pods that are not one job (ReplicaSet,
+//   DaemonSet) the label railhead.io/gang
+// NotFound, with the reason, for a pod that belongs to no job.
+absl::StatusOr<std::string> JobOf(const kube::Json& pod);
+
+// Returns the job's key, as the contents of a file: 64 hexadecimal digits and a line end.
+std::string JobKey(absl::string_view master, absl::string_view pod_namespace,
+                   absl::string_view job);
+
+}  // namespace railhead::device_plugin
+
+#endif  // RAILHEAD_DEVICE_PLUGIN_GRANT_JOB_KEY_H_

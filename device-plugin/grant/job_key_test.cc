@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/grant/job_key.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "kube/json.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+using kube::Json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// Bytes from `first` to `last`.
+std::string Range(int first, int last) {
+  std::string bytes;
+  for (int byte = first; byte <= last; ++byte) bytes.push_back(static_cast<char>(byte));
+  return bytes;
+}
+
+// Appendix A.1 to A.3 of RFC 5869.
+TEST(HkdfTest, GivesTheKnownAnswers) {
+  EXPECT_EQ(absl::BytesToHexString(
+                Hkdf(std::string(22, '\x0b'), Range(0x00, 0x0c), Range(0xf0, 0xf9), 42)),
+            "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf34007208d5b887185865");
+  EXPECT_EQ(
+      absl::BytesToHexString(Hkdf(Range(0x00, 0x4f), Range(0x60, 0xaf), Range(0xb0, 0xff), 82)),
+      "b11e398dc80327a1c8e7f78c596a49344f012eda2d4efad8a050cc4c19afa97c"
+      "59045a99cac7827271cb41c65e590e09da3275600c2f09b8367793a9aca3db71"
+      "cc30c58179ec3e87c14c01d5c1f3434f1d87");
+  EXPECT_EQ(absl::BytesToHexString(Hkdf(std::string(22, '\x0b'), "", "", 42)),
+            "8da4e775a563c18f715f802a063c5a31b8a11f5c5ee1879ec3454e5f3c738d2d9d201395faa4b61a96c8");
+}
+
+TEST(JobKeyTest, IsWhatHkdfSays) {
+  // python3: prk = hmac(b"railhead job secret 1", b"m" * 32);
+  // hmac(prk, p(b"ns") + p(b"job") + b"\x01"), where p(x) is the length in four bytes, big end
+  // first, and x.
+  EXPECT_EQ(JobKey(std::string(32, 'm'), "ns", "job"),
+            "5aa62b39b8f6d10425483add503a6457bca40ad4ee55434f3fc2109000dc498f\n");
+}
+
+TEST(JobKeyTest, EveryPartCounts) {
+  const std::string master(32, 'm');
+  const std::set<std::string> keys = {
+      JobKey(master, "a", "bc"),  JobKey(master, "ab", "c"),
+      JobKey(master, "", "abc"),  JobKey(master, "abc", ""),
+      JobKey(master, "a", "bcd"), JobKey(std::string(32, 'n'), "a", "bc"),
+  };
+  EXPECT_EQ(keys.size(), 6U);
+  for (const std::string& key : keys) EXPECT_EQ(key.size(), 65U);
+}
+
+TEST(MasterKeyTest, IsLongEnoughAndNotSomeOtherFile) {
+  EXPECT_EQ(*ParseMasterKey(std::string(32, 'k')), std::string(32, 'k'));
+  EXPECT_EQ(*ParseMasterKey(std::string(32, 'k') + "\r\n"), std::string(32, 'k'));
+  for (const std::string& wrong :
+       {std::string(), std::string("\n"), std::string(31, 'k'), std::string(5000, 'k')}) {
+    const absl::Status status = ParseMasterKey(wrong).status();
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("32 to 4096"), HasSubstr("openssl rand -hex 32"),
+                      ::testing::Not(HasSubstr("kk"))));
+  }
+}
+
+Json Pod(const char* metadata) { return {{"metadata", Json::parse(metadata)}}; }
+
+TEST(JobOfTest, PodsOfOneControllerAreOneJob) {
+  EXPECT_EQ(*JobOf(Pod(R"({"ownerReferences":[{"kind":"Workflow","uid":"w"},
+                           {"kind":"Job","uid":"u1","controller":true}]})")),
+            "controller/u1");
+}
+
+TEST(JobOfTest, PodsOfDifferentControllersMayBeOneJob) {
+  const std::string label = *JobOf(Pod(R"({"labels":{"jobset.sigs.k8s.io/jobset-name":"s",
+      "jobset.sigs.k8s.io/jobset-uid":"su"},
+      "ownerReferences":[{"kind":"Job","uid":"u1","controller":true}]})"));
+  EXPECT_EQ(label, "JobSet/s/su");
+  EXPECT_EQ(*JobOf(Pod(R"({"labels":{"leaderworkerset.sigs.k8s.io/name":"l"},
+                "ownerReferences":[{"kind":"StatefulSet","uid":"u1","controller":true}]})")),
+            "LeaderWorkerSet/l/");
+  EXPECT_EQ(*JobOf(Pod(R"({"labels":{"training.kubeflow.org/job-name":"m",
+                "training.kubeflow.org/operator-name":"mpi-operator"},
+                "ownerReferences":[{"kind":"Job","uid":"u1","controller":true}]})")),
+            "MPIJob/m/");
+  EXPECT_EQ(*JobOf(Pod(R"({"labels":{"training.kubeflow.org/job-name":"p",
+                "training.kubeflow.org/operator-name":"pytorchjob-controller"},
+                "ownerReferences":[{"kind":"PyTorchJob","uid":"u1","controller":true}]})")),
+            "controller/u1");
+  EXPECT_EQ(*JobOf(Pod(R"({"labels":{"railhead.io/gang":"g"}})")), "gang/g");
+}
+
+TEST(JobOfTest, TheAnnotationWinsAndIsNoOtherJob) {
+  EXPECT_EQ(*JobOf(Pod(R"({"annotations":{"railhead.io/job":"controller/u1"},
+                "ownerReferences":[{"kind":"Job","uid":"u2","controller":true}]})")),
+            "annotation/controller/u1");
+}
+
+TEST(JobOfTest, SomePodsBelongToNoJob) {
+  EXPECT_THAT(std::string(JobOf(Pod("{}")).status().message()),
+              AllOf(HasSubstr("no controller"), HasSubstr("railhead.io/job")));
+  for (const char* kind : {"ReplicaSet", "DaemonSet", "Node"}) {
+    const absl::Status status = JobOf(Pod(absl::StrCat(R"({"ownerReferences":[{"kind":")", kind,
+                                                       R"(","uid":"u","controller":true}]})")
+                                              .c_str()))
+                                    .status();
+    EXPECT_TRUE(absl::IsNotFound(status));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(kind));
+  }
+  for (const char* odd : {R"({"labels":7,"annotations":[],"ownerReferences":{}})",
+                          R"({"annotations":{"railhead.io/job":7},"ownerReferences":[7,{}]})",
+                          R"({"ownerReferences":[{"kind":"Job","controller":true}]})"}) {
+    EXPECT_TRUE(absl::IsNotFound(JobOf(Pod(odd)).status())) << odd;
+  }
+  EXPECT_TRUE(absl::IsNotFound(JobOf(Json()).status()));
+}
+
+}  // namespace
+}  // namespace railhead::device_plugin
