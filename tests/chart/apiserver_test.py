@@ -520,7 +520,8 @@ class Chart(unittest.TestCase):
             "auth", "can-i", "--list", "--as", AGENT, "--no-headers"
         ).stdout
         self.assertNotIn("secrets", rights)
-        self.assertNotIn("pods", rights)
+        pods = [line.split("[")[-1] for line in rights.splitlines() if line.startswith("pods")]
+        self.assertEqual(pods, ["get]"])
 
     def test_an_agent_may_tell_of_its_own_node_and_of_no_other(self):
         self.install()

@@ -638,6 +638,34 @@ class Privileges(unittest.TestCase):
         self.assertEqual(silent, operator)
         self.assertEqual(telling, operator | agent | forget)
 
+    def test_an_agent_may_get_pods_where_jobs_get_secrets(self):
+        def of(values):
+            objects = render(values)
+            rules = objects["ClusterRole", f"{NAMESPACE}-railhead-device-plugin"]["rules"]
+            agent = objects["DaemonSet", "railhead-device-plugin"]["spec"]["template"]["spec"]
+            gets = [rule["verbs"] for rule in rules if "pods" in rule["resources"]]
+            secrets = [item["secret"] for item in agent["volumes"] if "secret" in item]
+            arguments = [a for a in agent["containers"][0]["args"] if "job-key" in a]
+            self.assertNotIn("Secret", {kind for kind, name in objects if "job-key" in name})
+            return gets, secrets, arguments
+
+        mine = "devicePlugin: {jobSecrets: {existingSecret: mine%s}}\nopenshift: {enabled: true}"
+        gets, secrets, arguments = of(mine % "")
+        self.assertEqual(gets, [["get"]])
+        self.assertEqual(secrets, [{
+            "secretName": "mine", "optional": True, "defaultMode": 0o400,
+            "items": [{"key": "key", "path": "key"}]}])
+        self.assertEqual(arguments, ["--job-key-file=/etc/railhead-job-key/key"])
+        # Without a cluster to look at, another key would be made each time.
+        for off in ("", mine % ", enabled: false"):
+            self.assertEqual(of(off), ([], [], []))
+        objects = render(mine % "")
+        constraints = objects["SecurityContextConstraints",
+                              f"{NAMESPACE}-railhead-device-plugin"]
+        agent = objects["DaemonSet", "railhead-device-plugin"]["spec"]["template"]["spec"]
+        self.assertEqual(scc.denied(constraints, agent), [])
+        self.assertIn("secret", constraints["volumes"])
+
     def test_the_security_context_constraints_allow_host_paths_and_nothing_else(self):
         constraints = [
             item
@@ -1049,6 +1077,8 @@ class Notes(unittest.TestCase):
             "operator: {verdicts: {enabled: VALUE}}": "kubectl get railreports",
             "operator: {gangs: {enabled: VALUE}}": "reason=GangWaiting",
             "operator: {topology: {enabled: VALUE}}": "kubectl describe fabrictopology cluster",
+            "devicePlugin: {jobSecrets: {existingSecret: mine, enabled: VALUE}}":
+                "ls /run/railhead/secret",
             "devicePlugin: {memlock: VALUE}": "rollout status daemonset/railhead-memlock",
             "dashboards: {enabled: VALUE}": "get configmap railhead-dashboards",
             "metrics: {podMonitor: {enabled: VALUE}}": "get podmonitors",
@@ -1064,8 +1094,11 @@ class Notes(unittest.TestCase):
         plain = self.notes()
         self.assertIn("--set metrics.podMonitor.enabled=true", plain)
         self.assertIn("--set metrics.rules.enabled=true", plain)
-        both = self.notes("metrics: {podMonitor: {enabled: true}, rules: {enabled: true}}")
-        self.assertNotIn("What is not enabled", both)
+        self.assertIn("devicePlugin.jobSecrets.existingSecret", plain)
+        both = "metrics: {podMonitor: {enabled: true}, rules: {enabled: true}}\n"
+        self.assertIn("What is not enabled", self.notes(both))
+        all_three = both + "devicePlugin: {jobSecrets: {existingSecret: mine}}"
+        self.assertNotIn("What is not enabled", self.notes(all_three))
 
 
 class Example(unittest.TestCase):

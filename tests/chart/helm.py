@@ -31,7 +31,7 @@ def helm(*arguments, values="", environment=None):
 
 @functools.cache
 def _rendered(values, arguments):
-    """The same text each time: the chart draws no random numbers and looks nothing up."""
+    """The same text each time: without a cluster, the chart draws no random numbers."""
     done = helm("template", RELEASE, CHART, "--namespace", NAMESPACE, *arguments, values=values)
     if done.returncode != 0:
         raise AssertionError(f"helm template failed:\n{done.stderr}")

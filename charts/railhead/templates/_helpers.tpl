@@ -76,6 +76,18 @@ automountServiceAccountToken: false
 {{- end }}
 {{- end -}}
 
+{{/* The Secret with the key of all jobs' secrets; empty: jobs get none. A rendering that does not see the
+cluster would make another key each time, so it makes none. */}}
+{{- define "railhead.jobKeySecret" -}}
+{{- if and .Values.devicePlugin.jobSecrets.enabled .Values.devicePlugin.nodeFacts -}}
+{{- if .Values.devicePlugin.jobSecrets.existingSecret -}}
+{{ .Values.devicePlugin.jobSecrets.existingSecret }}
+{{- else if lookup "v1" "Namespace" "" "kube-system" -}}
+{{ include "railhead.fullname" . }}-job-key
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The operator's configuration file. */}}
 {{- define "railhead.operatorConfig" -}}
 {{ toYaml (dict

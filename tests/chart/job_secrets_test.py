@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The key from which jobs get secrets, at a real API server: it is made once, and no account of the release
+reads it."""
+
+import base64
+import unittest
+
+from apiserver_test import AGENT, CHART, OPERATOR, RELEASE, Cluster
+from helm import NAMESPACE
+
+from control_plane import folder_for
+
+KEY = "railhead-job-key"
+
+
+class JobSecrets(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(folder_for(cls, "job-secrets"))
+        cls.cluster.start_for(cls)
+        cls.cluster.helm("install", RELEASE, CHART, "--create-namespace")
+
+    def key(self):
+        secret = self.cluster.get("secret", KEY, "-n", NAMESPACE)
+        return base64.b64decode(secret["data"]["key"])
+
+    def may(self, user, *what):
+        return self.cluster.kubectl("auth", "can-i", *what, f"--as={user}",
+                                    check=False).stdout.strip() == "yes"
+
+    def agent(self):
+        spec = self.cluster.get("daemonset", "railhead-device-plugin", "-n", NAMESPACE)["spec"]
+        return spec["template"]["spec"]
+
+    def test_1_an_upgrade_keeps_the_key(self):
+        first = self.key()
+        self.assertGreaterEqual(len(first.strip()), 32)
+        self.cluster.helm("upgrade", RELEASE, CHART, "--set", "operator.gangs.enabled=true")
+        self.assertEqual(self.key(), first)
+        mounts = {item["name"]: item for item in self.agent()["volumes"]}
+        self.assertEqual(mounts["job-key"]["secret"]["secretName"], KEY)
+
+    def test_2_a_key_that_was_deleted_is_made_anew_by_an_upgrade(self):
+        first = self.key()
+        self.cluster.kubectl("delete", "secret", KEY, "-n", NAMESPACE)
+        self.cluster.helm("upgrade", RELEASE, CHART)
+        self.assertNotEqual(self.key(), first)
+
+    def test_3_an_agent_gets_pods_by_name_and_nobody_reads_the_key(self):
+        self.assertTrue(self.may(AGENT, "get", "pods", "-n", "default"))
+        for verb in ("list", "watch", "create", "update", "patch", "delete"):
+            self.assertFalse(self.may(AGENT, verb, "pods", "-n", "default"), verb)
+        for user in (AGENT, OPERATOR):
+            for verb in ("get", "list", "watch", "patch", "update", "delete"):
+                self.assertFalse(self.may(user, verb, f"secrets/{KEY}", "-n", NAMESPACE), verb)
+                self.assertFalse(self.may(user, verb, "secrets", "-n", "default"), verb)
+
+    def test_4_what_is_turned_off_takes_the_right_and_the_key_away(self):
+        for off in ("devicePlugin.jobSecrets.enabled=false", "devicePlugin.nodeFacts=false"):
+            with self.subTest(off):
+                self.cluster.helm("upgrade", RELEASE, CHART, "--set", off)
+                self.assertFalse(self.may(AGENT, "get", "pods", "-n", "default"))
+                self.assertEqual(self.cluster.get("secrets", "-n", NAMESPACE,
+                                                  f"--field-selector=metadata.name={KEY}")["items"], [])
+                self.assertNotIn("job-key", [item["name"] for item in self.agent()["volumes"]])
+        self.cluster.helm("upgrade", RELEASE, CHART)
+
+    def test_5_a_secret_of_ones_own_stays_as_it_is(self):
+        self.cluster.helm("upgrade", RELEASE, CHART, "--set",
+                          "devicePlugin.jobSecrets.existingSecret=mine")
+        mounts = {item["name"]: item for item in self.agent()["volumes"]}
+        self.assertEqual(mounts["job-key"]["secret"]["secretName"], "mine")
+        self.assertTrue(self.may(AGENT, "get", "pods", "-n", "default"))
+        self.cluster.helm("upgrade", RELEASE, CHART)
+
+
+if __name__ == "__main__":
+    unittest.main()
