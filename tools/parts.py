@@ -27,6 +27,8 @@ class Part:
 
 # The programs of the testbed: $kube is their folder.
 _KUBE = "kube=$(tests/testbed/build-kube.sh); export RAILHEAD_KUBE_BIN=$kube RAILHEAD_KWOK=$kube/kwok; "
+# Those of jobs' controllers, for `chart` alone.
+_CONTROLLERS = "RAILHEAD_CONTROLLERS=$(tests/testbed/build-controllers.sh); export RAILHEAD_CONTROLLERS; "
 # A loopback device of its own: ports on it disturb nobody.
 _ALONE = "unshare --net sh -ec 'ip link set lo up; exec \"$@\"' sh "
 _PYTHON = "/usr/bin/python3 "
@@ -47,6 +49,7 @@ PARTS = (
     Part("wheel", "rm -rf out/wheel && " + _PYTHON + "python/build_backend.py out/wheel", ("torch-shims",), weight=1),
     Part("packages-testbed", "tools/install-needs.sh testbed rails discovery pictures", ("packages",), weight=1),
     Part("kube", "tests/testbed/build-kube.sh", ("packages-testbed",)),
+    Part("controllers", "tests/testbed/build-controllers.sh", ("packages-testbed",)),
     Part("node-disk", _KUBE + 'tests/testbed/build-node.sh "$kube"', ("kube",), weight=1, emulated=True),
     Part("image-base", "images/build.sh --base-only", ("packages-testbed",), weight=1, emulated=True),
     Part("unit-build", "cmake --build --preset release", ("programs",)),
@@ -56,7 +59,8 @@ PARTS = (
     Part("lint-stamps", "tools/lint.sh --write-stamps", ("packages-lint",)),
     Part("bench-build", "cmake --build --preset release --target railhead_benches", ("unit-build",)),
 
-    Part("chart", _KUBE + "tests/chart/run.sh; tests/chart/apiserver.sh", _TESTED, weight=1, cluster=True),
+    Part("chart", _KUBE + _CONTROLLERS + "tests/chart/run.sh; tests/chart/apiserver.sh", (*_TESTED, "controllers"),
+         weight=1, cluster=True),
     Part("node", _PYTHON + "tests/kubelet/run.py", _TESTED, weight=1, cluster=True),
     Part("kube-client", _KUBE + _ALONE + "tests/kube/run.sh", _TESTED, weight=1, cluster=True),
     Part("rails", _PYTHON + "tests/rails/run.py", ("unit-build", "packages-testbed"), weight=1, cluster=True),

@@ -138,6 +138,12 @@ std::string WhyNoGate(const Json& pod, const std::string& gang, const Annotation
   if (!StringAt(pod, {"spec", "nodeName"}).empty()) {
     return "spec.nodeName names a node already; leave it out";
   }
+  if (const std::string exclusive = gangs::ExclusiveTopologyOf(pod); !exclusive.empty()) {
+    return absl::StrCat(Field(exclusive),
+                        " has the first pod placed before the others are made, so they cannot "
+                        "start together; leave it out, and name a level in ",
+                        Field(kRequireLevel));
+  }
   if (const std::string rule = gangs::RuleAboutPods(pod); !rule.empty()) {
     return absl::StrCat(rule,
                         " is not looked at when a gang is placed, but for an anti-affinity to pods "

@@ -97,6 +97,18 @@ TEST(GangGate, APodWithoutAnIndexIsToldItsRankWhenItIsPlaced) {
   EXPECT_EQ(EnvOf(pod)["MASTER_ADDR"], "set-0.ring");
 }
 
+TEST(GangGate, NoPodWaitsWhereTheFirstHasToHaveANodeBeforeTheOthersAreMade) {
+  for (const char* annotation : {"alpha.jobset.sigs.k8s.io/exclusive-topology",
+                                 "leaderworkerset.sigs.k8s.io/exclusive-topology"}) {
+    Json pod = Pod();
+    pod["metadata"]["annotations"][annotation] = "rack";
+    const Json admitted = pod.patch(Admit(pod, kGangsServed).patch);
+    EXPECT_FALSE(admitted["spec"].contains("schedulingGates"));
+    EXPECT_THAT(admitted["metadata"]["annotations"]["railhead.io/not-done"].get<std::string>(),
+                AllOf(HasSubstr(annotation), HasSubstr("railhead.io/require-level")));
+  }
+}
+
 // One of four that kube-scheduler places together, made by an Indexed Job.
 Json NativePod() {
   Json pod = Pod();

@@ -268,7 +268,7 @@ std::shared_ptr<ClusterRoom::Allowed> ClusterRoom::AllowedBy(const NodeRules& ru
 ClusterRoom::Shape& ClusterRoom::ShapeOf(const Gang& gang) {
   const StoredPod& pod = *gang.gated.front();
   auto found = std::find_if(shapes_.begin(), shapes_.end(), [&](const auto& shape) {
-    return shape->one_on_a_node == pod.member->one_on_a_node && shape->requests == pod.requests &&
+    return shape->one_on_a_node == pod.member->one_on_a_node && shape->requests == gang.requests &&
            shape->allowed->rules == pod.member->rules;
   });
   if (found == shapes_.end()) {
@@ -278,11 +278,11 @@ ClusterRoom::Shape& ClusterRoom::ShapeOf(const Gang& gang) {
                            [](const auto& a, const auto& b) { return a->used_at < b->used_at; }));
     }
     auto shape = std::make_unique<Shape>();
-    shape->requests = pod.requests;
-    shape->amounts = table_.Read(*pod.requests);
+    shape->requests = gang.requests;
+    shape->amounts = table_.Read(*gang.requests);
     shape->one_on_a_node = pod.member->one_on_a_node;
-    shape->request.gpus_per_pod = GpusIn(*pod.requests);
-    shape->request.hcas_per_pod = HcasIn(*pod.requests, rdma_);
+    shape->request.gpus_per_pod = GpusIn(*gang.requests);
+    shape->request.hcas_per_pod = HcasIn(*gang.requests, rdma_);
     shape->allowed = AllowedBy(pod.member->rules);
     CountAll(*shape, table_, shape->now);
     shape->as_of = changes_.size();

@@ -174,6 +174,7 @@ class ChangingCluster {
     if (Draw(0, 3) == 0) pod->member->rules.tolerations.push_back({"", true, "", ""});
     Gang gang;
     gang.gated = {pod};
+    gang.requests = pod->requests;
     if (Draw(0, 1) == 0) gang.released.push_back({pod, absl::StrCat("n", Draw(0, 15)), 0});
     return gang;
   }

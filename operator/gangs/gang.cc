@@ -74,7 +74,39 @@ bool OfSameGang(const StoredPod& a, const StoredPod& b) {
     return member.terms->group.empty() ? member.terms->owner.uid : member.terms->group;
   };
   return a.space == b.space && a.member->terms->gang == b.member->terms->gang &&
-         last(*a.member) == last(*b.member);
+         last(*a.member) == last(*b.member) && a.member->terms->attempt == b.member->terms->attempt;
+}
+
+// Of each resource the most that one of them asks for. Pods that are alike share one value.
+SharedValue<Resources> MostOf(const std::vector<PodValue>& pods) {
+  SharedValue<Resources> most = pods.front()->requests;
+  for (const PodValue& pod : pods) {
+    if (pod->requests == most) continue;
+    Resources joined = *most;
+    for (const auto& [name, amount] : *pod->requests) {
+      joined[name] = std::max(joined[name], amount);
+    }
+    most = SharedValue<Resources>(std::move(joined));
+  }
+  return most;
+}
+
+// Counts the pods that are no members to the gangs of their groups.
+void CountBeside(const std::vector<const StoredPod*>& pods, std::vector<Gang>& gangs,
+                 const std::vector<std::string>& groups) {
+  if (pods.empty()) return;
+  std::unordered_map<std::string, int> count;  // by namespace and group
+  for (const StoredPod* pod : pods) ++count[absl::StrCat(pod->space, "/", pod->beside)];
+  for (size_t i = 0; i < gangs.size(); ++i) {
+    const auto found = count.find(groups[i]);
+    if (found != count.end()) gangs[i].beside = found->second;
+  }
+}
+
+std::string LineageOf(const StoredPod& pod) {
+  const Membership& member = *pod.member;
+  return absl::StrCat(pod.space, "/", member.terms->gang, "/",
+                      member.terms->group.empty() ? member.terms->owner.uid : member.terms->group);
 }
 
 std::string Field(const char* annotation) {
@@ -89,19 +121,23 @@ bool Gang::begun() const {
 }
 
 std::string GangKeyOf(const StoredPod& pod) {
-  const Membership& member = *pod.member;
-  return absl::StrCat(pod.space, "/", member.terms->gang, "/",
-                      member.terms->group.empty() ? member.terms->owner.uid : member.terms->group);
+  const std::string& attempt = pod.member->terms->attempt;
+  return absl::StrCat(LineageOf(pod), attempt.empty() ? "" : "@", attempt);
 }
 
 std::vector<Gang> GangsOf(const std::vector<PodValue>& pods, const Promises& promises,
                           const std::map<std::string, std::string>& node_of_hostname) {
   std::vector<Gang> gangs;
+  std::vector<std::string> groups;  // of each, with its namespace
+  std::vector<const StoredPod*> beside;
   std::unordered_map<std::string, size_t> by_key;
   const StoredPod* last = nullptr;  // pods of a gang often stand side by side
   size_t at = 0;
   for (const PodValue& pod : pods) {
-    if (!pod->member) continue;
+    if (!pod->member) {
+      if (!pod->beside.empty()) beside.push_back(pod.get());
+      continue;
+    }
     const Membership& member = *pod->member;
     if (last == nullptr || !OfSameGang(*last, *pod)) {
       std::string key = GangKeyOf(*pod);
@@ -110,6 +146,9 @@ std::vector<Gang> GangsOf(const std::vector<PodValue>& pods, const Promises& pro
       if (is_new) {
         Gang& gang = gangs.emplace_back();
         gang.key = std::move(key);
+        gang.lineage = LineageOf(*pod);
+        groups.push_back(
+            absl::StrCat(pod->space, "/", member.terms->group, "@", member.terms->attempt));
         gang.space = pod->space;
         gang.name =
             member.terms->owner.name.empty() ? member.terms->gang : member.terms->owner.name;
@@ -123,7 +162,11 @@ std::vector<Gang> GangsOf(const std::vector<PodValue>& pods, const Promises& pro
     last = pod.get();
     AddPod(pod, promises, node_of_hostname, gangs[at]);
   }
-  for (Gang& gang : gangs) std::stable_sort(gang.gated.begin(), gang.gated.end(), RankLess);
+  CountBeside(beside, gangs, groups);
+  for (Gang& gang : gangs) {
+    std::stable_sort(gang.gated.begin(), gang.gated.end(), RankLess);
+    if (!gang.gated.empty()) gang.requests = MostOf(gang.gated);
+  }
   const auto order = [](const Gang& gang) {
     return std::tuple<bool, int64_t, absl::Time, const std::string&>(
         !gang.begun(), -int64_t{gang.priority}, gang.created, gang.key);
@@ -192,19 +235,20 @@ std::string WhyNotComplete(const Gang& gang) {
                           "them has taken them away");
     }
     const Membership& member = *pod->member;
-    if (pod->requests != first.requests || !SameRules(member.rules, first.member->rules, chosen) ||
+    if (!SameRules(member.rules, first.member->rules, chosen) ||
         member.terms->require_level != first.member->terms->require_level ||
         member.terms->pattern != first.member->terms->pattern ||
         member.one_on_a_node != first.member->one_on_a_node) {
       return absl::StrCat("pods ", first.name, " and ", pod->name,
-                          " do not ask for the same (spec.containers[].resources, "
-                          "spec.nodeSelector, spec.affinity, spec.tolerations, ",
+                          " do not ask for the same nodes (spec.nodeSelector, spec.affinity, "
+                          "spec.tolerations, ",
                           kRequireLevel, ", ", kPattern,
-                          "); a gang is of equal pods: make them again");
+                          "); make them again with the same, or with the label ", kGangLabel,
+                          ": \"false\"");
     }
   }
-  const size_t there =
-      gang.gated.size() + gang.released.size() + static_cast<size_t>(gang.succeeded);
+  const size_t there = gang.gated.size() + gang.released.size() +
+                       static_cast<size_t>(gang.succeeded) + static_cast<size_t>(gang.beside);
   if (gang.begun() || there >= static_cast<size_t>(first.member->terms->size)) return "";
   return absl::StrCat(there, " of ", first.member->terms->size, " pods are there (",
                       Field(kGangSize), "); it is placed when all are");
@@ -228,8 +272,8 @@ placement::PlacementRequest RequestOf(const Gang& gang, const RdmaResources& rdm
   placement::PlacementRequest request;
   request.name = gang.name;
   request.pods = static_cast<int>(gang.gated.size());
-  request.gpus_per_pod = GpusIn(*pod.requests);
-  request.hcas_per_pod = HcasIn(*pod.requests, rdma);
+  request.gpus_per_pod = GpusIn(*gang.requests);
+  request.hcas_per_pod = HcasIn(*gang.requests, rdma);
   request.require_level = pod.member->terms->require_level;
   request.prefer_level = pod.member->terms->prefer_level;
   request.same_rails = pod.member->terms->same_rails;

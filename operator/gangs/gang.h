@@ -39,7 +39,8 @@ struct Released {
 };
 
 struct Gang {
-  std::string key;  // unlike that of every other gang
+  std::string key;      // unlike that of every other gang
+  std::string lineage;  // the same for all tries of one whose controller makes it anew
   std::string space;
   std::string name;  // for people: the owner's, or the label's value
   Owner owner;
@@ -53,6 +54,9 @@ struct Gang {
   std::vector<Released> released;
   std::vector<Released> lost;  // that had a node from us, and have failed or are being deleted
   int succeeded = 0;
+  int beside = 0;  // pods of it that ask for no RDMA, and are not ours to place
+  // What each gated pod asks for at most: their templates may differ.
+  SharedValue<Resources> requests;
   std::set<std::string> ended;  // uids of those
   std::set<int> ended_ranks;    // theirs, where it is known
 

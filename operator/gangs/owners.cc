@@ -11,6 +11,10 @@ using Eviction = OwnerRules::Eviction;
 
 constexpr absl::string_view kIgnoreDisruptions =
     "give its Job a spec.podFailurePolicy with action Ignore for the condition DisruptionTarget";
+constexpr absl::string_view kAnnotateTemplates =
+    "annotate its templates with railhead.io/evictable: \"true\" (with restartPolicy: None the "
+    "rest "
+    "of its group goes on)";
 constexpr absl::string_view kParallel = "set spec.podManagementPolicy: Parallel";
 constexpr absl::string_view kLeaderCreated = "set spec.startupPolicy: LeaderCreated";
 
@@ -20,9 +24,9 @@ constexpr OwnerRules kOwners[] = {
     // JobSet or TrainJob are Jobs' pods.
     {"Job", Eviction::kMayCost, false, "", kIgnoreDisruptions},
     {"JobSet", Eviction::kMayCost, false, "", kIgnoreDisruptions},
-    // LeaderWorkerSet: a pod that goes takes its group with it.
-    {"LeaderWorkerSet", Eviction::kMayCost, true, kLeaderCreated,
-     "set spec.leaderWorkerTemplate.restartPolicy: None"},
+    // LeaderWorkerSet: a pod that goes takes its group with it, unless its restartPolicy is None.
+    // Neither stands in the pods, so the user says it there.
+    {"LeaderWorkerSet", Eviction::kMayCost, true, kLeaderCreated, kAnnotateTemplates},
     {"ReplicaSet", Eviction::kMadeAgain, false, "", ""},
     {"StatefulSet", Eviction::kMadeAgain, true, kParallel, ""},
     // Kubeflow's: a pod that is not there is made; only one that has failed is counted.

@@ -181,14 +181,16 @@ class Planner {
       const std::optional<int> level = fabric::LevelIndex(tree_.model, request.require_level);
       const bool valid = request.require_level.empty() || level.has_value();
       if (valid && !room_.HasRoom(gang, request.pods, RefusedTo(gang), last, level)) continue;
-      const FabricModel& model = room_.ModelFor(gang, RefusedTo(gang), last);
-      const absl::StatusOr<placement::Placement> found = placement::Solve(model, request);
+      absl::StatusOr<placement::Placement> found =
+          placement::Solve(room_.ModelFor(gang, RefusedTo(gang), last), request);
       if (!found.ok()) {
         decision.message =
             absl::StrCat("pod ", gang.gated.front()->name, ": ", found.status().message());
         return;
       }
       if (!found->placed) continue;
+      AvoidFailed(gang, request, last, *found);
+      const FabricModel& model = room_.ModelFor(gang, RefusedTo(gang), last);
       decision.state = State::kPlaced;
       decision.message = WherePlaced(model, found->node_of_rank, found->score);
       if (!member.terms->prefer_level.empty() && !preferred) {
@@ -203,6 +205,24 @@ class Planner {
       return;
     }
     Wait(decision, request, last, patient ? patient_until : absl::InfinitePast());
+  }
+
+  // Places the gang elsewhere in the same area if it is on nodes where its pods have failed, and no
+  // other placement costs more domains.
+  void AvoidFailed(const Gang& gang, const PlacementRequest& request, const Outside& area,
+                   placement::Placement& found) {
+    const auto failed = options_.failed_on.find(gang.lineage);
+    if (failed == options_.failed_on.end() ||
+        std::none_of(found.node_of_rank.begin(), found.node_of_rank.end(), [&](int node) {
+          return failed->second.contains(tree_.model.nodes[static_cast<size_t>(node)].name);
+        })) {
+      return;
+    }
+    absl::StatusOr<placement::Placement> other = placement::Solve(
+        room_.ModelFor(gang, RefusedTo(gang), Both(area, FailedThere(gang))), request);
+    if (other.ok() && other->placed && other->score.domains <= found.score.domains) {
+      found = *std::move(other);
+    }
   }
 
   void Wait(Decision& decision, const PlacementRequest& request, const Outside& outside,
@@ -438,7 +458,7 @@ class Planner {
 
   // Nodes where a pod of the gang has failed.
   Outside FailedThere(const Gang& gang) const {
-    const auto found = options_.failed_on.find(gang.key);
+    const auto found = options_.failed_on.find(gang.lineage);
     if (found == options_.failed_on.end()) return {};
     return Excluding("a pod of this gang has failed there a moment ago", [&](size_t node) {
       return found->second.contains(tree_.model.nodes[node].name);

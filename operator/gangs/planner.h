@@ -54,7 +54,7 @@ struct DecideOptions {
   // once for each gang without room, in their order.
   std::function<bool(const Gang&)> explain = nullptr;
   EmptySeats seats = {};        // room that is kept for gangs that have lost pods
-  RefusedNodes failed_on = {};  // where pods of a gang have failed, by its key
+  RefusedNodes failed_on = {};  // where pods of a gang have failed, by its lineage
   std::set<std::string> put_off =
       {};  // keys of gangs that cannot be begun: others come before them
 };
@@ -71,7 +71,8 @@ struct DecideOptions {
 // require-level nowhere outside of that level's.
 //
 // A pod whose gang has begun goes back where one of it has failed only if its neighbours' domain
-// has no other node that is as good.
+// has no other node that is as good; a gang that is made anew, only if it would be in more domains
+// elsewhere.
 //
 // With a prefer-wait, for so long nothing but one domain of its prefer-level will do. Where
 // somebody else has chosen the nodes, they are only looked at.

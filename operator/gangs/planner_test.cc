@@ -19,6 +19,7 @@ namespace {
 
 using kube::Json;
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -723,12 +724,41 @@ TEST(Planner, NodesThatSomebodyElseHasChosenAreLookedAtAndKept) {
   EXPECT_EQ(cluster.pods["job-1"]["spec"]["nodeSelector"][kHostname], "n04");
 }
 
+TEST(Planner, PodsThatAskForUnlikeAmountsArePlacedByTheMostOfEach) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "job", 2, {.hcas = 4});
+  // Two fit on a node by their HCAs, and not by what the leader and the worker ask for beside.
+  cluster.pods["job-0"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "40";
+  cluster.pods["job-1"]["spec"]["containers"][0]["resources"]["requests"]["memory"] = "1Gi";
+  for (auto& [name, node] : cluster.nodes) {
+    node["status"]["allocatable"]["cpu"] = "64";
+    node["status"]["allocatable"]["memory"] = "64Gi";
+  }
+  const Decision decision = cluster.Decide()[0];
+  EXPECT_EQ(decision.state, State::kPlaced) << decision.message;
+  EXPECT_THAT(NodesOf(decision), ElementsAre("n00", "n01"));
+}
+
+TEST(Planner, AGangThatIsMadeAnewAvoidsWhereItFailedIfThatCostsNoDomain) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "job", 4);
+  const std::string lineage = GangsOf(cluster.Pods(), {}, {})[0].lineage;
+  DecideOptions options;
+  options.failed_on[lineage] = {"n02"};
+  EXPECT_THAT(NodesOf(cluster.Decide({}, {}, options)[0]), Not(Contains("n02")));
+  // Nowhere else is there room for it.
+  for (auto& [name, node] : cluster.nodes) {
+    if (name > "n03") node["spec"]["unschedulable"] = true;
+  }
+  EXPECT_THAT(NodesOf(cluster.Decide({}, {}, options)[0]), ElementsAre("n00", "n01", "n02", "n03"));
+}
+
 TEST(Planner, UnlikePodsAreNotGuessedAt) {
   SmallCluster cluster = TwoSpines();
   AddJob(cluster, "job", 2);
   cluster.pods["job-1"]["spec"]["nodeSelector"] = {{"a", "b"}};
   EXPECT_THAT(cluster.Decide()[0].message,
-              AllOf(HasSubstr("pods job-0 and job-1 do not ask for the same"),
+              AllOf(HasSubstr("pods job-0 and job-1 do not ask for the same nodes"),
                     HasSubstr("make them again")));
 }
 

@@ -8,18 +8,19 @@ namespace railhead::op::gangs {
 
 void Seats::Update(const std::vector<Gang>& gangs, absl::Time now) {
   std::map<std::string, OfGang> kept;
+  std::set<std::string> seen_failed;
   empty_.clear();
   for (const Gang& gang : gangs) {
     OfGang known = std::move(gangs_[gang.key]);
     std::set<std::string> listed;
     for (const Released& lost : gang.lost) {
       listed.insert(lost.pod->uid);
-      if (!lost.pod->failed || !known.seen_failed.insert(lost.pod->uid).second) continue;
-      known.failed[lost.node] = now + kAvoid;
+      if (!lost.pod->failed) continue;
+      seen_failed.insert(lost.pod->uid);
+      if (seen_failed_.contains(lost.pod->uid)) continue;
+      failed_[gang.lineage][lost.node] = now + kAvoid;
     }
-    std::erase_if(known.seen_failed, [&](const auto& uid) { return !listed.contains(uid); });
     std::erase_if(known.given_up, [&](const auto& uid) { return !listed.contains(uid); });
-    std::erase_if(known.failed, [now](const auto& entry) { return entry.second <= now; });
 
     std::map<int, Taken> by_rank;
     if (gang.begun()) {
@@ -56,13 +57,18 @@ void Seats::Update(const std::vector<Gang>& gangs, absl::Time now) {
     kept[gang.key] = std::move(known);
   }
   gangs_ = std::move(kept);
+  seen_failed_ = std::move(seen_failed);
+  for (auto& [lineage, nodes] : failed_) {
+    std::erase_if(nodes, [now](const auto& entry) { return entry.second <= now; });
+  }
+  std::erase_if(failed_, [](const auto& entry) { return entry.second.empty(); });
 }
 
 std::map<std::string, std::set<std::string>> Seats::FailedOn(absl::Time now) const {
   std::map<std::string, std::set<std::string>> nodes;
-  for (const auto& [gang, known] : gangs_) {
-    for (const auto& [node, until] : known.failed) {
-      if (until > now) nodes[gang].insert(node);
+  for (const auto& [lineage, failed] : failed_) {
+    for (const auto& [node, until] : failed) {
+      if (until > now) nodes[lineage].insert(node);
     }
   }
   return nodes;

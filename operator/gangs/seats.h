@@ -35,7 +35,7 @@ class Seats {
 
   // Of gangs of which something runs still; what has ended needs no room.
   const EmptySeats& empty() const { return empty_; }
-  // Nodes where pods have failed, by the gang's key.
+  // Nodes where pods have failed, by the gang's lineage: a JobSet that starts anew is another gang.
   std::map<std::string, std::set<std::string>> FailedOn(absl::Time now) const;
   // When the next seat is given up; InfiniteFuture: there is none.
   absl::Time NextEnd() const;
@@ -48,11 +48,12 @@ class Seats {
   };
   struct OfGang {
     std::map<int, Taken> by_rank;
-    std::set<std::string> given_up;            // uids of pods whose seats are kept no more
-    std::map<std::string, absl::Time> failed;  // until when each node is avoided
-    std::set<std::string> seen_failed;         // uids
+    std::set<std::string> given_up;  // uids of pods whose seats are kept no more
   };
   std::map<std::string, OfGang> gangs_;  // by the gang's key
+  // Until when each node is avoided, by the gang's lineage: also while none of its pods is there.
+  std::map<std::string, std::map<std::string, absl::Time>> failed_;
+  std::set<std::string> seen_failed_;  // uids
   EmptySeats empty_;
 };
 

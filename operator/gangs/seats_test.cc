@@ -61,6 +61,19 @@ TEST(Seats, AFailedPodIsKnownToANewLeaderTooAndGivenUpForGood) {
   EXPECT_THAT(seats.FailedOn(kSeated + Seats::kAvoid), IsEmpty());
 }
 
+TEST(Seats, WhereAPodFailedIsKnownWhileNoneOfItsGangIsThereAndToItsNextTry) {
+  SmallCluster cluster = Running();
+  const std::string lineage = GangsOf(cluster.Pods(), {}, {})[0].lineage;
+  cluster.pods["p2"]["status"]["phase"] = "Failed";
+  Seats seats;
+  seats.Update(GangsOf(cluster.Pods(), {}, {}), kSeated);
+  cluster.pods.clear();
+  seats.Update({}, kSeated + absl::Seconds(1));
+  EXPECT_EQ(seats.FailedOn(kSeated + absl::Seconds(1))[lineage].count("n2"), 1U);
+  seats.Update({}, kSeated + Seats::kAvoid);
+  EXPECT_THAT(seats.FailedOn(kSeated), IsEmpty());  // it is forgotten
+}
+
 TEST(Seats, APodThatEndedWellOrAGangThatEndedKeepsNothing) {
   SmallCluster cluster = Running();
   Seats seats;

@@ -74,6 +74,8 @@ std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, bool b
     const bool part = terms.gang == "true";
     terms.group = part ? workload->part : workload->whole;
     terms.group_name = workload->name;
+    // Not of one with a name of its own: its parts are made anew one after the other.
+    if (part) terms.attempt = workload->attempt;
     member.index = part ? workload->index : std::nullopt;
     // A PodGroup makes no pods: whoever does is their owner.
     if (workload->kind != "PodGroup") terms.kind = workload->kind;
@@ -117,9 +119,10 @@ std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, bool b
 bool GangTerms::operator<(const GangTerms& other) const {
   const auto all = [](const GangTerms& terms) {
     return std::tie(terms.gang, terms.size, terms.owner.api, terms.owner.kind, terms.owner.name,
-                    terms.owner.uid, terms.kind, terms.group, terms.group_name, terms.require_level,
-                    terms.prefer_level, terms.prefer_wait, terms.timeout, terms.evictable,
-                    terms.fails_at_timeout, terms.same_rails, terms.pattern, terms.priority);
+                    terms.owner.uid, terms.kind, terms.group, terms.group_name, terms.attempt,
+                    terms.require_level, terms.prefer_level, terms.prefer_wait, terms.timeout,
+                    terms.evictable, terms.fails_at_timeout, terms.same_rails, terms.pattern,
+                    terms.priority);
   };
   return all(*this) < all(other);
 }
@@ -139,7 +142,13 @@ std::optional<StoredPod> ReadStoredPod(const Json& pod, const RdmaResources& rdm
   stored.leaving = stored.failed || (deletion != nullptr && !deletion->is_null());
   stored.member = MembershipOf(pod, *spec, !stored.node.empty());
   const bool ended = phase == "Succeeded" || phase == "Failed";
-  if (!stored.member && (stored.node.empty() || ended)) return std::nullopt;
+  if (!stored.member && !stored.leaving && !ended) {
+    const std::optional<Workload> workload = WorkloadOf(pod);
+    if (workload) stored.beside = PartOfSeveralTemplates(*workload);
+  }
+  if (!stored.member && stored.beside.empty() && (stored.node.empty() || ended)) {
+    return std::nullopt;
+  }
   if (ended) return stored;
   stored.requests = RequestsOf(*spec);
   stored.claims = ReadClaims(pod);

@@ -25,6 +25,7 @@ struct GangTerms {
   // Which pods of several owners are one gang, and what it is called; empty: all of its owner.
   std::string group;
   std::string group_name;
+  std::string attempt;  // which try of the group (workload.h)
   std::string require_level;
   std::string prefer_level;
   absl::Duration prefer_wait;  // for room in one domain of that level
@@ -75,6 +76,9 @@ struct StoredPod {
   Claims claims;                    // likewise
   Labels labels;                    // of a gang's pods, and of those that hold devices
   std::optional<Membership> member;
+  // Of a pod that is there and no member: which group it belongs to nevertheless, as one that asks
+  // for no RDMA (workload.h). Empty: none.
+  std::string beside;
 
   bool operator==(const StoredPod&) const = default;
 };

@@ -23,6 +23,12 @@ constexpr absl::string_view kJobSet = "jobset.sigs.k8s.io/";
 constexpr absl::string_view kLeaderWorkerSet = "leaderworkerset.sigs.k8s.io/";
 constexpr absl::string_view kKubeflow = "training.kubeflow.org/";
 
+constexpr absl::string_view kExclusiveTopology[] = {
+    "alpha.jobset.sigs.k8s.io/exclusive-topology",
+    "leaderworkerset.sigs.k8s.io/exclusive-topology",
+    "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology",
+};
+
 // Those of training.kubeflow.org/operator-name, and what people call them.
 struct KubeflowKind {
   absl::string_view operator_name;
@@ -57,6 +63,7 @@ std::optional<Workload> JobSetOf(const Json& pod) {
   // Another one of the same name has another uid; older controllers do not write it.
   workload.whole = absl::StrCat("JobSet/", workload.name, "/", Label(pod, kJobSet, "jobset-uid"));
   workload.part = absl::StrCat(workload.whole, "/", Label(pod, kJobSet, "replicatedjob-name"));
+  workload.attempt = Label(pod, kJobSet, "restart-attempt");
   workload.size = Number(Annotation(pod, "", kGangSize), 1);
   if (const std::optional<int> index = Number(Annotation(pod, "", kCompletionIndex), 0);
       workload.size && index) {
@@ -73,6 +80,7 @@ std::optional<Workload> LeaderWorkerSetOf(const Json& pod) {
   if (workload.name.empty() || group.empty()) return std::nullopt;
   workload.whole = absl::StrCat("LeaderWorkerSet/", workload.name);
   workload.part = absl::StrCat(workload.whole, "/", group);
+  workload.attempt = Label(pod, kLeaderWorkerSet, "template-revision-hash");
   workload.size = Number(Annotation(pod, kLeaderWorkerSet, "size"), 1);
   workload.index = Number(Label(pod, kLeaderWorkerSet, "worker-index"), 0);
   return workload;
@@ -170,6 +178,19 @@ std::vector<std::string> WorkloadKinds() {
   std::set<std::string> kinds = {"Job", "JobSet", "LeaderWorkerSet", "PodGroup"};
   for (const KubeflowKind& known : kKubeflowKinds) kinds.insert(std::string(known.kind));
   return {kinds.begin(), kinds.end()};
+}
+
+std::string PartOfSeveralTemplates(const Workload& workload) {
+  // All Jobs of a replicatedJob have one template; of a PodGroup nobody knows the size.
+  if (workload.kind == "JobSet" || !workload.size) return "";
+  return absl::StrCat(workload.part, "@", workload.attempt);
+}
+
+std::string ExclusiveTopologyOf(const Json& pod) {
+  for (const absl::string_view annotation : kExclusiveTopology) {
+    if (!Annotation(pod, "", annotation).empty()) return std::string(annotation);
+  }
+  return "";
 }
 
 std::optional<Workload> WorkloadOf(const Json& pod) {

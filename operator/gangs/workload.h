@@ -21,6 +21,9 @@ struct Workload {
   // unlike those of every other job.
   std::string whole;
   std::string part;
+  // Which try of the part a pod belongs to; pods of an earlier one are on their way out. Empty: its
+  // controller does not number them.
+  std::string attempt;
   std::optional<int> size;   // of the part, in pods; nothing: the pods do not say it
   std::optional<int> index;  // in the part
 };
@@ -55,6 +58,15 @@ bool IsOfTrainingOperator(const std::string& kind);
 //   MPIJob: its workers; how many they are nobody tells them.
 //   PodGroup: the pods of one spec.schedulingGroup; likewise.
 std::optional<Workload> WorkloadOf(const kube::Json& pod);
+
+// Names the part of a workload whose pods may be made of several templates, one of which may ask
+// for no RDMA: the same for all pods of one try of it. Empty: its pods are all alike.
+std::string PartOfSeveralTemplates(const Workload& workload);
+
+// Returns the annotation by which the controller of a JobSet or LeaderWorkerSet itself keeps the
+// pods of one Job or group in one domain, and makes the others only when the first has a node.
+// Empty: the pod has none of them.
+std::string ExclusiveTopologyOf(const kube::Json& pod);
 
 }  // namespace railhead::op::gangs
 

@@ -18,6 +18,7 @@ namespace railhead::op::gangs {
 namespace {
 
 using kube::Json;
+using ::testing::HasSubstr;
 
 // Pods as these controllers make them, as far as it is of interest here.
 Json JobSetPod(int job, int index, int size = 8) {
@@ -142,6 +143,100 @@ TEST(Workload, AnotherJobSetOfTheNameAndAnotherLabelAreOtherGangs) {
     pods.push_back(std::make_shared<StoredPod>(*ReadStoredPod(pod)));
   }
   EXPECT_EQ(GangsOf(pods, {}, {}).size(), 4U);
+}
+
+TEST(Workload, AJobSetThatStartsAnewWaitsForAllPodsOfThatTry) {
+  std::vector<PodValue> pods;
+  const auto add = [&pods](Json pod, const char* attempt) {
+    pod["metadata"]["labels"]["jobset.sigs.k8s.io/restart-attempt"] = attempt;
+    pods.push_back(std::make_shared<StoredPod>(*ReadStoredPod(pod)));
+  };
+  // The second Job has not been deleted yet: one of its pods runs, and one has succeeded.
+  Json runs = JobSetPod(1, 0);
+  runs["spec"] = {{"nodeName", "n"}};
+  runs["metadata"]["annotations"][kPlacement] = "p";
+  add(runs, "0");
+  Json ended = JobSetPod(1, 1);
+  ended["status"]["phase"] = "Succeeded";
+  add(ended, "0");
+  for (int index = 0; index < 4; ++index) add(JobSetPod(0, index), "1");
+  std::vector<Gang> gangs = GangsOf(pods, {}, {});
+  ASSERT_EQ(gangs.size(), 2U);
+  EXPECT_EQ(gangs[0].lineage, gangs[1].lineage);
+  EXPECT_TRUE(gangs[0].begun());
+  EXPECT_FALSE(gangs[1].begun());
+  EXPECT_THAT(WhyNotComplete(gangs[1]), HasSubstr("4 of 8 pods are there"));
+  for (int index = 0; index < 4; ++index) add(JobSetPod(1, index), "1");
+  EXPECT_EQ(WhyNotComplete(GangsOf(pods, {}, {})[1]), "");
+}
+
+TEST(Workload, GroupsOfAGangWithANameAreReplacedOneAfterTheOther) {
+  std::vector<PodValue> pods;
+  for (const char* revision : {"a", "b"}) {
+    Json pod = JobSetPod(0, 0);
+    pod["metadata"]["labels"] = {{kGangLabel, "all"},
+                                 {"leaderworkerset.sigs.k8s.io/name", "serve"},
+                                 {"leaderworkerset.sigs.k8s.io/group-index", revision},
+                                 {"leaderworkerset.sigs.k8s.io/template-revision-hash", revision}};
+    pods.push_back(std::make_shared<StoredPod>(*ReadStoredPod(pod)));
+  }
+  EXPECT_EQ(GangsOf(pods, {}, {}).size(), 1U);
+}
+
+// Of a group of three.
+Json GroupPod(const char* group, int index) {
+  const std::string set = "leaderworkerset.sigs.k8s.io/";
+  return {{"metadata",
+           {{"name", absl::StrCat("serve-", group, "-", index)},
+            {"namespace", "train"},
+            {"uid", absl::StrCat(group, "-", index)},
+            {"labels",
+             {{set + "name", "serve"},
+              {set + "group-index", group},
+              {set + "worker-index", absl::StrCat(index)},
+              {set + "template-revision-hash", "a"}}},
+            {"annotations", {{set + "size", "3"}}}}},
+          {"spec", Json::object()}};
+}
+
+TEST(Workload, ALeaderThatAsksForNoRdmaIsThereNevertheless) {
+  std::vector<PodValue> pods;
+  const auto add = [&pods](const Json& pod) {
+    if (auto stored = ReadStoredPod(pod)) {
+      pods.push_back(std::make_shared<StoredPod>(*std::move(stored)));
+    }
+  };
+  for (const int index : {1, 2}) {
+    Json worker = GroupPod("0", index);
+    worker["metadata"]["labels"][kGangLabel] = "true";
+    worker["metadata"]["annotations"][kGangSize] = "3";
+    worker["spec"]["schedulingGates"] = {{{"name", kGate}}};
+    add(worker);
+  }
+  add(GroupPod("1", 0));  // of another group
+  Json gone = GroupPod("0", 0);
+  gone["status"]["phase"] = "Failed";
+  add(gone);
+  ASSERT_EQ(GangsOf(pods, {}, {}).size(), 1U);
+  EXPECT_THAT(WhyNotComplete(GangsOf(pods, {}, {})[0]), HasSubstr("2 of 3 pods are there"));
+  add(GroupPod("0", 0));
+  EXPECT_EQ(WhyNotComplete(GangsOf(pods, {}, {})[0]), "");
+}
+
+TEST(Workload, TemplatesOfAJobSetAreAlikeSoNothingIsBesideThem) {
+  EXPECT_EQ(PartOfSeveralTemplates(*WorkloadOf(JobSetPod(0, 0))), "");
+  EXPECT_EQ(PartOfSeveralTemplates(*WorkloadOf(GroupPod("0", 0))), "LeaderWorkerSet/serve/0@a");
+}
+
+TEST(Workload, WhoeverPlacesTheFirstPodBeforeTheOthersAreMade) {
+  EXPECT_EQ(ExclusiveTopologyOf(JobSetPod(0, 0)), "");
+  for (const char* annotation : {"alpha.jobset.sigs.k8s.io/exclusive-topology",
+                                 "leaderworkerset.sigs.k8s.io/exclusive-topology",
+                                 "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"}) {
+    Json pod = JobSetPod(0, 0);
+    pod["metadata"]["annotations"][annotation] = "rack";
+    EXPECT_EQ(ExclusiveTopologyOf(pod), annotation);
+  }
 }
 
 }  // namespace

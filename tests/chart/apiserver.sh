@@ -10,7 +10,8 @@
 # is published of the fabric, and what `railhead doctor` says of it all.
 # Nine minutes.
 # usage: tests/chart/apiserver.sh     as root, after a release build
-# RAILHEAD_KWOK names the program kwok, which tests/testbed builds.
+# RAILHEAD_KWOK names the program kwok, and RAILHEAD_CONTROLLERS the folder with the controllers of JobSet
+# and LeaderWorkerSet, which tests/testbed builds.
 # helm, kubectl, kube-apiserver, kube-scheduler and kube-controller-manager come from RAILHEAD_KUBE_BIN,
 # or else from PATH; etcd from PATH.
 set -euo pipefail
@@ -25,6 +26,9 @@ done
 [ -x "${RAILHEAD_KWOK:-}" ] ||
   { echo "tests/chart: RAILHEAD_KWOK is '${RAILHEAD_KWOK:-}', no program: set it to the kwok of the testbed's" \
     "Kubernetes programs (tests/testbed/README.md)" >&2; exit 1; }
+[ -x "${RAILHEAD_CONTROLLERS:-}/jobset-controller" ] ||
+  { echo "tests/chart: RAILHEAD_CONTROLLERS is '${RAILHEAD_CONTROLLERS:-}', and has no jobset-controller: set it to" \
+    "what tests/testbed/build-controllers.sh prints" >&2; exit 1; }
 cd "$(dirname "$0")"
 
 logs=$(mktemp -d)
@@ -40,7 +44,7 @@ failed=0
 # These wait more than they work.
 waiting=(verdict_test.Matrix verdict_test.AnotherLeader verdict_test.NodesMayCome
   verdict_test.OwnersOfReports
-  owners_test.Owners)
+  owners_test.Owners job_controllers_test.JobControllers)
 for class in "${waiting[@]}"; do
   "${alone[@]}" -m unittest "$class" > "$logs/$class" 2>&1 &
   pids+=($!)

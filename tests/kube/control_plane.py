@@ -42,6 +42,13 @@ def wait_until(ready, what, log=None):
         time.sleep(0.1)
 
 
+def answers(url):
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with contextlib.suppress(OSError), opener.open(url, timeout=2) as answer:
+        return answer.status == 200
+    return False
+
+
 def folder_for(test, name):
     """A folder that goes when the class of tests is done."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix=f"railhead-{name}-"))
@@ -113,7 +120,7 @@ class ControlPlane:
             f"default=http://127.0.0.1:{peer}",
         )
         wait_until(
-            lambda: self._answers(f"http://127.0.0.1:{etcd}/health"), "etcd", self._log("etcd")
+            lambda: answers(f"http://127.0.0.1:{etcd}/health"), "etcd", self._log("etcd")
         )
         crt, key = certificate(self._folder, "apiserver")
         token = base64.urlsafe_b64encode(self._folder.name.encode()).decode()
@@ -243,10 +250,3 @@ class ControlPlane:
 
     def _log(self, program):
         return self._folder / f"{program}.log"
-
-    @staticmethod
-    def _answers(url):
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with contextlib.suppress(OSError), opener.open(url, timeout=2) as answer:
-            return answer.status == 200
-        return False
