@@ -88,6 +88,11 @@ constexpr ReasonRow kReasons[] = {
      "down; $3 other pods of the job see the rail lost, too",
      "look for the fault in the switches and cables of this rail between their nodes, and at this "
      "node's NIC; the rail comes back by itself"},
+    {Reason::kUnauthenticated, kInfo, "Unauthenticated",
+     "runs in a job that any process can join which knows its name: rank $0 has no secret, because "
+     "$1",
+     "repair what is named there, or mount a Secret and set RAILHEAD_SECRET_FILE; with "
+     "RAILHEAD_JOB_SECRET=off in all pods it is meant so"},
     {Reason::kRankSilent, kWarning, "RuntimeSilent",
      "reports nothing at port $0, while $1 other pods of its job do and miss ranks",
      "see that it runs Railhead's runtime, that RAILHEAD_METRICS_PORT is the same in all pods, and "

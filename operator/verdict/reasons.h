@@ -41,6 +41,7 @@ enum class Reason {
   kRailUnusable,
   kRailDown,
   kRailPathLost,
+  kUnauthenticated,
   // What fits to no other pod.
   kRankSilent,
   kMetricsPortShared,

@@ -67,7 +67,8 @@ absl::Status ReadStart(const Sample& sample, Rank& to) {
                 TextOf(sample, "requested"),
                 TextOf(sample, "fallback"),
                 TextOf(sample, "trouble"),
-                TextOf(sample, "pod")};
+                TextOf(sample, "pod"),
+                TextOf(sample, "unauthenticated")};
   return absl::OkStatus();
 }
 

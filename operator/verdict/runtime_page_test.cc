@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 constexpr char kPage[] =
     R"page(# HELP railhead_runtime_info Always 1.
 # TYPE railhead_runtime_info gauge
-railhead_runtime_info{job="train",rank="3",world_size="16",transport="verbs",requested="auto",fallback="warn",trouble="",pod="train-3"} 1
+railhead_runtime_info{job="train",rank="3",world_size="16",transport="verbs",requested="auto",fallback="warn",trouble="",pod="train-3",unauthenticated="no key"} 1
 railhead_rail_info{job="train",rank="3",rail="1",device="mlx5_1",port="1",transport="verbs",link_layer="InfiniBand",rate="",mtu="0",cause="port",trouble="port 1 is \"DOWN\""} 1
 railhead_rail_info{job="train",rank="3",rail="0",device="mlx5_0",port="1",transport="verbs",link_layer="InfiniBand",rate="400 Gb/sec (4X NDR)",mtu="4096",cause="",trouble=""} 1
 railhead_memlock_limit_bytes{job="train",rank="3"} +Inf
@@ -52,7 +52,7 @@ TEST(RuntimePageTest, IsReadByRank) {
   RankReport third;
   third.job = "train";
   third.rank = 3;
-  third.start = {16, "verbs", "auto", "warn", "", "train-3"};
+  third.start = {16, "verbs", "auto", "warn", "", "train-3", "no key"};
   third.degraded = "RDMA on 1 of 2 rails: rank 3";
   third.given = {
       GivenRail{0, "mlx5_0", "InfiniBand", "400 Gb/sec (4X NDR)", 4096, "", ""},

@@ -53,6 +53,9 @@ struct RankStart {
   std::string fallback;   // of the whole job: "fail", "warn" or "allow"
   std::string trouble;    // why it has no RDMA rails to look at; empty if it has, or nobody asked
   std::string pod;        // by the runtime's own word; empty if it does not know
+  // Why any process that knows the name of the job can join it; empty if none can, it was meant so,
+  // or it is an old runtime.
+  std::string unauthenticated = {};
 
   bool operator==(const RankStart&) const = default;
 };

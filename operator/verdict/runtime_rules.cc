@@ -50,11 +50,23 @@ void JudgeStart(const PodFacts& pod, const NodeFacts* node, const RankReport& ra
   }
 }
 
+// One rank without a secret is enough to know that its job has none.
+void JudgeSecret(const PodFacts& pod, const RuntimeReport& report, Findings& findings) {
+  for (const RankReport& rank : report.ranks) {
+    if (!rank.start.has_value() || rank.start->unauthenticated.empty()) continue;
+    findings.push_back(MakeFinding(Reason::kUnauthenticated, pod.name, OnlyContainer(pod),
+                                   {absl::StrCat(rank.rank), rank.start->unauthenticated}));
+    return;
+  }
+}
+
 }  // namespace
 
 void JudgeRuntime(const JudgedPod& judged, const Cluster& cluster, Findings& findings) {
   const PodFacts& pod = *judged.pod;
-  if (judged.report == nullptr || TcpIsMeant(pod, cluster)) return;
+  if (judged.report == nullptr) return;
+  JudgeSecret(pod, *judged.report, findings);
+  if (TcpIsMeant(pod, cluster)) return;
   const NodeFacts* node = NodeOf(pod, cluster);
   for (const RankReport& rank : judged.report->ranks) JudgeStart(pod, node, rank, findings);
 }

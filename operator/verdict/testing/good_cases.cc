@@ -31,6 +31,11 @@ const std::vector<Case>& GoodCases() {
        {},
        {},
        {{"train-2", "MemlockTight", {"100.0 MiB", "would use 600.0 MiB"}}}},
+      {"NoSecret",
+       [](Scene& s) { Rank(s, 2).start->unauthenticated = "the pod has no controller"; },
+       {},
+       {},
+       {{"train-2", "Unauthenticated", {"rank 2", "the pod has no controller"}}}},
       {"FewerDevicesThanGpus",
        [](Scene& s) {
          s.WithoutReports();

@@ -51,7 +51,8 @@ std::string PageOf(const RuntimeReport& report) {
                    {"requested", rank.start->requested},
                    {"fallback", rank.start->fallback},
                    {"trouble", rank.start->trouble},
-                   {"pod", rank.start->pod}},
+                   {"pod", rank.start->pod},
+                   {"unauthenticated", rank.start->unauthenticated}},
                   1);
     }
     for (const GivenRail& rail : rank.given) {
