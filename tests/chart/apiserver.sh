@@ -10,8 +10,8 @@
 # is published of the fabric, and what `railhead doctor` says of it all.
 # Nine minutes.
 # usage: tests/chart/apiserver.sh     as root, after a release build
-# RAILHEAD_KWOK names the program kwok, and RAILHEAD_CONTROLLERS the folder with the controllers of JobSet
-# and LeaderWorkerSet, which tests/testbed builds.
+# RAILHEAD_KWOK names the program kwok, and RAILHEAD_CONTROLLERS the folder with the controllers of JobSet,
+# LeaderWorkerSet and TrainJob, which tests/testbed builds.
 # helm, kubectl, kube-apiserver, kube-scheduler and kube-controller-manager come from RAILHEAD_KUBE_BIN,
 # or else from PATH; etcd from PATH.
 set -euo pipefail

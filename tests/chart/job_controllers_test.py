@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JobSets and LeaderWorkerSets whose pods their real controllers make, with gangs by kind: ranks, whole
+"""JobSets, LeaderWorkerSets and TrainJobs whose pods their real controllers make, with gangs by kind: ranks, whole
 starts, and that nothing fails, waits for ever or is made again that would not without the operator."""
 
 import json
@@ -72,7 +72,7 @@ class JobControllers(OwnerScene):
     def setUpClass(cls):
         super().setUpClass()
         cls.job_controllers = []
-        for name in ("jobset", "lws"):
+        for name in ("jobset", "lws", "trainer"):
             cls.job_controllers.append(JobController(cls.cluster, cls.folder, name))
             cls.addClassCleanup(cls.job_controllers[-1].end)
         for controller in cls.job_controllers:
@@ -321,6 +321,53 @@ class JobControllers(OwnerScene):
             for item in self.pods_of(name).values():
                 told = item["metadata"]["annotations"]["railhead.io/not-done"]
                 self.assertIn("exclusive-topology", told)
+
+    def test_nodes_of_a_trainjob_are_the_ranks_of_a_gang(self):
+        node = {
+            "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "node", "image": "none"}],
+        }
+        template = {
+            "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+            "spec": {"template": {"spec": node}},
+        }
+        runtime = {
+            "apiVersion": "trainer.kubeflow.org/v1alpha1",
+            "kind": "TrainingRuntime",
+            "metadata": {"name": "torch", "labels": {"trainer.kubeflow.org/framework": "torch"}},
+            "spec": {
+                "mlPolicy": {"numNodes": 1, "torch": {"numProcPerNode": 8}},
+                "template": {"spec": {"replicatedJobs": [{"name": "node", "template": template}]}},
+            },
+        }
+        made = {
+            "apiVersion": "trainer.kubeflow.org/v1alpha1",
+            "kind": "TrainJob",
+            "metadata": {"name": "bert"},
+            "spec": {
+                "runtimeRef": {"name": "torch", "kind": "TrainingRuntime"},
+                "trainer": {"numNodes": 3, "resourcesPerNode": {"limits": {"rdma/hca": HCAS}}},
+            },
+        }
+        self.make(runtime)
+        self.make(made)
+        self.wait_for("bert", 3)
+        self.assertEqual(
+            self.facts("bert"),
+            [
+                (f"bert-node-0-{rank}", str(rank), "3", "bert-node-0-0.bert", "bert-node-0")
+                for rank in range(3)
+            ],
+        )
+        self.assertEqual(len(self.leaves_of("bert")), 1)
+        # As it is a JobSet, it starts anew as one.
+        before = self.uids("bert")
+        self.patch("trainjob", "bert", {"suspend": True})
+        wait_until(lambda: not self.pods_of("bert"), "the end of its pods")
+        self.patch("trainjob", "bert", {"suspend": False})
+        self.wait_for("bert", 3)
+        self.assertFalse(set(before.values()) & set(self.uids("bert").values()))
+        self.assertEqual([row[1] for row in self.facts("bert")], ["0", "1", "2"])
 
     def test_a_leader_may_ask_for_more_or_for_no_rdma(self):
         self.make(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real controllers of JobSet and LeaderWorkerSet, at an API server of the tests."""
+"""The real controllers of JobSet, LeaderWorkerSet and TrainJob, at an API server of the tests."""
 
 import base64
 import os
@@ -12,7 +12,17 @@ import yaml
 from control_plane import answers, certificate, free_port, wait_until
 
 FOLDER = pathlib.Path(os.environ.get("RAILHEAD_CONTROLLERS", ""))  # tests/testbed/build-controllers.sh
-KINDS = {"jobset": "jobsets.jobset.x-k8s.io", "lws": "leaderworkersets.leaderworkerset.x-k8s.io"}
+KINDS = {
+    "jobset": "jobsets.jobset.x-k8s.io",
+    "lws": "leaderworkersets.leaderworkerset.x-k8s.io",
+    "trainer": "trainjobs.trainer.kubeflow.org",
+}
+# The group of its configuration, and the field about its certificate, which comes from here.
+CONFIGURATIONS = {
+    "jobset": ("config.jobset.x-k8s.io", "internalCertManagement"),
+    "lws": ("config.lws.x-k8s.io", "internalCertManagement"),
+    "trainer": ("config.trainer.kubeflow.org", "certManagement"),
+}
 
 
 class JobController:
@@ -22,20 +32,24 @@ class JobController:
         self._cluster, self._name = cluster, name
         self.log = folder / f"{name}.log"
         crt, key = certificate(folder, f"{name}-webhook")
-        certificates = folder / f"{name}-certificates"
-        certificates.mkdir()
+        # Where the trainer's looks for them, whose configuration cannot say it.
+        temporary = folder / f"{name}-temporary"
+        certificates = temporary / "k8s-webhook-server" / "serving-certs"
+        certificates.mkdir(parents=True)
         shutil.copy(crt, certificates / "tls.crt")
         shutil.copy(key, certificates / "tls.key")
         port, health = free_port(), free_port()
         self._health = f"http://127.0.0.1:{health}/readyz"
         self._client = {"caBundle": base64.b64encode(crt.read_bytes()).decode()}
         self._url = f"https://127.0.0.1:{port}"
+        group, certificate_field = CONFIGURATIONS[name]
         configuration = {
-            "apiVersion": f"config.{name}.x-k8s.io/v1alpha1",
+            "apiVersion": f"{group}/v1alpha1",
             "kind": "Configuration",
             "leaderElection": {"leaderElect": False},
-            "internalCertManagement": {"enable": False},
-            "webhook": {"port": port, "host": "127.0.0.1", "certDir": str(certificates)},
+            certificate_field: {"enable": False},
+            "webhook": {"port": port, "host": "127.0.0.1"}
+            | ({} if name == "trainer" else {"certDir": str(certificates)}),
             "health": {"healthProbeBindAddress": f"127.0.0.1:{health}"},
             "metrics": {"bindAddress": "0"},
         }
@@ -53,7 +67,8 @@ class JobController:
         with open(self.log, "w", encoding="utf-8") as log:
             self._process = subprocess.Popen(
                 [FOLDER / f"{name}-controller", f"--config={path}"],
-                env=os.environ | {"KUBECONFIG": str(cluster.kubeconfig)},
+                env=os.environ
+                | {"KUBECONFIG": str(cluster.kubeconfig), "TMPDIR": str(temporary)},
                 stdout=log,
                 stderr=log,
             )

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the controllers of JobSet and LeaderWorkerSet into the cache and prints the folder with them:
-# NAME-controller, and NAME.yaml with the kind and the webhooks as its module has them. controllers/go.mod
-# has their versions. 170 CPU seconds with nothing cached, nothing to do after that.
+# Builds the controllers of JobSet, LeaderWorkerSet and TrainJob into the cache and prints the folder with
+# them: NAME-controller, and NAME.yaml with its kinds and webhooks as its module has them. controllers/go.mod
+# has their versions; the trainer's is the last one with the controller-runtime of the others. 240 CPU
+# seconds with nothing cached, nothing to do after that.
 #
 # They are a module of their own. In that of kube/ they would share the compiled client of Kubernetes, but
 # do not compile: its controller-runtime (0.25) has another interface for webhooks than theirs (0.22). And
@@ -13,10 +14,11 @@ here=$(dirname "$(realpath "$0")")
 # shellcheck source=tools/common.sh
 . "$here/../../tools/common.sh"
 
-# Name, package, and the files of its module with the kind and the webhooks.
+# Name, package, and the files of its module with the kinds and the webhooks.
 controllers=(
   "jobset sigs.k8s.io/jobset config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml config/components/webhook/manifests.yaml"
   "lws sigs.k8s.io/lws/cmd config/crd/bases/leaderworkerset.x-k8s.io_leaderworkersets.yaml config/webhook/manifests.yaml"
+  "trainer github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager manifests/base/crds/trainer.kubeflow.org_clustertrainingruntimes.yaml manifests/base/crds/trainer.kubeflow.org_trainingruntimes.yaml manifests/base/crds/trainer.kubeflow.org_trainjobs.yaml manifests/base/webhook/manifests.yaml"
 )
 # As in build-kube.sh: no debugger is used, and nothing in generated code is worth inlining.
 flags=(-trimpath -buildvcs=false -gcflags=all=-dwarf=false)
