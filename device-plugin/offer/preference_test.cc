@@ -27,7 +27,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-DeviceSnapshot SnapshotOf(const std::string& machine_name, int slots = 1) {
+DeviceSnapshot SnapshotFor(const std::string& machine_name, int slots = 1) {
   for (const fabric::testing::Machine& machine : fabric::testing::Machines()) {
     if (machine.name != machine_name) continue;
     fabric::testing::SysfsTree tree;
@@ -58,7 +58,7 @@ Wish WishFor(const DeviceSnapshot& snapshot, size_t size, const std::vector<size
 }
 
 TEST(Prefer, TheHcaAtTheGpusSwitch) {
-  const DeviceSnapshot h100 = SnapshotOf("DGX H100");
+  const DeviceSnapshot h100 = SnapshotFor("DGX H100");
   for (size_t i = 0; i < 8; ++i) {
     EXPECT_THAT(Prefer(h100, WishFor(h100, 1, {i})), ElementsAre(absl::StrCat("mlx5_", i, "/0")));
   }
@@ -68,25 +68,25 @@ TEST(Prefer, TheHcaAtTheGpusSwitch) {
 
 // Two GPUs at each switch: the first of each switch before the second of any.
 TEST(Prefer, OneAtEachSwitchFirst) {
-  const DeviceSnapshot hgx = SnapshotOf("HGX with PCIe switches");
+  const DeviceSnapshot hgx = SnapshotFor("HGX with PCIe switches");
   // GPUs 0 and 1 are at the switch of mlx5_0, 2 and 3 at that of mlx5_1; mlx5_2 is at a root port.
   EXPECT_THAT(Prefer(hgx, WishFor(hgx, 2, {0, 1, 2, 3})), ElementsAre("mlx5_0/0", "mlx5_1/0"));
   EXPECT_THAT(Prefer(hgx, WishFor(hgx, 1, {2, 3})), ElementsAre("mlx5_1/0"));
-  const DeviceSnapshot a100 = SnapshotOf("DGX A100");
+  const DeviceSnapshot a100 = SnapshotFor("DGX A100");
   EXPECT_THAT(Prefer(a100, WishFor(a100, 2, {0, 1, 4, 5})).size(), 2U);
   EXPECT_THAT(Prefer(a100, WishFor(a100, 4, {0, 4})),
               UnorderedElementsAre("mlx5_0/0", "mlx5_1/0", "mlx5_4/0", "mlx5_5/0"));
 }
 
 TEST(Prefer, WithoutGpusFarFromOneAnotherAndAlwaysTheSame) {
-  const DeviceSnapshot h100 = SnapshotOf("DGX H100");
+  const DeviceSnapshot h100 = SnapshotFor("DGX H100");
   EXPECT_THAT(Prefer(h100, WishFor(h100, 2, {})), ElementsAre("mlx5_0/0", "mlx5_4/0"));
   std::vector<std::string> all = Prefer(h100, WishFor(h100, 8, {}));
   EXPECT_EQ(all, Ids(h100));
 }
 
 TEST(Prefer, OfSharedOnesThoseWithTheMostFreeSlots) {
-  const DeviceSnapshot vm = SnapshotOf("virtual machine", 3);
+  const DeviceSnapshot vm = SnapshotFor("virtual machine", 3);
   Wish wish = WishFor(vm, 1, {});
   wish.available = {"mlx5_0/1", "mlx5_0/2", "mlx5_1/0", "mlx5_1/1", "mlx5_1/2"};
   EXPECT_THAT(Prefer(vm, wish), ElementsAre("mlx5_1/0"));
@@ -98,7 +98,7 @@ TEST(Prefer, OfSharedOnesThoseWithTheMostFreeSlots) {
 }
 
 TEST(Prefer, AnotherHcaBeforeASecondSlotOfTheNearest) {
-  const DeviceSnapshot h100 = SnapshotOf("DGX H100", 2);
+  const DeviceSnapshot h100 = SnapshotFor("DGX H100", 2);
   EXPECT_THAT(Prefer(h100, WishFor(h100, 2, {2})), ElementsAre("mlx5_0/0", "mlx5_2/0"));
   Wish wish = WishFor(h100, 3, {2});
   wish.available = {"mlx5_2/0", "mlx5_2/1", "mlx5_7/0"};
@@ -106,14 +106,14 @@ TEST(Prefer, AnotherHcaBeforeASecondSlotOfTheNearest) {
 }
 
 TEST(Prefer, KeepsWhatMustBeIncluded) {
-  const DeviceSnapshot h100 = SnapshotOf("DGX H100");
+  const DeviceSnapshot h100 = SnapshotFor("DGX H100");
   Wish wish = WishFor(h100, 2, {0, 1});
   wish.must_include = {"mlx5_7/0"};
   EXPECT_THAT(Prefer(h100, wish), ElementsAre("mlx5_7/0", "mlx5_0/0"));
 }
 
 TEST(Prefer, TakesOddWishesAsTheyAre) {
-  const DeviceSnapshot h100 = SnapshotOf("DGX H100");
+  const DeviceSnapshot h100 = SnapshotFor("DGX H100");
   EXPECT_THAT(Prefer(h100, Wish{}), IsEmpty());
   EXPECT_THAT(Prefer(h100, Wish{{"mlx5_3/0"}, {}, 5, {"nonsense"}}), ElementsAre("mlx5_3/0"));
   EXPECT_THAT(Prefer(h100, Wish{{"unknown", "mlx5_3/0"}, {}, 2, {}}),
@@ -123,7 +123,7 @@ TEST(Prefer, TakesOddWishesAsTheyAre) {
 }
 
 TEST(Aligned, IsAsNearAsCanBe) {
-  const DeviceSnapshot h100 = SnapshotOf("DGX H100");
+  const DeviceSnapshot h100 = SnapshotFor("DGX H100");
   const std::string gpu = h100.inventory.gpus[3].pci_address;
   EXPECT_TRUE(IsAligned(h100, {"mlx5_3/0"}, {gpu}));
   EXPECT_FALSE(IsAligned(h100, {"mlx5_2/0"}, {gpu}));
@@ -133,7 +133,7 @@ TEST(Aligned, IsAsNearAsCanBe) {
   EXPECT_TRUE(IsAligned(h100, {"mlx5_2/0"}, {"no such GPU"}));
   EXPECT_TRUE(IsAligned(h100, {}, {gpu}));
   // Two slots of one HCA are one HCA.
-  EXPECT_TRUE(IsAligned(SnapshotOf("DGX H100", 2), {"mlx5_3/0", "mlx5_3/1"}, {gpu}));
+  EXPECT_TRUE(IsAligned(SnapshotFor("DGX H100", 2), {"mlx5_3/0", "mlx5_3/1"}, {gpu}));
 }
 
 // The least cost of any choice of `size` devices.
@@ -156,8 +156,8 @@ TEST(Prefer, IsAsGoodAsAnyChoiceOnEveryMachine) {
   std::mt19937 random(20260101);
   int compared = 0;
   for (const fabric::testing::Machine& machine : fabric::testing::Machines()) {
-    const DeviceSnapshot whole = SnapshotOf(machine.name);
-    const DeviceSnapshot shared = SnapshotOf(machine.name, 2);
+    const DeviceSnapshot whole = SnapshotFor(machine.name);
+    const DeviceSnapshot shared = SnapshotFor(machine.name, 2);
     for (int round = 0; round < 200; ++round) {
       const DeviceSnapshot& snapshot = round % 4 == 0 ? shared : whole;
       Wish wish;
