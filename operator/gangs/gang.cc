@@ -251,7 +251,14 @@ std::string WhyNotComplete(const Gang& gang) {
                        static_cast<size_t>(gang.succeeded) + static_cast<size_t>(gang.beside);
   if (gang.begun() || there >= static_cast<size_t>(first.member->terms->size)) return "";
   return absl::StrCat(there, " of ", first.member->terms->size, " pods are there (",
-                      Field(kGangSize), "); it is placed when all are");
+                      Field(kGangSize), "); it is placed when all are",
+                      // With the label true each of them is a gang.
+                      first.member->terms->kind == "JobSet" && first.member->terms->gang != "true"
+                          ? absl::StrCat(", which is never if one of its replicatedJobs is made "
+                                         "when another one is ready (startupPolicy, dependsOn); "
+                                         "then set the label ",
+                                         kGangLabel, " to \"true\"")
+                          : "");
 }
 
 bool WaitsInScheduler(const Gang& gang) {

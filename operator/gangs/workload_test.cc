@@ -19,6 +19,7 @@ namespace {
 
 using kube::Json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Pods as these controllers make them, as far as it is of interest here.
 Json JobSetPod(int job, int index, int size = 8) {
@@ -168,6 +169,16 @@ TEST(Workload, AJobSetThatStartsAnewWaitsForAllPodsOfThatTry) {
   EXPECT_THAT(WhyNotComplete(gangs[1]), HasSubstr("4 of 8 pods are there"));
   for (int index = 0; index < 4; ++index) add(JobSetPod(1, index), "1");
   EXPECT_EQ(WhyNotComplete(GangsOf(pods, {}, {})[1]), "");
+}
+
+TEST(Workload, AGangOfReplicatedJobsThatWaitForEachOtherIsToldSo) {
+  Json pod = JobSetPod(0, 0);
+  const auto why = [&pod] {
+    return WhyNotComplete(GangsOf({std::make_shared<StoredPod>(*ReadStoredPod(pod))}, {}, {})[0]);
+  };
+  EXPECT_THAT(why(), Not(HasSubstr("dependsOn")));
+  pod["metadata"]["labels"][kGangLabel] = "all";
+  EXPECT_THAT(why(), HasSubstr("startupPolicy, dependsOn); then set the label"));
 }
 
 TEST(Workload, GroupsOfAGangWithANameAreReplacedOneAfterTheOther) {
