@@ -14,12 +14,9 @@
 #include "fabric/gid_table.h"
 #include "fabric/hca_role.h"
 #include "fabric/pci_path.h"
+#include "fabric/rail_limit.h"
 
 namespace railhead::fabric {
-
-// Rails are 0 to 63: the limit of node facts, fabric models and the solver's bit sets. Enforced
-// where numbers enter: the node agent's configuration, its rail map, and AssignRails.
-inline constexpr int kHighestRail = 63;
 
 struct HcaPort {
   int port = 0;                 // as in sysfs, from 1

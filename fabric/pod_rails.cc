@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "fabric/rail_limit.h"
 
 namespace railhead::fabric {
 namespace {
@@ -21,7 +22,6 @@ namespace {
 constexpr char kApiVersion[] = "railhead.io/v1alpha1";
 constexpr char kKind[] = "PodRails";
 constexpr size_t kMaxText = size_t{1} << 20;
-constexpr size_t kMaxRails = 1024;
 constexpr size_t kMaxList = 64;
 
 using Json = nlohmann::ordered_json;
@@ -114,7 +114,7 @@ absl::StatusOr<PodRail> ParseRail(const Json& object, size_t index) {
   }
   FieldReader fields(object, where + ".");
   PodRail rail;
-  rail.rail = fields.Integer("rail", 0, kMaxRails - 1, 0, /*required=*/true);
+  rail.rail = fields.Integer("rail", 0, kHighestRail, 0, /*required=*/true);
   rail.device = fields.Text("device", /*required=*/true);
   rail.port = fields.Integer("port", 1, 255, 1, /*required=*/true);
   rail.link_layer = fields.Text("linkLayer");

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "fabric/model/fabric_model.h"
+#include "fabric/rail_limit.h"
 #include "placement/request.h"
 
 namespace railhead::placement {
@@ -41,9 +42,9 @@ uint64_t RailsOnNode(const fabric::FabricNode& node, int hcas_per_pod) {
   const uint64_t dead = RailBits(node.dead_rails);
   uint64_t rails = 0;
   int given = 0;
-  // A node without a model's rails has HCAs all the same, at most 64.
+  // A node without a model's rails has HCAs all the same.
   for (const uint64_t taken : {RailBits(node.used_rails) | dead, dead}) {
-    for (int rail = 0; rail < 64 && given < hcas_per_pod; ++rail) {
+    for (int rail = 0; rail <= fabric::kHighestRail && given < hcas_per_pod; ++rail) {
       const uint64_t bit = uint64_t{1} << static_cast<unsigned>(rail);
       if (((taken | rails) & bit) != 0) continue;
       rails |= bit;

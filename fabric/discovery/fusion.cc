@@ -26,11 +26,11 @@
 #include "fabric/discovery/rail_names.h"
 #include "fabric/model/fabric_model.h"
 #include "fabric/natural_order.h"
+#include "fabric/rail_limit.h"
 
 namespace railhead::fabric {
 namespace {
 
-constexpr int kMaxRails = 64;
 constexpr int kMostUsed = 1'000'000;  // of anything on one node; more are counted as that
 
 // Domains of a level are told apart by all that is around them.
@@ -77,7 +77,7 @@ class Fusion {
     for (size_t i = 0; i < nodes_.size(); ++i) {
       if (paths_[i].empty() || !OfferedAlone(nodes_[i])) continue;
       const int hcas = offers.Hcas(nodes_[i].kubernetes->hcas).value_or(0);
-      found_.model.rails = std::max(found_.model.rails, std::min(hcas, kMaxRails));
+      found_.model.rails = std::max(found_.model.rails, std::min(hcas, kHighestRail + 1));
     }
     Assemble(network, cabled, offers);
     if (found_.model.nodes.empty()) {

@@ -20,11 +20,10 @@
 #include "fabric/discovery/outsiders.h"
 #include "fabric/discovery/rail_cables.h"
 #include "fabric/discovery/told_rails.h"
+#include "fabric/rail_limit.h"
 
 namespace railhead::fabric {
 namespace {
-
-constexpr size_t kMaxRails = 64;
 
 // Whoever has more NICs than there can be rails is several hosts of one name, and no measure for
 // the others.

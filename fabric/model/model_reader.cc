@@ -18,6 +18,7 @@
 #include "base/yaml/document.h"
 #include "base/yaml/reader.h"
 #include "fabric/model/fabric_model.h"
+#include "fabric/rail_limit.h"
 
 namespace railhead::fabric {
 namespace {
@@ -26,7 +27,6 @@ using Value = YamlReader::Value;
 using Fields = YamlReader::Fields;
 
 constexpr size_t kMaxLevels = 8;
-constexpr int kMaxRails = 64;
 constexpr int kMaxGpus = 1024;
 constexpr size_t kMaxNodes = 131'072;
 constexpr size_t kMaxDomains = kMaxNodes;  // of one level
@@ -53,7 +53,7 @@ class ModelReader {
       ReadLevels(*value);
     }
     if (const auto value = need("rails", "give the number per node")) {
-      model_.rails = reader_.Integer(*value, "spec.rails", 1, kMaxRails,
+      model_.rails = reader_.Integer(*value, "spec.rails", 1, kHighestRail + 1,
                                      "it is the number of rails of a node");
     }
     if (const auto value = need("domains", "list the domains of the outermost level")) {

@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/printable_text.h"
+#include "fabric/rail_limit.h"
 #include "operator/verdict/prometheus_text.h"
 
 namespace railhead::op::verdict {
@@ -22,7 +23,6 @@ namespace {
 
 constexpr size_t kMaxText = 512;
 constexpr int kMaxRank = 1'000'000;
-constexpr int kMaxRail = 1023;
 constexpr int kMaxMtu = 1 << 20;
 
 // What others may put before people: one line, not too long, and UTF-8.
@@ -73,7 +73,7 @@ absl::Status ReadStart(const Sample& sample, Rank& to) {
 }
 
 absl::Status ReadGiven(const Sample& sample, Rank& rank) {
-  const absl::StatusOr<int> number = NumberOf(sample, "rail", kMaxRail);
+  const absl::StatusOr<int> number = NumberOf(sample, "rail", fabric::kHighestRail);
   const absl::StatusOr<int> mtu = NumberOf(sample, "mtu", kMaxMtu);
   absl::Status status = number.status();
   status.Update(mtu.status());
@@ -91,7 +91,6 @@ absl::Status ReadGiven(const Sample& sample, Rank& rank) {
                   [&rail](const GivenRail& other) { return other.rail == rail.rail; })) {
     return Twice();
   }
-  if (rank.given.size() == kMaxRails) return TooMany("rails", kMaxRails);
   rank.given.push_back(std::move(rail));
   return absl::OkStatus();
 }
@@ -99,14 +98,14 @@ absl::Status ReadGiven(const Sample& sample, Rank& rank) {
 // The rail of the sample in the list; one that is not there yet is added. Null when there are too
 // many. A rank that has split its communicator has memory beside its rails.
 absl::StatusOr<UsedRail*> RailIn(std::vector<UsedRail>& rails, const Sample& sample, bool& added) {
-  const absl::StatusOr<int> number = NumberOf(sample, "rail", kMaxRail);
+  const absl::StatusOr<int> number = NumberOf(sample, "rail", fabric::kHighestRail);
   if (!number.ok()) return number.status();
   UsedRail rail = {*number, TextOf(sample, "device"), TextOf(sample, "transport")};
   const auto found = std::find_if(rails.begin(), rails.end(),
                                   [&rail](const UsedRail& other) { return SameRail(rail, other); });
   added = found == rails.end();
   if (!added) return &*found;
-  if (rails.size() == kMaxRails) return TooMany("rails", kMaxRails);
+  if (rails.size() == fabric::kMaxRails) return TooMany("rails", fabric::kMaxRails);
   return &rails.emplace_back(std::move(rail));
 }
 

@@ -11,9 +11,8 @@
 
 namespace railhead::op::verdict {
 
-// No process has more ranks, and no rank more rails.
+// No process has more ranks. (No rank has more than fabric::kMaxRails rails.)
 inline constexpr size_t kMaxRanks = 64;
-inline constexpr size_t kMaxRails = 64;
 
 // Reads the metrics page of Railhead's runtime (runtime/metrics/page.cc). The page is not trusted:
 // it comes from the user's pod, whose runtime may also be newer than the operator: series, labels

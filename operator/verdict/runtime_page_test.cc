@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "fabric/rail_limit.h"
 #include "operator/verdict/page_identity.h"
 #include "operator/verdict/page_lines.h"
 
@@ -132,7 +133,7 @@ TEST(RuntimePageTest, WhatIsBrokenIsRefusedWithLineAndCause) {
       {"railhead_degraded{job=\"a\"} 1", "label rank is no number from 0 to 1000000"},
       {"railhead_degraded{rank=\"-1\"} 1", "label rank is no number"},
       {"railhead_degraded{rank=\"1000001\"} 1", "label rank is no number"},
-      {"railhead_rail_state{rank=\"0\",rail=\"9999\"} 1", "label rail is no number from 0 to 1023"},
+      {"railhead_rail_state{rank=\"0\",rail=\"9999\"} 1", "label rail is no number from 0 to 63"},
       {"railhead_rail_state{rank=\"0\",rail=\"0\"} 0.5", "neither 0 nor 1"},
       {"railhead_rail_info{rank=\"0\",rail=\"0\",mtu=\"big\"} 1", "label mtu is no number"},
       {"railhead_rail_peers{rank=\"0\",rail=\"0\"} -1", "no number from 0 to 1000000"},
@@ -173,13 +174,17 @@ TEST(RuntimePageTest, WhatIsTooLargeIsRefused) {
   EXPECT_EQ(why(page), "");
   EXPECT_THAT(why(page + "railhead_degraded{rank=\"64\"} 0\n"), HasSubstr("more than 64 ranks"));
   for (const char* series : {"railhead_rail_state", "railhead_rail_info", "railhead_rail_peers"}) {
+    const auto line = [series](size_t rail, const char* device) {
+      return absl::StrCat(series, "{device=\"", device, "\",mtu=\"0\",rank=\"0\",rail=\"", rail,
+                          "\"} 1\n");
+    };
     std::string rails;
-    for (size_t i = 0; i < kMaxRails; ++i) {
-      absl::StrAppend(&rails, series, "{mtu=\"0\",rank=\"0\",rail=\"", i, "\"} 1\n");
-    }
+    for (size_t i = 0; i < fabric::kMaxRails; ++i) absl::StrAppend(&rails, line(i, "a"));
     EXPECT_EQ(why(rails), "");
-    EXPECT_THAT(why(absl::StrCat(rails, series, "{mtu=\"0\",rank=\"0\",rail=\"64\"} 1\n")),
-                HasSubstr("more than 64 rails"));
+    EXPECT_THAT(why(rails + line(fabric::kMaxRails, "a")), HasSubstr("no number from 0 to 63"));
+    const bool one_of_each_number = std::string(series) == "railhead_rail_info";
+    EXPECT_THAT(why(rails + line(0, "b")),
+                HasSubstr(one_of_each_number ? "twice" : "more than 64 rails"));
   }
   // What is not read may be long, and what is read may not.
   const auto lines = [](const char* name) {

@@ -10,13 +10,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "fabric/rail_limit.h"
 #include "runtime/base/wire.h"
 
 namespace railhead::comm {
 namespace {
 
 constexpr size_t kTextLimit = 4096;
-constexpr size_t kMostRails = 1024;
 constexpr size_t kMostCores = 1U << 16U;
 // Rank-specific reasons are listed up to here; a thousand ranks without RDMA need one line, not a
 // thousand.
@@ -389,7 +389,7 @@ absl::StatusOr<RankReport> ParseReport(absl::string_view bytes) {
   report.trouble = reader.String(kTextLimit);
   const uint32_t rails = reader.U32();
   if (!reader.ok() || choice > static_cast<uint8_t>(config::TransportChoice::kShm) ||
-      fallback > static_cast<uint8_t>(config::Fallback::kFail) || rails > kMostRails) {
+      fallback > static_cast<uint8_t>(config::Fallback::kFail) || rails > fabric::kMaxRails) {
     return absl::InternalError("a rank's report is malformed");
   }
   report.choice = static_cast<config::TransportChoice>(choice);
@@ -410,7 +410,7 @@ absl::StatusOr<RankReport> ParseReport(absl::string_view bytes) {
   report.cpu.millicores = reader.U64();
   report.door = reader.String(kDoorLimit);
   report.algorithms = reader.String(bytes.size());
-  report.tcp_rails = static_cast<int>(std::min<uint32_t>(reader.U32(), kMostRails));
+  report.tcp_rails = static_cast<int>(std::min<uint32_t>(reader.U32(), fabric::kMaxRails));
   report.ib_traffic_class = reader.U8();
   report.ib_service_level = reader.U8();
   const uint32_t configured = reader.U32();

@@ -19,6 +19,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/printable_text.h"
+#include "fabric/rail_limit.h"
 
 namespace railhead::config {
 namespace {
@@ -31,7 +32,6 @@ struct Target {
 
 constexpr size_t kLongestInterface = 15;  // of a name that Linux allows
 constexpr size_t kMostTcpRails = 64;
-constexpr int kLastRail = 1023;
 
 // Parses the text into the target. Returns "" or what is allowed ("a number from 1 to 5").
 using Parser = std::string (*)(const std::string& text, Target& target);
@@ -94,8 +94,8 @@ std::string ParseRails(const std::string& text, std::vector<int>& into) {
     const bool one = !absl::StrContains(part, '-');
     if (!absl::SimpleAtoi(ends.first, &first) ||
         !absl::SimpleAtoi(one ? ends.first : ends.second, &last) || first < 0 || last < first ||
-        last > kLastRail) {
-      return absl::StrCat("rails such as 0,2 or 0-3, numbered from 0 to ", kLastRail);
+        last > fabric::kHighestRail) {
+      return absl::StrCat("rails such as 0,2 or 0-3, numbered from 0 to ", fabric::kHighestRail);
     }
     for (int rail = first; rail <= last; ++rail) rails.insert(rail);
   }

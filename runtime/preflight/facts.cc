@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "fabric/rail_limit.h"
 #include "runtime/base/wire.h"
 
 namespace railhead::preflight {
@@ -13,7 +14,6 @@ namespace {
 
 constexpr size_t kTextLimit = 1024;
 // Longer lists do not happen: a rank has few rails, and at most 63 neighbours.
-constexpr uint32_t kMostRails = 1024;
 constexpr uint32_t kMostCounters = 64;
 constexpr uint32_t kMostPings = 65536;
 
@@ -155,7 +155,7 @@ absl::StatusOr<RankFacts> ParseFacts(absl::string_view bytes) {
   facts.memlock = in.Big();
   facts.registers = in.Big();
   facts.least_bytes = in.Big();
-  const uint32_t rails = in.Count(kMostRails);
+  const uint32_t rails = in.Count(fabric::kMaxRails);
   for (uint32_t i = 0; i < rails && in.ok(); ++i) facts.rails.push_back(ReadRail(in));
   const uint32_t pings = in.Count(kMostPings);
   for (uint32_t i = 0; i < pings && in.ok(); ++i) {
