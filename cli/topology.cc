@@ -40,7 +40,7 @@ namespace railhead::cli {
 namespace {
 
 using fabric::DiscoveredFabric;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 bool IsModel(absl::string_view text) {
   const absl::string_view begin = text.substr(0, 4096);
@@ -176,15 +176,15 @@ absl::StatusOr<std::map<std::string, std::string>> UidsOf(
   return uids;
 }
 
-Json ToJson(const DiscoveredFabric& found) {
-  Json findings = Json::array();
+OrderedJson ToJson(const DiscoveredFabric& found) {
+  OrderedJson findings = OrderedJson::array();
   for (const fabric::Finding& finding : found.findings) {
     findings.push_back({{"kind", std::string(fabric::FindingName(finding.kind))},
                         {"trouble", finding.trouble},
                         {"object", finding.object},
                         {"message", finding.message}});
   }
-  Json wires = Json::array();
+  OrderedJson wires = OrderedJson::array();
   for (size_t node = 0; node < found.wires.size(); ++node) {
     for (const fabric::RailWire& wire : found.wires[node]) {
       wires.push_back({{"node", found.model.nodes[node].name},
@@ -201,12 +201,13 @@ Json ToJson(const DiscoveredFabric& found) {
 }
 
 // As other schedulers take it.
-absl::StatusOr<Json> Published(const Loaded& loaded, absl::string_view output, std::ostream& err) {
+absl::StatusOr<OrderedJson> Published(const Loaded& loaded, absl::string_view output,
+                                      std::ostream& err) {
   const fabric::FabricModel& model = loaded.found.model;
   if (output == "volcano") return topology::VolcanoHyperNodes(model);
   const absl::StatusOr<topology::PlaceLabels> labels = topology::LabelsOfPlaces(model);
   if (!labels.ok()) return labels.status();
-  Json published;
+  OrderedJson published;
   if (output == "labels") {
     const auto uids = UidsOf(loaded.nodes);
     if (!uids.ok()) return uids.status();
@@ -229,7 +230,7 @@ std::string Shown(const DiscoveredFabric& found, absl::string_view output) {
   if (output == "yaml") return fabric::ToYaml(found.model);
   if (output == "svg") return TopologySvg(found);
   if (output == "text") return PrintableLines(TopologyTree(found));
-  return ToJson(found).dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+  return ToJson(found).dump(2, ' ', true, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 }  // namespace
@@ -244,9 +245,9 @@ int RunTopology(const TopologyOptions& options, kube::Api* api, std::ostream& ou
   if (!loaded.ok()) return fail(loaded.status());
   const DiscoveredFabric& found = loaded->found;
   if (IsPublished(options.output)) {
-    const absl::StatusOr<Json> published = Published(*loaded, options.output, err);
+    const absl::StatusOr<OrderedJson> published = Published(*loaded, options.output, err);
     if (!published.ok()) return fail(published.status());
-    out << published->dump(2, ' ', true, Json::error_handler_t::replace) << "\n";
+    out << published->dump(2, ' ', true, OrderedJson::error_handler_t::replace) << "\n";
   } else {
     out << Shown(found, options.output);
   }

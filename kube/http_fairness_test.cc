@@ -17,12 +17,15 @@ namespace {
 
 using State = HttpStanding::State;
 
-const absl::Time kNow = absl::UnixEpoch() + absl::Hours(1);
+const absl::Time kThen = absl::UnixEpoch() + absl::Hours(1);
 
 HttpStanding Standing(const HttpSource& source, State state, absl::Duration age,
                       bool answered = false, size_t bytes = 0) {
-  return {
-      .state = state, .since = kNow - age, .answered = answered, .bytes = bytes, .source = &source};
+  return {.state = state,
+          .since = kThen - age,
+          .answered = answered,
+          .bytes = bytes,
+          .source = &source};
 }
 
 std::vector<const HttpStanding*> Pointers(const std::vector<HttpStanding>& all) {
@@ -62,9 +65,9 @@ TEST(HttpFairnessTest, TheOldestThatHasSaidNothingMakesRoom) {
       Standing(many, State::kSending, absl::Seconds(5)),
       Standing(many, State::kInHand, absl::Minutes(9), true),
   };
-  EXPECT_EQ(WhoMakesRoom(Pointers(all), newcomer, false, kNow), 1U) << "of the largest, a silent";
+  EXPECT_EQ(WhoMakesRoom(Pointers(all), newcomer, false, kThen), 1U) << "of the largest, a silent";
   const std::vector<HttpStanding> other = {all[0], all[2], all[3], all[4]};
-  EXPECT_EQ(WhoMakesRoom(Pointers(other), newcomer, false, kNow), 2U) << "one that drips";
+  EXPECT_EQ(WhoMakesRoom(Pointers(other), newcomer, false, kThen), 2U) << "one that drips";
 }
 
 // An API server's new connection needs some milliseconds before it says something.
@@ -76,7 +79,7 @@ TEST(HttpFairnessTest, AYoungConnectionStaysBeforeAnIdleOneOfALargerSource) {
       Standing(api_server, State::kSilent, absl::Milliseconds(30)),
       Standing(hostile, State::kIdle, absl::Seconds(1), true),
   };
-  EXPECT_EQ(WhoMakesRoom(Pointers(all), newcomer, false, kNow), 1U);
+  EXPECT_EQ(WhoMakesRoom(Pointers(all), newcomer, false, kThen), 1U);
 }
 
 TEST(HttpFairnessTest, ASourceDoesNotGrowAtTheExpenseOfSmallerOnes) {
@@ -87,9 +90,9 @@ TEST(HttpFairnessTest, ASourceDoesNotGrowAtTheExpenseOfSmallerOnes) {
       Standing(small, State::kIdle, absl::Minutes(1), true),
       Standing(large, State::kInHand, absl::Seconds(1)),
   };
-  EXPECT_EQ(WhoMakesRoom(Pointers(all), large, false, kNow), std::nullopt);
-  EXPECT_EQ(WhoMakesRoom(Pointers(all), large, true, kNow), std::nullopt);
-  EXPECT_EQ(WhoMakesRoom(Pointers(all), small, true, kNow), 0U);
+  EXPECT_EQ(WhoMakesRoom(Pointers(all), large, false, kThen), std::nullopt);
+  EXPECT_EQ(WhoMakesRoom(Pointers(all), large, true, kThen), std::nullopt);
+  EXPECT_EQ(WhoMakesRoom(Pointers(all), small, true, kThen), 0U);
 }
 
 TEST(HttpFairnessTest, WhatIsCompleteIsNeverGivenUpForAConnection) {
@@ -97,7 +100,7 @@ TEST(HttpFairnessTest, WhatIsCompleteIsNeverGivenUpForAConnection) {
   const HttpSource newcomer;
   const std::vector<HttpStanding> all = {Standing(source, State::kQueued, absl::Hours(1)),
                                          Standing(source, State::kInHand, absl::Hours(1))};
-  EXPECT_EQ(WhoMakesRoom(Pointers(all), newcomer, false, kNow), std::nullopt);
+  EXPECT_EQ(WhoMakesRoom(Pointers(all), newcomer, false, kThen), std::nullopt);
 }
 
 TEST(HttpFairnessTest, TheSlowestOfTheLargestSourceFreesMemory) {
@@ -110,9 +113,9 @@ TEST(HttpFairnessTest, TheSlowestOfTheLargestSourceFreesMemory) {
       Standing(large, State::kQueued, absl::Seconds(9), false, 300),
       Standing(large, State::kInHand, absl::Seconds(9), false, 100),
   };
-  EXPECT_EQ(WhoFreesMemory(Pointers(all), kNow), 2U);
-  EXPECT_EQ(WhoFreesMemory(Pointers({all[0], all[3], all[4]}), kNow), 1U) << "then what waits";
-  EXPECT_EQ(WhoFreesMemory(Pointers({all[4]}), kNow), std::nullopt);
+  EXPECT_EQ(WhoFreesMemory(Pointers(all), kThen), 2U);
+  EXPECT_EQ(WhoFreesMemory(Pointers({all[0], all[3], all[4]}), kThen), 1U) << "then what waits";
+  EXPECT_EQ(WhoFreesMemory(Pointers({all[4]}), kThen), std::nullopt);
 }
 
 TEST(HttpFairnessTest, SourcesTakeTurns) {

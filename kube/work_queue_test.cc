@@ -18,11 +18,11 @@ namespace {
 
 using ::testing::Optional;
 
-constexpr BackoffOptions kBackoff = {absl::Milliseconds(2), absl::Milliseconds(8)};
+constexpr BackoffOptions kShortBackoff = {absl::Milliseconds(2), absl::Milliseconds(8)};
 constexpr absl::Duration kPatience = absl::Seconds(60);
 
 TEST(WorkQueueTest, TakeWaitsForWhatIsAddedAndForItsTime) {
-  WorkQueue queue(kBackoff);
+  WorkQueue queue(kShortBackoff);
   EXPECT_EQ(queue.Take(absl::ZeroDuration()), std::nullopt);
   std::thread adder([&queue] {
     queue.AddAfter("late", absl::Milliseconds(30));
@@ -57,7 +57,7 @@ TEST(WorkQueueTest, NewsMeetAPauseAndAreSeenAfterIt) {
 }
 
 TEST(WorkQueueTest, ShutDownWakesThoseWhoWaitAndHandsOutNothing) {
-  WorkQueue queue(kBackoff);
+  WorkQueue queue(kShortBackoff);
   std::thread waiting([&queue] { EXPECT_EQ(queue.Take(absl::Hours(1)), std::nullopt); });
   std::thread forever([&queue] { EXPECT_EQ(queue.Take(absl::InfiniteDuration()), std::nullopt); });
   queue.ShutDown();
@@ -72,7 +72,7 @@ TEST(WorkQueueTest, ShutDownWakesThoseWhoWaitAndHandsOutNothing) {
 // the end every last value was seen, and nobody ever met another at the same item.
 TEST(WorkQueueTest, NothingAddedIsLostAndNothingIsInTwoHands) {
   constexpr size_t kItems = 5;
-  WorkQueue queue(kBackoff);
+  WorkQueue queue(kShortBackoff);
   std::array<std::atomic<int>, kItems> wanted{};
   std::array<std::atomic<int>, kItems> seen{};
   std::array<std::atomic<int>, kItems> hands{};

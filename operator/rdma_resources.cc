@@ -31,8 +31,8 @@ constexpr absl::string_view kUsual[] = {"rdma/*",
                                         "k8s.volcengine.com/rdma"};
 
 // Resources that a pattern must not mean, as it would take every GPU for a NIC.
-constexpr absl::string_view kGpus[] = {"nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915",
-                                       "nvidia.com/mig-1g.5gb"};
+constexpr absl::string_view kGpuResources[] = {"nvidia.com/gpu", "amd.com/gpu",
+                                               "gpu.intel.com/i915", "nvidia.com/mig-1g.5gb"};
 
 bool IsLower(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
@@ -68,7 +68,7 @@ std::string PatternFault(absl::string_view pattern) {
   if (domain == "kubernetes.io" || absl::EndsWith(domain, ".kubernetes.io")) {
     return "is of Kubernetes itself, whose resources are not RDMA devices";
   }
-  for (const absl::string_view gpu : kGpus) {
+  for (const absl::string_view gpu : kGpuResources) {
     if (PatternMatches(pattern, gpu)) return absl::StrCat("also means ", gpu, ", which is a GPU");
   }
   return "";

@@ -31,7 +31,7 @@ constexpr absl::Duration kReportPatience =
     absl::Seconds(60);  // a wait ends earlier where there is work
 constexpr absl::Duration kBetweenWritesOfOne = absl::Seconds(10);
 constexpr absl::Duration kBetweenWrites = absl::Milliseconds(100);
-constexpr kube::BackoffOptions kBackoff = {absl::Milliseconds(500), absl::Minutes(5)};
+constexpr kube::BackoffOptions kWriteBackoff = {absl::Milliseconds(500), absl::Minutes(5)};
 
 std::string KeyOf(const std::string& space, const std::string& name) {
   return absl::StrCat(space, "/", name);
@@ -63,7 +63,7 @@ ReportWriter::ReportWriter(kube::Api* api, std::function<bool()> leads,
                            std::function<absl::Time()> clock)
     : api_(api),
       leads_(std::move(leads)),
-      queue_(kBackoff, kube::SystemRandom(), std::move(clock), kube::NamespaceOfItem) {}
+      queue_(kWriteBackoff, kube::SystemRandom(), std::move(clock), kube::NamespaceOfItem) {}
 
 void ReportWriter::ShutDown() { queue_.ShutDown(); }
 

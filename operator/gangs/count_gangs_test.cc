@@ -9,14 +9,14 @@
 namespace railhead::op::gangs {
 namespace {
 
-absl::Time At(int seconds) { return absl::FromUnixSeconds(1'700'000'000 + seconds); }
+absl::Time AtSecond(int seconds) { return absl::FromUnixSeconds(1'700'000'000 + seconds); }
 
 Decision DecisionOf(const std::string& name, Decision::State state, int created) {
   Decision decision;
   decision.gang.key = name;
   decision.gang.space = "team-" + name;
   decision.gang.name = name;
-  decision.gang.created = At(created);
+  decision.gang.created = AtSecond(created);
   decision.state = state;
   return decision;
 }
@@ -26,7 +26,7 @@ TEST(CountGangsTest, TheOldestOfThoseThatWaitIsNamed) {
                                         DecisionOf("old", Decision::State::kWaiting, 10),
                                         DecisionOf("wrong", Decision::State::kIncomplete, 0),
                                         DecisionOf("other", Decision::State::kWaiting, 30)},
-                                       {}, {}, At(100));
+                                       {}, {}, AtSecond(100));
   EXPECT_EQ(counts.waiting, 3U);
   EXPECT_EQ(counts.longest_wait, absl::Seconds(90));
   EXPECT_EQ(counts.longest_space, "team-old");
@@ -35,15 +35,15 @@ TEST(CountGangsTest, TheOldestOfThoseThatWaitIsNamed) {
 
 TEST(CountGangsTest, WhatWasPlacedAndNotCarriedOutWaitsToo) {
   const std::vector<Decision> decisions = {DecisionOf("placed", Decision::State::kPlaced, 0)};
-  EXPECT_EQ(CountGangs(decisions, {}, {}, At(5)).longest_name, "placed");
-  EXPECT_EQ(CountGangs(decisions, {"placed"}, {}, At(5)).longest_name, "");
+  EXPECT_EQ(CountGangs(decisions, {}, {}, AtSecond(5)).longest_name, "placed");
+  EXPECT_EQ(CountGangs(decisions, {"placed"}, {}, AtSecond(5)).longest_name, "");
 }
 
 TEST(CountGangsTest, NoneIsNamedWhereNoneWaits) {
   const GangCounts before =
-      CountGangs({DecisionOf("old", Decision::State::kWaiting, 0)}, {}, {}, At(9));
+      CountGangs({DecisionOf("old", Decision::State::kWaiting, 0)}, {}, {}, AtSecond(9));
   EXPECT_EQ(before.longest_name, "old");
-  const GangCounts counts = CountGangs({}, {}, before, At(10));
+  const GangCounts counts = CountGangs({}, {}, before, AtSecond(10));
   EXPECT_EQ(counts.longest_name, "");
   EXPECT_EQ(counts.longest_wait, absl::ZeroDuration());
 }

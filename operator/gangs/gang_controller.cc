@@ -16,11 +16,11 @@ namespace railhead::op::gangs {
 namespace {
 
 // Changes that come together are looked at together: the pods of a gang come one by one.
-constexpr absl::Duration kSettle = absl::Milliseconds(200);
-constexpr absl::Duration kUntilSynced = absl::Seconds(1);
+constexpr absl::Duration kChangesSettle = absl::Milliseconds(200);
+constexpr absl::Duration kUntilCached = absl::Seconds(1);
 // A gang that is just being made is no news.
 constexpr absl::Duration kUntilMade = absl::Seconds(10);
-constexpr kube::BackoffOptions kBackoff = {absl::Milliseconds(500), absl::Seconds(30)};
+constexpr kube::BackoffOptions kRoundBackoff = {absl::Milliseconds(500), absl::Seconds(30)};
 
 }  // namespace
 
@@ -30,7 +30,7 @@ GangController::GangController(GangControllerOptions options, kube::Api* api, Cl
       api_(api),
       caches_(caches),
       leads_(std::move(leads)),
-      rounds_("gangs", kBackoff),
+      rounds_("gangs", kRoundBackoff),
       events_(api, options_.host, options_.now),
       machine_(
           {options_.reserve_after, [this](const Gang& gang) { return events_.TakeTurn(gang); }}) {
@@ -43,13 +43,13 @@ void GangController::Subscribe(ClusterCaches& caches) {
       [this](const std::string&, const auto& before, const auto& after) {
         const PodValue was = before == nullptr ? nullptr : before->held;
         const PodValue is = after == nullptr ? nullptr : after->held;
-        if (was != is) rounds_.AskAfter(kSettle);
+        if (was != is) rounds_.AskAfter(kChangesSettle);
       },
       on_synced);
   caches.nodes().Subscribe(
       [this](const std::string&, const NodeValue& before, const NodeValue& after) {
         const auto counts = [](const NodeValue& node) { return node != nullptr && HasRdma(*node); };
-        if (counts(before) || counts(after)) rounds_.AskAfter(kSettle);
+        if (counts(before) || counts(after)) rounds_.AskAfter(kChangesSettle);
       },
       on_synced);
   if (!options_.topology) return;
@@ -57,7 +57,7 @@ void GangController::Subscribe(ClusterCaches& caches) {
       [this](const std::string&, const auto& before, const auto& after) {
         if (before != nullptr && after != nullptr && before->part == after->part) return;
         ++model_changes_;
-        rounds_.AskAfter(kSettle);
+        rounds_.AskAfter(kChangesSettle);
       },
       on_synced);
 }
@@ -113,7 +113,7 @@ absl::Status GangController::Round() {
   // What is half known would be half wrong.
   if (!caches_->pods().Synced() || !caches_->nodes().Synced() ||
       (options_.topology && !caches_->topologies().Synced())) {
-    rounds_.AskAfter(kUntilSynced);
+    rounds_.AskAfter(kUntilCached);
     return absl::OkStatus();
   }
   TakeSnapshot();

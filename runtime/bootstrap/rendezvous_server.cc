@@ -15,7 +15,7 @@ namespace railhead::bootstrap {
 namespace {
 
 // How long everything is quiet before people are told what is waited for.
-constexpr absl::Duration kQuiet = absl::Seconds(3);
+constexpr absl::Duration kQuietUntilTold = absl::Seconds(3);
 
 // How many missing ranks a message lists by number.
 constexpr size_t kMostListed = 16;
@@ -29,7 +29,7 @@ constexpr absl::Duration kLateComers = absl::Seconds(2);
 
 absl::Status RendezvousServer::Gather(absl::Time deadline, const Halt& hopeless) {
   const absl::Time start = MonotonicNow();
-  absl::Time next_word = start + kQuiet;
+  absl::Time next_word = start + kQuietUntilTold;
   while (!Complete()) {
     const absl::Time now = MonotonicNow();
     if (now >= deadline) return Late(now - start);
@@ -43,7 +43,7 @@ absl::Status RendezvousServer::Gather(absl::Time deadline, const Halt& hopeless)
           absl::StrCat("still waiting for ", Missing(), " of ", world_size_, " (",
                        absl::FormatDuration(absl::Trunc(now - start, absl::Seconds(1))), " of ",
                        absl::FormatDuration(absl::Trunc(deadline - start, absl::Seconds(1))), ")"));
-      next_word = now + 3 * kQuiet;
+      next_word = now + 3 * kQuietUntilTold;
     }
     PollOnce(NextCheck(hopeless, std::min(deadline, next_word)));
     Notify();

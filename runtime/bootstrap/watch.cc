@@ -22,7 +22,7 @@ namespace railhead::bootstrap {
 namespace {
 
 // How long a rank that has reported a failure waits for the job's verdict.
-constexpr absl::Duration kVerdictPatience = absl::Seconds(1);
+constexpr absl::Duration kJobsVerdictPatience = absl::Seconds(1);
 
 // News are short and the connections idle, so they nearly always fit into the sockets' buffers; a
 // neighbour that takes none holds this rank up this long at most.
@@ -85,7 +85,7 @@ absl::Status Watch::Announce(const absl::Status& failure) {
   if (failure_.ok()) failure_ = failure;
   Wake();
   // The thread has a deadline of its own for this, and judges alone when it has passed.
-  changed_.WaitFor(lock, 2 * kVerdictPatience, [this] { return !verdict_.ok(); });
+  changed_.WaitFor(lock, 2 * kJobsVerdictPatience, [this] { return !verdict_.ok(); });
   return verdict_.ok() ? failure : verdict_;
 }
 
@@ -139,7 +139,8 @@ void Watch::Run() {
     TakeWishes();
     const bool waiting = !node_.reported().ok() && node_.verdict().ok();
     if (!waiting) patience = absl::InfiniteFuture();
-    if (waiting && patience == absl::InfiniteFuture()) patience = MonotonicNow() + kVerdictPatience;
+    if (waiting && patience == absl::InfiniteFuture())
+      patience = MonotonicNow() + kJobsVerdictPatience;
     if (MonotonicNow() >= patience) node_.StopWaiting(node_.reported());
     const absl::Time again = std::min(Inquire(MonotonicNow()), Search(MonotonicNow()));
     // First the others: once this rank knows, its process may end at any moment, and the others

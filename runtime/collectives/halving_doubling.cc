@@ -13,10 +13,10 @@ namespace {
 
 // Of a rank that takes part in the exchanges. Its messages: a guest's input, the halvings, the
 // doublings, a guest's result.
-class Host final : public Schedule {
+class HalvingHost final : public Schedule {
  public:
-  Host(int rank, int world_size, const reduce::Reduction& reduction, const std::byte* send,
-       std::byte* receive, size_t count)
+  HalvingHost(int rank, int world_size, const reduce::Reduction& reduction, const std::byte* send,
+              std::byte* receive, size_t count)
       : rank_(static_cast<size_t>(rank)),
         core_(static_cast<size_t>(CoreRanks(world_size))),
         steps_(static_cast<size_t>(std::countr_zero(core_))),
@@ -111,7 +111,7 @@ absl::Status HalvingDoublingAllReduce(Messenger& messenger, int rank, int world_
     return Run(messenger,
                Guest(rank - core, send, receive, count * reduce::SizeOf(reduction.type)));
   }
-  return Run(messenger, Host(rank, world_size, reduction, send, receive, count));
+  return Run(messenger, HalvingHost(rank, world_size, reduction, send, receive, count));
 }
 
 }  // namespace railhead::collectives

@@ -13,10 +13,10 @@ namespace {
 
 // Of a rank that takes part in the exchanges: `core` ranks do, a power of two, and each of the
 // others is a guest of the rank that is `core` less.
-class Host final : public Schedule {
+class DoublingHost final : public Schedule {
  public:
-  Host(int rank, int world_size, const reduce::Reduction& reduction, const std::byte* send,
-       std::byte* receive, size_t count)
+  DoublingHost(int rank, int world_size, const reduce::Reduction& reduction, const std::byte* send,
+               std::byte* receive, size_t count)
       : rank_(rank),
         core_(CoreRanks(world_size)),
         steps_(static_cast<size_t>(std::countr_zero(static_cast<unsigned>(core_)))),
@@ -82,7 +82,7 @@ absl::Status RecursiveDoublingAllReduce(Messenger& messenger, int rank, int worl
   const size_t bytes = count * reduce::SizeOf(reduction.type);
   const int core = CoreRanks(world_size);
   if (rank >= core) return Run(messenger, Guest(rank - core, send, receive, bytes));
-  const Host host(rank, world_size, reduction, send, receive, count);
+  const DoublingHost host(rank, world_size, reduction, send, receive, count);
   if (absl::Status status = Run(messenger, host); !status.ok()) return status;
   if (host.Result() != receive) {
     reduce::Copy(host.Result(), receive, bytes, reduce::Stores::kNormal);

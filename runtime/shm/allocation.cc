@@ -9,11 +9,10 @@
 #include <utility>
 
 #include "runtime/base/round_up.h"
+#include "runtime/shm/limits.h"
 
 namespace railhead::shm {
 namespace {
-
-constexpr size_t kPage = 4096;
 
 struct Table {
   std::mutex mutex;

@@ -10,8 +10,6 @@
 namespace railhead::shm {
 namespace {
 
-constexpr size_t kLanePage = 4096;
-
 // A lane of zeros is a lane at its beginning.
 absl::Span<Lane> LanesIn(std::byte* memory, size_t ranks) {
   return absl::MakeSpan(std::launder(reinterpret_cast<Lane*>(memory)), ranks);
@@ -24,7 +22,7 @@ std::vector<Spread::Core*> CoresIn(absl::Span<Lane> lanes) {
   return cores;
 }
 
-size_t LaneBytes(size_t ranks) { return RoundUp(ranks * sizeof(Lane), kLanePage); }
+size_t LaneBytes(size_t ranks) { return RoundUp(ranks * sizeof(Lane), kPage); }
 
 }  // namespace
 

@@ -22,6 +22,7 @@ inline constexpr size_t kAtOnce = size_t{8} << 10U;
 inline constexpr size_t kTogether = size_t{256} << 10U;
 
 inline constexpr size_t kLine = 64;
+inline constexpr size_t kPage = 4096;
 
 // Cells of a rank: a chunk is filled while the previous one is reduced and the one before drained.
 inline constexpr size_t kCells = 3;

@@ -18,12 +18,12 @@
 #include "runtime/net/socket.h"
 #include "runtime/reduce/reduce.h"
 #include "runtime/shm/futex.h"
+#include "runtime/shm/limits.h"
 #include "runtime/shm/stores.h"
 
 namespace railhead::shm {
 namespace {
 
-constexpr size_t kPage = 4096;
 // What all slots together may take, as long as each holds at least and at most so much.
 constexpr size_t kAllSlots = size_t{8} << 20U;
 constexpr size_t kLeastSlot = size_t{1} << 10U;
