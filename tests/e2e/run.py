@@ -17,7 +17,7 @@ import traceback
 
 from aligned_sets import aligned_sets
 from conformance import conformance
-from documents import (container_of, keeping_failed_pods, pod_of, until_told, with_env, with_sizes,
+from documents import (at_ease, container_of, keeping_failed_pods, pod_of, until_told, with_env, with_sizes,
                        without_rdma_on_rank_1)
 from gangs import a_gang_lands_in_one_leaf
 from main_job import measure, parse_log, report
@@ -65,8 +65,8 @@ def user_values_win(stage):
 
 def lost_device_falls_back_loudly(stage):
     """One rank without its device: all finish over TCP, and everybody says why."""
-    pods = stage.submit_held(until_told(without_rdma_on_rank_1(
-        with_sizes(stage.example("lost"), "8", "1M", "-n", "1", warmup=0))))
+    pods = stage.submit_held(at_ease(until_told(without_rdma_on_rank_1(
+        with_sizes(stage.example("lost"), "8", "1M", "-n", "1", warmup=0)))))
     stage.release(pods)
 
     def degraded():
@@ -116,8 +116,8 @@ def _time(text):
 
 def restarts_do_not_disturb(stage):
     """Device plugin deleted, then the kubelets killed, under a running job."""
-    pods = stage.submit_held(until_told(
-        with_sizes(stage.example("steady"), "1M", "1M", "-n", "1", warmup=0)))
+    pods = stage.submit_held(at_ease(until_told(
+        with_sizes(stage.example("steady"), "1M", "1M", "-n", "1", warmup=0))))
     stage.release(pods)
     stage.wait_until_it_moves("steady")
     nodes = [int(pod["spec"]["nodeName"].split("-")[1]) for pod in pods]
@@ -272,8 +272,8 @@ def events_of(stage, job, reason):
 
 def a_lost_rail_is_survived(stage):
     """A rail is taken from under a running job, again and again: the job goes on, and uses it again."""
-    pods = stage.submit_held(until_told(
-        with_sizes(stage.example("flapping"), "1M", "1M", "-n", "1", warmup=0)))
+    pods = stage.submit_held(at_ease(until_told(
+        with_sizes(stage.example("flapping"), "1M", "1M", "-n", "1", warmup=0))))
     stage.release(pods)
     last = stage.cluster.rails - 1
 

@@ -16,6 +16,7 @@ import time
 
 from .accelerator import use_kvm
 from .console import Failure, wait_for
+from .host_clock import tsc_khz
 from .machine import Machine
 from .network import HOST, MTU, Network
 from .pki import Pki
@@ -41,6 +42,19 @@ _DNS_RIGHTS = {"apiVersion": "v1", "kind": "List", "items": [
     {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "testbed-dns"},
      "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": "testbed-dns"},
      "subjects": [{"kind": "User", "apiGroup": _RBAC, "name": "system:coredns"}]}]}
+
+
+def told_to_linux(kvm):
+    """What Linux is told about the CPUs of its node."""
+    if kvm:
+        return ""
+    # An emulated CPU counts by the clock of the real one; what Linux would read instead (HPET) is a call into
+    # the emulator each time. It needs no protection from its own speculation. And programs begin at the same
+    # address each time: QEMU translates code for one address, and the start of a program takes three times as
+    # long where all of it is translated anew.
+    khz = tsc_khz()
+    return (f"tsc=reliable {f'tsc_early_khz={khz} ' if khz else ''}mitigations=off norandmaps "
+            "node.emulated=1 ")
 
 
 class Parts:
@@ -220,15 +234,13 @@ class Cluster:
         self.start(f"qemu-{i}", [
             "qemu-system-x86_64", "-accel", "kvm" if self.kvm else "tcg,thread=multi",
             # Emulated, carry-less multiplication is far slower than the CRC tables that it replaces, and
-            # RoCE has a CRC in every packet.
-            "-cpu", "host" if self.kvm else "max,-pclmulqdq", "-smp", "2", "-m", "2048", "-display", "none",
+            # RoCE has a CRC in every packet; and what copies bytes by one instruction (ERMS) copies one
+            # at a time.
+            "-cpu", "host" if self.kvm else "max,-pclmulqdq,-erms", "-smp", "2", "-m", "2048", "-display", "none",
             "-vga", "none", "-no-reboot", "-serial", f"file:{name}.console", "-serial",
             f"unix:{name}.control,server=on,wait=off", "-kernel", self.parts.node / "vmlinuz",
             "-initrd", self.parts.node / "initrd.gz", "-append",
-            # An emulated CPU counts by the clock of the real one, which Linux cannot know; what it
-            # would read instead (HPET) is a call into the emulator each time. And it needs no
-            # protection from its own speculation.
-            f"console=ttyS0 quiet panic=-1 {'' if self.kvm else 'tsc=reliable mitigations=off node.emulated=1 '}"
+            f"console=ttyS0 quiet panic=-1 {told_to_linux(self.kvm)}"
             f"node.name={name} node.id={i} "
             f"node.pause={self.parts.pause}",
             # In this order: what names no bus goes to the only one, until the board adds others.
