@@ -86,6 +86,9 @@ int SendAndReceive(const void* send, int send_count, Datatype* send_type, int to
     Arrival unused;
     Request* receiving = nullptr;
     Outcome outcome = First(CheckMessage(send_count, send_type), CheckMessage(count, type));
+    // Before anything has begun: no later message may come into the buffer of a call that has
+    // failed.
+    if (outcome.ok()) outcome = CheckDestination(group, to, send_tag);
     if (outcome.ok()) {
       outcome = Receive(group, receive, BytesIn(count, *type), from, tag, &receiving);
     }
@@ -95,8 +98,7 @@ int SendAndReceive(const void* send, int send_count, Datatype* send_type, int to
           return Send(group, send, BytesIn(send_count, *send_type), to, send_tag, request);
         },
         &unused);
-    // A send that could not begin leaves the receive to the end of the process or of the
-    // communicator.
+    // A send fails to begin where the communicator has ended, and the receive with it.
     if (outcome.ok()) outcome = Wait(receiving, &arrival);
     if (outcome.ok()) Write(arrival, status);
     return outcome;

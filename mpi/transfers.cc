@@ -19,17 +19,18 @@ Outcome CheckPeer(const Group& group, int peer, const char* what, int tag, int l
 
 }  // namespace
 
+Outcome CheckDestination(const Group& group, int to, int tag) {
+  return to == kProcessNull ? Outcome() : CheckPeer(group, to, "the destination", tag, 0);
+}
+
 Outcome Send(Group& group, const void* buffer, size_t bytes, int to, int tag, Request** request) {
   auto begun = std::make_unique<Request>();
   begun->group = &group;
-  if (to != kProcessNull) {
-    Outcome outcome = CheckPeer(group, to, "the destination", tag, 0);
-    if (outcome.ok()) {
-      outcome =
-          group.Check(rhIsend(buffer, bytes, rhUint8, to, tag, group.comm(), &begun->transfer));
-    }
-    if (!outcome.ok()) return outcome;
+  Outcome outcome = CheckDestination(group, to, tag);
+  if (outcome.ok() && to != kProcessNull) {
+    outcome = group.Check(rhIsend(buffer, bytes, rhUint8, to, tag, group.comm(), &begun->transfer));
   }
+  if (!outcome.ok()) return outcome;
   *request = begun.release();
   return {};
 }

@@ -23,6 +23,9 @@ struct Arrival {
 Outcome Send(Group& group, const void* buffer, size_t bytes, int to, int tag, Request** request);
 Outcome Receive(Group& group, void* buffer, size_t bytes, int from, int tag, Request** request);
 
+// What Send would say of the destination and the tag.
+Outcome CheckDestination(const Group& group, int to, int tag);
+
 // Waits for the transfer and frees `request`, also when it has failed.
 Outcome Wait(Request* request, Arrival* arrival);
 // As Wait if the transfer is done; otherwise nothing has happened and *done is false.

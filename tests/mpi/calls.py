@@ -235,6 +235,12 @@ def errors():
     refused(MPI.ERR_TAG, "the tag is -5", WORLD.Send, one, 0, -5)
     refused(MPI.ERR_OP, "not defined for this type", WORLD.Allreduce, one, one.copy(), MPI.BXOR)
     refused(MPI.ERR_UNSUPPORTED_OPERATION, "does not have it", MPI.Win.Create, one)
+    # Nor does a call that has failed take the message of the next.
+    refused_buffer, got, to, from_ = np.zeros(1), np.zeros(1), (RANK + 1) % RANKS, (RANK - 1) % RANKS
+    refused(MPI.ERR_RANK, f"the destination is {RANKS}", WORLD.Sendrecv, one, RANKS, 8, refused_buffer)
+    WORLD.Sendrecv(np.full(1, RANK + 1.0), to, 8, got, from_, 8)
+    check("the buffer of a Sendrecv that was refused", refused_buffer, np.zeros(1))
+    check("Sendrecv after one that was refused", got, np.full(1, from_ + 1.0))
     check("afterwards", WORLD.allreduce(1), RANKS)
 
 
