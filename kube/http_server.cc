@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kube/http_server.h"
 
-#include <netdb.h>
 #include <openssl/ssl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -9,13 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
-#include <condition_variable>
 #include <csignal>
 #include <cstdint>
-#include <deque>
 #include <map>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <unordered_map>
@@ -28,6 +25,8 @@
 #include "base/file_descriptor.h"
 #include "kube/http_connection.h"
 #include "kube/http_fairness.h"
+#include "kube/http_listener.h"
+#include "kube/http_workers.h"
 #include "kube/monotonic.h"
 
 namespace railhead::kube {
@@ -35,10 +34,8 @@ namespace {
 
 using State = HttpStanding::State;
 
-constexpr int kBacklog = 1024;
-constexpr int kSocketBufferBytes = 64 << 10;  // the kernel's memory counts towards a container's
-constexpr size_t kPieceBytes = 16U << 10U;    // of one read
-constexpr int kPiecesAtOnce = 4;              // then other connections have their turn
+constexpr size_t kPieceBytes = 16U << 10U;  // of one read
+constexpr int kPiecesAtOnce = 4;            // then other connections have their turn
 constexpr int kAcceptsAtOnce = 64;
 constexpr absl::Duration kLinger = absl::Seconds(1);
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(20);
@@ -47,96 +44,6 @@ constexpr uint64_t kWakeupId = 1;
 constexpr uint64_t kFirstClientId = 2;
 
 std::string ErrorText(int error) { return std::system_category().message(error); }
-
-// A listening socket on a numeric address, or the reason why not.
-absl::StatusOr<FileDescriptor> Listen(const std::string& address, int port) {
-  addrinfo hints{};
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("\"", address, "\" is not an IP address"));
-  }
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> info(found, freeaddrinfo);
-  FileDescriptor socket(::socket(info->ai_family, info->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
-                                 info->ai_protocol));
-  const int fd = socket.get();
-  const int on = 1;
-  const int off = 0;
-  if (fd >= 0) {
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    // Connections inherit them; set before they are made, they bound the window too.
-    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &kSocketBufferBytes, sizeof(kSocketBufferBytes));
-    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSocketBufferBytes, sizeof(kSocketBufferBytes));
-    if (info->ai_family == AF_INET6) {
-      setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-    }
-    if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, kBacklog) == 0) return socket;
-  }
-  const int error = errno;
-  return absl::UnavailableError(
-      absl::StrCat("cannot listen on port ", port, ": ", ErrorText(error),
-                   error == EADDRINUSE ? "; stop the other process or choose another port" : ""));
-}
-
-absl::StatusOr<FileDescriptor> ListenAnywhere(const HttpServerOptions& options) {
-  if (!options.address.empty()) return Listen(options.address, options.port);
-  absl::StatusOr<FileDescriptor> both = Listen("::", options.port);
-  return both.ok() ? std::move(both) : Listen("0.0.0.0", options.port);  // a machine without IPv6
-}
-
-int PortOf(int fd) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof(address);
-  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  return ntohs(address.ss_family == AF_INET6
-                   ? reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port
-                   : reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
-}
-
-absl::string_view PhraseOf(int status) {
-  switch (status) {
-    case 200:
-      return "OK";
-    case 400:
-      return "Bad Request";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 408:
-      return "Request Timeout";
-    case 413:
-      return "Content Too Large";
-    case 415:
-      return "Unsupported Media Type";
-    case 431:
-      return "Request Header Fields Too Large";
-    case 500:
-      return "Internal Server Error";
-    case 501:
-      return "Not Implemented";
-    case 503:
-      return "Service Unavailable";
-    case 505:
-      return "HTTP Version Not Supported";
-    default:
-      return "Status";
-  }
-}
-
-std::string Encode(const HttpResponse& response, bool with_body, bool closes) {
-  return absl::StrCat("HTTP/1.1 ", response.status, " ", PhraseOf(response.status),
-                      "\r\nContent-Type: ", response.content_type,
-                      "\r\nContent-Length: ", response.body.size(),
-                      response.status == 405 ? "\r\nAllow: GET, HEAD, POST" : "",
-                      "\r\nConnection: ", closes ? "close" : "keep-alive", "\r\n\r\n",
-                      with_body ? response.body : "");
-}
-
-HttpResponse Plain(int status, absl::string_view text) {
-  return {status, "text/plain; charset=utf-8", absl::StrCat(text, "\n")};
-}
 
 // What the I/O thread knows of a connection.
 struct Client {
@@ -160,34 +67,23 @@ struct Client {
   bool has_more = false;  // to be gone on with, whatever epoll says
 };
 
-// A request on its way to a handler, or its answer on its way back.
-struct Task {
-  uint64_t client = 0;
-  HttpSource* source = nullptr;
-  size_t bytes = 0;
-  bool is_probe = false;
-  bool with_body = true;
-  HttpRequest request;
-  HttpResponse response;
-};
-
 }  // namespace
 
-// The I/O thread owns all connections. Handlers' threads get tasks from it and give them back.
+// The I/O thread owns all connections.
 class HttpServer::Impl {
  public:
   Impl(HttpServerOptions options, HttpHandler handler)
       : options_(std::move(options)),
-        handler_(std::move(handler)),
-        free_threads_(options_.threads) {
+        free_threads_(options_.threads),
+        workers_(std::move(handler), [this] { Wake(); }) {
     std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): it cannot fail
   }
 
   absl::Status Start() {
-    absl::StatusOr<FileDescriptor> fd = ListenAnywhere(options_);
+    absl::StatusOr<FileDescriptor> fd = Listen(options_.address, options_.port);
     if (!fd.ok()) return fd.status();
     listener_ = *std::move(fd);
-    port_ = PortOf(listener_.get());
+    port_ = PortOf(listener_);
     wakeup_ = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     epoll_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
     if (!wakeup_.valid() || !epoll_.valid() ||
@@ -196,25 +92,19 @@ class HttpServer::Impl {
       return absl::UnavailableError(
           absl::StrCat("cannot watch port ", port_, ": ", ErrorText(errno)));
     }
-    threads_.emplace_back([this] { Loop(); });
-    for (int i = 0; i < options_.threads; ++i) {
-      threads_.emplace_back([this] { Work(tasks_); });
-    }
-    if (!options_.probe_paths.empty()) threads_.emplace_back([this] { Work(probes_); });
+    workers_.Start(options_.threads, !options_.probe_paths.empty());
+    thread_ = std::thread([this] { Loop(); });
     return absl::OkStatus();
   }
 
   int port() const { return port_; }
 
   void Stop() {
-    if (threads_.empty()) return;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      stopping_ = true;
-    }
+    if (!thread_.joinable()) return;
+    stopping_ = true;
     Wake();
-    for (std::thread& thread : threads_) thread.join();  // the first one ends the others
-    threads_.clear();
+    thread_.join();
+    workers_.End();
     for (FileDescriptor* fd : {&listener_, &wakeup_, &epoll_}) fd->Close();
   }
 
@@ -232,39 +122,13 @@ class HttpServer::Impl {
     return epoll_ctl(epoll_.get(), operation, fd, &event) == 0;
   }
 
-  // ---- Handlers' threads.
-
-  void Work(std::deque<Task>& queue) {
-    for (;;) {
-      Task task;
-      {
-        std::unique_lock<std::mutex> lock(mutex_);
-        has_task_.wait(lock, [this, &queue] { return ended_ || !queue.empty(); });
-        if (queue.empty()) return;
-        task = std::move(queue.front());
-        queue.pop_front();
-      }
-      try {
-        task.response = handler_(task.request);
-      } catch (...) {  // no exception crosses this border
-        task.response = Plain(500, "internal error");
-      }
-      task.request = {};
-      {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        done_.push_back(std::move(task));
-      }
-      Wake();
-    }
-  }
-
   // ---- The I/O thread: all below.
 
   void Loop() {
     std::vector<epoll_event> events(256);
     now_ = MonotonicNow();
     for (;;) {
-      if (IsStopping() && !closing_) BeginToClose();
+      if (stopping_ && !closing_) BeginToClose();
       if (closing_ && clients_.empty() && in_hand_ == 0) break;
       const int count =
           epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), Milliseconds());
@@ -288,14 +152,6 @@ class HttpServer::Impl {
       Dispatch();
       RemoveClosed();
     }
-    const std::lock_guard<std::mutex> lock(mutex_);
-    ended_ = true;
-    has_task_.notify_all();
-  }
-
-  bool IsStopping() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return stopping_;
   }
 
   // Until something is due.
@@ -612,13 +468,13 @@ class HttpServer::Impl {
   // Answers without a handler, and ends the connection.
   void Refuse(Client& client, int status, absl::string_view text) {
     client.closes = true;
-    Answer(client, Plain(status, text), true);
+    Answer(client, PlainResponse(status, text), true);
   }
 
   void Answer(Client& client, const HttpResponse& response, bool with_body) {
     client.reader.Reset();
     if (client.closes) std::string().swap(client.pending);
-    client.out = Encode(response, with_body, client.closes);
+    client.out = EncodeResponse(response, with_body, client.closes);
     client.out_sent = 0;
     SetState(client, State::kAnswering, now_ + options_.answer_timeout);
     Account(client);
@@ -705,7 +561,7 @@ class HttpServer::Impl {
   }
 
   void Give(Client& client, bool is_probe) {
-    Task task;
+    HttpTask task;
     task.client = client.id;
     task.source = client.source;
     task.is_probe = is_probe;
@@ -719,18 +575,11 @@ class HttpServer::Impl {
     ++client.source->in_hand;
     ++in_hand_;
     (is_probe ? probe_in_hand_ : free_threads_) += is_probe ? 1 : -1;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    (is_probe ? probes_ : tasks_).push_back(std::move(task));
-    has_task_.notify_all();
+    workers_.Give(std::move(task));
   }
 
   void TakeAnswers() {
-    std::vector<Task> done;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      done.swap(done_);
-    }
-    for (const Task& task : done) {
+    for (const HttpTask& task : workers_.TakeDone()) {
       (task.is_probe ? probe_in_hand_ : free_threads_) += task.is_probe ? -1 : 1;
       --in_hand_;
       --task.source->in_hand;
@@ -748,12 +597,11 @@ class HttpServer::Impl {
   }
 
   const HttpServerOptions options_;
-  const HttpHandler handler_;
   FileDescriptor listener_;
   FileDescriptor wakeup_;  // an eventfd: there are answers, or it is time to stop
   FileDescriptor epoll_;
   int port_ = -1;
-  std::vector<std::thread> threads_;
+  std::atomic<bool> stopping_ = false;
 
   // Used by the I/O thread alone.
   absl::Time now_;
@@ -771,13 +619,9 @@ class HttpServer::Impl {
   int probe_in_hand_ = 0;
   char piece_[kPieceBytes];
 
-  std::mutex mutex_;                  // guards all below
-  std::condition_variable has_task_;  // or it is time to end
-  std::deque<Task> tasks_;
-  std::deque<Task> probes_;
-  std::vector<Task> done_;
-  bool stopping_ = false;
-  bool ended_ = false;
+  // Last: their threads use what is above.
+  HttpWorkers workers_;
+  std::thread thread_;  // the I/O thread
 };
 
 HttpServer::HttpServer(HttpServerOptions options, HttpHandler handler)

@@ -7,26 +7,16 @@
 #define RAILHEAD_KUBE_HTTP_SERVER_H_
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <set>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "kube/http_request_reader.h"
+#include "kube/http_response.h"
 #include "kube/tls_identity.h"
 
 namespace railhead::kube {
-
-struct HttpResponse {
-  int status = 200;
-  std::string content_type = "text/plain; charset=utf-8";
-  std::string body;
-};
-
-// Called concurrently on the server's threads.
-using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
 
 struct HttpServerOptions {
   std::string address;  // bind address; empty: all addresses, IPv6 and IPv4
