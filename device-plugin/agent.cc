@@ -47,8 +47,6 @@
 namespace railhead::device_plugin {
 namespace {
 
-constexpr std::chrono::seconds kPodResourcesDeadline(3);
-
 std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
 // How long to sleep: never short of the moment, so that the loop does not spin.

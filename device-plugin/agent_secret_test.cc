@@ -28,6 +28,7 @@
 #include "device-plugin/files/secret_folder_name.h"
 #include "device-plugin/grant/job_key.h"
 #include "device-plugin/proto/deviceplugin.pb.h"
+#include "device-plugin/testing/eventually.h"
 #include "device-plugin/testing/fake_kubelet.h"
 #include "fabric/testing/sysfs_tree.h"
 #include "kube/json.h"
@@ -38,19 +39,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using kube::Json;
+using testing::Eventually;
 using testing::FakeKubelet;
 using testing::FakePodResources;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-bool ComesTrue(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (std::chrono::steady_clock::now() < end) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
-}
 
 std::string Read(const std::string& path) {
   std::ifstream file(path);
@@ -195,7 +188,7 @@ class AgentSecretTest : public ::testing::Test {
     const std::string folder = node.Admit(absl::StrCat(space, "-", name), device);
     node.List(space, name, device);
     EXPECT_NE(folder, "");
-    EXPECT_TRUE(ComesTrue([&] { return fs::exists(folder + "/key"); }));
+    EXPECT_TRUE(Eventually([&] { return fs::exists(folder + "/key"); }));
     return Read(folder + "/key");
   }
 
@@ -225,14 +218,14 @@ TEST_F(AgentSecretTest, AKeyGoesWithItsPodAndStaysOverARestartOfTheAgent) {
   Create("team", "train-0", OfJob("j1"));
   const std::string folder = first_->Admit("team-train-0", 0);
   first_->List("team", "train-0", 0);
-  ASSERT_TRUE(ComesTrue([&] { return fs::exists(folder + "/key"); }));
+  ASSERT_TRUE(Eventually([&] { return fs::exists(folder + "/key"); }));
   const std::string key = Read(folder + "/key");
   first_->Stop();
   EXPECT_EQ(Read(folder + "/key"), key);
   first_->Start();
   EXPECT_EQ(Read(folder + "/key"), key);
   first_->ListNothing();
-  EXPECT_TRUE(ComesTrue([&] { return !fs::exists(folder); }));
+  EXPECT_TRUE(Eventually([&] { return !fs::exists(folder); }));
 }
 
 TEST_F(AgentSecretTest, AnAgentThatStartsFillsWhatTheLastOneHasNot) {
@@ -243,7 +236,7 @@ TEST_F(AgentSecretTest, AnAgentThatStartsFillsWhatTheLastOneHasNot) {
   EXPECT_FALSE(fs::exists(folder + "/key"));
   Create("team", "train-0", OfJob("j1"));
   first_->Start();
-  EXPECT_TRUE(ComesTrue([&] { return fs::exists(folder + "/key"); }));
+  EXPECT_TRUE(Eventually([&] { return fs::exists(folder + "/key"); }));
 }
 
 // Kubelet lists the last holder of the devices for a while, of another tenant at worst.
@@ -256,13 +249,13 @@ TEST_F(AgentSecretTest, TheLastHolderOfADeviceDoesNotLendItsName) {
   // Several looks later nothing is there, as no listed pod has the uid.
   api_.TakeCalls();
   int asked = 0;
-  ASSERT_TRUE(ComesTrue([&] {
+  ASSERT_TRUE(Eventually([&] {
     asked += static_cast<int>(api_.TakeCalls().size());
     return asked > 3;
   }));
   EXPECT_FALSE(fs::exists(folder + "/key") || fs::exists(folder + "/none"));
   first_->List("team", "train-0", 0);
-  ASSERT_TRUE(ComesTrue([&] { return fs::exists(folder + "/key"); }));
+  ASSERT_TRUE(Eventually([&] { return fs::exists(folder + "/key"); }));
   EXPECT_EQ(Read(folder + "/key"), JobKey(std::string(32, 'm'), "team", "controller/j2"));
 }
 
@@ -272,7 +265,7 @@ TEST_F(AgentSecretTest, APodThatWasMadeAnewUnderTheSameNameIsAnotherOne) {
   Create("team", "train-0", OfJob("j2"), "later");
   const std::string folder = first_->Admit("team-train-0", 0);
   first_->List("team", "train-0", 0);
-  ASSERT_TRUE(ComesTrue([&] { return !api_.TakeCalls().empty(); }));
+  ASSERT_TRUE(Eventually([&] { return !api_.TakeCalls().empty(); }));
   EXPECT_FALSE(fs::exists(folder + "/key") || fs::exists(folder + "/none"));
 }
 
@@ -281,7 +274,7 @@ TEST_F(AgentSecretTest, APodWithoutAJobReadsWhy) {
   Create("team", "alone", Json::object());
   const std::string folder = first_->Admit("team-alone", 0);
   first_->List("team", "alone", 0);
-  ASSERT_TRUE(ComesTrue([&] { return fs::exists(folder + "/none"); }));
+  ASSERT_TRUE(Eventually([&] { return fs::exists(folder + "/none"); }));
   EXPECT_THAT(Read(folder + "/none"), HasSubstr("the pod has no controller"));
   EXPECT_FALSE(fs::exists(folder + "/key"));
 }
@@ -292,10 +285,10 @@ TEST_F(AgentSecretTest, AnApiServerThatIsAwayIsAskedAgain) {
   api_.SetOutage(absl::UnavailableError("away"));
   const std::string folder = first_->Admit("team-train-0", 0);
   first_->List("team", "train-0", 0);
-  ASSERT_TRUE(ComesTrue([&] { return !api_.TakeCalls().empty(); }));
+  ASSERT_TRUE(Eventually([&] { return !api_.TakeCalls().empty(); }));
   EXPECT_FALSE(fs::exists(folder + "/key") || fs::exists(folder + "/none"));
   api_.SetOutage(absl::OkStatus());
-  EXPECT_TRUE(ComesTrue([&] { return fs::exists(folder + "/key"); }));
+  EXPECT_TRUE(Eventually([&] { return fs::exists(folder + "/key"); }));
 }
 
 TEST_F(AgentSecretTest, WithoutAMasterKeyDevicesAreGivenAndTheLogSaysWhy) {

@@ -31,6 +31,7 @@
 #include "device-plugin/cluster/node_reporter.h"
 #include "device-plugin/kubelet/pod_resources.h"
 #include "device-plugin/proto/deviceplugin.pb.h"
+#include "device-plugin/testing/eventually.h"
 #include "device-plugin/testing/fake_kubelet.h"
 #include "fabric/pod_rails.h"
 #include "fabric/testing/sysfs_tree.h"
@@ -43,6 +44,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::Devices;
 using ::testing::ElementsAre;
+using testing::Eventually;
 using testing::FakeKubelet;
 using testing::FakePodResources;
 using ::testing::HasSubstr;
@@ -62,15 +64,6 @@ fabric::testing::FakeHca Rxe(int number) {
   rxe.numa_node = number == 0 ? "-1" : "1";
   rxe.netdev = absl::StrCat("eth", 1 + number);
   return rxe;
-}
-
-bool Eventually(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (std::chrono::steady_clock::now() < end) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
 }
 
 // An agent that runs until it is stopped or goes out of scope.

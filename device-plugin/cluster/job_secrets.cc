@@ -30,7 +30,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kListDeadline(3);
 constexpr size_t kMasterLimit = size_t{1} << 16;
 constexpr size_t kReasonLimit = 600;
 
@@ -153,7 +152,7 @@ absl::Status JobSecrets::Fill(const std::vector<std::string>& empty) {
   // Kubelet writes it after its first allocation.
   if (!checkpoint.has_value()) return absl::OkStatus();
   const absl::StatusOr<std::vector<ContainerDevices>> listed =
-      ListContainerDevices(options_.pod_resources_socket, kListDeadline);
+      ListContainerDevices(options_.pod_resources_socket, kPodResourcesDeadline);
   if (!listed.ok()) return listed.status();
   const std::set<std::string> wanted(empty.begin(), empty.end());
   absl::Status status;

@@ -13,6 +13,9 @@
 
 namespace railhead::device_plugin {
 
+// How long the agent waits for an answer.
+inline constexpr std::chrono::seconds kPodResourcesDeadline(3);
+
 // Returns all containers of this node that hold devices, in kubelet's order (within a pod, the
 // order of allocation), including the one that kubelet is admitting, with its devices so far. Fails
 // if kubelet does not answer within `deadline`.
