@@ -56,15 +56,15 @@ PARTS = (
     Part("node-disk", _KUBE + 'tests/testbed/build-node.sh "$kube"', ("kube",), weight=1, emulated=True),
     Part("image-base", "images/build.sh --base-only", ("packages-testbed",), weight=1, emulated=True),
     Part("unit-build", "cmake --build --preset release", ("programs",)),
+    # The longest by far; while it waits, its emulated nodes leave a third of the CPUs to others.
+    Part("e2e", _PYTHON + "tests/e2e/run.py", (*_TESTED, "node-disk", "image-base"),
+         weight=2 if _MEMORY >= ROOMY else CAPACITY, emulated=True),
     Part("fuzz-build", "cmake --preset corpora && cmake --build --preset corpora --target railhead_fuzz_tests",
          ("packages",)),
     Part("lint", "tools/lint.sh", ("packages-lint",)),
     Part("lint-stamps", "tools/lint.sh --write-stamps", ("packages-lint",)),
     Part("bench-build", "cmake --build --preset release --target railhead_benches", ("unit-build",)),
 
-    # The longest by far; while it waits, its emulated nodes leave a third of the CPUs to others.
-    Part("e2e", _PYTHON + "tests/e2e/run.py", (*_TESTED, "node-disk", "image-base"),
-         weight=2 if _MEMORY >= ROOMY else CAPACITY, emulated=True),
     Part("chart", _KUBE + _CONTROLLERS + "tests/chart/run.sh; tests/chart/apiserver.sh", (*_TESTED, "controllers"),
          weight=1, cluster=True),
     Part("node", _PYTHON + "tests/kubelet/run.py", _TESTED, weight=1, cluster=True),

@@ -30,10 +30,11 @@ std::string Hkdf(absl::string_view key, absl::string_view salt, absl::string_vie
 absl::StatusOr<std::string> ParseMasterKey(absl::string_view contents);
 
 // Returns what identifies the job of a pod inside its namespace; the first that there is of:
-//   the annotation railhead.io/job
-//   a label of a kind of job whose pods have different controllers (JobSet, LeaderWorkerSet,
-//   MPIJob) the uid of the controller, unless that makes pods that are not one job (ReplicaSet,
-//   DaemonSet) the label railhead.io/gang
+// - the annotation railhead.io/job
+// - a label of a kind of job whose pods have different controllers (JobSet, LeaderWorkerSet,
+// MPIJob)
+// - the uid of the controller, unless that makes pods that are not one job (ReplicaSet, DaemonSet)
+// - the label railhead.io/gang
 // NotFound, with the reason, for a pod that belongs to no job.
 absl::StatusOr<std::string> JobOf(const kube::Json& pod);
 

@@ -120,7 +120,11 @@ def restarts_do_not_disturb(stage):
         with_sizes(stage.example("steady"), "1M", "1M", "-n", "1", warmup=0))))
     stage.release(pods)
     stage.wait_until_it_moves("steady")
+    why = {labels["rank"]: labels.get("unauthenticated", "")
+           for labels, _ in stage.query('railhead_runtime_info{job="steady"}')}
+    expect(why == {"0": "", "1": ""}, f"ranks are not authenticated: {why}")
     nodes = [int(pod["spec"]["nodeName"].split("-")[1]) for pod in pods]
+    secret = stage.secret_of(pods)
 
     def processes():
         """The ranks' process ids."""
@@ -151,6 +155,7 @@ def restarts_do_not_disturb(stage):
     stage.wait_for_hcas(60)
     stage.wait_until_it_moves("steady")
     expect(processes() == ranks, f"the ranks were the processes {ranks}, and are {processes()}")
+    expect(stage.secret_of(pods) == secret, "the job's secret has changed")
     stage.finish(pods)
     expect(stage.wait_for_job("steady") == "Complete", "the running job was disturbed")
     pods = stage.pods("steady")
@@ -274,6 +279,7 @@ def a_lost_rail_is_survived(stage):
     """A rail is taken from under a running job, again and again: the job goes on, and uses it again."""
     pods = stage.submit_held(at_ease(until_told(
         with_sizes(stage.example("flapping"), "1M", "1M", "-n", "1", warmup=0))))
+    stage.secret_of(pods)  # which is not that of the job before
     stage.release(pods)
     last = stage.cluster.rails - 1
 

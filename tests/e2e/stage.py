@@ -83,6 +83,7 @@ class Stage:
         self.console = console
         self.cluster = Cluster(folder)
         self._has_options = False
+        self._secrets = {}  # by job
 
     # -- life ---------------------------------------------------------------------------------
 
@@ -262,8 +263,25 @@ class Stage:
         return pods
 
     def in_pod(self, pod, shell, stdin=None):
-        self.cluster.kubectl("exec", "-i", pod["metadata"]["name"], "--", "/bin/sh", "-c", shell,
-                             stdin=stdin)
+        return self.cluster.kubectl("exec", "-i", pod["metadata"]["name"], "--", "/bin/sh", "-c", shell,
+                                    stdin=stdin).stdout
+
+    def secret_of(self, pods):
+        """The secret that the node agents have given to a job's running pods: one for all of them, and
+        another for each job."""
+        def told():
+            keys = {self.in_pod(pod, "cat /run/railhead/secret/* || true") for pod in pods}
+            return keys if "" not in keys else None
+
+        keys = wait_for("each pod has the secret of its job", told, 30, interval=1)
+        # They are not printed, not even here.
+        expect(all(re.fullmatch(r"[0-9a-f]{64}\n", key) for key in keys), "a pod's secret is not a key")
+        expect(len(keys) == 1, "the pods of a job have different secrets")
+        (key,), job = keys, pods[0]["metadata"]["labels"]["batch.kubernetes.io/job-name"]
+        expect(all(key != other for name, other in self._secrets.items() if name != job),
+               f"{job} has the secret of another job")
+        self._secrets[job] = key
+        return key
 
     def release(self, pods):
         for pod in pods:

@@ -192,7 +192,9 @@ class Client(unittest.TestCase):
                 if i % 4 == 0:
                     self.admin.delete(names.pop(chance.randrange(len(names))))
             self.assertGreater(len(self.assert_holds_all(probe)), OBJECTS // 2)
-            self.assertEqual(probe.ends(), [])  # one list and one watch did it
+            # One list did it. On a busy machine the server ends the watch of a client that takes its events
+            # too slowly, without an error, and another one goes on from there.
+            self.assertEqual(set(probe.ends()) - {"OK"}, set())
 
         with self.subTest("the API server dies and comes back"):
             self.plane.kill_apiserver()
