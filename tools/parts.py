@@ -52,7 +52,8 @@ PARTS = (
     Part("wheel", "rm -rf out/wheel && " + _PYTHON + "python/build_backend.py out/wheel", ("torch-shims",), weight=1),
     Part("packages-testbed", "tools/install-needs.sh testbed rails discovery pictures", ("packages",), weight=1),
     Part("kube", "tests/testbed/build-kube.sh", ("packages-testbed",)),
-    Part("controllers", "tests/testbed/build-controllers.sh", ("packages-testbed",)),
+    # After `kube`: the sources of both at once would want 7 GiB of disk.
+    Part("controllers", "tests/testbed/build-controllers.sh", ("kube",)),
     Part("node-disk", _KUBE + 'tests/testbed/build-node.sh "$kube"', ("kube",), weight=1, emulated=True),
     Part("image-base", "images/build.sh --base-only", ("packages-testbed",), weight=1, emulated=True),
     Part("unit-build", "cmake --build --preset release", ("programs",)),

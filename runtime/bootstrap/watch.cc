@@ -139,8 +139,9 @@ void Watch::Run() {
     TakeWishes();
     const bool waiting = !node_.reported().ok() && node_.verdict().ok();
     if (!waiting) patience = absl::InfiniteFuture();
-    if (waiting && patience == absl::InfiniteFuture())
+    if (waiting && patience == absl::InfiniteFuture()) {
       patience = MonotonicNow() + kJobsVerdictPatience;
+    }
     if (MonotonicNow() >= patience) node_.StopWaiting(node_.reported());
     const absl::Time again = std::min(Inquire(MonotonicNow()), Search(MonotonicNow()));
     // First the others: once this rank knows, its process may end at any moment, and the others
