@@ -10,8 +10,6 @@ import os
 
 # How much runs at once: two things that keep all cores busy, or a few that mostly wait.
 CAPACITY = 4
-# Bytes of memory for the emulated nodes (four of 2 GiB in one scene) and the largest of the others beside them.
-ROOMY = 14 * 2**30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +33,6 @@ _CONTROLLERS = "RAILHEAD_CONTROLLERS=$(tests/testbed/build-controllers.sh); expo
 _ALONE = "unshare --net sh -ec 'ip link set lo up; exec \"$@\"' sh "
 _PYTHON = "/usr/bin/python3 "
 _TESTED = ("unit-build", "kube", "packages-testbed")
-_MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 PARTS = (
     Part("packages", "tools/install-needs.sh build"),
@@ -57,9 +54,6 @@ PARTS = (
     Part("node-disk", _KUBE + 'tests/testbed/build-node.sh "$kube"', ("kube",), weight=1, emulated=True),
     Part("image-base", "images/build.sh --base-only", ("packages-testbed",), weight=1, emulated=True),
     Part("unit-build", "cmake --build --preset release", ("programs",)),
-    # The longest by far; while it waits, its emulated nodes leave a third of the CPUs to others.
-    Part("e2e", _PYTHON + "tests/e2e/run.py", (*_TESTED, "node-disk", "image-base"),
-         weight=2 if _MEMORY >= ROOMY else CAPACITY, emulated=True),
     Part("fuzz-build", "cmake --preset corpora && cmake --build --preset corpora --target railhead_fuzz_tests",
          ("packages",)),
     Part("lint", "tools/lint.sh", ("packages-lint",)),
@@ -97,6 +91,8 @@ PARTS = (
          _PYTHON + "tests/worlds/run.py; " +
          _PYTHON + "tests/kubelet/run.py 1000; tools/bench.sh gangs", (*_TESTED, "bench-build"),
          weight=CAPACITY, limit=43200, cluster=True),
+    Part("e2e", _PYTHON + "tests/e2e/run.py", (*_TESTED, "node-disk", "image-base"), weight=CAPACITY,
+         emulated=True),
     Part("demo", "exec " + _PYTHON + "tests/e2e/demo.py", ("programs", "kube", "node-disk", "image-base"), weight=CAPACITY,
          emulated=True, foreground=True),
 )

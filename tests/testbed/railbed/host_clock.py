@@ -2,7 +2,7 @@
 """How fast this machine's time-stamp counter runs, for Linux on emulated CPUs, which count by it.
 
 Linux would find out by itself, against a timer that is emulated too. On a busy machine the emulator is put
-aside in the middle of that, and Linux takes its seconds for up to thirty: all that it waits for is late, and
+aside in the middle of that, and Linux takes one second for up to thirty: whatever it waits for seems late, and
 its CPUs seem to be locked up."""
 
 import ctypes
