@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an HTTP server answers (http_server.h), and how it is written to the connection.
+// Responses of an HTTP server (http_server.h), and their bytes on the connection.
 #ifndef RAILHEAD_KUBE_HTTP_RESPONSE_H_
 #define RAILHEAD_KUBE_HTTP_RESPONSE_H_
 

@@ -128,7 +128,7 @@ std::string JobSecrets::NewFolder() {
 }
 
 void JobSecrets::Run() {
-  // What an earlier agent has not filled is first.
+  // Folders that an earlier agent left empty come first.
   bool fresh = true;
   while (true) {
     const std::vector<std::string> empty = folders_.Empty();

@@ -4,8 +4,9 @@
 // node agents give the pods of one job the same key without talking to each other. Pure. Used by
 // JobSecrets.
 //
-// The namespace is that of the pod at the API server. What a pod says of itself (labels and one
-// annotation) counts inside its own namespace only: it cannot name itself into a job of another.
+// The namespace comes from the API server. Labels and the annotation are the user's to set, so they
+// count inside the pod's own namespace only: no pod can name itself into a job of another
+// namespace.
 #ifndef RAILHEAD_DEVICE_PLUGIN_GRANT_JOB_KEY_H_
 #define RAILHEAD_DEVICE_PLUGIN_GRANT_JOB_KEY_H_
 

@@ -39,7 +39,7 @@ void Run(absl::string_view text) {
   const kube::Json pod = kube::Json::parse(text, nullptr, /*allow_exceptions=*/false);
   const absl::StatusOr<std::string> job = JobOf(pod);
   Require(job.ok() ? !job->empty() : !job.status().message().empty());
-  // What a pod says of itself is one job in one namespace, and another in the next.
+  // The same labels and annotations make different jobs in different namespaces.
   if (job.ok()) Require(JobKey("master", "ns", *job) != JobKey("master", "other", *job));
 }
 

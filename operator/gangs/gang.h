@@ -55,7 +55,7 @@ struct Gang {
   std::vector<Released> lost;  // that had a node from us, and have failed or are being deleted
   int succeeded = 0;
   int beside = 0;  // pods of it that ask for no RDMA, and are not ours to place
-  // What each gated pod asks for at most: their templates may differ.
+  // The most of each resource that any gated pod asks for: their templates may differ.
   SharedValue<Resources> requests;
   std::set<std::string> ended;  // uids of those
   std::set<int> ended_ranks;    // theirs, where it is known

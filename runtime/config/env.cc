@@ -31,7 +31,6 @@ struct Target {
 };
 
 constexpr size_t kLongestInterface = 15;  // of a name that Linux allows
-constexpr size_t kMostTcpRails = 64;
 
 // Parses the text into the target. Returns "" or what is allowed ("a number from 1 to 5").
 using Parser = std::string (*)(const std::string& text, Target& target);
@@ -77,7 +76,9 @@ std::string ParseInterfaces(const std::string& text, Settings& into) {
         name.empty() ? "names separated by commas" : ParseName(name, kLongestInterface, name);
     if (!wrong.empty()) return wrong;
   }
-  if (names.size() > kMostTcpRails) return absl::StrCat("at most ", kMostTcpRails, " names");
+  if (names.size() > fabric::kMaxRails) {
+    return absl::StrCat("at most ", fabric::kMaxRails, " names");
+  }
   into.socket_ifname = names.front();
   into.more_socket_ifnames.assign(names.begin() + 1, names.end());
   return "";
