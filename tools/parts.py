@@ -29,6 +29,8 @@ class Part:
 _KUBE = "kube=$(tests/testbed/build-kube.sh); export RAILHEAD_KUBE_BIN=$kube RAILHEAD_KWOK=$kube/kwok; "
 # Those of jobs' controllers, for `chart` alone.
 _CONTROLLERS = "RAILHEAD_CONTROLLERS=$(tests/testbed/build-controllers.sh); export RAILHEAD_CONTROLLERS; "
+# kubeconform and its schemas, for `chart` alone.
+_KUBECONFORM = "RAILHEAD_KUBECONFORM=$(tests/testbed/build-kubeconform.sh); export RAILHEAD_KUBECONFORM; "
 # A loopback device of its own: ports on it disturb nobody.
 _ALONE = "unshare --net sh -ec 'ip link set lo up; exec \"$@\"' sh "
 _PYTHON = "/usr/bin/python3 "
@@ -51,6 +53,7 @@ PARTS = (
     Part("kube", "tests/testbed/build-kube.sh", ("packages-testbed",)),
     # After `kube`: the sources of both at once would want 7 GiB of disk.
     Part("controllers", "tests/testbed/build-controllers.sh", ("kube",)),
+    Part("kubeconform", "tests/testbed/build-kubeconform.sh", ("packages-testbed",), weight=1),
     Part("node-disk", _KUBE + 'tests/testbed/build-node.sh "$kube"', ("kube",), weight=1, emulated=True),
     Part("image-base", "images/build.sh --base-only", ("packages-testbed",), weight=1, emulated=True),
     Part("unit-build", "cmake --build --preset release", ("programs",)),
@@ -60,7 +63,8 @@ PARTS = (
     Part("lint-stamps", "tools/lint.sh --write-stamps", ("packages-lint",)),
     Part("bench-build", "cmake --build --preset release --target railhead_benches", ("unit-build",)),
 
-    Part("chart", _KUBE + _CONTROLLERS + "tests/chart/run.sh; tests/chart/apiserver.sh", (*_TESTED, "controllers"),
+    Part("chart", _KUBE + _CONTROLLERS + _KUBECONFORM + "tests/chart/run.sh; tests/chart/apiserver.sh",
+         (*_TESTED, "controllers", "kubeconform"),
          weight=1, cluster=True),
     Part("node", _PYTHON + "tests/kubelet/run.py", _TESTED, weight=1, cluster=True),
     Part("kube-client", _KUBE + _ALONE + "tests/kube/run.sh", _TESTED, weight=1, cluster=True),

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Checks the chart without a cluster: lint, what it renders with several values, what its schema
-# refuses, that nobody widened what its pods may do, what a real Prometheus makes of its README and
-# of its PodMonitors, what the scripts of `helm test` say, `railhead` as a plugin of kubectl, and the pods
-# of tests/workloads. Then its alerts, runbooks, dashboards and their pictures (tests/monitoring). Takes
-# three minutes.
+# Checks the chart without a cluster: lint, what it renders with several values and with each two of them, by
+# the schemas of the oldest and the newest Kubernetes, what its own schema refuses, that nobody widened what
+# its pods may do, what a real Prometheus makes of its README and of its PodMonitors, what the scripts of
+# `helm test` say, `railhead` as a plugin of kubectl, and the pods of tests/workloads. Then its alerts,
+# runbooks, dashboards and their pictures (tests/monitoring). Takes three minutes.
 # usage: tests/chart/run.sh     after a release build, for `railhead` and the runbooks' commands
+# RAILHEAD_KUBECONFORM is what tests/testbed/build-kubeconform.sh prints.
 # helm and kubectl come from RAILHEAD_KUBE_BIN, or else from PATH; prometheus and promtool from PATH
 set -euo pipefail
 [ -z "${RAILHEAD_KUBE_BIN:-}" ] || PATH=$RAILHEAD_KUBE_BIN:$PATH
@@ -19,6 +20,6 @@ done
   { echo "tests/chart: PyYAML is missing: apt-get install python3-yaml" >&2; exit 1; }
 cd "$(dirname "$0")"
 ../../tools/install-needs.sh pictures
-/usr/bin/python3 -m unittest chart_test kubectl_test prometheus_test allreduce_test workloads_test
+/usr/bin/python3 -m unittest chart_test schemas_test kubectl_test prometheus_test allreduce_test workloads_test
 cd ../monitoring
 exec /usr/bin/python3 -m unittest rules_test runbooks_test dashboards_test pictures_test rails_test
