@@ -4,12 +4,14 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "kube/elements.h"
 #include "operator/admission/lists.h"
 
 namespace railhead::op {
 namespace {
 
 using kube::Find;
+using kube::FindPath;
 using kube::Json;
 using kube::StringAt;
 
@@ -30,17 +32,39 @@ Json SecurityContext(const Json& served) {
   return context;
 }
 
+// Whether an object with `resources` says how much CPU or memory it uses.
+bool SaysAmounts(const Json& object) {
+  for (const char* list : {"limits", "requests"}) {
+    const Json* amounts = FindPath(object, {"resources", list});
+    if (amounts == nullptr || !amounts->is_object()) continue;
+    if (amounts->contains("cpu") || amounts->contains("memory")) return true;
+  }
+  return false;
+}
+
+bool ContainersSayAmounts(const Json& spec) {
+  for (const char* list : {"containers", "initContainers"}) {
+    for (const Json& container : kube::ElementsAt(spec, {list})) {
+      if (SaysAmounts(container)) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 Json InitContainer(const char* name, const std::string& image, const Json& command,
-                   const Json& mount, const Json& served) {
-  const Json amounts = {{"cpu", kCpu}, {"memory", kMemory}};
-  return {{"name", name},
-          {"image", image},
-          {"command", command},
-          {"resources", {{"limits", amounts}, {"requests", amounts}}},
-          {"securityContext", SecurityContext(served)},
-          {"volumeMounts", Json::array({mount})}};
+                   const Json& mount, const Json& served, const Json& spec) {
+  Json container = {{"name", name},
+                    {"image", image},
+                    {"command", command},
+                    {"securityContext", SecurityContext(served)},
+                    {"volumeMounts", Json::array({mount})}};
+  if (ContainersSayAmounts(spec) && !SaysAmounts(spec)) {
+    const Json amounts = {{"cpu", kCpu}, {"memory", kMemory}};
+    container["resources"] = {{"limits", amounts}, {"requests", amounts}};
+  }
+  return container;
 }
 
 absl::Status AddInitContainers(const std::vector<Json>& containers, Draft& pod) {

@@ -11,11 +11,13 @@
 
 namespace railhead::op {
 
-// An init container with as little as a shell needs, and with limits that are its requests: a pod
-// that was Guaranteed stays so, and keeps its own CPUs. What is allowed to the container `served`,
-// for which it is, is allowed to it, and nothing more.
+// An init container for a pod of this spec. The pod's quality of service stays what it was: limits
+// are as little as a shell needs and equal to requests, so that a Guaranteed pod keeps its own
+// CPUs, and there are none where the pod's containers say nothing of CPU and memory, or the pod
+// does for all of them. What is allowed to the container `served`, for which it is, is allowed to
+// it, and nothing more.
 kube::Json InitContainer(const char* name, const std::string& image, const kube::Json& command,
-                         const kube::Json& mount, const kube::Json& served);
+                         const kube::Json& mount, const kube::Json& served, const kube::Json& spec);
 
 // Puts those that are not there yet before all others of the pod, in this order. It moves the pod's
 // own. InvalidArgument if its list is none.

@@ -94,7 +94,7 @@ absl::StatusOr<std::vector<Json>> AddLibraries(const Injection& injection,
   for (const Copy& copy : CopiesOf(injection)) {
     copies.push_back(InitContainer(copy.name, copy.image, copy.command,
                                    {{"name", kLibrariesVolume}, {"mountPath", kLibrariesFolder}},
-                                   served));
+                                   served, *pod.At("/spec")));
   }
   return copies;
 }

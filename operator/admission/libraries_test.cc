@@ -80,12 +80,26 @@ TEST(AddLibrariesTest, OnceIsEnough) {
 
 // A container more of another kind would take from a pod the CPUs that it has for itself.
 TEST(AddLibrariesTest, APodStaysGuaranteed) {
-  for (const Json& container : AddTo(ServedPod()).pod["spec"]["initContainers"]) {
+  Json pod = ServedPod();
+  pod["spec"]["containers"][0]["resources"]["limits"] = {{"cpu", "1"}, {"memory", "1Gi"}};
+  for (const Json& container : AddTo(pod).pod["spec"]["initContainers"]) {
     if (!container["name"].get<std::string>().starts_with("railhead-")) continue;
     EXPECT_EQ(container["resources"]["limits"], container["resources"]["requests"]);
     EXPECT_TRUE(container["resources"]["limits"].contains("cpu"));
     EXPECT_TRUE(container["resources"]["limits"].contains("memory"));
   }
+}
+
+// Amounts would take room on a node that the pod does not ask for.
+TEST(AddLibrariesTest, APodWithoutAmountsGetsNone) {
+  for (const Json& container : AddTo(ServedPod()).pod["spec"]["initContainers"]) {
+    if (!container["name"].get<std::string>().starts_with("railhead-")) continue;
+    EXPECT_FALSE(container.contains("resources")) << container;
+  }
+  Json pod = ServedPod();
+  pod["spec"]["containers"][0]["resources"]["requests"]["memory"] = "1Gi";
+  pod["spec"]["resources"]["limits"]["cpu"] = "50m";  // of all containers together
+  EXPECT_FALSE(AddTo(pod).pod["spec"]["initContainers"][0].contains("resources"));
 }
 
 TEST(AddLibrariesTest, WhoCopiesMayDoNoMoreThanWhomItIsFor) {

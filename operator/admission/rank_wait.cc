@@ -49,7 +49,7 @@ absl::StatusOr<std::optional<Json>> AddRankWait(const std::string& served, Draft
   Json wait = InitContainer(
       kContainer, StringAt(container, {"image"}),
       {"/bin/sh", "-euc", kScript, "wait", absl::StrCat(kFolder, "/", kFile), kSeconds},
-      {{"name", kVolume}, {"mountPath", kFolder}, {"readOnly", true}}, container);
+      {{"name", kVolume}, {"mountPath", kFolder}, {"readOnly", true}}, container, *pod.At("/spec"));
   if (const Json* policy = Find(container, "imagePullPolicy"); policy != nullptr) {
     wait["imagePullPolicy"] = *policy;
   }
