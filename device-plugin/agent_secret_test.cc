@@ -207,7 +207,7 @@ TEST_F(AgentSecretTest, PodsOfOneJobGetOneKeyOnAllNodesAndNoOtherPodDoes) {
   forged["annotations"] = {{"railhead.io/job", "controller/j1"}};
   Create("evil", "train-1", forged);
   const std::string key = KeyOf(*first_, "team", "train-0", 0);
-  EXPECT_EQ(key, JobKey(std::string(32, 'm'), "team", "controller/j1"));
+  EXPECT_EQ(key, *JobKey(std::string(32, 'm'), "team", "controller/j1"));
   EXPECT_EQ(KeyOf(*second_, "team", "train-1", 0), key);
   EXPECT_NE(KeyOf(*first_, "team", "other-0", 1), key);
   EXPECT_NE(KeyOf(*second_, "evil", "train-1", 1), key);
@@ -256,7 +256,7 @@ TEST_F(AgentSecretTest, TheLastHolderOfADeviceDoesNotLendItsName) {
   EXPECT_FALSE(fs::exists(folder + "/key") || fs::exists(folder + "/none"));
   first_->List("team", "train-0", 0);
   ASSERT_TRUE(Eventually([&] { return fs::exists(folder + "/key"); }));
-  EXPECT_EQ(Read(folder + "/key"), JobKey(std::string(32, 'm'), "team", "controller/j2"));
+  EXPECT_EQ(Read(folder + "/key"), *JobKey(std::string(32, 'm'), "team", "controller/j2"));
 }
 
 // A StatefulSet's pod, for example, or one that a tenant made under the name of another.
@@ -306,7 +306,7 @@ TEST_F(AgentSecretTest, WithoutAMasterKeyDevicesAreGivenAndTheLogSaysWhy) {
   SetMaster(std::string(40, 'n'));
   Create("team", "train-0", OfJob("j1"));
   EXPECT_EQ(KeyOf(*second_, "team", "train-0", 0),
-            JobKey(std::string(40, 'n'), "team", "controller/j1"));
+            *JobKey(std::string(40, 'n'), "team", "controller/j1"));
 }
 
 TEST_F(AgentSecretTest, AChangedMasterKeyCountsForNewPods) {

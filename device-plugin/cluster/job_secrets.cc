@@ -183,7 +183,9 @@ absl::Status JobSecrets::FillOne(const std::string& name, const std::string& uid
     if (!job.ok()) {
       return folders_.PutNone(name, PrintableText(job.status().message(), kReasonLimit));
     }
-    return folders_.PutKey(name, JobKey(master, pod_namespace, *job));
+    const absl::StatusOr<std::string> key = JobKey(master, pod_namespace, *job);
+    if (!key.ok()) return key.status();
+    return folders_.PutKey(name, *key);
   }
   return absl::OkStatus();
 }

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device-plugin/grant/job_key.h"
 
-#include <openssl/crypto.h>
+#include <openssl/core_names.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <iterator>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -26,20 +28,10 @@ namespace {
 using kube::Json;
 using kube::StringAt;
 
-constexpr size_t kHash = 32;
+constexpr size_t kKeySize = 32;
 // As much as the derived keys have.
 constexpr size_t kShortestMaster = 32;
 constexpr size_t kLongestMaster = 4096;
-
-std::string Hmac(absl::string_view key, absl::string_view text) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
-  unsigned int size = 0;
-  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
-       reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data(), &size);
-  std::string out(reinterpret_cast<const char*>(digest.data()), size);
-  OPENSSL_cleanse(digest.data(), digest.size());
-  return out;
-}
 
 // The length in four bytes before the text, so that no two lists of texts give the same bytes.
 std::string Prefixed(absl::string_view text) {
@@ -76,16 +68,37 @@ std::string Label(const Json& pod, const char* name) {
 
 }  // namespace
 
-std::string Hkdf(absl::string_view key, absl::string_view salt, absl::string_view info,
-                 size_t length) {
-  const std::string extracted = Hmac(salt, key);
-  std::string out;
-  std::string block;
-  for (uint8_t counter = 1; out.size() < length; ++counter) {
-    block = Hmac(extracted, absl::StrCat(block, info, std::string(1, static_cast<char>(counter))));
-    out.append(block);
+absl::StatusOr<std::string> Hkdf(absl::string_view key, absl::string_view salt,
+                                 absl::string_view info, size_t length) {
+  const std::unique_ptr<EVP_KDF, decltype(&EVP_KDF_free)> kdf(
+      EVP_KDF_fetch(nullptr, OSSL_KDF_NAME_HKDF, nullptr), EVP_KDF_free);
+  const std::unique_ptr<EVP_KDF_CTX, decltype(&EVP_KDF_CTX_free)> context(
+      EVP_KDF_CTX_new(kdf.get()), EVP_KDF_CTX_free);
+  // OpenSSL reads the values, and its interface only cannot say so.
+  std::string digest = "SHA256";
+  std::vector<OSSL_PARAM> parameters = {
+      OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest.data(), 0),
+  };
+  const auto add = [&parameters](const char* name, absl::string_view value) {
+    parameters.push_back(
+        OSSL_PARAM_construct_octet_string(name, const_cast<char*>(value.data()), value.size()));
+  };
+  add(OSSL_KDF_PARAM_KEY, key);
+  // What is empty is as if it were absent (RFC 5869), and for OpenSSL an error.
+  if (!salt.empty()) add(OSSL_KDF_PARAM_SALT, salt);
+  if (!info.empty()) add(OSSL_KDF_PARAM_INFO, info);
+  parameters.push_back(OSSL_PARAM_construct_end());
+  std::string out(length, '\0');
+  if (context == nullptr ||
+      EVP_KDF_derive(context.get(), reinterpret_cast<unsigned char*>(out.data()), out.size(),
+                     parameters.data()) <= 0) {
+    const unsigned long code = ERR_get_error();  // NOLINT(google-runtime-int)
+    ERR_clear_error();
+    const char* const reason = ERR_reason_error_string(code);
+    return absl::InternalError(
+        absl::StrCat("OpenSSL does not derive ", length, " bytes by HKDF-SHA256 from a key of ",
+                     key.size(), " (", reason != nullptr ? reason : "no reason given", ")"));
   }
-  out.resize(length);
   return out;
 }
 
@@ -130,11 +143,13 @@ absl::StatusOr<std::string> JobOf(const Json& pod) {
       kJobAnnotation, ", or set RAILHEAD_SECRET_FILE"));
 }
 
-std::string JobKey(absl::string_view master, absl::string_view pod_namespace,
-                   absl::string_view job) {
-  const std::string key = Hkdf(master, "railhead job secret 1",
-                               absl::StrCat(Prefixed(pod_namespace), Prefixed(job)), kHash);
-  return absl::StrCat(absl::BytesToHexString(key), "\n");
+absl::StatusOr<std::string> JobKey(absl::string_view master, absl::string_view pod_namespace,
+                                   absl::string_view job) {
+  const absl::StatusOr<std::string> key =
+      Hkdf(master, "railhead job secret 1", absl::StrCat(Prefixed(pod_namespace), Prefixed(job)),
+           kKeySize);
+  if (!key.ok()) return key.status();
+  return absl::StrCat(absl::BytesToHexString(*key), "\n");
 }
 
 }  // namespace railhead::device_plugin

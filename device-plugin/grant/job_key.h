@@ -22,9 +22,9 @@ namespace railhead::device_plugin {
 // Annotation of pods, set by users: pods of one namespace with the same value are one job.
 inline constexpr char kJobAnnotation[] = "railhead.io/job";
 
-// Returns `length` bytes (at most 255 * 32) of HKDF-SHA256 (RFC 5869).
-std::string Hkdf(absl::string_view key, absl::string_view salt, absl::string_view info,
-                 size_t length);
+// Returns `length` bytes (at most 255 * 32) of HKDF-SHA256 (RFC 5869), or OpenSSL's error.
+absl::StatusOr<std::string> Hkdf(absl::string_view key, absl::string_view salt,
+                                 absl::string_view info, size_t length);
 
 // Returns the key in the contents of a master key file: all of it but line ends behind it. The
 // error says what is wrong (too short, too long), and how to make one.
@@ -39,9 +39,10 @@ absl::StatusOr<std::string> ParseMasterKey(absl::string_view contents);
 // NotFound, with the reason, for a pod that belongs to no job.
 absl::StatusOr<std::string> JobOf(const kube::Json& pod);
 
-// Returns the job's key, as the contents of a file: 64 hexadecimal digits and a line end.
-std::string JobKey(absl::string_view master, absl::string_view pod_namespace,
-                   absl::string_view job);
+// Returns the job's key, as the contents of a file: 64 hexadecimal digits and a line end. Internal
+// if OpenSSL cannot derive it.
+absl::StatusOr<std::string> JobKey(absl::string_view master, absl::string_view pod_namespace,
+                                   absl::string_view job);
 
 }  // namespace railhead::device_plugin
 

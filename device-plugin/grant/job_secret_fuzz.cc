@@ -34,13 +34,13 @@ void Run(absl::string_view text) {
   }
   if (const absl::StatusOr<std::string> master = ParseMasterKey(text); master.ok()) {
     Require(master->size() >= 32 && absl::StartsWith(text, *master));
-    Require(JobKey(*master, "a", "b") != JobKey(*master, "ab", ""));
+    Require(*JobKey(*master, "a", "b") != *JobKey(*master, "ab", ""));
   }
   const kube::Json pod = kube::Json::parse(text, nullptr, /*allow_exceptions=*/false);
   const absl::StatusOr<std::string> job = JobOf(pod);
   Require(job.ok() ? !job->empty() : !job.status().message().empty());
   // The same labels and annotations make different jobs in different namespaces.
-  if (job.ok()) Require(JobKey("master", "ns", *job) != JobKey("master", "other", *job));
+  if (job.ok()) Require(*JobKey("master", "ns", *job) != *JobKey("master", "other", *job));
 }
 
 }  // namespace
