@@ -2,29 +2,17 @@
 #include "runtime/metrics/page.h"
 
 #include <prometheus/client_metric.h>
-#include <prometheus/collectable.h>
-#include <prometheus/exposer.h>
 #include <prometheus/metric_type.h>
-#include <signal.h>
+#include <prometheus/text_serializer.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <limits>
-#include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "fabric/port_counters.h"
-#include "runtime/base/now.h"
-#include "runtime/base/thread.h"
-#include "runtime/net/address.h"
-#include "runtime/net/fd.h"
-#include "runtime/net/socket.h"
+#include "runtime/metrics/page_server.h"
 
 namespace railhead::metrics {
 namespace {
@@ -35,10 +23,6 @@ using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
 
 using Ranks = std::vector<Snapshot>;
-
-// Of the web server, and how long they may take to start.
-constexpr size_t kThreads = 2;
-constexpr absl::Duration kThreadsStart = absl::Seconds(1);
 
 // The page under construction: every series begins with the labels of its rank.
 class Builder {
@@ -278,79 +262,6 @@ void AddCollectives(const Ranks& ranks, Builder& builder) {
   });
 }
 
-class Page final : public prometheus::Collectable {
- public:
-  explicit Page(std::function<Families()> read) : read_(std::move(read)) {}
-  std::vector<MetricFamily> Collect() const override { return read_(); }
-
- private:
-  std::function<Families()> read_;
-};
-
-absl::StatusOr<net::Fd> DialServer(int port, absl::Time deadline) {
-  return net::Dial(*net::IpAddress::Parse("127.0.0.1"), static_cast<uint16_t>(port), std::nullopt,
-                   deadline);
-}
-
-class ExposerServer final : public Server {
- public:
-  ExposerServer(const std::string& address, std::function<Families()> read)
-      : page_(std::make_shared<Page>(std::move(read))),
-        exposer_(std::make_unique<prometheus::Exposer>(address, kThreads)) {
-    exposer_->RegisterCollectable(page_);
-  }
-  // The web server's main thread looks only every two seconds whether it is to end, unless somebody
-  // connects.
-  ~ExposerServer() override {
-    std::atomic<bool> ended{false};
-    absl::StatusOr<std::thread> waker = TryStartThread([&ended, port = port()] {
-      while (!ended) {
-        static_cast<void>(DialServer(port, MonotonicNow() + kThreadsStart));
-        absl::SleepFor(absl::Milliseconds(2));
-      }
-    });
-    exposer_.reset();
-    ended = true;
-    if (waker.ok()) waker->join();
-  }
-  int port() const override {
-    const std::vector<int> ports = exposer_->GetListeningPorts();
-    return ports.empty() ? 0 : ports.front();
-  }
-
- private:
-  std::shared_ptr<Page> page_;
-  std::unique_ptr<prometheus::Exposer> exposer_;  // ends its threads before the page goes
-};
-
-// What the process does about SIGPIPE after it lives is what it did before.
-class PipeSignalKept {
- public:
-  PipeSignalKept() { ::sigaction(SIGPIPE, nullptr, &before_); }
-  ~PipeSignalKept() { ::sigaction(SIGPIPE, &before_, nullptr); }
-  PipeSignalKept(const PipeSignalKept&) = delete;
-  PipeSignalKept& operator=(const PipeSignalKept&) = delete;
-
- private:
-  struct sigaction before_ = {};
-};
-
-// Returns when all of the server's threads run, each of which ignores SIGPIPE for the whole process
-// when it begins. One holds a connection until that has asked: so who answers the last of as many
-// connections as there are threads is the last of them.
-void AwaitThreads(int port) {
-  const absl::Time deadline = MonotonicNow() + kThreadsStart;
-  std::vector<net::Fd> connections;
-  for (size_t i = 0; i < kThreads; ++i) {
-    absl::StatusOr<net::Fd> connection = DialServer(port, deadline);
-    if (!connection.ok()) return;
-    connections.push_back(*std::move(connection));
-  }
-  const int last = connections.back().get();
-  if (!net::SendAll(last, "GET / HTTP/1.0\r\n\r\n", deadline).ok()) return;
-  net::WaitReadable(last, deadline).IgnoreError();
-}
-
 }  // namespace
 
 Families ToFamilies(const Ranks& ranks) {
@@ -377,22 +288,12 @@ Families ToFamilies(const Ranks& ranks) {
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Serve(int port, const std::function<Families()>& read) {
-  // "+" listens on IPv6 and IPv4; a kernel without IPv6 needs the plain form.
-  std::string error;
-  for (const char* prefix : {"+", ""}) {
-    try {
-      // The web server's threads are the library's; and it ignores SIGPIPE for the whole process.
-      const SignalsBlocked blocked;
-      const PipeSignalKept kept;
-      auto server = std::make_unique<ExposerServer>(absl::StrCat(prefix, port), read);
-      AwaitThreads(server->port());
-      return server;
-    } catch (const std::exception& exception) {
-      error = exception.what();
-    }
-  }
+  absl::StatusOr<std::unique_ptr<PageServer>> server =
+      PageServer::Start(port, [read] { return prometheus::TextSerializer().Serialize(read()); });
+  if (server.ok()) return *std::move(server);
   return absl::UnavailableError(absl::StrCat("cannot serve metrics at RAILHEAD_METRICS_PORT ", port,
-                                             ": ", error, "; another process may use the port"));
+                                             ": ", server.status().message(),
+                                             "; another process may use the port"));
 }
 
 }  // namespace railhead::metrics
