@@ -82,7 +82,7 @@ void Write(WireWriter& writer, const Decision& decision) {
   writer.U8(decision.shm ? 1 : 0);
   writer.U8(decision.crowded ? 1 : 0);
   writer.U8(decision.verbs ? 1 : 0);
-  writer.U8(decision.sign_frames ? 1 : 0);
+  writer.U8(static_cast<uint8_t>(decision.protection));
   writer.U8(static_cast<uint8_t>(decision.fallback));
   writer.U32(static_cast<uint32_t>(decision.places.size()));
   for (const std::vector<int>& place : decision.places) WritePlace(writer, place);
@@ -104,13 +104,15 @@ bool Read(WireReader& reader, int world_size, Decision& decision) {
   decision.shm = ReadFlag(reader, valid);
   decision.crowded = ReadFlag(reader, valid);
   decision.verbs = ReadFlag(reader, valid);
-  decision.sign_frames = ReadFlag(reader, valid);
+  const uint8_t protection = reader.U8();
   const uint8_t fallback = reader.U8();
   const uint32_t places = reader.U32();
-  if (!valid || fallback > static_cast<uint8_t>(config::Fallback::kFail) ||
+  if (!valid || protection > static_cast<uint8_t>(transport::FrameProtection::kAes256Gcm) ||
+      fallback > static_cast<uint8_t>(config::Fallback::kFail) ||
       places > static_cast<uint32_t>(world_size)) {
     return false;
   }
+  decision.protection = static_cast<transport::FrameProtection>(protection);
   decision.fallback = static_cast<config::Fallback>(fallback);
   for (uint32_t i = 0; i < places; ++i) {
     if (!ReadPlace(reader, world_size, decision.places.emplace_back())) return false;

@@ -255,6 +255,21 @@ absl::Status CheckTcpRails(absl::Span<const RankReport> reports) {
       JoinReasons(culprits), ": list as many interfaces in RAILHEAD_SOCKET_IFNAME on every rank"));
 }
 
+transport::FrameProtection ProtectionFor(config::FrameWish wish,
+                                         absl::Span<const RankReport> reports) {
+  switch (wish) {
+    case config::FrameWish::kPlain:
+      return transport::FrameProtection::kNone;
+    case config::FrameWish::kSigned:
+      return transport::FrameProtection::kSigned;
+    case config::FrameWish::kEncrypted:
+      break;
+  }
+  return std::all_of(reports.begin(), reports.end(), [](const RankReport& r) { return r.has_aes; })
+             ? transport::FrameProtection::kAes256Gcm
+             : transport::FrameProtection::kChaCha20Poly1305;
+}
+
 }  // namespace
 
 std::vector<int> PlaceNumbers(absl::Span<const RankReport> reports) {
@@ -277,8 +292,10 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
   const RankReport& strictest = Strictest(reports);
   Decision decision;
   decision.fallback = strictest.fallback;
-  decision.sign_frames = std::any_of(reports.begin(), reports.end(),
-                                     [](const RankReport& report) { return report.sign_frames; });
+  const RankReport& most_guarded = *std::max_element(
+      reports.begin(), reports.end(),
+      [](const RankReport& a, const RankReport& b) { return a.frames < b.frames; });
+  decision.protection = ProtectionFor(most_guarded.frames, reports);
   const std::string why_not_shared = WhyNotShared(reports);
   if (why_not_shared.empty() && reports.size() > 1) {
     decision.shm = true;
@@ -316,6 +333,12 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
     alike = CheckAlike(reports, "RAILHEAD_IB_TC", &RankReport::ib_traffic_class);
     alike.Update(CheckAlike(reports, "RAILHEAD_IB_SL", &RankReport::ib_service_level));
     if (!alike.ok()) return alike;
+    if (most_guarded.frames == config::FrameWish::kEncrypted && reports.size() > 1) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("RAILHEAD_AUTH=encrypt on ", most_guarded.name,
+                       ", but the job would use RDMA, which carries data unencrypted: set "
+                       "RAILHEAD_TRANSPORT=tcp on a rank, or remove encrypt from RAILHEAD_AUTH"));
+    }
     decision.verbs = true;
     decision.rails.assign(common.begin(), common.end());
     less = WhyNotAllRails(reports, common, known);
@@ -374,7 +397,8 @@ std::string Encode(const RankReport& report) {
     writer.String(field);
     writer.String(text);
   }
-  writer.U8(report.sign_frames ? 1 : 0);
+  writer.U8(static_cast<uint8_t>(report.frames));
+  writer.U8(report.has_aes ? 1 : 0);
   return writer.Take();
 }
 
@@ -418,8 +442,12 @@ absl::StatusOr<RankReport> ParseReport(absl::string_view bytes) {
     std::string field = reader.String(kTextLimit);
     report.configured[std::move(field)] = reader.String(kTextLimit);
   }
-  report.sign_frames = reader.U8() != 0;
-  if (!reader.Complete()) return absl::InternalError("a rank's report is malformed");
+  const uint8_t frames = reader.U8();
+  report.has_aes = reader.U8() != 0;
+  if (!reader.Complete() || frames > static_cast<uint8_t>(config::FrameWish::kEncrypted)) {
+    return absl::InternalError("a rank's report is malformed");
+  }
+  report.frames = static_cast<config::FrameWish>(frames);
   return report;
 }
 

@@ -56,6 +56,7 @@
 #include "runtime/comm/cores.h"
 #include "runtime/comm/cpu_limit.h"
 #include "runtime/config/env.h"
+#include "runtime/transport/tcp/frame_protection.h"
 
 namespace railhead::comm {
 
@@ -92,7 +93,8 @@ struct RankReport {
   int ib_traffic_class = 0;
   int ib_service_level = 0;
   config::Fields configured;  // what its program has set that all ranks must set alike
-  bool sign_frames = false;   // RAILHEAD_AUTH
+  config::FrameWish frames = config::FrameWish::kPlain;  // RAILHEAD_AUTH
+  bool has_aes = false;                                  // transport::HasAes256Gcm()
 
   bool operator==(const RankReport&) const = default;
 };
@@ -110,7 +112,8 @@ struct Decision {
   std::string degraded_reason;  // "" when the job got what it wanted
   // The job's; with kAllow nobody is to be warned of the reason.
   config::Fallback fallback = config::Fallback::kWarn;
-  bool sign_frames = false;  // over TCP; any rank wants it
+  // Of TCP frames: the strictest wish, with the fastest cipher that all ranks have.
+  transport::FrameProtection protection = transport::FrameProtection::kNone;
 
   bool operator==(const Decision&) const = default;
 };

@@ -320,11 +320,34 @@ TEST(DecisionTest, TheStrictestPolicyCounts) {
   EXPECT_EQ(Decide(reports)->fallback, Fallback::kAllow);
 }
 
-TEST(DecisionTest, FramesAreSignedIfAnyRankWantsIt) {
+TEST(DecisionTest, TheStrictestWishForFramesApplies) {
+  using config::FrameWish;
+  using transport::FrameProtection;
   std::vector<RankReport> reports = {Rank(0, {}), Rank(1, {}), Rank(2, {})};
-  EXPECT_FALSE(Decide(reports)->sign_frames);
-  reports[1].sign_frames = true;
-  EXPECT_TRUE(Decide(reports)->sign_frames);
+  EXPECT_EQ(Decide(reports)->protection, FrameProtection::kNone);
+  reports[1].frames = FrameWish::kSigned;
+  EXPECT_EQ(Decide(reports)->protection, FrameProtection::kSigned);
+  reports[2].frames = FrameWish::kEncrypted;
+  EXPECT_EQ(Decide(reports)->protection, FrameProtection::kChaCha20Poly1305);
+  reports[0].has_aes = reports[1].has_aes = true;
+  EXPECT_EQ(Decide(reports)->protection, FrameProtection::kChaCha20Poly1305) << "not on all CPUs";
+  reports[2].has_aes = true;
+  EXPECT_EQ(Decide(reports)->protection, FrameProtection::kAes256Gcm);
+}
+
+// NICs send what they are given; TCP and memory are not in the way of whoever wants encryption.
+TEST(DecisionTest, EncryptionAndRdmaExcludeEachOther) {
+  std::vector<RankReport> reports = {Rank(0, {0}), Rank(1, {0}), Rank(2, {0})};
+  reports[2].frames = config::FrameWish::kEncrypted;
+  const absl::Status refused = Decide(reports).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("RAILHEAD_AUTH=encrypt on rank 2 (pod job-2)"),
+                    HasSubstr("RAILHEAD_TRANSPORT=tcp")));
+  for (RankReport& report : reports) report.choice = TransportChoice::kTcp;
+  EXPECT_FALSE(Decide(reports)->verbs);
+  EXPECT_GT(Decide(reports)->protection, transport::FrameProtection::kSigned);
+  EXPECT_TRUE(Decide({reports.back()}).ok()) << "alone";
 }
 
 TEST(DecisionTest, RequiredRdmaIsSatisfiedByFewerRails) {
@@ -459,7 +482,8 @@ TEST(DecisionTest, ReportsTravel) {
   report.trouble = "x";
   report.ib_traffic_class = 106;
   report.ib_service_level = 3;
-  report.sign_frames = true;
+  report.frames = config::FrameWish::kEncrypted;
+  report.has_aes = true;
   report.rails[1].trouble = "down";
   report.rails[0].rate = "400 Gb/sec (4X NDR)";
   report.rails[0].mtu = 4096;

@@ -91,9 +91,9 @@ class Setup {
   // A rail that the decision chose, as this rank has it.
   struct Chosen {
     rails::RailName name;
-    RdmaRail* device = nullptr;  // null: TCP
-    net::IpAddress address;      // where its hall listens
-    bool sign_frames = false;    // over TCP
+    RdmaRail* device = nullptr;                  // null: TCP
+    net::IpAddress address;                      // where its hall listens
+    transport::FrameProtection protection = {};  // over TCP
 
     absl::StatusOr<std::unique_ptr<Link>> Open(std::shared_ptr<transport::Acceptor> hall,
                                                transport::Locator peer_hall,
@@ -297,16 +297,18 @@ absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory() {
 }
 
 absl::Status Setup::CheckSecret() const {
-  if (!options_.settings.require_secret || bootstrap_.world_size() == 1 ||
+  // Without a secret, the keys cross the network.
+  const bool encrypts = options_.settings.frames == config::FrameWish::kEncrypted;
+  if (!(options_.settings.require_secret || encrypts) || bootstrap_.world_size() == 1 ||
       bootstrap_.session().proves()) {
     return absl::OkStatus();
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat("RAILHEAD_AUTH=require is set and the job has no secret",
-                   options_.no_secret_cause.empty() ? "" : " (", options_.no_secret_cause,
-                   options_.no_secret_cause.empty() ? "" : ")",
-                   ": mount a Secret into all of its pods and set RAILHEAD_SECRET_FILE, or unset "
-                   "RAILHEAD_AUTH"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "RAILHEAD_AUTH=", encrypts ? "encrypt" : "require", " is set and the job has no secret",
+      options_.no_secret_cause.empty() ? "" : " (", options_.no_secret_cause,
+      options_.no_secret_cause.empty() ? "" : ")",
+      ": mount a Secret into all of its pods and set RAILHEAD_SECRET_FILE, or unset "
+      "RAILHEAD_AUTH"));
 }
 
 void Setup::OpenDevices() {
@@ -322,7 +324,8 @@ void Setup::OpenDevices() {
   report_.ib_traffic_class = settings.ib_traffic_class;
   report_.ib_service_level = settings.ib_service_level;
   report_.configured = settings.SetAlike();
-  report_.sign_frames = settings.sign_frames;
+  report_.frames = settings.frames;
+  report_.has_aes = transport::HasAes256Gcm();
   // Who chose TCP wants nothing of RDMA, not even its errors.
   if (settings.transport == config::TransportChoice::kTcp ||
       settings.transport == config::TransportChoice::kShm) {
@@ -439,7 +442,7 @@ std::vector<Setup::Chosen> Setup::Choose(const Decision& decision,
     rails.push_back({{number, net::InterfaceOfAddress(address), 0, "tcp"},
                      nullptr,
                      address,
-                     decision.sign_frames});
+                     decision.protection});
   }
   return rails;
 }
@@ -543,7 +546,7 @@ absl::StatusOr<std::unique_ptr<Link>> Setup::Chosen::Open(std::shared_ptr<transp
                                                           absl::string_view peer) const {
   return device != nullptr
              ? device->Open(std::move(hall), std::move(peer_hall), peer)
-             : transport::OpenTcpLink(std::move(hall), std::move(peer_hall), peer, sign_frames);
+             : transport::OpenTcpLink(std::move(hall), std::move(peer_hall), peer, protection);
 }
 
 std::vector<OpenRail> Setup::OpenRails(const std::vector<Chosen>& rails, const Halls& halls) {

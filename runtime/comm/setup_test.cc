@@ -308,11 +308,26 @@ TEST_P(MishapTest, OfOneRailFailsEverybodyWhereLessIsRefused) {
 
 // One rank is enough; and nobody goes on without what it asks for.
 TEST_F(SetUpTest, TheStrictestWishForAuthenticationCounts) {
-  settings[1].sign_frames = true;
+  settings[1].frames = config::FrameWish::kSigned;
   for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
     ASSERT_TRUE(fabric.ok()) << fabric.status();
-    EXPECT_TRUE(fabric->decision.sign_frames);
+    EXPECT_EQ(fabric->decision.protection, transport::FrameProtection::kSigned);
   }
+  // The keys would cross the network for all to read.
+  settings[1].frames = config::FrameWish::kEncrypted;
+  for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
+    EXPECT_EQ(fabric.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(fabric.status().message()),
+                AllOf(HasSubstr("rank 1 (pod p1): RAILHEAD_AUTH=encrypt"),
+                      HasSubstr("RAILHEAD_SECRET_FILE")));
+  }
+  secret = "sixteen bytes at least";
+  for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_GT(fabric->decision.protection, transport::FrameProtection::kSigned);
+  }
+  secret.clear();
+  settings[1].frames = config::FrameWish::kSigned;
   settings[2].require_secret = true;
   for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
     EXPECT_EQ(fabric.status().code(), absl::StatusCode::kFailedPrecondition);

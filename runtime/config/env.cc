@@ -105,19 +105,21 @@ std::string ParseRails(const std::string& text, std::vector<int>& into) {
 }
 
 std::string ParseAuth(const std::string& text, Settings& into) {
-  bool frames = false;
+  FrameWish frames = FrameWish::kPlain;
   bool require = false;
   for (const absl::string_view word : absl::StrSplit(text, ',')) {
     const absl::string_view value = absl::StripAsciiWhitespace(word);
     if (value == "frames") {
-      frames = true;
+      frames = std::max(frames, FrameWish::kSigned);
+    } else if (value == "encrypt") {
+      frames = FrameWish::kEncrypted;
     } else if (value == "require") {
       require = true;
     } else if (value != "handshake") {
-      return "handshake, frames or require, or several of them separated by commas";
+      return "handshake, frames, encrypt or require, or several of them separated by commas";
     }
   }
-  into.sign_frames = frames;
+  into.frames = frames;
   into.require_secret = require;
   return "";
 }
@@ -211,7 +213,9 @@ constexpr auto kTable = std::to_array<Variable>({
      "Authentication between ranks; a list such as frames,require. handshake: both sides of "
      "every connection prove that they belong to this job; always on. frames: in addition, "
      "every frame over TCP is signed, so that it cannot be changed or inserted in transit. "
-     "require: a job without a secret (RAILHEAD_SECRET_FILE, RAILHEAD_JOB_SECRET, or an id) fails "
+     "encrypt: its data is encrypted, too. A job that needs the network must then use TCP "
+     "(RAILHEAD_TRANSPORT=tcp) and have a secret, or it fails at start. require: a job without a "
+     "secret (RAILHEAD_SECRET_FILE, RAILHEAD_JOB_SECRET, or an id) fails "
      "at start on all ranks. If ranks differ, the strictest value applies.",
      [](const std::string& text, Target& to) { return ParseAuth(text, to.settings); }},
     {Group::kSettings, "RAILHEAD_POD", "empty",

@@ -38,12 +38,19 @@ struct Rendezvous {
 // Fields of rhConfig_t set by a program, by name, with values as in the environment.
 using Fields = std::map<std::string, std::string>;
 
+// What RAILHEAD_AUTH wants of the frames between ranks; stricter values are greater.
+enum class FrameWish : uint8_t {
+  kPlain,
+  kSigned,     // with TCP
+  kEncrypted,  // TCP or shared memory, but no RDMA
+};
+
 // Settings of this rank.
 struct Settings {
   std::string job = "default";
-  std::string secret_file;      // "": ranks are identified by the name of their job only
-  bool job_secret = true;       // without `secret_file`, use the node agent's (job_secret.h)
-  bool sign_frames = false;     // with TCP
+  std::string secret_file;  // "": ranks are identified by the name of their job only
+  bool job_secret = true;   // without `secret_file`, use the node agent's (job_secret.h)
+  FrameWish frames = FrameWish::kPlain;
   bool require_secret = false;  // fail without a secret
   std::string pod;              // "" outside Kubernetes
   std::string node;             // "" outside Kubernetes

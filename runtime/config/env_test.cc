@@ -62,7 +62,7 @@ TEST(EnvTest, EveryVariableIsRead) {
                          {"MASTER_PORT", "29555"},
                          {"RAILHEAD_JOB", "job"},
                          {"RAILHEAD_SECRET_FILE", "/run/secrets/job/key"},
-                         {"RAILHEAD_AUTH", "frames, require"},
+                         {"RAILHEAD_AUTH", "encrypt,frames, require"},
                          {"RAILHEAD_POD", "job-3"},
                          {"RAILHEAD_NODE", "node-1"},
                          {"RAILHEAD_RAILS_FILE", "/x/rails.json"},
@@ -89,7 +89,7 @@ TEST(EnvTest, EveryVariableIsRead) {
   ASSERT_TRUE(settings.ok()) << settings.status();
   EXPECT_EQ(settings->job, "job");
   EXPECT_EQ(settings->secret_file, "/run/secrets/job/key");
-  EXPECT_TRUE(settings->sign_frames);
+  EXPECT_EQ(settings->frames, FrameWish::kEncrypted);
   EXPECT_TRUE(settings->require_secret);
   EXPECT_EQ(settings->pod, "job-3");
   EXPECT_EQ(settings->node, "node-1");
@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Wrong{"RANK", "-1", "from 0 to"}, Wrong{"RANK", "1x", "whole number"},
                       Wrong{"WORLD_SIZE", "0", "from 1 to"},
                       Wrong{"WORLD_SIZE", "99999999999", "from 1 to"},
-                      Wrong{"RAILHEAD_AUTH", "frames,off", "handshake, frames or require"},
+                      Wrong{"RAILHEAD_AUTH", "frames,off", "handshake, frames, encrypt or require"},
                       Wrong{"MASTER_PORT", "65536", "to 65535"},
                       Wrong{"RAILHEAD_TRANSPORT", "rdma", "auto, verbs, tcp or shm"},
                       Wrong{"RAILHEAD_REQUIRE_RDMA", "yes", "0 or 1"},

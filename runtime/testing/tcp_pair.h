@@ -25,10 +25,9 @@ struct TcpPair {
 // At acceptors that the caller has opened.
 inline TcpPair ConnectedTcp(const std::shared_ptr<transport::Acceptor>& acceptor_a,
                             const std::shared_ptr<transport::Acceptor>& acceptor_b,
-                            bool sign_frames = false) {
-  TcpPair pair = {
-      *transport::OpenTcpLink(acceptor_a, acceptor_b->Address(), "rank 1", sign_frames),
-      *transport::OpenTcpLink(acceptor_b, acceptor_a->Address(), "rank 0", sign_frames)};
+                            transport::FrameProtection protection = {}) {
+  TcpPair pair = {*transport::OpenTcpLink(acceptor_a, acceptor_b->Address(), "rank 1", protection),
+                  *transport::OpenTcpLink(acceptor_b, acceptor_a->Address(), "rank 0", protection)};
   const absl::Time deadline = MonotonicNow() + absl::Seconds(20);
   while (!pair.a->connected() || !pair.b->connected()) {
     for (transport::Link* link : {pair.a.get(), pair.b.get()}) {
@@ -41,11 +40,11 @@ inline TcpPair ConnectedTcp(const std::shared_ptr<transport::Acceptor>& acceptor
   return pair;
 }
 
-inline TcpPair ConnectedTcp(bool sign_frames = false) {
+inline TcpPair ConnectedTcp(transport::FrameProtection protection = {}) {
   const auto open = [] {
     return *transport::Acceptor::Open(*net::IpAddress::Parse("127.0.0.1"), 1);
   };
-  return ConnectedTcp(open(), open(), sign_frames);
+  return ConnectedTcp(open(), open(), protection);
 }
 
 }  // namespace railhead::testing

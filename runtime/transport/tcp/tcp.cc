@@ -18,8 +18,8 @@ namespace {
 class TcpWireMaker final : public WireMaker {
  public:
   // The reconnector outlives it.
-  TcpWireMaker(const Reconnector& reconnector, bool sign_frames)
-      : reconnector_(reconnector), sign_frames_(sign_frames) {}
+  TcpWireMaker(const Reconnector& reconnector, FrameProtection protection)
+      : reconnector_(reconnector), protection_(protection) {}
 
   size_t max_payload() const override { return TcpWire::kMaxPayload; }
   bool polls_in_memory() const override { return false; }
@@ -30,7 +30,7 @@ class TcpWireMaker final : public WireMaker {
   }
   absl::Status Begin(Line line, const WireOwner& owner, absl::Time /*now*/) override {
     std::optional<FrameSeals> seals;
-    if (sign_frames_) seals.emplace(line.keys);
+    if (protection_ != FrameProtection::kNone) seals.emplace(line.keys, protection_);
     wire_ = std::make_unique<TcpWire>(std::move(line.fd), reconnector_.Name(), owner, seals);
     return absl::OkStatus();
   }
@@ -42,7 +42,7 @@ class TcpWireMaker final : public WireMaker {
 
  private:
   const Reconnector& reconnector_;
-  const bool sign_frames_;
+  const FrameProtection protection_;
   std::unique_ptr<Wire> wire_;
 };
 
@@ -50,11 +50,11 @@ class TcpWireMaker final : public WireMaker {
 
 absl::StatusOr<std::unique_ptr<Link>> OpenTcpLink(std::shared_ptr<Acceptor> acceptor,
                                                   Locator peer_acceptor, absl::string_view peer,
-                                                  bool sign_frames) {
+                                                  FrameProtection protection) {
   absl::StatusOr<std::unique_ptr<Reconnector>> reconnector =
       Reconnector::Open(std::move(acceptor), std::move(peer_acceptor), peer);
   if (!reconnector.ok()) return reconnector.status();
-  auto maker = std::make_unique<TcpWireMaker>(**reconnector, sign_frames);
+  auto maker = std::make_unique<TcpWireMaker>(**reconnector, protection);
   return RecoveringLink::Create(*std::move(reconnector), std::move(maker));
 }
 

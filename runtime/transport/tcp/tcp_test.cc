@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <deque>
 #include <functional>
@@ -52,12 +53,27 @@ absl::Span<const std::byte> Bytes(absl::string_view text) {
 
 using Pair = railhead::testing::TcpPair;
 
-Pair Connected(bool sign_frames = false) { return railhead::testing::ConnectedTcp(sign_frames); }
+Pair Connected(FrameProtection protection = FrameProtection::kNone) {
+  return railhead::testing::ConnectedTcp(protection);
+}
 
-// With and without signed frames.
-class FramesTest : public ::testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(Frames, FramesTest, ::testing::Bool(),
-                         [](const auto& sign) { return sign.param ? "Signed" : "Plain"; });
+// What this build and CPU can do.
+std::vector<FrameProtection> Protections() {
+  std::vector<FrameProtection> all = {FrameProtection::kSigned, FrameProtection::kChaCha20Poly1305};
+  if (HasAes256Gcm()) all.push_back(FrameProtection::kAes256Gcm);
+  return all;
+}
+
+std::string NameOf(FrameProtection protection) {
+  constexpr std::array<const char*, 4> kNames = {"Plain", "Signed", "ChaCha20", "Aes"};
+  return kNames[static_cast<size_t>(protection)];
+}
+
+class FramesTest : public ::testing::TestWithParam<FrameProtection> {};
+const auto name_of_frames = [](const auto& info) { return NameOf(info.param); };
+INSTANTIATE_TEST_SUITE_P(Plain, FramesTest, ::testing::Values(FrameProtection::kNone),
+                         name_of_frames);
+INSTANTIATE_TEST_SUITE_P(Frames, FramesTest, ::testing::ValuesIn(Protections()), name_of_frames);
 
 // A link whose other side is a bare socket of the test.
 struct HalfPair {
@@ -434,13 +450,13 @@ TEST(TcpTest, AnAcknowledgementOfWhatWasNotSentIsAnError) {
 
 // Two links whose bytes pass through a relay.
 struct RelayedPair {
-  explicit RelayedPair(bool sign_frames)
+  explicit RelayedPair(FrameProtection protection)
       : acceptor_a(AHall()),
         acceptor_b(AHall()),
         to_a(*acceptor_a),
         to_b(*acceptor_b),
-        a(*OpenTcpLink(acceptor_a, to_b.Address(), "rank 1", sign_frames)),
-        b(*OpenTcpLink(acceptor_b, to_a.Address(), "rank 0", sign_frames)) {
+        a(*OpenTcpLink(acceptor_a, to_b.Address(), "rank 1", protection)),
+        b(*OpenTcpLink(acceptor_b, to_a.Address(), "rank 0", protection)) {
     for (const absl::Time deadline = In(20); !a->connected() || !b->connected();) {
       if (MonotonicNow() >= deadline) {
         ADD_FAILURE() << "the links do not connect";
@@ -494,19 +510,35 @@ absl::Status SendThrough(RelayedPair& pair, const std::string& payload, std::str
 
 // What is proven at the start says nothing of what follows.
 TEST(TcpTest, WithoutSignaturesWhoeverIsOnTheWayMayChangeFrames) {
-  RelayedPair pair(false);
+  RelayedPair pair(FrameProtection::kNone);
   pair.Change([](std::string& bytes) { bytes.back() = '?'; });
   std::string taken;
   EXPECT_TRUE(SendThrough(pair, "payload", &taken).ok());
   EXPECT_EQ(taken, "payloa?");
 }
 
-TEST(TcpTest, WithSignaturesNoBitOfAFrameMayChange) {
+// With signatures alone, and with those of ciphers.
+class SealedTest : public ::testing::TestWithParam<FrameProtection> {};
+INSTANTIATE_TEST_SUITE_P(Frames, SealedTest, ::testing::ValuesIn(Protections()), name_of_frames);
+
+TEST_P(SealedTest, OnlyEncryptionHidesThePayload) {
+  const std::string payload(100, 'p');
+  RelayedPair pair(GetParam());
+  std::string seen;
+  pair.Change([&seen](std::string& bytes) { seen += bytes; });
+  std::string taken;
+  EXPECT_TRUE(SendThrough(pair, payload, &taken).ok());
+  EXPECT_EQ(taken, payload);
+  EXPECT_EQ(seen.size(), kSealedHead + payload.size());
+  EXPECT_EQ(seen.find("ppp") == std::string::npos, GetParam() != FrameProtection::kSigned);
+}
+
+TEST_P(SealedTest, NoBitOfAFrameMayChange) {
   const std::string payload(100, 'p');
   for (size_t at = 4; at < kSealedHead + payload.size(); at += at < kSealedHead ? 3 : 33) {
     // What cannot be the header of a frame at all is refused as such.
     if (at < 8 || (at >= 48 && at < 56)) continue;
-    RelayedPair pair(true);
+    RelayedPair pair(GetParam());
     pair.Change([at](std::string& bytes) {
       if (bytes.size() > at) bytes[at] = static_cast<char>(bytes[at] ^ 4);
     });
@@ -519,7 +551,7 @@ TEST(TcpTest, WithSignaturesNoBitOfAFrameMayChange) {
   }
 }
 
-TEST(TcpTest, WithSignaturesNoFrameMayBeRepeatedLeftOutOrPutIn) {
+TEST_P(SealedTest, NoFrameMayBeRepeatedLeftOutOrPutIn) {
   const std::vector<std::function<void(std::string&)>> changes = {
       [](std::string& bytes) { bytes += bytes; },
       [](std::string& bytes) { bytes.erase(0, kSealedHead + 7); },
@@ -529,7 +561,7 @@ TEST(TcpTest, WithSignaturesNoFrameMayBeRepeatedLeftOutOrPutIn) {
       },
   };
   for (size_t i = 0; i < changes.size(); ++i) {
-    RelayedPair pair(true);
+    RelayedPair pair(GetParam());
     pair.Change(changes[i]);
     ASSERT_TRUE(*pair.a->TrySend({1, 0}, Bytes("first f")));
     std::string taken;

@@ -4,7 +4,6 @@
 #include <linux/sockios.h>
 #include <linux/tcp.h>  // knows more of tcp_info than the C library
 #include <netinet/in.h>
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -173,15 +172,30 @@ absl::Status TcpWire::LookRound(absl::Time now) {
 }
 
 bool TcpWire::Writable() const {
-  pollfd entry{socket_.get(), POLLOUT, 0};
-  return ::poll(&entry, 1, 0) > 0;
+  // Sooner than poll() says so, which wants room for much more: waiting for that leaves the wire
+  // idle while the next frame is signed.
+  int unsent = 0;
+  return ::ioctl(socket_.get(), SIOCOUTQNSD, &unsent) != 0 || unsent < hold_;
 }
 
-void TcpWire::Sign(Head& head, absl::Span<const std::byte> payload) const {
-  if (!seals_.has_value()) return;
-  head.payload = seals_->sent.OfPayload(payload);
-  head.head = seals_->sent.OfHead(
+absl::Span<const std::byte> TcpWire::Protect(Head& head, absl::Span<const std::byte> payload,
+                                             bool repeated) {
+  if (!seals_.has_value()) return payload;
+  const FrameSealer& sealer = seals_->sent;
+  if (sealer.encrypts()) {
+    protected_.resize(payload.size());
+    head.payload = sealer.Encrypt(payload, protected_.data());
+    payload = protected_;
+  } else {
+    if (repeated) {
+      protected_.assign(payload.begin(), payload.end());
+      payload = protected_;
+    }
+    head.payload = sealer.OfPayload(payload);
+  }
+  head.head = sealer.OfHead(
       absl::MakeConstSpan(reinterpret_cast<const std::byte*>(&head), offsetof(Head, head)));
+  return payload;
 }
 
 bool TcpWire::IsSigned(const std::byte* head) const {
@@ -190,10 +204,10 @@ bool TcpWire::IsSigned(const std::byte* head) const {
                   head + offsetof(Head, head));
 }
 
-bool TcpWire::IsPayloadSigned(absl::Span<const std::byte> payload, const Seal& seal) {
+bool TcpWire::IsPayloadSigned(absl::Span<std::byte> payload, const Seal& seal) {
   // One that is offered again is the same.
   if (!seals_.has_value() || payload_checked_) return true;
-  payload_checked_ = SameSeal(seals_->received.OfPayload(payload), seal.data());
+  payload_checked_ = seals_->received.Open(payload, seal);
   return payload_checked_;
 }
 
@@ -214,10 +228,6 @@ absl::StatusOr<bool> TcpWire::TrySend(const FrameHeader& header,
     refused_ = true;
     return false;
   }
-  if (seals_.has_value() && header.repeated) {
-    repeated_.assign(payload.begin(), payload.end());
-    payload = repeated_;
-  }
   Head head{};
   WireHeader& wire = head.header;
   wire.payload = static_cast<uint32_t>(payload.size());
@@ -228,7 +238,7 @@ absl::StatusOr<bool> TcpWire::TrySend(const FrameHeader& header,
   wire.size = header.size;
   wire.posted = header.posted;
   wire.flags = FlagsOf(header);
-  Sign(head, payload);
+  payload = Protect(head, payload, header.repeated);
   // sendmsg does not write through the pointers; its interface only cannot say so.
   std::array<iovec, 2> parts = {
       {{&head, head_size_}, {const_cast<std::byte*>(payload.data()), payload.size()}}};
@@ -273,7 +283,7 @@ absl::Status TcpWire::SendAcknowledgement() {
   Head head{};
   head.header.taken = static_cast<uint32_t>(taken_);
   head.header.flags = kNoFrame;
-  Sign(head, {});
+  Protect(head, {}, false);
   if (seals_.has_value()) seals_->sent.Next();
   const auto* bytes = reinterpret_cast<const std::byte*>(&head);
   out_.insert(out_.end(), bytes, bytes + head_size_);
@@ -395,7 +405,7 @@ absl::StatusOr<bool> TcpWire::Offer(FrameSink sink) {
     if (placed_.arrived < placed_.size) return false;
     // Who drops it does not look at it.
     if (!placed_.dropped &&
-        !IsPayloadSigned(absl::MakeConstSpan(placed_.place, placed_.size), placed_.seal)) {
+        !IsPayloadSigned(absl::MakeSpan(placed_.place, placed_.size), placed_.seal)) {
       return WronglySigned();
     }
     if (!placed_.dropped &&
@@ -426,7 +436,7 @@ absl::StatusOr<bool> TcpWire::Offer(FrameSink sink) {
     }
     const FrameHeader header = HeaderFrom(wire);
     const size_t size = wire.payload;
-    const std::byte* const payload = in_.get() + in_begin_ + head_size_;
+    std::byte* const payload = in_.get() + in_begin_ + head_size_;
     const size_t here = in_end_ - in_begin_ - head_size_;
     if (here < size) {
       if (end_of_stream_) return Error("the peer closed the connection within a frame");
@@ -439,7 +449,7 @@ absl::StatusOr<bool> TcpWire::Offer(FrameSink sink) {
       in_begin_ = in_end_ = 0;
       return true;
     }
-    if (!IsPayloadSigned(absl::MakeConstSpan(payload, size), seal)) return WronglySigned();
+    if (!IsPayloadSigned(absl::MakeSpan(payload, size), seal)) return WronglySigned();
     // A frame that is offered again says the same again.
     if (absl::Status counted = TakeCount(wire.taken); !counted.ok()) return counted;
     // The next one may go to its place again.

@@ -64,9 +64,12 @@ class TcpWire final : public Wire {
   bool Drained() const { return out_begin_ == out_.size(); }
   // Returns true if the kernel accepts data now.
   bool Writable() const;
-  void Sign(Head& head, absl::Span<const std::byte> payload) const;
+  // Completes the head with the seals, if used. Returns the payload as it is sent.
+  absl::Span<const std::byte> Protect(Head& head, absl::Span<const std::byte> payload,
+                                      bool repeated);
   bool IsSigned(const std::byte* head) const;
-  bool IsPayloadSigned(absl::Span<const std::byte> payload, const Seal& seal);
+  // Decrypts the payload, too.
+  bool IsPayloadSigned(absl::Span<std::byte> payload, const Seal& seal);
   absl::Status WronglySigned() const;
   // Advances to the peer's next frame.
   void NextFrame();
@@ -88,8 +91,8 @@ class TcpWire final : public Wire {
   std::optional<FrameSeals> seals_;
   const size_t head_size_;
   bool payload_checked_ = false;  // of the peer's current frame
-  // copy of a repeated payload, which may change while it is sent
-  std::vector<std::byte> repeated_;
+  // copy of a payload that is sent encrypted, or that may change while it is sent
+  std::vector<std::byte> protected_;
   AckTimeout ack_timeout_;
   absl::Time next_look_ = absl::InfinitePast();
 
