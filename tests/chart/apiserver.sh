@@ -6,12 +6,12 @@
 # what stolen tokens of it and of the agents may write, what Pod Security says of pods as the operator makes them;
 # and the operator's program with those rights: what profiles do to pods, that new certificates fail
 # none, gangs with the real scheduler and the real controllers of jobs, from Kubernetes 1.37 on beside
-# groups of the scheduler's, what is told of wrong jobs, what
-# is published of the fabric, and what `railhead doctor` says of it all.
+# groups of the scheduler's, jobs of each kind from their object to an all-reduce between their pods'
+# programs, what is told of wrong jobs, what is published of the fabric, and what `railhead doctor` says of it all.
 # Nine minutes.
 # usage: tests/chart/apiserver.sh     as root, after a release build
-# RAILHEAD_KWOK names the program kwok, and RAILHEAD_CONTROLLERS the folder with the controllers of JobSet,
-# LeaderWorkerSet and TrainJob, which tests/testbed builds.
+# RAILHEAD_KWOK names the program kwok, and RAILHEAD_CONTROLLERS the folder with the controllers of jobs, which
+# tests/testbed builds.
 # helm, kubectl, kube-apiserver, kube-scheduler and kube-controller-manager come from RAILHEAD_KUBE_BIN,
 # or else from PATH; etcd from PATH.
 set -euo pipefail
@@ -26,8 +26,8 @@ done
 [ -x "${RAILHEAD_KWOK:-}" ] ||
   { echo "tests/chart: RAILHEAD_KWOK is '${RAILHEAD_KWOK:-}', no program: set it to the kwok of the testbed's" \
     "Kubernetes programs (tests/testbed/README.md)" >&2; exit 1; }
-[ -x "${RAILHEAD_CONTROLLERS:-}/jobset-controller" ] ||
-  { echo "tests/chart: RAILHEAD_CONTROLLERS is '${RAILHEAD_CONTROLLERS:-}', and has no jobset-controller: set it to" \
+[ -x "${RAILHEAD_CONTROLLERS:-}/kueue-controller" ] ||
+  { echo "tests/chart: RAILHEAD_CONTROLLERS is '${RAILHEAD_CONTROLLERS:-}', and has no kueue-controller: set it to" \
     "what tests/testbed/build-controllers.sh prints" >&2; exit 1; }
 cd "$(dirname "$0")"
 
@@ -44,7 +44,7 @@ failed=0
 # These wait more than they work.
 waiting=(verdict_test.Matrix verdict_test.AnotherLeader verdict_test.NodesMayCome
   verdict_test.OwnersOfReports
-  owners_test.Owners job_controllers_test.JobControllers)
+  owners_test.Owners job_controllers_test.JobControllers jobs_run_test.JobsRun)
 for class in "${waiting[@]}"; do
   "${alone[@]}" -m unittest "$class" > "$logs/$class" 2>&1 &
   pids+=($!)

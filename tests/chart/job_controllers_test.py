@@ -64,6 +64,37 @@ def groups(name, replicas, size, worker, leader=None, annotations=None, **more):
     }
 
 
+def trainjob(name, nodes):
+    """A TrainJob, and the runtime of PyTorch that it is made of."""
+    node = {
+        "terminationGracePeriodSeconds": 0,
+        "containers": [{"name": "node", "image": "none"}],
+    }
+    template = {
+        "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+        "spec": {"template": {"spec": node}},
+    }
+    runtime = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainingRuntime",
+        "metadata": {"name": "torch", "labels": {"trainer.kubeflow.org/framework": "torch"}},
+        "spec": {
+            "mlPolicy": {"numNodes": 1, "torch": {"numProcPerNode": 8}},
+            "template": {"spec": {"replicatedJobs": [{"name": "node", "template": template}]}},
+        },
+    }
+    made = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": name},
+        "spec": {
+            "runtimeRef": {"name": "torch", "kind": "TrainingRuntime"},
+            "trainer": {"numNodes": nodes, "resourcesPerNode": {"limits": {"rdma/hca": HCAS}}},
+        },
+    }
+    return runtime, made
+
+
 class JobControllers(OwnerScene):
     values = (f"--set=operator.gangs.kinds={{{','.join(KINDS)}}}",)
     controllers = (*OwnerScene.controllers, "garbage-collector-controller")
@@ -323,32 +354,7 @@ class JobControllers(OwnerScene):
                 self.assertIn("exclusive-topology", told)
 
     def test_nodes_of_a_trainjob_are_the_ranks_of_a_gang(self):
-        node = {
-            "terminationGracePeriodSeconds": 0,
-            "containers": [{"name": "node", "image": "none"}],
-        }
-        template = {
-            "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
-            "spec": {"template": {"spec": node}},
-        }
-        runtime = {
-            "apiVersion": "trainer.kubeflow.org/v1alpha1",
-            "kind": "TrainingRuntime",
-            "metadata": {"name": "torch", "labels": {"trainer.kubeflow.org/framework": "torch"}},
-            "spec": {
-                "mlPolicy": {"numNodes": 1, "torch": {"numProcPerNode": 8}},
-                "template": {"spec": {"replicatedJobs": [{"name": "node", "template": template}]}},
-            },
-        }
-        made = {
-            "apiVersion": "trainer.kubeflow.org/v1alpha1",
-            "kind": "TrainJob",
-            "metadata": {"name": "bert"},
-            "spec": {
-                "runtimeRef": {"name": "torch", "kind": "TrainingRuntime"},
-                "trainer": {"numNodes": 3, "resourcesPerNode": {"limits": {"rdma/hca": HCAS}}},
-            },
-        }
+        runtime, made = trainjob("bert", 3)
         self.make(runtime)
         self.make(made)
         self.wait_for("bert", 3)

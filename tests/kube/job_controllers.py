@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real controllers of JobSet, LeaderWorkerSet and TrainJob, at an API server of the tests."""
+"""The real controllers of JobSet, LeaderWorkerSet, TrainJob, Kueue and Kubeflow's training operator, at an API
+server of the tests."""
 
 import base64
+import dataclasses
 import os
 import pathlib
 import shutil
@@ -12,69 +14,133 @@ import yaml
 from control_plane import answers, certificate, free_port, wait_until
 
 FOLDER = pathlib.Path(os.environ.get("RAILHEAD_CONTROLLERS", ""))  # tests/testbed/build-controllers.sh
+
+# Where a controller looks for its certificate below the folder for temporary files.
+CERTIFICATES = "k8s-webhook-server/serving-certs"
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """One of these controllers."""
+
+    waits_for: str  # the last of its kinds that it needs to start
+    group: str = ""  # of its configuration; empty: it has flags
+    certificate_field: str = ""  # of its configuration, about its certificate, which comes from here
+    more: tuple = ()  # of its configuration
+    flags: tuple = ()
+    # A folder below its own for temporary files, with certificates, and where its program wants to see it,
+    # whatever its configuration says.
+    mount: tuple = ()
+
+
 KINDS = {
-    "jobset": "jobsets.jobset.x-k8s.io",
-    "lws": "leaderworkersets.leaderworkerset.x-k8s.io",
-    "trainer": "trainjobs.trainer.kubeflow.org",
+    "jobset": Kind("jobsets.jobset.x-k8s.io", "config.jobset.x-k8s.io/v1alpha1", "internalCertManagement"),
+    "lws": Kind(
+        "leaderworkersets.leaderworkerset.x-k8s.io",
+        "config.lws.x-k8s.io/v1alpha1",
+        "internalCertManagement",
+    ),
+    "trainer": Kind("trainjobs.trainer.kubeflow.org", "config.trainer.kubeflow.org/v1alpha1", "certManagement"),
+    "kueue": Kind(
+        "workloads.kueue.x-k8s.io",
+        "config.kueue.x-k8s.io/v1beta2",
+        "internalCertManagement",
+        (("integrations", {"frameworks": ["batch/job"]}),),
+        # Its own API server, which nobody asks here.
+        ("--feature-gates=VisibilityOnDemand=false",),
+        mount=("etc", "/etc"),
+    ),
+    "training": Kind("xgboostjobs.kubeflow.org", mount=(CERTIFICATES, f"/tmp/{CERTIFICATES}")),
 }
-# The group of its configuration, and the field about its certificate, which comes from here.
-CONFIGURATIONS = {
-    "jobset": ("config.jobset.x-k8s.io", "internalCertManagement"),
-    "lws": ("config.lws.x-k8s.io", "internalCertManagement"),
-    "trainer": ("config.trainer.kubeflow.org", "certManagement"),
-}
+METRICS = "etc/kueue/metrics/certs"  # Kueue's
+# Kueue has webhooks for the kinds of all controllers that it knows; these are its own, and for Jobs.
+KUEUES = ("job", "clusterqueue", "resourceflavor", "workload", "cohort")
+# The training operator makes its certificate itself for these webhooks, whose name its program knows, and then
+# waits until there is one.
+TRAINING_WEBHOOKS = "validator.training-operator.kubeflow.org"
+
+
+def one_version(crd):
+    """Of a kind of Kueue: the version that it uses. Between the other one and this a webhook converts."""
+    versions = [version for version in crd["spec"]["versions"] if version["name"] == "v1beta2"]
+    return crd | {"spec": crd["spec"] | {"versions": [versions[0] | {"storage": True}]}}
 
 
 class JobController:
-    """A process of one of them, with its kind and its webhooks, which the API server calls here."""
+    """A process of one of them, with its kinds and its webhooks, which the API server calls here."""
 
     def __init__(self, cluster, folder, name):
-        self._cluster, self._name = cluster, name
+        self._cluster, self._name, self._kind = cluster, name, KINDS[name]
         self.log = folder / f"{name}.log"
         crt, key = certificate(folder, f"{name}-webhook")
-        # Where the trainer's looks for them, whose configuration cannot say it.
         temporary = folder / f"{name}-temporary"
-        certificates = temporary / "k8s-webhook-server" / "serving-certs"
-        certificates.mkdir(parents=True)
-        shutil.copy(crt, certificates / "tls.crt")
-        shutil.copy(key, certificates / "tls.key")
-        port, health = free_port(), free_port()
-        self._health = f"http://127.0.0.1:{health}/readyz"
+        for certificates in (temporary / CERTIFICATES, temporary / METRICS):
+            certificates.mkdir(parents=True)
+            shutil.copy(crt, certificates / "tls.crt")
+            shutil.copy(key, certificates / "tls.key")
+        self._certificates = temporary / CERTIFICATES
+        self._port, self._health = free_port(), free_port()
         self._client = {"caBundle": base64.b64encode(crt.read_bytes()).decode()}
-        self._url = f"https://127.0.0.1:{port}"
-        group, certificate_field = CONFIGURATIONS[name]
-        configuration = {
-            "apiVersion": f"{group}/v1alpha1",
-            "kind": "Configuration",
-            "leaderElection": {"leaderElect": False},
-            certificate_field: {"enable": False},
-            "webhook": {"port": port, "host": "127.0.0.1"}
-            | ({} if name == "trainer" else {"certDir": str(certificates)}),
-            "health": {"healthProbeBindAddress": f"127.0.0.1:{health}"},
-            "metrics": {"bindAddress": "0"},
-        }
-        path = folder / f"{name}.yaml"
-        path.write_text(yaml.safe_dump(configuration))
-        # The kind, and the webhooks, as the module has them.
+        # The kinds, and the webhooks, as the module has them.
         made = yaml.load_all((FOLDER / f"{name}.yaml").read_text(), yaml.CSafeLoader)
         made = [one for one in made if one]
         self._webhooks = [one for one in made if "webhooks" in one]
         self._called = []
-        cluster.kubectl("create", objects=[one for one in made if "webhooks" not in one])
+        kinds = [one for one in made if "webhooks" not in one]
+        if name == "kueue":
+            kinds = [one_version(one) for one in kinds]
+        cluster.kubectl("create", objects=kinds)
         wait_until(
-            lambda: cluster.kubectl("get", KINDS[name], check=False).returncode == 0, KINDS[name]
+            lambda: cluster.kubectl("get", self._kind.waits_for, check=False).returncode == 0,
+            self._kind.waits_for,
         )
         with open(self.log, "w", encoding="utf-8") as log:
             self._process = subprocess.Popen(
-                [FOLDER / f"{name}-controller", f"--config={path}"],
+                [*self._room(temporary), *self._command(folder)],
                 env=os.environ
                 | {"KUBECONFIG": str(cluster.kubeconfig), "TMPDIR": str(temporary)},
                 stdout=log,
                 stderr=log,
             )
 
+    def _command(self, folder):
+        program = FOLDER / f"{self._name}-controller"
+        if self._kind.group:
+            path = folder / f"{self._name}.yaml"
+            path.write_text(yaml.safe_dump(self._configuration()))
+            return [program, f"--config={path}", *self._kind.flags]
+        self._cluster.kubectl("create", "namespace", "kubeflow")
+        secret = {"apiVersion": "v1", "kind": "Secret",
+                  "metadata": {"name": "training-operator-webhook-cert", "namespace": "kubeflow"}}
+        none = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+                "metadata": {"name": TRAINING_WEBHOOKS}}
+        self._cluster.kubectl("create", objects=[secret, none])
+        return [program, f"--webhook-server-port={self._port}", f"--health-probe-bind-address=127.0.0.1:{self._health}",
+                "--metrics-bind-address=0"]
+
+    def _room(self, temporary):
+        """What runs its program where it sees its mount, and nobody else does."""
+        if not self._kind.mount:
+            return []
+        folder, place = self._kind.mount
+        script = 'mkdir -p "$2"; mount --bind "$1" "$2"; shift 2; exec "$@"'
+        return ["unshare", "--mount", "sh", "-ec", script, "sh", temporary / folder, place]
+
+    def _configuration(self):
+        return {
+            "apiVersion": self._kind.group,
+            "kind": "Configuration",
+            "leaderElection": {"leaderElect": False},
+            self._kind.certificate_field: {"enable": False},
+            "webhook": {"port": self._port, "host": "127.0.0.1"}
+            | ({} if self._name == "trainer" else {"certDir": str(self._certificates)}),
+            "health": {"healthProbeBindAddress": f"127.0.0.1:{self._health}"},
+            "metrics": {"bindAddress": "0"},
+            **dict(self._kind.more),
+        }
+
     def wait_until_ready(self):
-        wait_until(lambda: answers(self._health), self._name, self.log)
+        wait_until(lambda: answers(f"http://127.0.0.1:{self._health}/readyz"), self._name, self.log)
         self.call_webhooks("")
 
     def call_webhooks(self, before):
@@ -87,9 +153,10 @@ class JobController:
                 hook
                 | {
                     "clientConfig": self._client
-                    | {"url": self._url + hook["clientConfig"]["service"]["path"]}
+                    | {"url": f"https://127.0.0.1:{self._port}" + hook["clientConfig"]["service"]["path"]}
                 }
                 for hook in one["webhooks"]
+                if self._name != "kueue" or hook["name"].split(".")[0][1:] in KUEUES
             ]
             name = f"{before}{self._name}-{one['metadata']['name']}"
             made = one | {"metadata": {"name": name}, "webhooks": webhooks}

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs of each kind that has ranks, from the object that its user writes to its end: the pods that its real
+controller makes pass the operator, get nodes, and run an all-reduce with the environment that they have, and the
+controller says that the job is done."""
+
+import json
+import sys
+import unittest
+
+from helm import ROOT
+from job_controllers_test import groups, jobset, pod, trainjob
+from owner_scene import HCAS, OwnerScene
+from pod_processes import PodProcesses
+
+from control_plane import wait_until
+from job_controllers import JobController
+
+PERF = ROOT / "build" / "release" / "runtime" / "railhead-perf"
+COMMAND = [PERF, "all_reduce", "-b8", "-e64K", "-f16", "-n2", "-w1", "--check", "-ojson"]
+# As on nodes whose network is the loopback device's.
+VARIABLES = {"RAILHEAD_TRANSPORT": "tcp", "RAILHEAD_SOCKET_IFNAME": "lo", "RAILHEAD_METRICS": "off"}
+KUBEFLOW = ("PyTorchJob", "XGBoostJob", "JAXJob", "TFJob", "PaddleJob")
+KINDS = ("Job", "JobSet", "LeaderWorkerSet")
+
+
+def indexed(name, pods, annotations=None, labels=None, hcas=HCAS):
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "annotations": annotations or {}, "labels": labels or {}},
+        "spec": {
+            "completions": pods,
+            "parallelism": pods,
+            "completionMode": "Indexed",
+            "backoffLimit": 0,
+            "template": {"spec": pod(hcas) | {"restartPolicy": "Never", "subdomain": name}},
+        },
+    }
+
+
+def kubeflow(kind, name, container, **replicas):
+    """`replicas`: how many of each type."""
+    template = {"spec": {"containers": [pod()["containers"][0] | {"name": container}]}}
+    field = {"PyTorchJob": "pytorchReplicaSpecs", "JAXJob": "jaxReplicaSpecs", "TFJob": "tfReplicaSpecs",
+             "PaddleJob": "paddleReplicaSpecs", "XGBoostJob": "xgbReplicaSpecs"}[kind]
+    specs = {kind: {"replicas": count, "restartPolicy": "Never", "template": template}
+             for kind, count in replicas.items()}
+    return {"apiVersion": "kubeflow.org/v1", "kind": kind, "metadata": {"name": name}, "spec": {field: specs}}
+
+
+class JobsRun(OwnerScene):
+    values = (f"--set=operator.gangs.kinds={{{','.join((*KINDS, *KUBEFLOW))}}}",)
+    controllers = (*OwnerScene.controllers, "garbage-collector-controller")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        started = []
+        for name in ("jobset", "lws", "trainer", "training", "kueue"):
+            started.append(JobController(cls.cluster, cls.folder, name))
+            cls.addClassCleanup(started[-1].end)
+        for controller in started:
+            controller.wait_until_ready()
+        cls.cluster.start_scheduler()
+        cls.processes = PodProcesses(cls.cluster, cls.folder, COMMAND, VARIABLES)
+        cls.addClassCleanup(cls.processes.end)
+
+    def make(self, *objects):
+        self.addCleanup(self.remove, *objects)
+        self.cluster.kubectl("create", objects=objects)
+
+    def remove(self, *objects):
+        for made in reversed(objects):
+            self.cluster.kubectl("delete", made["kind"], made["metadata"]["name"], "--ignore-not-found")
+        self.cluster.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
+        wait_until(lambda: not self.cluster.get("pods")["items"], "the end of the pods")
+
+    def run_ranks(self, pods):
+        """Until so many pods have ended; of each (name, rank, size, master, job)."""
+        def ended():
+            items = self.cluster.get("pods")["items"]
+            self.processes.look(items)
+            phases = {item.get("status", {}).get("phase") for item in items}
+            self.assertNotIn("Failed", phases, self.processes.outputs)
+            names = {item["metadata"]["name"] for item in items}
+            return len(names) == pods and names <= set(self.processes.outputs)
+        wait_until(ended, f"{pods} pods", self.replica.log)
+        rows = []
+        for item in self.cluster.get("pods")["items"]:
+            env = self.processes.environment(item)
+            rows.append((item["metadata"]["name"], *(env.get(name) for name in (
+                "RANK", "WORLD_SIZE", "MASTER_ADDR", "RAILHEAD_JOB"))))
+        return sorted(rows, key=lambda row: int(row[1]))
+
+    def check_ranks(self, rows, size, job):
+        """One job, of which each rank is there once, and whose rank 0 has seen that all values were right."""
+        self.assertEqual([row[1] for row in rows], [str(rank) for rank in range(size)])
+        self.assertEqual({row[2] for row in rows}, {str(size)})
+        self.assertEqual(len({row[3] for row in rows}), 1)
+        self.assertEqual({row[4] for row in rows}, {job})
+        told = json.loads(self.processes.outputs[rows[0][0]])
+        self.assertEqual((told["ranks"], told["verified"]), (size, True), told)
+        print(f"{job or 'a gang'}: {size} ranks meet at {rows[0][3]}", file=sys.stderr)
+
+    def wait_for_condition(self, kind, name, condition):
+        wait_until(
+            lambda: any(one["type"] == condition and one["status"] == "True"
+                        for one in self.cluster.get(kind, name)["status"].get("conditions", [])),
+            f"{kind} {name} {condition}", self.replica.log,
+        )
+
+    def test_indexed_job(self):
+        self.make(indexed("plain", 4))
+        self.check_ranks(self.run_ranks(4), 4, "plain")
+        self.wait_for_condition("job", "plain", "Complete")
+
+    def test_jobset(self):
+        self.make(jobset("set", {"train": 2}))
+        self.check_ranks(self.run_ranks(4), 4, "set-train")
+        self.wait_for_condition("jobset", "set", "Completed")
+
+    def test_leader_worker_set(self):
+        self.make(groups("serve", 1, 3, pod()))
+        self.check_ranks(self.run_ranks(3), 3, "serve-0")
+
+    def test_stateful_set(self):
+        template = {
+            "metadata": {"labels": {"app": "ring"}, "annotations": {"railhead.io/world-size": "3"}},
+            "spec": pod(),
+        }
+        self.make({
+            "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "ring"},
+            "spec": {"replicas": 3, "serviceName": "ring", "podManagementPolicy": "Parallel",
+                     "selector": {"matchLabels": {"app": "ring"}}, "template": template},
+        })
+        self.check_ranks(self.run_ranks(3), 3, "ring")
+
+    def test_pods_of_a_gang_that_nobody_numbers(self):
+        metadata = {"labels": {"railhead.io/gang": "bare"}, "annotations": {"railhead.io/gang-size": "3"}}
+        self.make(*(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": metadata | {"name": f"bare-{letter}"},
+             "spec": pod() | {"restartPolicy": "Never", "hostname": f"bare-{letter}", "subdomain": "bare"}}
+            for letter in "abc"
+        ))
+        self.check_ranks(self.run_ranks(3), 3, None)
+
+    def test_train_job(self):
+        self.make(*trainjob("bert", 3))
+        self.check_ranks(self.run_ranks(3), 3, "bert-node-0")
+        self.wait_for_condition("trainjob", "bert", "Complete")
+
+    def test_volcano(self):
+        """What its controller makes of one task of two pods, with the plugins env and svc."""
+        sizes = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bloom-svc"},
+                 "data": {"VC_WORKER_NUM": "2"}}
+        pods = []
+        for index in range(2):
+            spec = pod() | {"restartPolicy": "Never", "hostname": f"bloom-worker-{index}", "subdomain": "bloom"}
+            reference = {"configMapKeyRef": {"name": "bloom-svc", "key": "VC_WORKER_NUM"}}
+            spec["containers"][0]["env"] = [
+                {"name": "VC_TASK_INDEX", "value": str(index)},
+                {"name": "VC_WORKER_NUM", "valueFrom": reference},
+            ]
+            owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "bloom", "uid": "none",
+                     "controller": True}
+            pods.append({
+                "apiVersion": "v1", "kind": "Pod", "spec": spec,
+                "metadata": {"name": f"bloom-worker-{index}", "labels": {"volcano.sh/job-name": "bloom"},
+                             "annotations": {"volcano.sh/job-name": "bloom", "volcano.sh/task-spec": "worker"},
+                             "ownerReferences": [owner]},
+            })
+        self.make(sizes, *pods)
+        self.check_ranks(self.run_ranks(2), 2, "bloom")
+
+    def test_kubeflow(self):
+        for made, size in (
+            (kubeflow("PyTorchJob", "gpt", "pytorch", Master=1, Worker=2), 3),
+            (kubeflow("XGBoostJob", "trees", "xgboost", Master=1, Worker=1), 2),
+            (kubeflow("JAXJob", "pax", "jax", Worker=3), 3),
+            (kubeflow("TFJob", "keras", "tensorflow", Chief=1, Worker=2), 3),
+            (kubeflow("PaddleJob", "ernie", "paddle", Worker=2), 2),
+        ):
+            name = made["metadata"]["name"]
+            with self.subTest(made["kind"]):
+                self.make(made)
+                self.check_ranks(self.run_ranks(size), size, name)
+                self.wait_for_condition(made["kind"].lower(), name, "Succeeded")
+                self.doCleanups()
+
+    def test_a_job_that_kueue_starts_in_part(self):
+        flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "any"}}
+        quota = {"name": "any", "resources": [{"name": "rdma/hca", "nominalQuota": 10}]}
+        queue = {
+            "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "all"},
+            "spec": {"namespaceSelector": {},
+                     "resourceGroups": [{"coveredResources": ["rdma/hca"], "flavors": [quota]}]},
+        }
+        local = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue", "metadata": {"name": "team"},
+                 "spec": {"clusterQueue": "all"}}
+        self.cluster.kubectl("create", objects=[flavor, queue, local])
+        self.make(indexed(
+            "twenty", 20, hcas="1", labels={"kueue.x-k8s.io/queue-name": "team"},
+            annotations={"kueue.x-k8s.io/job-min-parallelism": "5",
+                         "kueue.x-k8s.io/job-completions-equal-parallelism": "true"},
+        ))
+        rows = self.run_ranks(10)
+        self.check_ranks(rows, 10, "twenty")
+        made = self.cluster.get("job", "twenty")["spec"]
+        self.assertEqual((made["parallelism"], made["completions"]), (10, 10))
+        stamps = made["template"]["metadata"]["annotations"]
+        self.assertEqual((stamps["railhead.io/world-size"], stamps["railhead.io/gang-size"]), ("10", "10"))
+        self.wait_for_condition("job", "twenty", "Complete")
+
+
+if __name__ == "__main__":
+    unittest.main()

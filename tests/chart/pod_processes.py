@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a kubelet and a cluster's DNS are to the programs of pods, for nodes that exist in the API alone: each pod
+that has a node gets an address of this machine and a process with the environment of its container, and its
+status says what became of it."""
+
+import json
+import os
+import re
+import ssl
+import subprocess
+import urllib.request
+
+_REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
+
+
+class PodProcesses:
+    """Of the pods in the namespace default; addresses are of 198.18.0.0/15, as tests/chart/apiserver.sh has them."""
+
+    def __init__(self, cluster, folder, command, variables):
+        """`command` is what all containers run, with `variables` beside their own."""
+        self._cluster, self._folder, self._command = cluster, folder, command
+        self._variables = variables
+        self._tls = ssl.create_default_context(cafile=cluster.authority)
+        self._processes = {}  # by uid
+        self._addresses = {}  # by name of pod
+        self._hosts = folder / "hosts"
+        self._hosts.write_text("127.0.0.1 localhost\n")
+        self.outputs = {}  # by name of pod, of those that have ended
+
+    def end(self):
+        for process, _ in self._processes.values():
+            process.kill()
+            process.wait()
+
+    def look(self, pods):
+        """Starts those of these pods that have a node and did not run yet, and tells of those that have ended."""
+        ready = [pod for pod in pods if "nodeName" in pod["spec"]
+                 and pod.get("status", {}).get("phase", "Pending") == "Pending"
+                 and pod["metadata"]["uid"] not in self._processes
+                 and "deletionTimestamp" not in pod["metadata"]]
+        for pod in ready:
+            self._addresses.setdefault(pod["metadata"]["name"], f"198.18.1.{len(self._addresses) + 1}")
+        if ready:
+            self._write_hosts(pods)
+        for pod in ready:
+            self._start(pod)
+        for pod in pods:
+            process, log = self._processes.get(pod["metadata"]["uid"], (None, None))
+            if process is not None and pod["status"].get("phase") == "Running" and process.poll() is not None:
+                text = log.read_text() + ("" if process.returncode == 0 else open(f"{log}.err").read())
+                self.outputs[pod["metadata"]["name"]] = text
+                # What serves is started again when it ends, and goes on here.
+                if pod["spec"]["restartPolicy"] != "Always" or process.returncode != 0:
+                    self._tell_end(pod, process.returncode)
+
+    def _write_hosts(self, pods):
+        """Names as a cluster's DNS has them: of pods with a subdomain, and of headless Services of one pod."""
+        lines = ["127.0.0.1 localhost"]
+        services = self._cluster.get("services")["items"]
+        for pod in pods:
+            name, spec = pod["metadata"]["name"], pod["spec"]
+            if name not in self._addresses:
+                continue
+            names = []
+            if spec.get("subdomain"):
+                names.append(f"{spec.get('hostname', name)}.{spec['subdomain']}")
+            for service in services:
+                selector = service["spec"].get("selector")
+                if selector and selector.items() <= pod["metadata"].get("labels", {}).items():
+                    # A larger one would have the addresses of all of its pods.
+                    names.append(service["metadata"]["name"])
+            long = [f"{one}.default.svc" for one in names]
+            lines.append(" ".join([self._addresses[name], *names, *long]))
+        # In place: processes have this very file as theirs.
+        self._hosts.write_text("\n".join(lines) + "\n")
+
+    def _start(self, pod):
+        log = self._folder / f"{pod['metadata']['name']}.out"
+        script = 'mount --bind "$1" /etc/hosts; shift; exec "$@"'
+        with open(log, "w", encoding="utf-8") as output, open(f"{log}.err", "w", encoding="utf-8") as errors:
+            process = subprocess.Popen(
+                ["unshare", "--mount", "sh", "-ec", script, "sh", self._hosts, *self._command],
+                env={"PATH": os.environ["PATH"]} | self.environment(pod) | self._variables,
+                stdout=output,
+                stderr=errors,
+            )
+        self._processes[pod["metadata"]["uid"]] = process, log
+        self._patch(pod, {
+            "phase": "Running",
+            "podIP": self._addresses[pod["metadata"]["name"]],
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": self._containers(pod, {"running": {}}, True),
+        })
+
+    def _tell_end(self, pod, status):
+        ended = {"terminated": {"exitCode": abs(status), "reason": "Completed" if status == 0 else "Error"}}
+        self._patch(pod, {
+            "phase": "Succeeded" if status == 0 else "Failed",
+            "conditions": [{"type": "Ready", "status": "False"}],
+            "containerStatuses": self._containers(pod, ended, False),
+        })
+
+    def _containers(self, pod, state, ready):
+        return [
+            {"name": container["name"], "image": "none", "imageID": "none", "ready": ready, "restartCount": 0,
+             "started": ready, "state": state}
+            for container in pod["spec"]["containers"]
+        ]
+
+    def _patch(self, pod, status):
+        request = urllib.request.Request(
+            f"https://127.0.0.1:{self._cluster.port}/api/v1/namespaces/default/pods/"
+            f"{pod['metadata']['name']}/status",
+            method="PATCH",
+            data=json.dumps({"status": status}).encode(),
+            headers={"Authorization": f"Bearer {self._cluster.token}",
+                     "Content-Type": "application/strategic-merge-patch+json"},
+        )
+        urllib.request.urlopen(request, timeout=30, context=self._tls).close()
+
+    def environment(self, pod):
+        """Of the pod's first container, as a kubelet makes it."""
+        made = {}
+        for entry in pod["spec"]["containers"][0].get("env", []):
+            if "valueFrom" in entry:
+                made[entry["name"]] = self._value(pod, entry["valueFrom"])
+            else:
+                made[entry["name"]] = _REFERENCE.sub(
+                    lambda found: made.get(found[1], found[0]), entry.get("value", ""))
+        return made
+
+    def _value(self, pod, source):
+        if "configMapKeyRef" in source:
+            reference = source["configMapKeyRef"]
+            return self._cluster.get("configmap", reference["name"])["data"][reference["key"]]
+        path = source["fieldRef"]["fieldPath"]
+        key = re.fullmatch(r"metadata\.(annotations|labels)\['(.*)'\]", path)
+        if key:
+            return pod["metadata"].get(key[1], {}).get(key[2], "")
+        if path == "status.podIP":
+            return self._addresses[pod["metadata"]["name"]]
+        at = pod
+        for part in path.split("."):
+            at = at[part]
+        return at
