@@ -67,6 +67,7 @@ struct Flags {
   std::string discover_root = "/";
   std::string discover_config;
   std::string discover_output = "table";
+  std::string log_level = kube::LogLevels().front();
   std::string nri_socket = "/var/run/nri/nri.sock";
 };
 
@@ -111,6 +112,9 @@ void Declare(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--metrics-address", flags.metrics_address,
                  "Listen address of /metrics; empty disables it")
+      ->capture_default_str();
+  app.add_option("--log-level", flags.log_level, "Least severe records of the log")
+      ->check(CLI::IsMember(kube::LogLevels()))
       ->capture_default_str();
   app.add_subcommand("serve", "Offer the devices to kubelet until SIGTERM (the default)")
       ->fallthrough();
@@ -292,6 +296,7 @@ int Main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (app.got_subcommand("discover")) return Discover(flags);
   kube::SetUpLog("railhead-device-plugin");
+  kube::SetLogLevel(flags.log_level);
   if (app.got_subcommand("memlock")) return Memlock(flags);
   return app.got_subcommand("forget") ? Forget() : Serve(std::move(flags));
 }

@@ -35,4 +35,11 @@ void SetUpLog(const std::string& program) {
   spdlog::set_formatter(std::move(formatter));
 }
 
+const std::vector<std::string>& LogLevels() {
+  static const auto* const levels = new std::vector<std::string>{"info", "warning", "error"};
+  return *levels;
+}
+
+void SetLogLevel(const std::string& level) { spdlog::set_level(spdlog::level::from_str(level)); }
+
 }  // namespace railhead::kube

@@ -3,6 +3,7 @@
 #define RAILHEAD_KUBE_LOG_H_
 
 #include <string>
+#include <vector>
 
 namespace railhead::kube {
 
@@ -10,6 +11,12 @@ namespace railhead::kube {
 // error, the name of an unvalidated pod): one record is one line without control sequences. Call
 // once, before starting threads.
 void SetUpLog(const std::string& program);
+
+// Returns the levels of SetLogLevel: the default, which has all records, and then those with fewer.
+const std::vector<std::string>& LogLevels();
+
+// Leaves out records below `level`, which is one of LogLevels().
+void SetLogLevel(const std::string& level);
 
 }  // namespace railhead::kube
 

@@ -216,6 +216,11 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(1, 65535))
       ->capture_default_str();
 
+  std::string log_level = kube::LogLevels().front();
+  app.add_option("--log-level", log_level, "Least severe records of the log")
+      ->check(CLI::IsMember(kube::LogLevels()))
+      ->capture_default_str();
+
   CLI::App* mutate = app.add_subcommand(
       "mutate", "Print the objects of a file as the webhook would store them, and end");
   MutateFlags flags;
@@ -234,6 +239,7 @@ int Main(int argc, char** argv) {
                    "Say on standard error which field of which profile each variable comes from");
 
   CLI11_PARSE(app, argc, argv);
+  kube::SetLogLevel(log_level);
   if (mutate->parsed()) return RunMutate(flags);
   return RunServe(std::move(options), config_path, kubeconfig);
 }

@@ -55,6 +55,7 @@ devicePlugin:
   extraEnv: [{name: TZ, value: UTC}]
   serviceAccount: {create: false, name: theirs, annotations: {example.com/identity: x}}
   extraArgs: [--a=b]
+  logLevel: error
   kubeletFolder: /var/lib/k0s/kubelet
 operator:
   image: {digest: "sha256:%s"}
@@ -122,6 +123,7 @@ REFUSED = {
     "a folder that is no path": ("devicePlugin.kubeletFolder=kubelet", "/devicePlugin/kubeletFolder"),
     "an account of others without a name": (
         "operator.serviceAccount.create=false", "/operator/serviceAccount/name"),
+    "a level that no log has": ("operator.logLevel=verbose", "/operator/logLevel"),
     "an argument that is none": ("operator.extraArgs={verbose}", "/operator/extraArgs/0"),
     "a folder of runbooks that is no URL": (
         "metrics.rules.runbooks=docs", "/metrics/rules/runbooks"),
@@ -270,11 +272,13 @@ class Values(unittest.TestCase):
             container["image"], f"docker.io/railhead/device-plugin@sha256:{'0' * 64}"
         )
         self.assertIn("--a=b", container["args"])
+        self.assertIn("--log-level=error", container["args"])
         paths = {volume["hostPath"]["path"] for volume in agent["spec"]["volumes"]
                  if "hostPath" in volume}
         self.assertLess({"/var/lib/k0s/kubelet/device-plugins",
                          "/var/lib/k0s/kubelet/pod-resources"}, paths)
         self.assertIn("--c=d", operator["spec"]["containers"][0]["args"])
+        self.assertIn("--log-level=info", operator["spec"]["containers"][0]["args"])
         self.assertEqual(operator["spec"]["topologySpreadConstraints"][0]["maxSkew"], 2)
         # Rights go to those whom the pods run as.
         self.assertEqual(agent["spec"]["serviceAccountName"], "theirs")
@@ -461,7 +465,7 @@ class Privileges(unittest.TestCase):
         self.assertEqual(container["volumeMounts"], [
             {"name": "nri", "mountPath": "/var/run/nri", "readOnly": True}])
         self.assertNotIn("env", container)
-        self.assertEqual(container["args"], ["memlock"])
+        self.assertEqual(container["args"], ["memlock", "--log-level=info"])
         self.assertIs(pod["automountServiceAccountToken"], False)
         self.assertNotIn("serviceAccountName", pod)
         for objects, told in zip(self.variants, (False, False, True)):
@@ -772,7 +776,7 @@ class Webhook(unittest.TestCase):
         flags = dict(flag.split("=", 1) for flag in container["args"])
         self.assertEqual(
             set(flags),
-            {"--config", "--service", "--ca-secret", "--lease", "--webhook-configuration"},
+            {"--config", "--log-level", "--service", "--ca-secret", "--lease", "--webhook-configuration"},
         )
         self.assertIn(("Service", flags["--service"]), objects)
         self.assertIn(("Secret", flags["--ca-secret"]), objects)

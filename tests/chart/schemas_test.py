@@ -37,7 +37,7 @@ _POD = {
     "affinity": _AFFINITY, "tolerations": _TOLERATIONS, "priorityClassName": ["", "high"],
     "resources.requests": [{"cpu": 1, "memory": "1Gi"}], "resources.limits": [{"cpu": "2"}],
     "podLabels": [{"team": "infra"}], "podAnnotations": [{"example.com/note": "1"}],
-    "extraEnv": _VARIABLES, "extraArgs": [["--a=b"]],
+    "extraEnv": _VARIABLES, "extraArgs": [["--a=b"]], "logLevel": ["warning", "error"],
     "serviceAccount.create": [False], "serviceAccount.name": ["mine"],
     "serviceAccount.annotations": [{"example.com/identity": "x"}],
     "image.repository": ["team/x"],
