@@ -75,7 +75,7 @@ absl::Status Mesh::Watch(Entry& entry) {
     const int fd = link.event_fd();
     must_poll_ = must_poll_ || fd < 0;
     if (fd < 0) continue;
-    if (absl::Status added = Watch(fd, {&link, &entry}); !added.ok()) return added;
+    if (absl::Status added = Watch(fd, {&link, &entry, i}); !added.ok()) return added;
   }
   return absl::OkStatus();
 }
@@ -364,7 +364,10 @@ absl::Status Mesh::PollCompanion() {
 }
 
 absl::Status Mesh::PollPeer(Entry& entry, absl::Time now) {
-  const absl::StatusOr<bool> moved = entry.peer->Poll(now);
+  return OnPolled(entry, entry.peer->Poll(now));
+}
+
+absl::Status Mesh::OnPolled(Entry& entry, const absl::StatusOr<bool>& moved) {
   if (!moved.ok()) return moved.status();
   moved_ = moved_ || *moved;
   if (*moved) MakeBusy(entry);
@@ -420,6 +423,7 @@ absl::Status Mesh::PollStirred(int timeout_ms) {
     const auto& stirred = *static_cast<const Source*>(events[static_cast<size_t>(i)].data.ptr);
     if (stirred.source != nullptr) stirred.source->Answer(now);
     if (stirred.entry != nullptr) {
+      stirred.entry->peer->Stir(stirred.rail);
       MakeBusy(*stirred.entry);
     } else {
       (stirred.source != nullptr ? rang : beside) = true;
@@ -427,10 +431,11 @@ absl::Status Mesh::PollStirred(int timeout_ms) {
   }
   for (int i = 0; i < count; ++i) {
     const auto& stirred = *static_cast<const Source*>(events[static_cast<size_t>(i)].data.ptr);
-    // A peer's rails mostly stir together.
+    // Those of one peer stand together.
     if (stirred.entry == nullptr || stirred.entry == last) continue;
     last = stirred.entry;
-    if (absl::Status polled = PollPeer(*stirred.entry, now); !polled.ok()) return polled;
+    absl::Status polled = OnPolled(*stirred.entry, stirred.entry->peer->PollStirred(now));
+    if (!polled.ok()) return polled;
   }
   if (rang) {
     LetCallersIn();

@@ -115,6 +115,7 @@ class Mesh final : public collectives::Messenger {
   struct Source {
     transport::WakeSource* source = nullptr;
     Entry* entry = nullptr;
+    size_t rail = 0;  // of the peer
   };
 
   // Returns the entry of this rank, created if needed, and marks it busy; null after an error,
@@ -131,6 +132,8 @@ class Mesh final : public collectives::Messenger {
   // Each sets `moved_` if anything moved. Poll resets it first, and does what is due.
   absl::Status Poll(absl::Time now);
   absl::Status PollPeer(Entry& entry, absl::Time now);
+  // Takes the result of a peer's poll.
+  absl::Status OnPolled(Entry& entry, const absl::StatusOr<bool>& moved);
   // Polls the next peers in turn: all that are polled in memory, and `most` of the others.
   // PollRound also accepts new peers.
   absl::Status PollPeers(absl::Time now, size_t most);
@@ -141,7 +144,7 @@ class Mesh final : public collectives::Messenger {
   absl::Status PollRound(absl::Time now);
   // Polls busy peers in memory, or with data for their links.
   absl::Status PollBusy(absl::Time now);
-  // Waits for descriptors and polls their peers.
+  // Waits for descriptors and polls their rails.
   absl::Status PollStirred(int timeout_ms);
   absl::Status OnBusy(absl::FunctionRef<absl::Status(Peer& peer)> does);
   bool AnyBusy(absl::FunctionRef<bool(const Peer& peer)> is) const;

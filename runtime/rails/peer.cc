@@ -83,12 +83,18 @@ absl::Status Peer::LinkError(size_t index, const absl::Status& status) const {
                                                   ": ", status.message()));
 }
 
-absl::StatusOr<bool> Peer::Poll(absl::Time now) {
+absl::StatusOr<bool> Peer::PollStirred(absl::Time now) {
+  return PollRails(now, [this](size_t index) {
+    return std::exchange(states_[index].stirred, false) || rails_[index].link->polls_in_memory();
+  });
+}
+
+absl::StatusOr<bool> Peer::PollRails(absl::Time now, absl::FunctionRef<bool(size_t index)> which) {
   if (!send_error_.ok()) return send_error_;
   if (!receives_.status().ok()) return receives_.status();
   for (size_t i = 0; i < rails_.size(); ++i) {
     if (!Up(i)) TryToReturn(i, now);
-    if (!Up(i)) continue;
+    if (!Up(i) || !which(i)) continue;
     if (absl::Status polled = PollRail(i, now); !polled.ok()) return polled;
   }
   if (!lost_by_peer_.empty()) {

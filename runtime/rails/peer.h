@@ -119,7 +119,14 @@ class Peer {
 
   // Advances everything; small messages may have been sent already. Returns true if anything moved.
   // An error is final and names rail and peer.
-  absl::StatusOr<bool> Poll(absl::Time now);
+  absl::StatusOr<bool> Poll(absl::Time now) {
+    return PollRails(now, [](size_t) { return true; });
+  }
+  // Notes that the descriptor of a rail is readable.
+  void Stir(size_t index) { states_[index].stirred = true; }
+  // The same as Poll without what costs system calls for nothing: polls rails that have stirred
+  // since the last time, and those that are polled in memory.
+  absl::StatusOr<bool> PollStirred(absl::Time now);
   // Increases as transfers come nearer to completion; losses, returns and repeats of rails do not
   // count.
   uint64_t progress() const { return progress_ + sends_.progress() + receives_.progress(); }
@@ -154,11 +161,13 @@ class Peer {
     std::string lost;  // why it is not up
     absl::Time back = absl::InfinitePast();
     bool tell_lost = false;  // the peer must still be notified of the loss
+    bool stirred = false;    // see Stir
     // Chunk that the link is writing to its place.
     std::optional<Chunk> placing;
   };
 
   bool Up(size_t index) const { return states_[index].health.up.load(std::memory_order_relaxed); }
+  absl::StatusOr<bool> PollRails(absl::Time now, absl::FunctionRef<bool(size_t index)> which);
   absl::Status PollRail(size_t index, absl::Time now);
   // Gives chunks to rails.
   absl::Status Pull();

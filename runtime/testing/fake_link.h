@@ -61,6 +61,7 @@ class FakeLink final : public transport::Link {
   int descriptor = -1;
   // Tells of what it took as real links do: in passing, when that is awaited, of many, when asked.
   bool lazy = false;
+  uint64_t polls = 0;  // calls of Poll
 
   FakeCable& cable() { return *cable_; }
 
@@ -81,6 +82,7 @@ class FakeLink final : public transport::Link {
   }
 
   Report Poll(transport::FrameSink sink) override {
+    ++polls;
     return {Work(sink), sent_ - acknowledged_, owes()};
   }
   absl::StatusOr<bool> Work(transport::FrameSink sink) {
