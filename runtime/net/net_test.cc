@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
+#include <array>
 #include <cerrno>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <thread>
@@ -15,6 +21,7 @@
 #include "runtime/base/now.h"
 #include "runtime/net/address.h"
 #include "runtime/net/socket.h"
+#include "runtime/testing/processes.h"
 
 namespace railhead::net {
 namespace {
@@ -164,6 +171,42 @@ TEST(SocketTest, OnlyTheNetworksErrorsAreTheNetworks) {
   }
   for (const int error : {EFAULT, EBADF, EINVAL, ENOTSOCK}) {
     EXPECT_FALSE(IsNetworkError(error)) << error;
+  }
+}
+
+// Makes accept4() of this process fail so from now on.
+bool RefuseAccept(int error) {
+  std::array<sock_filter, 4> filter = {{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_accept4, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<uint32_t>(error)),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  const sock_fprog program = {filter.size(), filter.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+// What has become of one connection that waited is no error of those behind it.
+TEST(SocketTest, AcceptSurvivesACallerThatIsLost) {
+  const Fd listener = *Listen(*IpAddress::Parse("127.0.0.1"), 0);
+  const auto accepts = [&](int error) {
+    return testing::Process::Fork({},
+                                  [&]() -> std::string {
+                                    if (!RefuseAccept(error)) return "no filter";
+                                    const absl::StatusOr<Fd> caller = Accept(listener.get());
+                                    if (!caller.ok()) return std::string(caller.status().message());
+                                    return caller->valid() ? "a caller" : "goes on";
+                                  })
+        .Wait(MonotonicNow() + absl::Seconds(20))
+        .output;
+  };
+  for (const int error : {EAGAIN, ECONNABORTED, ENETDOWN, EPROTO, ENOPROTOOPT, EHOSTDOWN, ENONET,
+                          EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH, EPERM}) {
+    EXPECT_EQ(accepts(error), "goes on") << error;
+  }
+  for (const int error : {EMFILE, ENFILE, ENOBUFS, ENOMEM, EBADF}) {
+    EXPECT_THAT(accepts(error), HasSubstr("accept: ")) << error;
   }
 }
 

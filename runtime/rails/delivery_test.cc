@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/now.h"
 #include "runtime/rails/peer.h"
+#include "runtime/rails/send_ledger.h"
 #include "runtime/testing/fake_link.h"
 #include "runtime/testing/programs.h"
 #include "runtime/transport/tcp/tcp.h"
@@ -414,6 +416,38 @@ TEST(DeliveryTest, AWrongSizeIsAnErrorAtAnyTime) {
   }
 }
 
+// Sizes that are the same do not hide that the calls are not, whatever was lost before.
+TEST(DeliveryTest, AnotherCallIsAnErrorAtAnyTime) {
+  using collectives::Call;
+  using collectives::Collective;
+  const Call sent({.collective = Collective::kAllReduce, .type = rhFloat32, .count = 1000});
+  const std::vector<Call> others = {
+      Call({.collective = Collective::kBroadcast, .type = rhFloat32, .count = 1000}),
+      Call({.collective = Collective::kAllReduce, .type = rhInt32, .count = 1000}),
+      Call({.collective = Collective::kAllReduce, .type = rhFloat32, .op = rhMax, .count = 1000})};
+  for (const bool failed_over : {false, true}) {
+    for (const Call& expected : others) {
+      Pair pair(2);
+      if (failed_over) {
+        pair.links[0]->cable().Cut();
+        ASSERT_TRUE(pair.Poll(5).ok());
+      }
+      const std::string data(4000, 'd');
+      std::string into(data.size(), '\0');
+      pair.a->Expect(sent);
+      pair.b->Expect(expected);
+      pair.b->PostReceive(IntoText(into));
+      pair.a->PostSend(AsBytes(data));
+      const absl::Status status = pair.Poll(20);
+      EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << failed_over;
+      EXPECT_NE(status.message().find(collectives::Contradiction("rank 0", sent, expected)),
+                std::string::npos)
+          << status;
+      EXPECT_EQ(into, std::string(data.size(), '\0')) << "nothing is delivered wrongly";
+    }
+  }
+}
+
 // A peer that sends beyond its room is not believed, nor one that claims what cannot be.
 TEST(DeliveryTest, ClaimsThatCannotBeAreErrors) {
   Pair pair(1);
@@ -432,14 +466,26 @@ TEST(DeliveryTest, ClaimsThatCannotBeAreErrors) {
 // whichever rail is well: two grouped sends against two receives in turn, one rail being dead.
 TEST(DeliveryTest, ARepeatNeverStandsBehindWhatIsNotPosted) {
   Pair pair(2);
+  static_cast<FakeLink&>(pair.b->link(0)).delivers = [] { return false; };
   const std::string data(size_t{16} << 20, 'x');
   std::string into(data.size(), '\0');
   const uint64_t first = pair.a->PostSend(AsBytes(data));
   const uint64_t second = pair.a->PostSend(AsBytes(data));
   uint64_t receive = pair.b->PostReceive(IntoText(into));
+  // All of the first one is under way, and of the second one as much as there is room for.
+  const auto sent = [&] {
+    return pair.links[0]->stats().transmit_bytes + pair.links[1]->stats().transmit_bytes;
+  };
+  for (int i = 0; sent() <= data.size(); ++i) {
+    ASSERT_LT(i, 10000);
+    ASSERT_TRUE(pair.Poll(1).ok());
+  }
+  ASSERT_TRUE(pair.Poll(10).ok());
+  ASSERT_LE(sent(), data.size() + kRoom);
+  ASSERT_FALSE(pair.b->ReceiveDone(receive));
+  pair.links[0]->cable().Cut();
   for (int i = 0; !pair.b->ReceiveDone(receive); ++i) {
     ASSERT_LT(i, 10000);
-    if (i == 3) pair.links[0]->cable().Cut();
     ASSERT_TRUE(pair.Poll(1).ok());
   }
   EXPECT_TRUE(into == data);
@@ -474,6 +520,33 @@ TEST(DeliveryTest, CopiesOfTheTailTakeNoMoreRoom) {
   for (std::string& text : into) last = pair.b->PostReceive(IntoText(text));
   ASSERT_TRUE(pair.Poll(200).ok());
   EXPECT_TRUE(pair.b->ReceiveDone(last)) << pair.b->DescribeProgress();
+}
+
+// What is copied has been sent all the same, and takes as much of the room at the peer as before.
+TEST(DeliveryTest, CopiedBytesStillTakeRoom) {
+  SendLedger sends(1);
+  const std::string small(kCopied, 's');
+  const std::string longer(kMaxTail, 'l');
+  const auto hand_all = [&sends] {
+    while (const std::optional<Chunk> next = sends.Next()) sends.Handed(0, *next);
+  };
+  const auto post = [&sends](const std::string& text) {
+    return sends.Post(AsBytes(text), {}, text.size(), /*may_copy=*/true);
+  };
+  const uint64_t waited_for = post(longer);
+  size_t used = FrameCost(longer.size());
+  for (; used + FrameCost(kCopied) <= kRoom; used += FrameCost(kCopied)) post(small);
+  hand_all();
+  ASSERT_EQ(sends.waiting(), 0U);
+  ASSERT_FALSE(sends.Done(waited_for));
+  ASSERT_TRUE(sends.CopyTail());
+  ASSERT_TRUE(sends.Done(waited_for));
+  const uint64_t next = post(small);
+  EXPECT_FALSE(sends.Next().has_value());
+  // One receive makes room for it, and for no more than it has taken.
+  ASSERT_TRUE(sends.PeerPosted(1).ok());
+  hand_all();
+  EXPECT_TRUE(sends.Done(next));
 }
 
 // News of a lost rail has a number where data has its offset: it is not about a frame that is just
@@ -524,6 +597,25 @@ TEST(DeliveryTest, ARailThatHasReturnedStays) {
     EXPECT_TRUE(peer->rail_health(0).up);
     EXPECT_EQ(peer->rail_health(0).failovers, 1U);
     EXPECT_EQ(peer->rail_health(0).returns, 1U);
+  }
+}
+
+// Nor for news that was under way while it returned.
+TEST(DeliveryTest, LateNewsDropsNoRailThatHasReturned) {
+  Pair pair(2);
+  auto& receiver = static_cast<FakeLink&>(pair.b->link(1));
+  receiver.delivers = [] { return false; };
+  pair.links[0]->cable().Cut();
+  ASSERT_TRUE(pair.Poll(2).ok());
+  ASSERT_FALSE(pair.b->rail_health(0).up);
+  pair.links[0]->cable().plugged = true;
+  ASSERT_TRUE(pair.Poll(2).ok());
+  ASSERT_TRUE(pair.b->rail_health(0).up);
+  receiver.delivers = [] { return true; };
+  ASSERT_TRUE(pair.Poll(5).ok());
+  for (const Peer* peer : {pair.a.get(), pair.b.get()}) {
+    EXPECT_TRUE(peer->rail_health(0).up);
+    EXPECT_EQ(peer->rail_health(0).failovers, 1U);
   }
 }
 
