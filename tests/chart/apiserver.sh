@@ -7,9 +7,10 @@
 # and the operator's program with those rights: what profiles do to pods, that new certificates fail
 # none, gangs with the real scheduler and the real controllers of jobs, from Kubernetes 1.37 on beside
 # groups of the scheduler's, jobs of each kind from their object to an all-reduce between their pods'
-# programs, what is told of wrong jobs, what is published of the fabric, and what `railhead doctor` says of it all.
+# programs, what is told of wrong jobs, what is published of the fabric, and what `railhead doctor` says of it all;
+# and hostile clients at every port of the release's programs (RAILHEAD_CLIENTS of them, 1000).
 # Nine minutes.
-# usage: tests/chart/apiserver.sh     as root, after a release build
+# usage: tests/chart/apiserver.sh [TEST]...     as root, after a release build; without a test: all of them
 # RAILHEAD_KWOK names the program kwok, and RAILHEAD_CONTROLLERS the folder with the controllers of jobs, which
 # tests/testbed builds.
 # helm, kubectl, kube-apiserver, kube-scheduler and kube-controller-manager come from RAILHEAD_KUBE_BIN,
@@ -26,7 +27,8 @@ done
 [ -x "${RAILHEAD_KWOK:-}" ] ||
   { echo "tests/chart: RAILHEAD_KWOK is '${RAILHEAD_KWOK:-}', no program: set it to the kwok of the testbed's" \
     "Kubernetes programs (tests/testbed/README.md)" >&2; exit 1; }
-[ -x "${RAILHEAD_CONTROLLERS:-}/kueue-controller" ] ||
+# Tests that are named may need no job's controller.
+[ $# -gt 0 ] || [ -x "${RAILHEAD_CONTROLLERS:-}/kueue-controller" ] ||
   { echo "tests/chart: RAILHEAD_CONTROLLERS is '${RAILHEAD_CONTROLLERS:-}', and has no kueue-controller: set it to" \
     "what tests/testbed/build-controllers.sh prints" >&2; exit 1; }
 cd "$(dirname "$0")"
@@ -41,10 +43,15 @@ alone=(env "TMPDIR=$logs" unshare --net --pid --fork --kill-child --mount-proc s
   ip route add local 198.18.0.0/15 dev lo
   exec "$@"' sh /usr/bin/python3)
 failed=0
+if [ $# -gt 0 ]; then
+  "${alone[@]}" -m unittest "$@" || failed=1
+  exit $failed
+fi
 # These wait more than they work.
 waiting=(verdict_test.Matrix verdict_test.AnotherLeader verdict_test.NodesMayCome
   verdict_test.OwnersOfReports
-  owners_test.Owners job_controllers_test.JobControllers jobs_run_test.JobsRun)
+  owners_test.Owners job_controllers_test.JobControllers jobs_run_test.JobsRun
+  doors_test.AgentDoors doors_test.JobDoors doors_test.OperatorDoors)
 for class in "${waiting[@]}"; do
   "${alone[@]}" -m unittest "$class" > "$logs/$class" 2>&1 &
   pids+=($!)

@@ -56,7 +56,7 @@ class Replica:
     """A process of the operator, with the arguments of the chart's Deployment."""
 
     def __init__(self, cluster, folder, name):
-        self.port, self._health = free_port(), free_port()
+        self.port, self.health_port = free_port(), free_port()
         kubeconfig = yaml.safe_load(cluster.kubeconfig.read_text())
         token = cluster.kubectl("create", "token", NAME, "-n", NAMESPACE).stdout.strip()
         kubeconfig["users"][0]["user"]["token"] = token
@@ -79,7 +79,7 @@ class Replica:
                     f"--kubeconfig={path}",
                     f"--namespace={NAMESPACE}",
                     f"--port={self.port}",
-                    f"--health-port={self._health}",
+                    f"--health-port={self.health_port}",
                 ],
                 stderr=log,
             )
@@ -92,7 +92,7 @@ class Replica:
         """Status and text; (0, "") when nobody is there."""
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with opener.open(f"http://127.0.0.1:{self._health}{path}", timeout=30) as answer:
+            with opener.open(f"http://127.0.0.1:{self.health_port}{path}", timeout=30) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as refusal:
             return refusal.code, refusal.read().decode()
