@@ -393,6 +393,8 @@ ResourcePlugin& Agent::PluginOf(const std::string& resource) {
   return *plugin;
 }
 
+absl::Time Agent::FileTime() const { return std::min(absl::Now(), steady_time_()); }
+
 Evidence Agent::Gather() const {
   Evidence evidence;
   absl::StatusOr<PodList> listed = ListPods(options_.pod_resources_socket, kPodResourcesDeadline);
@@ -402,7 +404,7 @@ Evidence Agent::Gather() const {
   evidence.records = allocations_->records();
   // Kubelet makes its socket when it starts.
   evidence.young = !NotYoungerThan(absl::StrCat(options_.kubelet_dir, "/kubelet.sock"),
-                                   absl::Now() - options_.kubelet_settles);
+                                   FileTime() - options_.kubelet_settles);
   return evidence;
 }
 
@@ -429,7 +431,7 @@ bool Agent::LookAtKubelet() {
   if (holdings_.complete && secrets_ != nullptr && evidence.checkpoint.has_value()) {
     used_secrets_ = UsedSecretFolders(checkpoint, listed);
     const absl::Status removed =
-        secrets_->Collect(*used_secrets_, absl::Now() - options_.keep_files);
+        secrets_->Collect(*used_secrets_, FileTime() - options_.keep_files);
     if (!removed.ok()) spdlog::warn("unused secrets stay for now: {}", Text(removed));
   }
   ResourceSnapshots offered;
@@ -518,7 +520,7 @@ absl::Status Agent::RemoveUnused(absl::Time limit) {
 }
 
 void Agent::Collect() {
-  const absl::Time limit = absl::Now() - options_.keep_files;
+  const absl::Time limit = FileTime() - options_.keep_files;
   if (!HasFilesUntil(limit)) return;
   if (!LookAtKubelet()) {
     spdlog::warn(
@@ -574,7 +576,7 @@ void Agent::Stop() {
   }
   scanner_.reset();
   if (last.has_value()) {
-    const absl::Duration rest = *last + options_.settle_at_stop - absl::Now();
+    const absl::Duration rest = *last + options_.settle_at_stop - kube::MonotonicNow();
     const absl::Duration pause = std::clamp(rest, absl::ZeroDuration(), options_.settle_at_stop);
     std::this_thread::sleep_for(absl::ToChronoMilliseconds(pause));
   }

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -47,6 +48,7 @@
 #include "fabric/inventory.h"
 #include "kube/client.h"
 #include "kube/events.h"
+#include "kube/monotonic.h"
 
 namespace railhead::device_plugin {
 
@@ -110,6 +112,9 @@ class Agent {
         std::unique_ptr<RailsFiles> files, std::unique_ptr<AllocationStore> allocations,
         const std::string& folder);
 
+  // Returns the time of day that ages of files are reckoned from: when it is set, no file becomes
+  // older by that.
+  absl::Time FileTime() const;
   // Reads the configuration; returns true if it changed.
   bool Reload();
   void LoadRailMap();
@@ -147,6 +152,7 @@ class Agent {
   std::string TopologyFile(const fabric::NodeInventory& inventory);
 
   const AgentOptions options_;
+  const std::function<absl::Time()> steady_time_ = kube::SteadyTimeOfDay();
   const std::unique_ptr<WakeUp> wake_up_;
   Health health_;
   DeviceBoard overview_;  // every HCA as one device, for metrics

@@ -21,6 +21,7 @@
 #include "kube/elements.h"
 #include "kube/events.h"
 #include "kube/json.h"
+#include "kube/monotonic.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -98,11 +99,11 @@ void NodeReporter::Run() {
   absl::Time not_before = absl::InfinitePast();
   absl::Time resync_at = absl::InfiniteFuture();
   const auto sleep_until = [&](absl::Time moment) {
-    const absl::Duration rest = std::min(moment - absl::Now(), absl::Hours(1));
+    const absl::Duration rest = std::min(moment - kube::MonotonicNow(), absl::Hours(1));
     changed_.wait_for(lock, absl::ToChronoMilliseconds(rest) + std::chrono::milliseconds(1));
   };
   while (!stop_) {
-    const absl::Time now = absl::Now();
+    const absl::Time now = kube::MonotonicNow();
     if (now >= resync_at) written_.reset();
     if (queue_.empty() && wanted_ == written_) {
       up_to_date_ = true;
@@ -113,9 +114,9 @@ void NodeReporter::Run() {
     } else {
       const absl::Status status = Work(lock);
       Told(status);
-      not_before = absl::Now() + (status.ok() ? options_.pause : retry);
+      not_before = kube::MonotonicNow() + (status.ok() ? options_.pause : retry);
       retry = status.ok() ? options_.first_retry : std::min(2 * retry, options_.last_retry);
-      if (status.ok()) resync_at = absl::Now() + options_.resync;
+      if (status.ok()) resync_at = kube::MonotonicNow() + options_.resync;
     }
   }
 }

@@ -17,12 +17,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "device-plugin/files/secret_folder_name.h"
 #include "device-plugin/grant/allocation.h"
 #include "device-plugin/offer/device_list.h"
 #include "device-plugin/offer/preference.h"
+#include "kube/monotonic.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -210,7 +210,7 @@ grpc::Status PluginService::Allocate(grpc::ServerContext* /*context*/,
     spdlog::info("allocated {} to a container", absl::StrJoin(ids, ", "));
   }
   const std::lock_guard<std::mutex> lock(mutex_);
-  last_allocation_ = absl::Now();
+  last_allocation_ = kube::MonotonicNow();
   return grpc::Status::OK;
 }
 

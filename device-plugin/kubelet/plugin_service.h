@@ -64,7 +64,7 @@ class PluginService final : public v1beta1::DevicePlugin::Service {
   // Makes open streams send the board's snapshot if it changed.
   void BoardChanged();
 
-  // Time of the last Allocate response.
+  // Time of the last Allocate response (kube::MonotonicNow).
   std::optional<absl::Time> last_allocation() const;
 
   grpc::Status GetDevicePluginOptions(grpc::ServerContext* context, const v1beta1::Empty* request,

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "kube/monotonic.h"
 #include "operator/admission/mutation.h"
 
 namespace railhead::op {
@@ -45,7 +45,7 @@ kube::HttpResponse Webhook::Handle(const kube::HttpRequest& request) const {
 
 kube::AdmissionAnswer Webhook::Decide(const kube::AdmissionRequest& request,
                                       const ProfileSet& profiles) const {
-  const absl::Time start = absl::Now();
+  const absl::Time start = kube::MonotonicNow();
   const bool is_pod = request.group.empty() && request.kind == "Pod";
   const bool is_job = request.group == "batch" && request.kind == "Job";
   Mutation mutation;
@@ -65,7 +65,7 @@ kube::AdmissionAnswer Webhook::Decide(const kube::AdmissionRequest& request,
   metrics_->CountAdmission(is_pod   ? "Pod"
                            : is_job ? "Job"
                                     : "other",
-                           mutation.outcome, absl::Now() - start);
+                           mutation.outcome, kube::MonotonicNow() - start);
   return {std::move(mutation.patch), std::move(mutation.warnings)};
 }
 

@@ -31,7 +31,7 @@ GangController::GangController(GangControllerOptions options, kube::Api* api, Cl
       caches_(caches),
       leads_(std::move(leads)),
       rounds_("gangs", kRoundBackoff),
-      events_(api, options_.host, options_.now),
+      events_(api, options_.host, options_.time_of_day),
       machine_(
           {options_.reserve_after, [this](const Gang& gang) { return events_.TakeTurn(gang); }}) {
   Subscribe(*caches);

@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "fabric/model/fabric_model.h"
 #include "kube/client.h"
+#include "kube/monotonic.h"
 #include "operator/cluster/cluster_caches.h"
 #include "operator/gangs/gang_counts.h"
 #include "operator/gangs/gang_events.h"
@@ -30,9 +31,11 @@
 namespace railhead::op::gangs {
 
 struct GangControllerOptions {
-  std::string host;                             // this replica, for its Events
-  std::function<absl::Time()> now = absl::Now;  // the time of day; called by several threads
-  RdmaResources rdma_resources = {};            // as in admission
+  std::string host;  // this replica, for its Events
+  // For waits and ages. Called by several threads.
+  std::function<absl::Time()> now = kube::SteadyTimeOfDay();
+  std::function<absl::Time()> time_of_day = absl::Now;  // of Events
+  RdmaResources rdma_resources = {};                    // as in admission
   // A gang that has waited for so long has room kept free for it (planner.h).
   absl::Duration reserve_after = absl::InfiniteDuration();
   // Where people have written a model into FabricTopologies, that says where nodes are.
