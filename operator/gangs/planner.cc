@@ -89,6 +89,23 @@ class Planner {
     for (const auto& [rank, node] : SeatsOf(gang)) room_.Take(node, LikeOf(gang));
   }
 
+  // Chooses the namespace for whose gang room may be kept free now.
+  void TakeTurns(const std::vector<Gang>& gangs) {
+    std::set<std::string> wanting;
+    for (const Gang& gang : gangs) {
+      if (!gang.released.empty()) spaces_on_nodes_.insert(gang.space);
+      if (MayReserve(gang)) wanting.insert(gang.space);
+    }
+    if (wanting.empty()) return;
+    // The time alone decides, so that it is the same for every leader, and for whoever makes its
+    // gang anew.
+    const int64_t turn =
+        (options_.now - absl::UnixEpoch()) / (kReservations * options_.reserve_after);
+    if (turn % 2 != 0) return;
+    const auto number = static_cast<ptrdiff_t>(static_cast<size_t>(turn / 2) % wanting.size());
+    turn_ = *std::next(wanting.begin(), number);
+  }
+
   Decision Plan(Gang gang) {
     Decision decision;
     decision.gang = std::move(gang);
@@ -171,7 +188,8 @@ class Planner {
     if (patient && (!required || *required < *preferred)) {
       request.require_level = request.prefer_level;
     }
-    const Outside kept_free = gang.begun() ? Outside() : kept_free_;
+    const bool first_of_its_own = gang.space != turn_ && !spaces_on_nodes_.contains(gang.space);
+    const Outside kept_free = gang.begun() || first_of_its_own ? Outside() : kept_free_;
     if (gang.begun() && PlaceAtHome(decision, request)) return;
 
     Outside last;
@@ -230,7 +248,7 @@ class Planner {
     const Gang& gang = decision.gang;
     decision.state = State::kWaiting;
     decision.message.clear();
-    if (kept_for_.empty() && Waited(gang) >= options_.reserve_after) KeepFree(gang, request);
+    if (kept_for_.empty() && turn_ == gang.space && MayReserve(gang)) KeepFree(gang, request);
     const bool asked = options_.explain == nullptr || options_.explain(gang);
     const bool ends = Waited(gang) >= gang.gated.front()->member->terms->timeout;
     if (!asked && (!ends || ++ends_explained_ > kMostEndsExplained)) return;
@@ -292,6 +310,10 @@ class Planner {
     static const std::set<std::string> kNone;
     const auto refused = refused_.find(gang.key);
     return refused == refused_.end() ? kNone : refused->second;
+  }
+
+  bool MayReserve(const Gang& gang) const {
+    return !gang.gated.empty() && !gang.begun() && Waited(gang) >= options_.reserve_after;
   }
 
   void KeepFree(const Gang& gang, const PlacementRequest& request) {
@@ -528,6 +550,8 @@ class Planner {
   const DecideOptions& options_;
   const NodeTree& tree_;
   const std::vector<std::vector<int>>& domains_;  // [level][node]
+  std::set<std::string> spaces_on_nodes_;         // namespaces with gangs that have begun
+  std::optional<std::string> turn_;               // the namespace for whose gang room may be kept
   std::string kept_for_;                          // a gang's key; empty: nothing is kept free
   size_t kept_nodes_ = 0;
   Outside kept_free_;
@@ -545,6 +569,7 @@ std::vector<Decision> Decide(std::vector<Gang> gangs, const RefusedNodes& refuse
   std::stable_partition(gangs.begin(), gangs.end(), [&](const Gang& gang) {
     return gang.begun() || !options.put_off.contains(gang.key);
   });
+  planner.TakeTurns(gangs);
   for (const Gang& gang : gangs) planner.Keep(gang);
   for (Gang& gang : gangs) decisions.push_back(planner.Plan(std::move(gang)));
   return decisions;

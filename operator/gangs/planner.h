@@ -46,6 +46,8 @@ struct Decision {
   std::vector<placement::Reason> reasons;  // of kWaiting, what the message is made of
 };
 
+inline constexpr int kReservations = 6;
+
 struct DecideOptions {
   absl::Time now = absl::UnixEpoch();  // of day
   // A gang that has waited for so long has room kept free for it.
@@ -62,7 +64,10 @@ struct DecideOptions {
 // Looks at the gangs in their order, and gives each that fits its room, which the later ones do not
 // have any more. A gang that fits nowhere may be overtaken by smaller ones, until it has waited for
 // `reserve_after`: from then on those after it in the order get no node that is kept free for it
-// (reservation.h), and only the first such gang has any.
+// (reservation.h), and only one such gang has any. Nobody has nodes idle for ever by a gang that
+// never fits: room is kept free for kReservations times `reserve_after`, and then for as long for
+// nobody; namespaces take turns; and a namespace without a gang on any node is not kept away by
+// another one's.
 //
 // A gang uses nodes without a place in the topology only if it does not fit on those with one, and
 // never with a require-level. Of one that has begun, each pod goes into the innermost domain of its

@@ -505,7 +505,7 @@ TEST(Planner, WhatIsKeptFreeIsForTheFirstAndNoHindranceToThoseBeforeItOrBegun) {
   AddJob(cluster, "large", 16, {.second = 1});
   AddJob(cluster, "urgent", 2, {.priority = 1, .second = 5});
   AddJob(cluster, "later", 2, {.second = 2});
-  const std::vector<Decision> decisions = cluster.Decide({}, {}, At(3600, absl::Minutes(10)));
+  const std::vector<Decision> decisions = cluster.Decide({}, {}, At(1800, absl::Minutes(10)));
   ASSERT_EQ(decisions.size(), 4U);
   EXPECT_THAT(NodesOf(decisions[0]), ElementsAre("n01"));
   EXPECT_EQ(decisions[1].gang.name, "urgent");
@@ -513,6 +513,69 @@ TEST(Planner, WhatIsKeptFreeIsForTheFirstAndNoHindranceToThoseBeforeItOrBegun) {
   EXPECT_EQ(decisions[2].gang.name, "large");
   EXPECT_EQ(decisions[2].state, State::kWaiting);
   EXPECT_EQ(decisions[3].state, State::kWaiting);
+}
+
+// A pod that asks for little and never ends, and a gang that needs its node, too.
+SmallCluster WithAGangThatNeverFits() {
+  SmallCluster cluster = TwoSpines();
+  Fill(cluster, 1);
+  AddJob(cluster, "large", 16, {.second = 1});
+  return cluster;
+}
+
+TEST(Planner, WhatIsKeptFreeIsGivenBackAfterAWhile) {
+  SmallCluster cluster = WithAGangThatNeverFits();
+  AddJob(cluster, "small", 2, {.second = 2});
+  const absl::Duration wait = absl::Minutes(10);
+  const int turn = 600 * kReservations;
+  int begin = 0;
+  for (const bool kept : {true, false, true, false}) {
+    for (const int second : {begin + 700, begin + turn - 1}) {
+      EXPECT_EQ(cluster.Decide({}, {}, At(second, wait))[1].state,
+                kept ? State::kWaiting : State::kPlaced)
+          << second;
+    }
+    begin += turn;
+  }
+}
+
+TEST(Planner, ANamespaceThatHasNothingIsNotKeptAwayByAnother) {
+  SmallCluster cluster = WithAGangThatNeverFits();
+  AddJob(cluster, "small", 2, {.second = 500});
+  for (int i = 0; i < 2; ++i) {
+    cluster.pods[absl::StrCat("small-", i)]["metadata"]["namespace"] = "other";
+  }
+  std::vector<Decision> decisions = cluster.Decide({}, {}, At(700, absl::Minutes(10)));
+  EXPECT_THAT(decisions[0].message, HasSubstr("kept free for it"));
+  ASSERT_EQ(decisions[1].state, State::kPlaced);
+  cluster.ReleaseAll(decisions);
+  ASSERT_EQ(cluster.Bind(), 0);
+  AddJob(cluster, "more", 2, {.second = 501});
+  for (int i = 0; i < 2; ++i) {
+    cluster.pods[absl::StrCat("more-", i)]["metadata"]["namespace"] = "other";
+  }
+  decisions = cluster.Decide({}, {}, At(700, absl::Minutes(10)));
+  EXPECT_EQ(decisions.back().gang.name, "more");
+  EXPECT_EQ(decisions.back().state, State::kWaiting) << "it has had some";
+}
+
+TEST(Planner, NamespacesTakeTurnsHoweverManyGangsOneHas) {
+  SmallCluster cluster = WithAGangThatNeverFits();
+  AddJob(cluster, "larger", 16, {.second = 2});
+  AddJob(cluster, "other", 16, {.second = 3});
+  for (int i = 0; i < 16; ++i) {
+    cluster.pods[absl::StrCat("other-", i)]["metadata"]["namespace"] = "other";
+  }
+  std::set<std::string> kept_for;
+  for (int turn = 0; turn < 4; turn += 2) {
+    const int begin = turn * 600 * kReservations;
+    for (const Decision& decision : cluster.Decide({}, {}, At(begin + 700, absl::Minutes(10)))) {
+      if (absl::StrContains(decision.message, "kept free for it")) {
+        kept_for.insert(decision.gang.name);
+      }
+    }
+  }
+  EXPECT_THAT(kept_for, ElementsAre("large", "other"));
 }
 
 TEST(Planner, NothingIsKeptFreeForAGangThatCanNeverStart) {
@@ -524,9 +587,9 @@ TEST(Planner, NothingIsKeptFreeForAGangThatCanNeverStart) {
   cluster.pods["daemon"]["spec"]["containers"][0]["resources"]["requests"] = {{"cpu", "96"}};
   AddJob(cluster, "large", 15, {.second = 1});
   AddJob(cluster, "small", 2, {.second = 2});
-  EXPECT_EQ(cluster.Decide({}, {}, At(3600, absl::Minutes(10)))[1].state, State::kPlaced);
+  EXPECT_EQ(cluster.Decide({}, {}, At(1800, absl::Minutes(10)))[1].state, State::kPlaced);
   cluster.pods.erase("daemon");
-  EXPECT_EQ(cluster.Decide({}, {}, At(3600, absl::Minutes(10)))[0].state, State::kPlaced);
+  EXPECT_EQ(cluster.Decide({}, {}, At(1800, absl::Minutes(10)))[0].state, State::kPlaced);
 }
 
 TEST(Planner, APreferredLevelIsWaitedForAsLongAsThePodsSay) {
