@@ -8,7 +8,8 @@
 # none, gangs with the real scheduler and the real controllers of jobs, from Kubernetes 1.37 on beside
 # groups of the scheduler's, jobs of each kind from their object to an all-reduce between their pods'
 # programs, what is told of wrong jobs, what is published of the fabric, and what `railhead doctor` says of it all;
-# and hostile clients at every port of the release's programs (RAILHEAD_CLIENTS of them, 1000).
+# and hostile clients at every port of the release's programs (RAILHEAD_CLIENTS of them, 1000), and a hostile tenant
+# (RAILHEAD_LYING_PODS, 400).
 # Nine minutes.
 # usage: tests/chart/apiserver.sh [TEST]...     as root, after a release build; without a test: all of them
 # RAILHEAD_KWOK names the program kwok, and RAILHEAD_CONTROLLERS the folder with the controllers of jobs, which
@@ -51,7 +52,8 @@ fi
 waiting=(verdict_test.Matrix verdict_test.AnotherLeader verdict_test.NodesMayCome
   verdict_test.OwnersOfReports
   owners_test.Owners job_controllers_test.JobControllers jobs_run_test.JobsRun
-  doors_test.AgentDoors doors_test.JobDoors doors_test.OperatorDoors)
+  doors_test.AgentDoors doors_test.JobDoors doors_test.OperatorDoors
+  tenants_test.Tenants)
 for class in "${waiting[@]}"; do
   "${alone[@]}" -m unittest "$class" > "$logs/$class" 2>&1 &
   pids+=($!)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two tenants, one of them hostile: thousands of its pods lie on their pages, and its gangs never end. The
+other's gang starts and is reported about as if it were alone. The operator is the chart's, at a real API
+server with the real scheduler; pods run nowhere, and their pages are served here."""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+import time
+import unittest
+
+from gangs_test import GangScene, pod
+from verdict_test import PRINT_CASES, STARTED, Pages, moved
+
+from control_plane import wait_until
+
+PODS = int(os.environ.get("RAILHEAD_LYING_PODS", "400"))  # the full size is `make soak`
+PROMISED = 10  # seconds, on a machine with nothing else to do
+PATIENCE = 60
+GANG = 4
+LIES = "NoUverbs"  # a case of which each pod's page accuses its node
+VICTIM = "OneRankWithoutRailsMakesAllUseTcp"
+EVIL, GOOD = "evil", "good"
+STAY = "e00"  # where the hostile pods are said to run
+
+
+class Tenants(GangScene):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.pages = Pages()
+        cls.addClassCleanup(cls.pages.stop)
+        lines = subprocess.run([PRINT_CASES], check=True, capture_output=True, text=True,
+                               timeout=60).stdout.splitlines()
+        cls.cases = {case["name"]: case for case in map(json.loads, lines)}
+        for space in (EVIL, GOOD):
+            cls.ask("POST", "/api/v1/namespaces", {"metadata": {"name": space}})
+        cls.ask("POST", "/api/v1/nodes", {"metadata": {"name": STAY}, "spec": {"unschedulable": True}})
+
+    def make(self, space, item):
+        return self.ask("POST", f"/api/v1/namespaces/{space}/pods", item)
+
+    def pod_of(self, case, job, index, **metadata):
+        """A pod of a gang that is otherwise that of the case."""
+        item, like = pod(job, index, GANG), case["pods"][index]
+        item["metadata"]["annotations"] |= {
+            key: value for key, value in like["metadata"]["annotations"].items() if "port" in key or "scrape" in key}
+        container = item["spec"]["containers"][0]
+        for key in ("securityContext", "volumeMounts"):
+            container[key] = like["spec"]["containers"][0][key]
+        item["spec"]["volumes"] = like["spec"]["volumes"]
+        item["metadata"] |= metadata
+        return item
+
+    def run_pod(self, space, name, address, case, index):
+        """From now on the pod runs, and says what the page of the case says."""
+        status = copy.deepcopy(case["pods"][index]["status"])
+        status |= {"podIP": address, "podIPs": [{"ip": address}]}
+        for container in status.get("containerStatuses", []):
+            container.update(name="main", image="x", imageID="x", ready=True, restartCount=0)
+            running = container["state"].get("running")
+            if running:
+                running["startedAt"] = moved(running["startedAt"], time.time() - STARTED)
+        self.pages.pages[address] = case["pages"][index].replace(f'pod="train-{index}"', f'pod="{name}"')
+        self.ask("PATCH", f"/api/v1/namespaces/{space}/pods/{name}/status", {"status": status},
+                 "application/merge-patch+json")
+
+    def lie(self):
+        """The hostile tenant's pods: jobs of four, all of which run."""
+        case = self.cases[LIES]
+        for number in range(PODS):
+            job, index = divmod(number, GANG)
+            item = self.pod_of(case, f"liar{job}", index, labels={})
+            item["spec"]["nodeName"] = STAY
+            self.make(EVIL, item)
+            address = f"198.18.{number // 250}.{number % 250 + 1}"
+            self.run_pod(EVIL, item["metadata"]["name"], address, case, index)
+
+    def never_end(self):
+        """And its gangs: a pod that stays on one node, and more that would need it."""
+        small = pod("stays", 0, 1, 1)
+        del small["metadata"]["labels"]
+        small["spec"]["nodeName"] = "n00"
+        self.make(EVIL, small)
+        for number in range(3):
+            for index in range(40):
+                self.make(EVIL, pod(f"whole{number}", index, 40))
+        for number in range(100):
+            self.make(EVIL, pod(f"part{number}", 0, 1000))
+
+    def remove_all(self):
+        for space in (EVIL, GOOD):
+            self.ask("DELETE", f"/api/v1/namespaces/{space}/pods?gracePeriodSeconds=0")
+
+    def placed(self):
+        items = self.ask("GET", f"/api/v1/namespaces/{GOOD}/pods")["items"]
+        return len(items) == GANG and all(item["spec"].get("nodeName") for item in items)
+
+    def reasons(self, space):
+        """What the reports of a tenant say."""
+        path = f"/apis/railhead.io/v1alpha1/namespaces/{space}/railreports"
+        reports = self.ask("GET", path)["items"]
+        return {reason["reason"] for item in reports
+                for reason in item.get("status", {}).get("reasons", [])}
+
+    def test_the_other_tenant_does_not_notice(self):
+        self.never_end()
+        self.lie()
+        wait_until(lambda: f'railhead_gangs{{state="waiting"}} 3' in self.replica.ask("/metrics")[1],
+                   "gangs that wait", self.replica.log)
+        began = time.monotonic()
+        for index in range(GANG):
+            self.make(GOOD, self.pod_of(self.cases[VICTIM], "train", index))
+        wait_until(self.placed, "the gang of the other tenant", self.replica.log)
+        started = time.monotonic() - began
+        case = self.cases[VICTIM]
+        for index in range(GANG):
+            self.run_pod(GOOD, f"train-{index}", f"198.18.200.{index + 1}", case, index)
+        began = time.monotonic()
+        told = {item["reason"] for item in case["expected"]}
+        wait_until(lambda: told <= self.reasons(GOOD), f"a report of {told}", self.replica.log)
+        reported = time.monotonic() - began
+        # The lies are read, and told, too.
+        self.assertGreater(len(self.pages.asked), GANG)
+        wait_until(lambda: self.reasons(EVIL), "a report of the hostile tenant", self.replica.log)
+        print(f"\n{PODS} lying pods and 103 gangs that never end: the other's gang started after {started:.1f} s, and "
+              f"its report was written after {reported:.1f} s (promised: {PROMISED} s)", file=sys.stderr)
+        self.assertLess(max(started, reported), PATIENCE)
+
+
+if __name__ == "__main__":
+    unittest.main()
