@@ -9,7 +9,7 @@
 # groups of the scheduler's, jobs of each kind from their object to an all-reduce between their pods'
 # programs, what is told of wrong jobs, what is published of the fabric, and what `railhead doctor` says of it all;
 # and hostile clients at every port of the release's programs (RAILHEAD_CLIENTS of them, 1000), and a hostile tenant
-# (RAILHEAD_LYING_PODS, 400).
+# (RAILHEAD_LYING_PODS, 400); and operators whose time of day is set.
 # Nine minutes.
 # usage: tests/chart/apiserver.sh [TEST]...     as root, after a release build; without a test: all of them
 # RAILHEAD_KWOK names the program kwok, and RAILHEAD_CONTROLLERS the folder with the controllers of jobs, which
@@ -53,7 +53,7 @@ waiting=(verdict_test.Matrix verdict_test.AnotherLeader verdict_test.NodesMayCom
   verdict_test.OwnersOfReports
   owners_test.Owners job_controllers_test.JobControllers jobs_run_test.JobsRun
   doors_test.AgentDoors doors_test.JobDoors doors_test.OperatorDoors
-  tenants_test.Tenants)
+  tenants_test.Tenants clock_test.TimeOfDay)
 for class in "${waiting[@]}"; do
   "${alone[@]}" -m unittest "$class" > "$logs/$class" 2>&1 &
   pids+=($!)

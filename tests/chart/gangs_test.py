@@ -85,7 +85,7 @@ class GangScene(unittest.TestCase):
         cls.cluster.start_for(cls)
         cls.tls = ssl.create_default_context(cafile=cls.cluster.authority)
         install(cls.cluster, "--set=operator.gangs.enabled=true")
-        cls.replica = Replica(cls.cluster, cls.folder, "first")
+        cls.replica = cls.make_replica("first")
         cls.addClassCleanup(lambda: cls.replica.end())
         send_reviews_to(cls.cluster, cls.replica, cls.replica)
         cls.replica.wait_until_ready()
@@ -94,6 +94,10 @@ class GangScene(unittest.TestCase):
             cls.make_node(number)
         cls.cluster.start_scheduler(*cls.scheduler_flags)
         wait_until(cls.replica.leads, "the leader", cls.replica.log)
+
+    @classmethod
+    def make_replica(cls, name):
+        return Replica(cls.cluster, cls.folder, name)
 
     @classmethod
     def ask(cls, method, path, body=None, kind="application/json"):

@@ -55,7 +55,7 @@ def send_reviews_to(cluster, pods, jobs):
 class Replica:
     """A process of the operator, with the arguments of the chart's Deployment."""
 
-    def __init__(self, cluster, folder, name):
+    def __init__(self, cluster, folder, name, environment=None):
         self.port, self.health_port = free_port(), free_port()
         kubeconfig = yaml.safe_load(cluster.kubeconfig.read_text())
         token = cluster.kubectl("create", "token", NAME, "-n", NAMESPACE).stdout.strip()
@@ -82,6 +82,7 @@ class Replica:
                     f"--health-port={self.health_port}",
                 ],
                 stderr=log,
+                env=environment,
             )
 
     @property

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The time of day is set, by an hour back, an hour and a day ahead, on the machine of the operator that leads:
+while a gang comes in, while it waits for room, while it is held, while leases are renewed and certificates
+kept. Nothing ends by that, and nothing hangs. Each replica has a time of day of its own (time_of_day.c); the
+API server's stays. What ranks of a job do then is tested in runtime/comm/wall_clock_test.cc, and the node
+agent in device-plugin/wall_clock_test.cc."""
+
+import os
+import pathlib
+import struct
+import subprocess
+import time
+import unittest
+
+from gangs_test import LEAVES, NODES, SPACE, SPINES, GangScene, pod
+from replica import Replica
+
+from control_plane import wait_until
+
+STEPS = (-3600, 3600, 86400)
+ALL_NODES = SPINES * LEAVES * NODES
+STILL = 12  # seconds: longer than a leader is trusted without a renewal of its lease, and than gangs are left alone
+
+
+class Clock:
+    """The time of day of one replica."""
+
+    def __init__(self, folder, name):
+        self._file = folder / f"{name}.time"
+        self.set(0)
+        library = folder / "time_of_day.so"
+        if not library.exists():
+            subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", library,
+                            pathlib.Path(__file__).parent / "time_of_day.c"], check=True, timeout=60)
+        self.environment = os.environ | {"LD_PRELOAD": str(library), "RAILHEAD_TIME_FILE": str(self._file)}
+
+    def set(self, seconds):
+        """So far it is ahead of the machine's."""
+        with open(self._file, "r+b" if self._file.exists() else "w+b") as file:
+            file.write(struct.pack("<q", seconds))
+
+
+class TimeOfDay(GangScene):
+    @classmethod
+    def make_replica(cls, name):
+        clock = Clock(cls.folder, name)
+        replica = Replica(cls.cluster, cls.folder, name, clock.environment)
+        cls.clocks = {**getattr(cls, "clocks", {}), replica: clock}
+        return replica
+
+    def members(self, gang, indices, size, **annotations):
+        self.sizes[gang] = size
+        for index in indices:
+            item = pod(gang, index, size)
+            item["metadata"]["annotations"] |= {f"railhead.io/{key.replace('_', '-')}": value
+                                                for key, value in annotations.items()}
+            made = self.ask("POST", f"{SPACE}/pods", item)
+            # The webhook's certificate counts, and it answers.
+            self.assertIn("railhead.io/injected", made["metadata"]["annotations"])
+
+    def placed(self, gang):
+        return len(self.look()[gang]) == self.sizes[gang]
+
+    def wait_until_placed(self, gang):
+        wait_until(lambda: self.placed(gang), f"{gang} on its nodes", self.replica.log)
+
+    def phases(self):
+        return {item["metadata"]["name"]: item["status"].get("phase") for item in self.pods()}
+
+    def play(self, step):
+        clock = self.clocks[self.replica]
+        # One runs, one waits for room, and one for its pods.
+        self.members("holds", range(ALL_NODES - 4), ALL_NODES - 4)
+        self.wait_until_placed("holds")
+        self.members("waits", range(8), 8, gang_timeout="30m", gang_timeout_policy="fail")
+        self.members("comes", range(2), 4, gang_timeout="30m", gang_timeout_policy="fail")
+        time.sleep(1)
+        clock.set(step)
+        begin = time.monotonic()
+        while time.monotonic() < begin + STILL:
+            self.assertTrue(self.replica.leads(), "it leads no more")
+            self.assertEqual(self.replica.ask("/readyz")[0], 200)
+            time.sleep(0.5)
+        self.assertEqual(set(self.phases().values()), {"Pending"})
+        self.assertEqual((self.look()["waits"], self.look()["comes"]), ({}, {}))
+        self.members("comes", range(2, 4), 4)
+        self.wait_until_placed("comes")
+        self.leave("holds")
+        self.wait_until_placed("waits")
+        self.assertEqual(set(self.phases().values()), {"Pending"})
+        # And back, while all run.
+        clock.set(0)
+        self.members("later", range(4), 4)
+        self.wait_until_placed("later")
+        self.assertTrue(self.replica.leads())
+        self.remove_all()
+        wait_until(lambda: not self.pods(), "no pods")
+
+    def test_1_nothing_ends_and_nothing_hangs(self):
+        for step in STEPS:
+            with self.subTest(step):
+                self.play(step)
+
+    def test_2_another_leads_though_its_time_of_day_was_set(self):
+        for number, step in enumerate(STEPS):
+            with self.subTest(step):
+                other = self.make_replica(f"other{number}")
+                self.addClassCleanup(other.end)
+                other.wait_until_ready()
+                self.clocks[other].set(step)
+                begin = time.monotonic()
+                while time.monotonic() < begin + STILL:
+                    self.assertTrue(self.replica.leads() and not other.leads(), "a lease was taken from who has it")
+                    time.sleep(0.5)
+                self.replica.end()
+                wait_until(other.leads, "another leader", other.log)
+                type(self).replica = other
+
+
+if __name__ == "__main__":
+    unittest.main()
