@@ -24,18 +24,19 @@ class SlotQueue {
   bool empty() const { return begin_ == end_; }
   uint64_t begin() const { return begin_; }  // number of the oldest entry
   uint64_t end() const { return end_; }      // number of the next entry
-  T& operator[](uint64_t number) { return slots_[number % slots_.size()]; }
-  const T& operator[](uint64_t number) const { return slots_[number % slots_.size()]; }
+  T& operator[](uint64_t number) { return slots_[number & (slots_.size() - 1)]; }
+  const T& operator[](uint64_t number) const { return slots_[number & (slots_.size() - 1)]; }
 
  private:
   void Grow() {
     std::vector<T> larger(2 * slots_.size());
     for (uint64_t n = begin_; n < end_; ++n) {
-      larger[n % larger.size()] = std::move(slots_[n % slots_.size()]);
+      larger[n & (larger.size() - 1)] = std::move((*this)[n]);
     }
     slots_ = std::move(larger);
   }
 
+  // A power of two of them: every frame finds its slot several times, and a division takes longer.
   std::vector<T> slots_ = std::vector<T>(32);
   uint64_t begin_ = 0;
   uint64_t end_ = 0;
