@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/bootstrap/bootstrap.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 #include <sys/socket.h>
 
 #include <atomic>
@@ -23,6 +25,21 @@
 #include "runtime/bootstrap/messages.h"
 #include "runtime/bootstrap/tree.h"
 #include "runtime/testing/ranks.h"
+
+namespace {
+
+std::atomic<int> lookups = 0;
+
+}  // namespace
+
+// Hides the C library's, which it calls.
+extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo* hints,
+                           addrinfo** list) {
+  ++lookups;
+  static const auto real =
+      reinterpret_cast<decltype(&::getaddrinfo)>(::dlsym(RTLD_NEXT, "getaddrinfo"));
+  return real(host, service, hints, list);
+}
 
 namespace railhead::bootstrap {
 namespace {
@@ -504,6 +521,16 @@ TEST(BootstrapTest, AnUnknownHostNameIsReported) {
   options.host = "no-such-host.invalid";
   EXPECT_THAT(std::string(Bootstrap::Join(std::move(options)).status().message()),
               HasSubstr("no-such-host.invalid"));
+}
+
+// Of thousands of ranks that try again and again, none asks the name server each time.
+TEST(BootstrapTest, ANameIsNotLookedUpForEachAttempt) {
+  JoinOptions options = Options(1, 2, FreePort(), 0.9);
+  options.host = "localhost";
+  const int before = lookups;
+  EXPECT_THAT(std::string(Bootstrap::Join(std::move(options)).status().message()),
+              HasSubstr("refused"));
+  EXPECT_EQ(lookups - before, 1);
 }
 
 TEST(BootstrapTest, SomebodyElseAtTheMasterPortDoesNotFoolARank) {

@@ -862,6 +862,36 @@ TEST(ProcessesTest, ARankWithTooFewDescriptorsSaysHowManyItNeeds) {
                          HasSubstr("it needs about "))));
 }
 
+// Most limits are low by default only.
+TEST(ProcessesTest, ARankRaisesItsLimitOfDescriptors) {
+  const auto outputs = RunForks(
+      Environments(3, {{"RAILHEAD_SOCKET_IFNAME", "lo,lo,lo,lo,lo,lo,lo,lo"}}), [](int rank) {
+        const rlimit limit = {30, 1000};
+        if (rank == 1) ::setrlimit(RLIMIT_NOFILE, &limit);
+        rhComm_t comm = nullptr;
+        std::string error = Join(&comm);
+        std::vector<float> values(1000);
+        if (error.empty()) error = Reduce(comm, values);
+        if (error.empty()) rhCommDestroy(comm);
+        return error;
+      });
+  EXPECT_THAT(outputs, Each(""));
+}
+
+// How long ranks may stand still is another matter.
+TEST(ProcessesTest, RanksMayStartAsFarApartAsTheStartAllows) {
+  const auto outputs = RunForks(Environments(2, {{"RAILHEAD_TIMEOUT_SECONDS", "1"},
+                                                 {"RAILHEAD_START_TIMEOUT_SECONDS", "30"}}),
+                                [](int rank) {
+                                  if (rank == 1) absl::SleepFor(absl::Seconds(3));
+                                  rhComm_t comm = nullptr;
+                                  std::string error = Join(&comm);
+                                  if (error.empty()) rhCommDestroy(comm);
+                                  return error;
+                                });
+  EXPECT_THAT(outputs, Each(""));
+}
+
 TEST(ProcessesTest, ARankThatLeavesEarlyIsNamed) {
   const std::vector<std::string> outputs = RunForks(Environments(3), [](int rank) {
     rhComm_t comm = nullptr;

@@ -293,6 +293,30 @@ TEST_P(FamiliesTest, RanksMayDestroyInOrdersOfTheirOwn) {
   }
 }
 
+// Those that destroy later cannot do it before: if each of these waited as long as an end may take,
+// this would be over too late.
+TEST_P(FamiliesTest, ADestroyDoesNotWaitForTheOthers) {
+  constexpr int kRanks = 3;
+  const auto outputs = RunForks(
+      kRanks, GetParam(),
+      [](rhComm_t& comm, int rank) -> std::string {
+        std::array<rhComm_t, 8> parts = {};
+        for (rhComm_t& part : parts) {
+          if (rhCommSplit(comm, 0, 0, &part, nullptr) != rhSuccess) return rhGetLastError(comm);
+          if (rhBarrier(part, nullptr) != rhSuccess) return rhGetLastError(part);
+        }
+        for (size_t i = 0; i < parts.size(); ++i) {
+          const bool first = rank == static_cast<int>(i) % kRanks;
+          if (first && rhCommDestroy(parts[i]) != rhSuccess) return "not destroyed";
+          if (rhBarrier(comm, nullptr) != rhSuccess) return rhGetLastError(comm);
+          if (!first && rhCommDestroy(parts[i]) != rhSuccess) return "not destroyed";
+        }
+        return "destroyed";
+      },
+      kSoon);
+  EXPECT_EQ(outputs, std::vector<std::string>(kRanks, "destroyed"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Transports, FamiliesTest, ::testing::Values("tcp", "shm"));
 
 }  // namespace

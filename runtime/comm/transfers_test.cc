@@ -10,8 +10,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -509,6 +511,46 @@ TEST(TransfersOverRailsTest, ARailThatIsLostChangesNothing) {
               All(2, ""))
         << "seed " << seed;
   }
+}
+
+// A send is over when it is copied. A rank that then computes still repeats what a rail that has
+// died unnoticed had taken.
+TEST(TransfersOverRailsTest, ASendIsRepeatedWhileItsRankComputes) {
+  constexpr int kMessages = 20;
+  Network network("verbs", 2);
+  std::promise<void> sent;
+  std::promise<void> received;
+  EXPECT_EQ(network.Run([&](rhComm_t& comm, int rank) -> std::string {
+    const std::vector<int> out = Numbers(250, 7);
+    std::vector<int> in(out.size());
+    if (rhBarrier(comm, nullptr) != rhSuccess) return "no barrier";
+    if (rank == 1) {
+      sent.get_future().wait();
+      for (int i = 0; i < kMessages; ++i) {
+        if (rhRecv(in.data(), in.size(), rhInt32, 0, comm, nullptr) != rhSuccess) return "failed";
+        if (in != out) return "wrong data";
+      }
+      received.set_value();
+      return "";
+    }
+    const auto carried = [comm] {
+      rhRailInfo_t rail{};
+      rail.struct_size = sizeof rail;
+      EXPECT_EQ(rhCommRailInfo(comm, 0, &rail), rhSuccess);
+      return rail.tx_bytes;
+    };
+    const uint64_t before = carried();
+    network.rails().verbs().LosePath("fake0_0", 0, true);
+    for (int i = 0; i < kMessages; ++i) {
+      if (rhSend(out.data(), out.size(), rhInt32, 1, comm, nullptr) != rhSuccess) return "failed";
+    }
+    if (carried() == before) return "nothing was lost";
+    sent.set_value();
+    const bool all =
+        received.get_future().wait_for(std::chrono::seconds(30)) == std::future_status::ready;
+    return all ? "" : "not all of it came";
+  }),
+            All(2, ""));
 }
 
 TEST(TransfersOverRailsTest, WhoWaitsForOneThatHasLeftIsTold) {
