@@ -31,8 +31,14 @@ constexpr absl::string_view kUsual[] = {"rdma/*",
                                         "k8s.volcengine.com/rdma"};
 
 // Resources that a pattern must not mean, as it would take every GPU for a NIC.
-constexpr absl::string_view kGpuResources[] = {"nvidia.com/gpu", "amd.com/gpu",
-                                               "gpu.intel.com/i915", "nvidia.com/mig-1g.5gb"};
+constexpr absl::string_view kGpuResources[] = {"nvidia.com/gpu",
+                                               "amd.com/gpu",
+                                               "gpu.intel.com/i915",
+                                               "nvidia.com/mig-1g.5gb",
+                                               "deviceclass.resource.kubernetes.io/gpu.nvidia.com",
+                                               "deviceclass.resource.kubernetes.io/mig.nvidia.com",
+                                               "deviceclass.resource.kubernetes.io/gpu.amd.com",
+                                               "deviceclass.resource.kubernetes.io/gpu.intel.com"};
 
 bool IsLower(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
@@ -65,7 +71,8 @@ std::string PatternFault(absl::string_view pattern) {
     return "must be the name of a resource, such as rdma/hca, or end with *, such as rdma/*";
   }
   const absl::string_view domain = pattern.substr(0, slash);
-  if (domain == "kubernetes.io" || absl::EndsWith(domain, ".kubernetes.io")) {
+  if (!absl::StartsWith(pattern, kDeviceClassDomain) &&
+      (domain == "kubernetes.io" || absl::EndsWith(domain, ".kubernetes.io"))) {
     return "is of Kubernetes itself, whose resources are not RDMA devices";
   }
   for (const absl::string_view gpu : kGpuResources) {

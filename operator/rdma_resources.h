@@ -17,13 +17,19 @@
 
 namespace railhead::op {
 
+// The domain of the resource names by which containers ask for a device of a DRA device class, such
+// as deviceclass.resource.kubernetes.io/roce-nic. Nodes do not list them: kube-scheduler allocates
+// their devices.
+inline constexpr absl::string_view kDeviceClassDomain = "deviceclass.resource.kubernetes.io/";
+
 class RdmaResources {
  public:
   RdmaResources() : patterns_{"rdma/*"} {}
 
   // Each is the name of an extended resource (domain/name), or ends with '*', which stands for any
   // end. InvalidArgument names the first that is not, or that means GPUs or Kubernetes' own
-  // resources as well, and the known pattern with the nearest spelling.
+  // resources (other than those of device classes) as well, and the known pattern with the nearest
+  // spelling.
   static absl::StatusOr<RdmaResources> Parse(const std::vector<std::string>& patterns);
 
   bool Contains(absl::string_view resource) const;

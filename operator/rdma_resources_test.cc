@@ -53,6 +53,19 @@ TEST(RdmaResourcesTest, WhatIsNoResourceOrMeansGpusIsRefusedWithTheNearestSpelli
   EXPECT_THAT(error({"rdma/*", "a.com/b", "rdma/*"}), HasSubstr("'rdma/*' is there twice"));
 }
 
+TEST(RdmaResourcesTest, DevicesOfAClass) {
+  const auto rdma = RdmaResources::Parse({"deviceclass.resource.kubernetes.io/roce-*", "rdma/*"});
+  ASSERT_TRUE(rdma.ok()) << rdma.status();
+  EXPECT_TRUE(rdma->Contains("deviceclass.resource.kubernetes.io/roce-nic"));
+  EXPECT_FALSE(rdma->Contains("deviceclass.resource.kubernetes.io/gpu.nvidia.com"));
+  for (const char* pattern : {"deviceclass.resource.kubernetes.io/*",
+                              "deviceclass.resource.kubernetes.io/gpu.nvidia.com"}) {
+    EXPECT_THAT(std::string(RdmaResources::Parse({pattern}).status().message()),
+                HasSubstr("which is a GPU"));
+  }
+  EXPECT_FALSE(RdmaResources::Parse({"resource.kubernetes.io/roce-nic"}).ok());
+}
+
 // The same list decides everywhere.
 TEST(RdmaResourcesTest, AdmissionVerdictAndGangsGoByTheList) {
   const Json resources = {{"nvidia.com/hostdev", "2"}, {"nvidia.com/gpu", "2"}};

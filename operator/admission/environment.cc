@@ -59,14 +59,15 @@ void AddRankOfGang(const Json& pod, const std::string& size, const InjectionConf
   variables.push_back(Variable("MASTER_PORT", absl::StrCat(config.rendezvous_port)));
 }
 
-// RANK, WORLD_SIZE and the address of rank 0, as far as the pod's kind of job says them.
+// RANK, WORLD_SIZE and the address of rank 0, if the pod's kind of job says them. A rank without a
+// size is no use to a program, and may keep it from running alone.
 void AddRankOfJob(const JobRank& rank, const PodAdmission& admission,
                   std::vector<Json>& variables) {
-  if (!rank.rank) return;
+  if (!rank.rank || (!rank.world && rank.world_source.is_null())) return;
   variables.push_back(Variable("RANK", absl::StrCat(*rank.rank)));
   if (rank.world) {
     variables.push_back(Variable("WORLD_SIZE", absl::StrCat(*rank.world)));
-  } else if (!rank.world_source.is_null()) {
+  } else {
     variables.push_back({{"name", "WORLD_SIZE"}, {"valueFrom", rank.world_source}});
   }
   if (!rank.master.empty()) variables.push_back(Variable("MASTER_ADDR", rank.master));

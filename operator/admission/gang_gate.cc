@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -17,6 +18,7 @@
 #include "operator/gangs/pod_rules.h"
 #include "operator/gangs/workload.h"
 #include "operator/owner.h"
+#include "operator/rdma_resources.h"
 
 namespace railhead::op {
 namespace {
@@ -127,6 +129,22 @@ std::string WhyNoGang(const Json& pod, const std::string& gang, const Annotation
   return "";
 }
 
+// The first resource that the pod asks for by a device class; empty: none.
+std::string DeviceClassAskedFor(const Json& pod) {
+  for (const char* list : {"containers", "initContainers"}) {
+    for (const Json& container : kube::ElementsAt(pod, {"spec", list})) {
+      for (const char* amounts : {"limits", "requests"}) {
+        const Json* asked = FindPath(container, {"resources", amounts});
+        if (asked == nullptr || !asked->is_object()) continue;
+        for (const auto& [name, amount] : asked->items()) {
+          if (absl::StartsWith(name, kDeviceClassDomain)) return name;
+        }
+      }
+    }
+  }
+  return "";
+}
+
 // Why the pod cannot wait for its gang, and what to do; empty: it can.
 std::string WhyNoGate(const Json& pod, const std::string& gang, const Annotations& annotations) {
   if (std::string why = WhyNoGang(pod, gang, annotations); !why.empty()) return why;
@@ -143,6 +161,12 @@ std::string WhyNoGate(const Json& pod, const std::string& gang, const Annotation
                         " has the first pod placed before the others are made, so they cannot "
                         "start together; leave it out, and name a level in ",
                         Field(kRequireLevel));
+  }
+  if (const std::string device = DeviceClassAskedFor(pod); !device.empty()) {
+    return absl::StrCat("resource ", device,
+                        " is not listed by nodes, so that it is not known which have room for it; "
+                        "leave the label out, or let kube-scheduler place the pods together "
+                        "(spec.schedulingGroup)");
   }
   if (const std::string rule = gangs::RuleAboutPods(pod); !rule.empty()) {
     return absl::StrCat(rule,

@@ -88,7 +88,9 @@ TEST(GangGate, APodWithoutAnIndexIsToldItsRankWhenItIsPlaced) {
   // It is known already.
   Json indexed = pod;
   indexed["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] = "2";
+  indexed["metadata"]["annotations"]["railhead.io/world-size"] = "4";
   EXPECT_EQ(EnvOf(indexed)["RANK"], "2");
+  pod["metadata"]["annotations"]["leaderworkerset.sigs.k8s.io/size"] = "4";
   pod["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/name"] = "set";
   pod["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/group-index"] = "0";
   pod["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/worker-index"] = "1";
@@ -242,6 +244,9 @@ TEST(GangGate, WhatCannotBeIsToldWithItsFieldAndThePodStarts) {
   EXPECT_THAT(warning(R"({"spec": {"topologySpreadConstraints": [
                 {"whenUnsatisfiable": "DoNotSchedule"}]}})"),
               HasSubstr("spec.topologySpreadConstraints"));
+  EXPECT_THAT(warning(R"({"spec": {"containers": [{"name": "main", "resources": {"limits": {
+                "rdma/hca": "1", "deviceclass.resource.kubernetes.io/nic": "1"}}}]}})"),
+              HasSubstr("deviceclass.resource.kubernetes.io/nic is not listed by nodes"));
   EXPECT_THAT(annotation("railhead.io/pattern", "star"), HasSubstr("ring, tree or alltoall"));
   EXPECT_THAT(annotation("railhead.io/same-rails", "yes"), HasSubstr("must be true or false"));
   EXPECT_THAT(annotation("railhead.io/require-level", ""), HasSubstr("name of a level"));

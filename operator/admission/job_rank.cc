@@ -77,20 +77,21 @@ std::string HostOf(const std::string& pod, const Json& of) {
 void TakeSize(const Facts& facts, std::string fix, JobRank& rank) {
   const auto stamp = facts.annotations.find(kWorldSize);
   if (stamp == facts.annotations.end()) {
-    rank.not_done.push_back({NotDone::kSizeUnknown,
-                             absl::StrCat("no WORLD_SIZE: annotation ", kWorldSize, " is missing"),
-                             std::move(fix)});
+    rank.not_done.push_back(
+        {NotDone::kSizeUnknown,
+         absl::StrCat("no RANK or WORLD_SIZE: annotation ", kWorldSize, " is missing"),
+         std::move(fix)});
     return;
   }
   const int world = ParseCount(stamp->second);
   if (world > rank.rank.value_or(0)) {
     rank.world = world;
   } else {
-    rank.not_done.push_back(
-        {NotDone::kSizeInvalid,
-         absl::StrCat("no WORLD_SIZE: annotation ", kWorldSize, " is ", Quoted(stamp->second),
-                      ", which does not fit the rank ", rank.rank.value_or(0)),
-         "set it to the number of pods, or leave it out"});
+    rank.not_done.push_back({NotDone::kSizeInvalid,
+                             absl::StrCat("no RANK or WORLD_SIZE: annotation ", kWorldSize, " is ",
+                                          Quoted(stamp->second), ", which does not fit the rank ",
+                                          rank.rank.value_or(0)),
+                             "set it to the number of pods, or leave it out"});
   }
 }
 
@@ -148,10 +149,10 @@ JobRank RankOfGroup(const Facts& facts) {
   } else if (*group.index < *group.size) {
     rank.world = group.size;
   } else {
-    rank.not_done.push_back(
-        {NotDone::kSizeInvalid,
-         absl::StrCat("no WORLD_SIZE: worker ", *group.index, " is not one of ", *group.size),
-         "leave leaderworkerset.sigs.k8s.io/size to its controller"});
+    rank.not_done.push_back({NotDone::kSizeInvalid,
+                             absl::StrCat("no RANK or WORLD_SIZE: worker ", *group.index,
+                                          " is not one of ", *group.size),
+                             "leave leaderworkerset.sigs.k8s.io/size to its controller"});
   }
   return rank;
 }
@@ -177,7 +178,8 @@ JobRank RankOfKubeflow(const Facts& facts) {
   } else if (found.is_rank) {
     rank.not_done.push_back({NotDone::kSizeUnknown,
                              absl::StrCat("no RANK: the ", job.kind,
-                                          " does not say in its pods how many workers there are"),
+                                          " does not say in its pods how many workers there are, "
+                                          "or contradicts itself"),
                              "give it at least two workers, or set RANK, WORLD_SIZE and "
                              "MASTER_ADDR"});
   } else {

@@ -227,16 +227,17 @@ TEST(MutatePodTest, LeavesOutWhatItCannotKnow) {
   pod = JobPod();
   pod["metadata"]["annotations"].erase("railhead.io/world-size");
   Mutation mutation = MutatePod(pod, kConfig);
-  EXPECT_THAT(mutation.warnings, ElementsAre(HasSubstr("no WORLD_SIZE")));
-  EXPECT_THAT(VariableNames(Apply(pod, mutation)["spec"]["containers"][0]),
-              Not(Contains("WORLD_SIZE")));
+  EXPECT_THAT(mutation.warnings, ElementsAre(HasSubstr("no RANK or WORLD_SIZE")));
+  for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
+    EXPECT_THAT(VariableNames(Apply(pod, mutation)["spec"]["containers"][0]), Not(Contains(name)));
+  }
 
   for (const char* stamp : {"", "1", "0", "-2", "2x", "99999999999", " 2"}) {
     pod = JobPod();
     pod["metadata"]["annotations"]["railhead.io/world-size"] = stamp;
     mutation = MutatePod(pod, kConfig);
     EXPECT_THAT(mutation.warnings, ElementsAre(HasSubstr("does not fit the rank"))) << stamp;
-    EXPECT_EQ(ValueOf(Apply(pod, mutation)["spec"]["containers"][0], "RANK"), "1");
+    EXPECT_EQ(ValueOf(Apply(pod, mutation)["spec"]["containers"][0], "RANK"), "(absent)");
   }
 
   for (const char* index : {"", "x", "-1", "1.0", "99999999999"}) {

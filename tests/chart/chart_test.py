@@ -86,6 +86,13 @@ REFUSED = {
     "a word for the policies": ("operator.admissionPolicy.enabled=on", "want boolean"),
     "a resource without a domain": ("operator.rdmaResources={hca}", "/operator/rdmaResources/0"),
     "GPUs for RDMA devices": ("operator.rdmaResources={nvidia.com/*}", "/operator/rdmaResources/0"),
+    "all device classes for RDMA devices": (
+        "operator.rdmaResources={deviceclass.resource.kubernetes.io/*}", "/operator/rdmaResources/0"),
+    "a device class of GPUs for RDMA devices": (
+        "operator.rdmaResources={deviceclass.resource.kubernetes.io/gpu.nvidia.com}",
+        "/operator/rdmaResources/0"),
+    "a resource of Kubernetes for RDMA devices": (
+        "operator.rdmaResources={node.kubernetes.io/x}", "/operator/rdmaResources/0"),
     "one RDMA resource twice": (
         "operator.rdmaResources={rdma/*,rdma/*}", "/operator/rdmaResources"),
     "a word for gangs": ("operator.gangs.enabled=on", "want boolean"),
@@ -577,7 +584,7 @@ class Privileges(unittest.TestCase):
 
     def test_one_list_says_what_rdma_is(self):
         """To the operator, its webhook and every policy."""
-        names = ["rdma/*", "nvidia.com/hostdev"]
+        names = ["rdma/*", "nvidia.com/hostdev", "deviceclass.resource.kubernetes.io/roce-nic"]
         objects = render(
             yaml.safe_dump(
                 {
@@ -588,7 +595,8 @@ class Privileges(unittest.TestCase):
                 }
             )
         )
-        asks = "(name.startsWith('rdma/') || name == 'nvidia.com/hostdev')"
+        asks = ("(name.startsWith('rdma/') || name == 'nvidia.com/hostdev'"
+                " || name == 'deviceclass.resource.kubernetes.io/roce-nic')")
         seen = 0
         for (kind, name), item in objects.items():
             if kind == "ConfigMap" and "operator.yaml" in item.get("data", {}):
