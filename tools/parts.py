@@ -49,7 +49,7 @@ PARTS = (
          "shim=$(tools/torch-shim.sh $minor) && cp \"$shim\" out/torch/railhead-torch-$minor.so || exit 1; done",
          ("portable",), weight=1),
     Part("wheel", "rm -rf out/wheel && " + _PYTHON + "python/build_backend.py out/wheel", ("torch-shims",), weight=1),
-    Part("packages-testbed", "tools/install-needs.sh testbed rails discovery pictures", ("packages",), weight=1),
+    Part("packages-testbed", "tools/install-needs.sh testbed rails discovery pictures chart", ("packages",), weight=1),
     Part("kube", "tests/testbed/build-kube.sh", ("packages-testbed",)),
     # After `kube`: the sources of both at once would want 7 GiB of disk.
     Part("controllers", "tests/testbed/build-controllers.sh", ("kube",)),

@@ -15,10 +15,10 @@
 # RAILHEAD_KWOK names the program kwok, and RAILHEAD_CONTROLLERS the folder with the controllers of jobs, which
 # tests/testbed builds.
 # helm, kubectl, kube-apiserver, kube-scheduler and kube-controller-manager come from RAILHEAD_KUBE_BIN,
-# or else from PATH; etcd from PATH.
+# or else from PATH; etcd and Open MPI's mpirun from PATH.
 set -euo pipefail
 [ -z "${RAILHEAD_KUBE_BIN:-}" ] || PATH=$RAILHEAD_KUBE_BIN:$PATH
-for tool in helm kubectl kube-apiserver kube-scheduler kube-controller-manager etcd openssl ip \
+for tool in helm kubectl kube-apiserver kube-scheduler kube-controller-manager etcd openssl ip mpirun.openmpi \
   unshare; do
   command -v "$tool" >/dev/null ||
     { echo "tests/chart: no $tool in PATH or RAILHEAD_KUBE_BIN" >&2; exit 1; }

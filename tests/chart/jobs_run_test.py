@@ -19,6 +19,12 @@ PERF = ROOT / "build" / "release" / "runtime" / "railhead-perf"
 COMMAND = [PERF, "all_reduce", "-b8", "-e64K", "-f16", "-n2", "-w1", "--check", "-ojson"]
 # As on nodes whose network is the loopback device's.
 VARIABLES = {"RAILHEAD_TRANSPORT": "tcp", "RAILHEAD_SOCKET_IFNAME": "lo", "RAILHEAD_METRICS": "off"}
+# As sshd starts what mpirun asks for: the variables of the container are not those of the session.
+SSHD = """#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
+shift
+exec env -i PATH="$PATH" %s sh -c "$*"
+""" % " ".join(f"{name}={value}" for name, value in VARIABLES.items())
 KUBEFLOW = ("PyTorchJob", "XGBoostJob", "JAXJob", "TFJob", "PaddleJob")
 KINDS = ("Job", "JobSet", "LeaderWorkerSet")
 
@@ -62,8 +68,22 @@ class JobsRun(OwnerScene):
         for controller in started:
             controller.wait_until_ready()
         cls.cluster.start_scheduler()
-        cls.processes = PodProcesses(cls.cluster, cls.folder, COMMAND, VARIABLES)
+        cls.sshd = cls.folder / "sshd"
+        cls.sshd.write_text(SSHD)
+        cls.sshd.chmod(0o755)
+        cls.processes = PodProcesses(cls.cluster, cls.folder, cls.command_of, VARIABLES)
         cls.addClassCleanup(cls.processes.end)
+
+    @classmethod
+    def command_of(cls, pod):
+        """Of an MPIJob the launcher starts the ranks, in workers that wait for it."""
+        role = pod["metadata"].get("labels", {}).get("training.kubeflow.org/job-role")
+        if role == "worker":
+            return ["sleep", "infinity"]
+        if role == "launcher":
+            return ["mpirun.openmpi", "--allow-run-as-root", "--mca", "plm_rsh_agent", cls.sshd,
+                    "-H", "nccl-worker-0.nccl,nccl-worker-1.nccl", *COMMAND]
+        return COMMAND
 
     def make(self, *objects):
         self.addCleanup(self.remove, *objects)
@@ -171,6 +191,42 @@ class JobsRun(OwnerScene):
             })
         self.make(sizes, *pods)
         self.check_ranks(self.run_ranks(2), 2, "bloom")
+
+    def test_mpi_job(self):
+        """What its controller (v2beta1) makes: workers, and a Job for the launcher, whose template asks for the
+        variables of the ranks."""
+        def labels(role):
+            return {"training.kubeflow.org/job-name": "nccl", "training.kubeflow.org/operator-name": "mpi-operator",
+                    "training.kubeflow.org/job-role": role}
+        owner = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "nccl", "uid": "none",
+                 "controller": True}
+        workers = [
+            {"apiVersion": "v1", "kind": "Pod",
+             "metadata": {"name": f"nccl-worker-{index}", "labels": labels("worker"), "ownerReferences": [owner]},
+             "spec": pod() | {"restartPolicy": "Never", "hostname": f"nccl-worker-{index}", "subdomain": "nccl"}}
+            for index in range(2)
+        ]
+        launcher = {
+            "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "nccl-launcher"},
+            "spec": {"backoffLimit": 0, "template": {
+                "metadata": {"labels": labels("launcher"), "annotations": {"railhead.io/launcher": "openmpi"}},
+                "spec": pod(None) | {"restartPolicy": "Never", "hostname": "nccl-launcher", "subdomain": "nccl"},
+            }},
+        }
+        self.make(*workers)
+        wait_until(lambda: len(self.bound("nccl")) == 2, "the workers", self.replica.log)
+        self.processes.look(self.cluster.get("pods")["items"])
+        self.make(launcher)
+
+        def done():
+            self.processes.look(self.cluster.get("pods")["items"])
+            return [name for name in self.processes.outputs if name.startswith("nccl-launcher-")]
+        wait_until(done, "the launcher", self.replica.log)
+        told = self.processes.outputs[done()[0]]
+        self.assertIn('"verified":true', told.replace(" ", ""), told)
+        self.assertEqual(json.loads(told)["ranks"], 2)
+        self.wait_for_condition("job", "nccl-launcher", "Complete")
+        print("nccl: 2 ranks, which mpirun starts by sshd", file=sys.stderr)
 
     def test_kubeflow(self):
         for made, size in (

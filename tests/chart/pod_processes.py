@@ -17,7 +17,7 @@ class PodProcesses:
     """Of the pods in the namespace default; addresses are of 198.18.0.0/15, as tests/chart/apiserver.sh has them."""
 
     def __init__(self, cluster, folder, command, variables):
-        """`command` is what all containers run, with `variables` beside their own."""
+        """`command` says what the container of a pod runs, with `variables` beside its own."""
         self._cluster, self._folder, self._command = cluster, folder, command
         self._variables = variables
         self._tls = ssl.create_default_context(cafile=cluster.authority)
@@ -79,7 +79,7 @@ class PodProcesses:
         script = 'mount --bind "$1" /etc/hosts; shift; exec "$@"'
         with open(log, "w", encoding="utf-8") as output, open(f"{log}.err", "w", encoding="utf-8") as errors:
             process = subprocess.Popen(
-                ["unshare", "--mount", "sh", "-ec", script, "sh", self._hosts, *self._command],
+                ["unshare", "--mount", "sh", "-ec", script, "sh", self._hosts, *self._command(pod)],
                 env={"PATH": os.environ["PATH"]} | self.environment(pod) | self._variables,
                 stdout=output,
                 stderr=errors,
