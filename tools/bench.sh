@@ -3,7 +3,7 @@
 #
 # Runs the benchmarks and writes their tables, with machine, date and versions, to docs/.
 # usage: tools/bench.sh [PART]...     without a part: all of them. The parts:
-#        node-agent cache placement planner verdict admission scale reduce start world idle stream metrics
+#        node-agent cache placement planner verdict admission scale reduce start world idle stream metrics auth
 #        allreduce (with all collectives) rails verbs
 #        collectives (the second half of allreduce)
 #        gangs (half an hour, so not among all of them: make soak)
@@ -160,6 +160,21 @@ EOT
   build/release/runtime/railhead_stream_bench
 }
 
+auth() {
+  cat <<'EOT'
+
+One TCP rail on the loopback device carries messages from one process to another, one after the other, with each value
+of RAILHEAD_AUTH. A bare socket and TLS do the same, and the receiver confirms each message there, too. Both ranks sign,
+check, encrypt and decrypt on the thread that moves the data, and on this device that thread is what limits the
+bandwidth. The CPU time holds waits that look again and again. What the handshake costs a start is in
+[bench-start](bench-start.md), where jobs have a secret: it is in each of them. Verbs has no step of it on its data path.
+
+EOT
+  echo "libsodium $(dpkg-query -W -f '${Version}' libsodium-dev), $(openssl version | cut -d ' ' -f 1,2)."
+  echo
+  build/release/runtime/railhead_auth_bench
+}
+
 metrics() {
   echo
   cat <<'EOF'
@@ -193,7 +208,7 @@ verbs() {
   /usr/bin/python3 tests/bench/verbs/run.py
 }
 
-[ $# -gt 0 ] || set -- node-agent cache placement planner verdict admission scale reduce start world idle stream metrics allreduce rails verbs
+[ $# -gt 0 ] || set -- node-agent cache placement planner verdict admission scale reduce start world idle stream metrics auth allreduce rails verbs
 # What is measured is what the stamp says, also when a part is run by hand.
 cmake --build --preset release --target railhead_programs railhead_benches > /dev/null
 for part in "$@"; do
@@ -220,6 +235,7 @@ for part in "$@"; do
     world) page "$part" "What a rank of a large world takes" world ;;
     idle) page "$part" "Small messages beside idle ranks" idle ;;
     stream) page "$part" "One TCP rail beside a bare socket" stream ;;
+    auth) page "$part" "What authentication costs" auth ;;
     metrics) page "$part" "What metrics cost" metrics ;;
     allreduce | collectives)
       tools/install-needs.sh bench

@@ -14,22 +14,27 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "railhead/railhead.h"
 #include "runtime/net/fd.h"
 #include "runtime/testing/bench.h"
 #include "runtime/testing/ranks.h"
+#include "runtime/testing/streams.h"
 
 namespace railhead {
 namespace {
 
+using testing::AnsweredSocket;
+using testing::BareSocket;
 using testing::Die;
-using testing::Must;
+using testing::Median;
+using testing::MedianRatio;
 using testing::Now;
+using testing::PlayRound;
+using testing::Rail;
+using testing::Stream;
 
 constexpr int kRounds = 21;
 constexpr size_t kRoundBytes = size_t{256} << 20;
@@ -37,127 +42,8 @@ constexpr size_t kSizes[] = {size_t{256} << 10, size_t{1} << 20, size_t{8} << 20
 constexpr size_t kGoalSize = size_t{8} << 20;
 constexpr double kGoal = 0.95;
 
-// Moves messages from rank 0 to rank 1.
-class Stream {
- public:
-  virtual ~Stream() = default;
-  virtual void Send(std::byte* data, size_t size) = 0;
-  virtual void Receive(std::byte* data, size_t size) = 0;
-  // The other direction, for the answer that ends a round.
-  virtual void Answer() = 0;
-  virtual void AwaitAnswer() = 0;
-};
-
-class Rail : public Stream {
- public:
-  explicit Rail(int rank) {
-    ::setenv("RANK", absl::StrCat(rank).c_str(), 1);
-    if (rhCommInitFromEnv(&comm_) != rhSuccess) Die(rhGetLastError(nullptr));
-  }
-  ~Rail() override { Must(rhCommDestroy(comm_), comm_); }
-  void Send(std::byte* data, size_t size) override {
-    Must(rhSend(data, size, rhUint8, 1, comm_, nullptr), comm_);
-  }
-  void Receive(std::byte* data, size_t size) override {
-    Must(rhRecv(data, size, rhUint8, 0, comm_, nullptr), comm_);
-  }
-  void Answer() override { Must(rhSend(&word_, sizeof word_, rhUint8, 0, comm_, nullptr), comm_); }
-  void AwaitAnswer() override {
-    Must(rhRecv(&word_, sizeof word_, rhUint8, 1, comm_, nullptr), comm_);
-  }
-
- private:
-  rhComm_t comm_ = nullptr;
-  uint64_t word_ = 0;
-};
-
-class BareSocket : public Stream {
- public:
-  explicit BareSocket(net::Fd socket) : socket_(std::move(socket)) {}
-  void Send(std::byte* data, size_t size) override {
-    while (size > 0) {
-      const ssize_t sent = ::send(socket_.get(), data, size, MSG_NOSIGNAL);
-      if (sent <= 0) Die("send");
-      data += sent;
-      size -= static_cast<size_t>(sent);
-    }
-  }
-  void Receive(std::byte* data, size_t size) override {
-    while (size > 0) {
-      const ssize_t received = ::recv(socket_.get(), data, size, 0);
-      if (received <= 0) Die("recv");
-      data += received;
-      size -= static_cast<size_t>(received);
-    }
-  }
-  void Answer() override { Send(&word_, 1); }
-  void AwaitAnswer() override { Receive(&word_, 1); }
-
- private:
-  net::Fd socket_;
-  std::byte word_{};
-};
-
-// The same socket with a rail's semantics: a message is sent when the receiver has confirmed it.
-class AnsweredSocket : public Stream {
- public:
-  explicit AnsweredSocket(BareSocket& socket) : socket_(socket) {}
-  void Send(std::byte* data, size_t size) override {
-    socket_.Send(data, size);
-    socket_.AwaitAnswer();
-  }
-  void Receive(std::byte* data, size_t size) override {
-    socket_.Receive(data, size);
-    socket_.Answer();
-  }
-  void Answer() override { socket_.Answer(); }
-  void AwaitAnswer() override { socket_.AwaitAnswer(); }
-
- private:
-  BareSocket& socket_;
-};
-
-void PlayRound(Stream& stream, int rank, std::byte* data, size_t size) {
-  for (size_t done = 0; done < kRoundBytes; done += size) {
-    if (rank == 0) {
-      stream.Send(data, size);
-    } else {
-      stream.Receive(data, size);
-    }
-  }
-  rank == 0 ? stream.AwaitAnswer() : stream.Answer();
-}
-
-net::Fd Connect(net::Fd listener, int rank) {
-  if (rank == 1) return net::Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  sockaddr_storage address{};
-  socklen_t length = sizeof address;
-  if (::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-    Die("getsockname");
-  }
-  net::Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
-    Die("connect");
-  }
-  return socket;
-}
-
-// Of as many values as there are rounds.
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + kRounds / 2, values.end());
-  return values[values.size() / 2];
-}
-
-// Of the ratios of rounds that followed each other.
-double MedianRatio(const std::vector<double>& rates, const std::vector<double>& of) {
-  std::vector<double> ratios;
-  ratios.reserve(rates.size());
-  for (size_t i = 0; i < rates.size(); ++i) ratios.push_back(rates[i] / of[i]);
-  return Median(ratios);
-}
-
 void RunRank(int rank, net::Fd listener) {
-  BareSocket bare(Connect(std::move(listener), rank));
+  BareSocket bare(testing::Connect(std::move(listener), rank));
   AnsweredSocket answered(bare);
   Rail rail(rank);
   Stream* const streams[] = {&bare, &answered, &rail};
@@ -173,7 +59,7 @@ void RunRank(int rank, net::Fd listener) {
     for (int round = 0; round <= kRounds; ++round) {
       for (size_t i = 0; i < std::size(streams); ++i) {
         const double begin = Now();
-        PlayRound(*streams[i], rank, data.data(), size);
+        PlayRound(*streams[i], rank, data.data(), size, kRoundBytes);
         // The first round warms up.
         if (round > 0) rates[i].push_back(kRoundBytes / (Now() - begin) / 1e9);
       }

@@ -27,8 +27,8 @@ def build(out):
          "-o", out / "probe", f"-L{RELEASE}", f"-Wl,-rpath,{RELEASE}", "-lrailhead"])
 
 
-def environment(network, rank, timeout):
-    return os.environ | {
+def environment(network, rank, timeout, more):
+    return os.environ | more | {
         "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": network.address("a"),
         "RAILHEAD_TRANSPORT": "tcp", "RAILHEAD_SOCKET_IFNAME": ",".join(network.interfaces()),
         "RAILHEAD_TIMEOUT_SECONDS": str(timeout), "RAILHEAD_METRICS_PORT": "9402",
@@ -45,7 +45,7 @@ class Operation:
 class Job:
     """Its probes run from __init__ until finish(), however long what comes between takes."""
 
-    def __init__(self, network, out, name, size, timeout=30):
+    def __init__(self, network, out, name, size, timeout=30, more=None):
         self._network = network
         self._outputs = [out / f"{name}-{node}.txt" for node in NODES]
         self.logs = [out / f"{name}-{node}.log" for node in NODES]
@@ -55,7 +55,7 @@ class Job:
                     open(self.logs[rank], "w", encoding="utf-8") as stderr:
                 self._children.append(subprocess.Popen(
                     network.inside(node, out / "probe", size),
-                    env=environment(network, rank, timeout), stdin=subprocess.DEVNULL,
+                    env=environment(network, rank, timeout, more or {}), stdin=subprocess.DEVNULL,
                     stdout=stdout, stderr=stderr, start_new_session=True))
 
     def __enter__(self):

@@ -104,9 +104,9 @@ class Network:
         return repair
 
     @contextlib.contextmanager
-    def impostor(self, rail, output):
-        """Who connects over this rail reaches somebody else, and its connections are cut. What that
-        one says goes to the file."""
+    def impostor(self, rail, output, how):
+        """Who connects over this rail reaches somebody else (impostor.py), and its connections are cut.
+        What that one says goes to the file."""
         rule = ["PREROUTING", "-i", f"rail{rail}", "-p", "tcp", "-j", "REDIRECT", "--to-ports",
                 str(IMPOSTOR)]
         with contextlib.ExitStack() as undo:
@@ -114,7 +114,7 @@ class Network:
                 file = undo.enter_context(open(output, "a", encoding="utf-8"))
                 child = subprocess.Popen(
                     self.inside(node, sys.executable, pathlib.Path(__file__).parent / "impostor.py",
-                                IMPOSTOR),
+                                IMPOSTOR, how),
                     stdin=subprocess.DEVNULL, stdout=file, start_new_session=True)
                 undo.callback(end, child.pid)
                 _run(*self.inside(node, "iptables", "-w", "-t", "nat", "-A", *rule))

@@ -139,27 +139,60 @@ def busy_peer():
             expect("lost" not in log.read_text("utf-8"), "a rail was taken for dead", job)
 
 
-def impostor():
-    """Somebody who knows no key answers at both ranks' addresses in the middle of a job."""
-    with Network(RATES) as network, Job(network, OUT, "impostor", SIZE) as job:
-        said = OUT / "impostor.txt"
-        said.unlink(missing_ok=True)
-        job.wait_for_operations(5)
-        with network.impostor(0, said):
-            wait_until(lambda: job.metric("railhead_rail_state", 0) == 0, "rail 0 is lost", job)
-            # Since then nobody has reached the other rank over it.
-            returns = job.metric("railhead_rail_returns_total", 0)
-            answered = said.read_text("utf-8").count("answered") + 5
-            wait_until(lambda: said.read_text("utf-8").count("answered") >= answered,
-                       "ranks connect to the impostor", job)
-            job.wait_for_operations(3)
-            expect(job.metric("railhead_rail_state", 0) == 0, "the impostor was taken for a rank",
-                   job)
-            expect(job.metric("railhead_rail_returns_total", 0) == returns,
-                   "the impostor was taken for a rank for a while", job)
-        wait_until(lambda: job.metric("railhead_rail_state", 0) == 1, "rail 0 is back", job)
-        used_again(job, 0)
-        job.finish()
+def impostor(how):
+    def scene():
+        name = f"impostor-{how}"
+        with Network(RATES) as network, Job(network, OUT, name, SIZE) as job:
+            said = OUT / f"{name}.txt"
+            said.unlink(missing_ok=True)
+            job.wait_for_operations(5)
+            with network.impostor(0, said, how):
+                wait_until(lambda: job.metric("railhead_rail_state", 0) == 0, "rail 0 is lost", job)
+                # Since then nobody has reached the other rank over it.
+                returns = job.metric("railhead_rail_returns_total", 0)
+                answered = said.read_text("utf-8").count("answered") + 5
+                wait_until(lambda: said.read_text("utf-8").count("answered") >= answered,
+                           "ranks connect to the impostor", job)
+                job.wait_for_operations(3)
+                expect(job.metric("railhead_rail_state", 0) == 0, "the impostor was taken for a rank",
+                       job)
+                expect(job.metric("railhead_rail_returns_total", 0) == returns,
+                       "the impostor was taken for a rank for a while", job)
+            wait_until(lambda: job.metric("railhead_rail_state", 0) == 1, "rail 0 is back", job)
+            used_again(job, 0)
+            job.finish()
+    scene.__doc__ = f"Somebody who knows no key stands at both ranks' addresses in mid-job: {how}."
+    return scene
+
+
+def relay(auth):
+    def scene():
+        name = f"relay-{auth}"
+        with Network(RATES) as network, Job(network, OUT, name, SIZE, more={
+                "RAILHEAD_AUTH": auth, "RAILHEAD_SECRET_FILE": str(secret())}) as job:
+            said = OUT / f"{name}.txt"
+            said.unlink(missing_ok=True)
+            job.wait_for_operations(5)
+            with network.impostor(0, said, "relay"):
+                wait_until(lambda: said.read_text("utf-8").count("changed") >= 3,
+                           "frames are changed on their way", job)
+                job.wait_for_operations(5)
+            wait_until(lambda: job.metric("railhead_rail_state", 0) == 1, "rail 0 is back", job)
+            used_again(job, 0)
+            # The job itself has checked every sum.
+            job.finish()
+            expect(any("its signature is wrong" in log.read_text("utf-8") for log in job.logs),
+                   "no rank says that a frame was changed", job)
+    scene.__doc__ = f"Somebody between the ranks passes their handshake on and changes frames: {auth}."
+    return scene
+
+
+def secret():
+    """A file that only the job's ranks read."""
+    path = OUT / "secret"
+    path.write_text("a secret of two ranks on this machine")
+    path.chmod(0o600)
+    return path
 
 
 def uneven():
@@ -188,7 +221,10 @@ SCENES = {
     "all-for-good": all_for_good,
     "busy-peer": busy_peer,
     "uneven": uneven,
-    "impostor": impostor,
+    "impostor-swap": impostor("swap"),
+    "impostor-replay": impostor("replay"),
+    "relay-frames": relay("frames"),
+    "relay-encrypt": relay("encrypt"),
 }
 
 
