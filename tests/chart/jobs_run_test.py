@@ -22,11 +22,13 @@ VARIABLES = {"RAILHEAD_TRANSPORT": "tcp", "RAILHEAD_SOCKET_IFNAME": "lo", "RAILH
 # As sshd starts what mpirun asks for: the variables of the container are not those of the session.
 SSHD = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
+host=$1
 shift
-exec env -i PATH="$PATH" %s sh -c "$*"
+exec env -i PATH="$PATH" %s unshare --uts sh -c 'hostname "$1"; shift; eval "$*"' sh "$host" "$@"
 """ % " ".join(f"{name}={value}" for name, value in VARIABLES.items())
 KUBEFLOW = ("PyTorchJob", "XGBoostJob", "JAXJob", "TFJob", "PaddleJob")
-KINDS = ("Job", "JobSet", "LeaderWorkerSet")
+KINDS = ("JobSet", "LeaderWorkerSet")
+GANG = {"railhead.io/gang": "true"}
 
 
 def indexed(name, pods, annotations=None, labels=None, hcas=HCAS):
@@ -82,8 +84,8 @@ class JobsRun(OwnerScene):
             return ["sleep", "infinity"]
         if role == "launcher":
             return ["mpirun.openmpi", "--allow-run-as-root", "--mca", "plm_rsh_agent", cls.sshd,
-                    "-H", "nccl-worker-0.nccl,nccl-worker-1.nccl", *COMMAND]
-        return COMMAND
+                    "--mca", "routed", "direct", "-H", "nccl-worker-0.nccl,nccl-worker-1.nccl", *COMMAND]
+        return ["sleep", "infinity"] if "odd" in pod["metadata"]["name"] else COMMAND
 
     def make(self, *objects):
         self.addCleanup(self.remove, *objects)
@@ -130,7 +132,7 @@ class JobsRun(OwnerScene):
         )
 
     def test_indexed_job(self):
-        self.make(indexed("plain", 4))
+        self.make(indexed("plain", 4, labels=GANG))
         self.check_ranks(self.run_ranks(4), 4, "plain")
         self.wait_for_condition("job", "plain", "Complete")
 
@@ -191,6 +193,39 @@ class JobsRun(OwnerScene):
             })
         self.make(sizes, *pods)
         self.check_ranks(self.run_ranks(2), 2, "bloom")
+
+    def test_what_contradicts_itself_runs_and_is_told_once(self):
+        plain = indexed("odd-plain", 2)
+        plain["spec"].pop("completionMode")
+        zero = indexed("odd-zero", 2)
+        zero["spec"]["template"]["metadata"] = {"annotations": {"railhead.io/world-size": "0"}}
+        half = indexed("odd-half", 2)
+        half["spec"].pop("completionMode")
+        half["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "RANK", "value": "0"}]
+        elastic = kubeflow("PyTorchJob", "odd-elastic", "pytorch", Worker=2)
+        elastic["spec"]["elasticPolicy"] = {"minReplicas": 1, "maxReplicas": 2, "rdzvBackend": "c10d"}
+        # Of notes without urgency a job has one Event an hour; all are in the pods' annotation.
+        wanted = {"odd-plain": {"NoIndex"}, "odd-zero": {"SizeInvalid"}, "odd-half": {"HalfSet", "NoIndex"},
+                  "odd-elastic": {"GangOfKindNotPossible"}}
+        self.make(plain, zero, half, elastic)
+
+        def running():
+            items = self.cluster.get("pods")["items"]
+            self.processes.look(items)
+            return [item.get("status", {}).get("phase") for item in items] == ["Running"] * 8
+        wait_until(running, "all pods", self.replica.log)
+        for item in self.cluster.get("pods")["items"]:
+            env = self.processes.environment(item)
+            own = {"RANK"} if "odd-half" in item["metadata"]["name"] else set()
+            self.assertEqual({"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} & set(env), own)
+            if "odd-elastic" in item["metadata"]["name"]:
+                self.assertIn("KindHasNoRanks: ", item["metadata"]["annotations"]["railhead.io/not-done"])
+        for name, reasons in wanted.items():
+            def words():
+                return sorted(one.split(": ")[1] for one in self.told("RailheadNotDone", name))
+            wait_until(lambda: reasons <= set(words()), f"Events of {name}", self.replica.log)
+            self.assertEqual(words(), sorted(reasons))
+            print(*self.told("RailheadNotDone", name), sep="\n", file=sys.stderr)
 
     def test_mpi_job(self):
         """What its controller (v2beta1) makes: workers, and a Job for the launcher, whose template asks for the
@@ -255,7 +290,7 @@ class JobsRun(OwnerScene):
                  "spec": {"clusterQueue": "all"}}
         self.cluster.kubectl("create", objects=[flavor, queue, local])
         self.make(indexed(
-            "twenty", 20, hcas="1", labels={"kueue.x-k8s.io/queue-name": "team"},
+            "twenty", 20, hcas="1", labels=GANG | {"kueue.x-k8s.io/queue-name": "team"},
             annotations={"kueue.x-k8s.io/job-min-parallelism": "5",
                          "kueue.x-k8s.io/job-completions-equal-parallelism": "true"},
         ))

@@ -76,10 +76,12 @@ class PodProcesses:
 
     def _start(self, pod):
         log = self._folder / f"{pod['metadata']['name']}.out"
-        script = 'mount --bind "$1" /etc/hosts; shift; exec "$@"'
+        script = 'mount --bind "$1" /etc/hosts; hostname "$2"; shift 2; exec "$@"'
+        name = pod["spec"].get("hostname", pod["metadata"]["name"])
         with open(log, "w", encoding="utf-8") as output, open(f"{log}.err", "w", encoding="utf-8") as errors:
             process = subprocess.Popen(
-                ["unshare", "--mount", "sh", "-ec", script, "sh", self._hosts, *self._command(pod)],
+                ["unshare", "--mount", "--uts", "sh", "-ec", script, "sh", self._hosts, name,
+                 *self._command(pod)],
                 env={"PATH": os.environ["PATH"]} | self.environment(pod) | self._variables,
                 stdout=output,
                 stderr=errors,

@@ -212,6 +212,9 @@ class Schemas(unittest.TestCase):
                 self.assertEqual(faults, [], changed)
                 self.assertGreater(right, 20)
                 valid += right
+                if version == VERSIONS[-1]:
+                    lint = helm("lint", "--strict", CHART, f"--kube-version={version}", values=as_values(changed))
+                    self.assertEqual(lint.returncode, 0, f"{changed}\n{lint.stdout}{lint.stderr}")
             print(f"{version}: {len(seen)} pairs of {len(SETTINGS)} values in {len(rows)} renderings,"
                   f" {valid} objects", file=sys.stderr)
 
