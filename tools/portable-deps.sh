@@ -12,7 +12,7 @@ here=$(dirname "$(realpath "$0")")
 
 machine=${1:-x86_64}
 glibc=2.28
-sources=(abseil civetweb libsodium prometheus-cpp)
+sources=(abseil libsodium prometheus-cpp)
 key=$(printf '%s\n' "$machine" | cat - "$0" "$here/requirements-portable.txt" \
   "$here/../cmake/portable-toolchain.cmake" | sha256sum | cut -c1-16)
 out=$RAILHEAD_CACHE/portable-$machine-$key
@@ -93,24 +93,39 @@ cmake_build() {  # NAME OPTION...
 # Debian links libatomic for CPUs that need it, in a way that this linker does not know.
 sed -i '/push-state/d' abseil/absl/copts/AbseilConfigureCopts.cmake
 cmake_build abseil -DCMAKE_CXX_STANDARD=17 -DABSL_PROPAGATE_CXX_STD=ON
-# The web server of the metrics page is built as prometheus-cpp's authors mean it: without files, CGI
-# and TLS.
-rm -rf prometheus-cpp/3rdparty/civetweb
-mv civetweb prometheus-cpp/3rdparty/civetweb
-cmake_build prometheus-cpp -DENABLE_PUSH=OFF -DENABLE_COMPRESSION=OFF -DENABLE_TESTING=OFF \
-  -DGENERATE_PKGCONFIG=OFF -DUSE_THIRDPARTY_LIBRARIES=ON -DTHIRDPARTY_CIVETWEB_WITH_SSL=OFF \
-  -Dcivetweb-3rdparty_DIR="$work/src/prometheus-cpp/cmake" -DCMAKE_C_FLAGS=-Wno-date-time
+# For the text of the metrics page alone.
+cmake_build prometheus-cpp -DENABLE_PUSH=OFF -DENABLE_PULL=OFF -DENABLE_COMPRESSION=OFF -DENABLE_TESTING=OFF \
+  -DGENERATE_PKGCONFIG=OFF -DCMAKE_C_FLAGS=-Wno-date-time
 
-# Debian's libsodium has no configure script; without one it takes what every C compiler can do.
+# Debian's libsodium has no configure script; without one it takes what every C compiler can do. Code for
+# instructions that not every x86 has is compiled beside it, and chosen when the library starts.
 say "building libsodium" >&2
 sodium=libsodium/src/libsodium
 cp libsodium/builds/msvc/version.h "$sodium/include/sodium/"
 mkdir "$work/build-libsodium"
-# shellcheck disable=SC2016  # sh expands it, once for each file
-find "$sodium" -name '*.c' -print | nl -w 1 -s ' ' | quietly "building libsodium" \
-  xargs -P "$(nproc)" -L 1 sh -ec 'exec "$0" -O2 -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections -w \
-    -DNDEBUG -DCONFIGURED=1 -DSODIUM_STATIC -I"$1/include" -I"$1/include/sodium" -o "$2/$3.o" -c "$4"' \
-  "$out/bin/clang" "$sodium" "$work/build-libsodium"
+instructions=
+if [ "$machine" = x86_64 ]; then
+  instructions="-DHAVE_CPUID -DHAVE_MMINTRIN_H -DHAVE_EMMINTRIN_H -DHAVE_PMMINTRIN_H -DHAVE_TMMINTRIN_H
+    -DHAVE_SMMINTRIN_H -DHAVE_AVXINTRIN_H -DHAVE_AVX2INTRIN_H -DHAVE_AVX512FINTRIN_H -DHAVE_WMMINTRIN_H"
+fi
+cat > "$work/compile-sodium" << 'END'
+# clang sodium-folder output-folder number file
+case $5 in
+  */sodium/runtime.c) more=-DHAVE_AVX_ASM ;;
+  *-avx2.c) more=-mavx2 ;;
+  *-avx512f.c) more=-mavx512f ;;
+  *-ssse3.c) more=-mssse3 ;;
+  *-sse41.c) more=-msse4.1 ;;
+  */aesni/*) more="-mssse3 -maes -mpclmul" ;;
+  *) more= ;;
+esac
+[ -n "$RAILHEAD_INSTRUCTIONS" ] || more=
+# shellcheck disable=SC2086  # several words
+exec "$1" -O2 -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections -w -DNDEBUG -DCONFIGURED=1 \
+  -DSODIUM_STATIC $RAILHEAD_INSTRUCTIONS $more -I"$2/include" -I"$2/include/sodium" -c "$5" -o "$3/$4.o"
+END
+find "$sodium" -name '*.c' -print | nl -w 1 -s ' ' | RAILHEAD_INSTRUCTIONS=$instructions quietly "building libsodium" \
+  xargs -P "$(nproc)" -L 1 sh -e "$work/compile-sodium" "$out/bin/clang" "$sodium" "$work/build-libsodium"
 quietly "archiving libsodium" "$out/bin/ar" rcs "$out/lib/libsodium.a" "$work"/build-libsodium/*.o
 cp -r "$sodium/include/sodium.h" "$sodium/include/sodium" "$out/include/"
 
