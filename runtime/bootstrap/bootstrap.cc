@@ -155,14 +155,14 @@ absl::Status Bootstrap::HostJoin(JoinOptions& options) {
                               options.secret, options.log);
   const absl::Status gathered = rendezvous.Gather(options.deadline, options.hopeless);
   rejected_ = rendezvous.rejected();
-  std::map<int, std::optional<net::SocketAddress>> doors;
+  std::map<int, std::optional<net::SocketAddress>> addresses;
   for (auto& [number, guest] : rendezvous.TakeGuests()) {
     const int rank = static_cast<int>(number);
-    if (doors.empty()) {
+    if (addresses.empty()) {
       const absl::StatusOr<net::SocketAddress> local = net::LocalAddress(guest.fd.get());
       if (local.ok()) local_address_ = local->address;
     }
-    doors[rank] = guest.hello.door;
+    addresses[rank] = guest.hello.listens_at;
     Attach(rank, guest.hello.name, std::move(guest.fd), std::move(guest.reader));
     node_.AttachDown(rank);
   }
@@ -173,12 +173,12 @@ absl::Status Bootstrap::HostJoin(JoinOptions& options) {
     return Fail();
   }
   session_ = options.secret.ForSession(*session);
-  const auto door_of = [&doors](std::optional<int> rank) {
-    return rank.has_value() && *rank != 0 ? doors[*rank] : std::nullopt;
+  const auto address_of = [&addresses](std::optional<int> rank) {
+    return rank.has_value() && *rank != 0 ? addresses[*rank] : std::nullopt;
   };
   for (int rank = 1; rank < world; ++rank) {
     links_.Queue(rank, FrameKind::kWelcome,
-                 EncodeWelcome({*session, door_of(Parent(rank)), door_of(Guardian(rank))}));
+                 EncodeWelcome({*session, address_of(Parent(rank)), address_of(Guardian(rank))}));
   }
   absl::Status stands = TryTree(std::max(options.deadline, MonotonicNow() + kGrowth), nullptr);
   if (!stands.ok()) return stands;
@@ -273,7 +273,7 @@ absl::Status Bootstrap::GuestJoin(const JoinOptions& options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Call> Bootstrap::Arrive(const JoinOptions& options, uint16_t door_port,
+absl::StatusOr<Call> Bootstrap::Arrive(const JoinOptions& options, uint16_t listen_port,
                                        std::string* welcome) {
   const std::string where = absl::StrCat(options.host, ":", options.port);
   const absl::Time start = MonotonicNow();
@@ -282,7 +282,7 @@ absl::StatusOr<Call> Bootstrap::Arrive(const JoinOptions& options, uint16_t door
   absl::Status refusal;  // the last; says more than that rank 0 has given up meanwhile
   Host host(options);
   while (true) {
-    Call call = TryToArrive(options, host, door_port, welcome);
+    Call call = TryToArrive(options, host, listen_port, welcome);
     if (call.status.ok()) return call;
     if (absl::Status halted = CheckHalt(options.hopeless); !halted.ok()) {
       call.status = std::move(halted);
@@ -318,7 +318,7 @@ absl::StatusOr<Call> Bootstrap::Arrive(const JoinOptions& options, uint16_t door
   }
 }
 
-Call Bootstrap::TryToArrive(const JoinOptions& options, Host& host, uint16_t door_port,
+Call Bootstrap::TryToArrive(const JoinOptions& options, Host& host, uint16_t listen_port,
                             std::string* welcome) {
   Call call;
   absl::StatusOr<net::Fd> fd = host.Dial();
@@ -339,7 +339,7 @@ Call Bootstrap::TryToArrive(const JoinOptions& options, Host& host, uint16_t doo
               "",
               std::nullopt};
   hello.trouble = std::string(options.trouble.message());
-  if (door_port != 0) hello.door = net::SocketAddress{local->address, door_port};
+  if (listen_port != 0) hello.listens_at = net::SocketAddress{local->address, listen_port};
   const absl::Time deadline = options.deadline + kVerdictGrace;
   const auto wait = [&options](int socket, absl::Time until) {
     return net::WaitReadable(socket, until, options.hopeless);

@@ -111,10 +111,11 @@ class Bootstrap {
   // Reports this rank's error to the ranks it can reach.
   void TellTrouble(JoinOptions& options);
   // Returns the connection to rank 0 after rank 0 has sent `welcome`.
-  absl::StatusOr<Call> Arrive(const JoinOptions& options, uint16_t door_port, std::string* welcome);
+  absl::StatusOr<Call> Arrive(const JoinOptions& options, uint16_t listen_port,
+                              std::string* welcome);
   class Host;
   // Makes one attempt: dials, performs the handshake, and waits for the welcome while connected.
-  Call TryToArrive(const JoinOptions& options, Host& host, uint16_t door_port,
+  Call TryToArrive(const JoinOptions& options, Host& host, uint16_t listen_port,
                    std::string* welcome);
   absl::Status ConnectUp(int to, const std::optional<net::SocketAddress>& place, const Hello& hello,
                          const Secret& secret, absl::Time deadline);

@@ -79,7 +79,7 @@ absl::Status Wait(int fd, absl::Time deadline) { return net::WaitReadable(fd, de
 // then does nothing by itself.
 Call ComeAs(uint32_t rank, uint32_t world_size, int port, uint32_t host_rank = 0,
             const Secret& secret = Secret(),
-            const std::optional<net::SocketAddress>& door = std::nullopt) {
+            const std::optional<net::SocketAddress>& listens_at = std::nullopt) {
   Hello hello{kProtocolVersion,
               world_size,
               rank,
@@ -88,7 +88,7 @@ Call ComeAs(uint32_t rank, uint32_t world_size, int port, uint32_t host_rank = 0
               "job",
               absl::StrCat("pod p", rank),
               "",
-              door};
+              listens_at};
   return ShakeHands(DialStranger(port), std::move(hello), secret, In(20), Wait);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes that a stranger sends to a door, or answers a caller with, end in a refusal or in
+// Any bytes that a stranger sends to a listener, or answers a caller with, end in a refusal or in
 // nothing: without the secret nobody is believed. What can be read can be written again.
 #include <cstddef>
 #include <cstdint>

@@ -31,7 +31,7 @@ std::string EncodeHello(const Hello& hello) {
   writer.String(hello.job);
   writer.String(hello.name);
   writer.Raw(hello.nonce);
-  writer.String(EncodePlace(hello.door));
+  writer.String(EncodePlace(hello.listens_at));
   writer.String(absl::string_view(hello.trouble).substr(0, kTroubleLimit));
   return writer.Take();
 }
@@ -48,13 +48,13 @@ absl::StatusOr<Hello> ParseHello(absl::string_view payload) {
   hello.job = reader.String(kHelloLimit);
   hello.name = OnOneLine(reader.String(kHelloLimit));
   hello.nonce = std::string(reader.Raw(kNonceSize));
-  const absl::StatusOr<std::optional<net::SocketAddress>> door =
+  const absl::StatusOr<std::optional<net::SocketAddress>> listens_at =
       ParsePlace(reader.String(kPlaceLimit));
   hello.trouble = OnOneLine(reader.String(kTroubleLimit));
-  if (!reader.Complete() || !door.ok()) {
+  if (!reader.Complete() || !listens_at.ok()) {
     return absl::InvalidArgumentError("a malformed introduction");
   }
-  hello.door = *door;
+  hello.listens_at = *listens_at;
   return hello;
 }
 

@@ -29,10 +29,10 @@ struct Hello {
   uint32_t host_rank = 0;
   bool has_secret = false;  // it was given a secret file
   std::string job;
-  std::string name;                        // where the rank runs, for messages
-  std::string nonce;                       // kNonceSize random bytes
-  std::optional<net::SocketAddress> door;  // listening address of this rank
-  std::string trouble = "";                // why it cannot take part; "" if it can
+  std::string name;                              // where the rank runs, for messages
+  std::string nonce;                             // kNonceSize random bytes
+  std::optional<net::SocketAddress> listens_at;  // listening address of this rank
+  std::string trouble = "";                      // why it cannot take part; "" if it can
 };
 
 // Replaces line ends: untrusted texts are used in messages and logs.

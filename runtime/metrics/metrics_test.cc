@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/metrics/board.h"
 #include "runtime/metrics/collective_stats.h"
+#include "runtime/metrics/exporter.h"
 #include "runtime/metrics/page.h"
 #include "runtime/metrics/snapshot.h"
 #include "runtime/testing/http.h"
@@ -322,19 +322,19 @@ TEST(SnapshotTest, CountersAddUpAndStatesAreTheWorse) {
 }
 
 TEST(BoardTest, OnePageHasAllOfAProcessAndKeepsWhatIsGone) {
-  const auto pin = [](Board& board, int rank) {
-    return board.Pin([rank] {
+  const auto register_rank = [](Exporter& exporter, int rank) {
+    return exporter.Register([rank] {
       Snapshot snapshot = Example();
       snapshot.rank = rank;
       snapshot.start.emplace();
       return snapshot;
     });
   };
-  const auto board = Board::At(railhead::testing::FreePort(), "p");
-  ASSERT_TRUE(board.ok()) << board.status();
-  const std::unique_ptr<Board::Notice> first = pin(**board, 3);
+  const auto exporter = Exporter::At(railhead::testing::FreePort(), "p");
+  ASSERT_TRUE(exporter.ok()) << exporter.status();
+  const std::unique_ptr<Exporter::Registration> first = register_rank(**exporter, 3);
   const int port = first->port();
-  EXPECT_EQ(*Board::At(port, "p"), *board);
+  EXPECT_EQ(*Exporter::At(port, "p"), *exporter);
   const auto page = [&] { return railhead::testing::HttpGet(port, "/metrics"); };
   const auto sent = [](int rank, int bytes) {
     return absl::StrCat("railhead_rail_transmit_bytes_total{job=\"train\",rank=\"", rank,
@@ -343,8 +343,8 @@ TEST(BoardTest, OnePageHasAllOfAProcessAndKeepsWhatIsGone) {
   };
   EXPECT_THAT(page(), HasSubstr(sent(3, 1000)));
   {
-    const std::unique_ptr<Board::Notice> family = pin(**board, 3);
-    const std::unique_ptr<Board::Notice> other = pin(**board, 0);
+    const std::unique_ptr<Exporter::Registration> family = register_rank(**exporter, 3);
+    const std::unique_ptr<Exporter::Registration> other = register_rank(**exporter, 0);
     EXPECT_THAT(page(), ::testing::AllOf(HasSubstr(sent(3, 2000)), HasSubstr(sent(0, 1000)),
                                          HasSubstr("_info{job=\"train\",rank=\"0\"")));
   }
@@ -355,10 +355,11 @@ TEST(BoardTest, OnePageHasAllOfAProcessAndKeepsWhatIsGone) {
 
 // A family's communicators come and go; how the rails of those that are gone were is history.
 TEST(BoardTest, WhatIsGoneDoesNotHoldStatesDown) {
-  const auto board = Board::At(railhead::testing::FreePort(), "p");
-  ASSERT_TRUE(board.ok()) << board.status();
-  const auto pin = [&](double weight, fabric::GpuDirectWay way, const std::string& degraded) {
-    return (*board)->Pin([weight, way, degraded] {
+  const auto exporter = Exporter::At(railhead::testing::FreePort(), "p");
+  ASSERT_TRUE(exporter.ok()) << exporter.status();
+  const auto register_rank = [&](double weight, fabric::GpuDirectWay way,
+                                 const std::string& degraded) {
+    return (*exporter)->Register([weight, way, degraded] {
       Snapshot snapshot = Example();
       snapshot.degraded_reason = degraded;
       for (rails::RailTotals& rail : snapshot.rails) rail.weight = weight;
@@ -369,10 +370,11 @@ TEST(BoardTest, WhatIsGoneDoesNotHoldStatesDown) {
   };
   const std::string rail =
       R"({job="train",rank="3",rail="1",device="rxe1",port="1",transport="verbs")";
-  const std::unique_ptr<Board::Notice> stays = pin(0.75, fabric::GpuDirectWay::kDmabuf, "");
+  const std::unique_ptr<Exporter::Registration> stays =
+      register_rank(0.75, fabric::GpuDirectWay::kDmabuf, "");
   const auto page = [&] { return railhead::testing::HttpGet(stays->port(), "/metrics"); };
   {
-    const auto goes = pin(0.25, fabric::GpuDirectWay::kNone, "one rail less");
+    const auto goes = register_rank(0.25, fabric::GpuDirectWay::kNone, "one rail less");
     EXPECT_THAT(page(), AllOf(HasSubstr("railhead_rail_weight" + rail + "} 0.25\n"),
                               HasSubstr("railhead_gpudirect" + rail + ",way=\"none\"} 1\n"),
                               HasSubstr("reason=\"one rail less\"} 1\n")));

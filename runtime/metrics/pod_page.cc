@@ -146,18 +146,18 @@ absl::Status PodPage::Join() {
     return ::poll(&entry, 1, 0) > 0 ? absl::CancelledError("the page is closed") : absl::OkStatus();
   };
   while (true) {
-    absl::StatusOr<net::Fd> door = net::BindLocal(name_);
-    if (door.ok()) {
-      door_ = *std::move(door);
-      door_.KeepFromChildren();  // one that lives on would keep the others from taking over
+    absl::StatusOr<net::Fd> listener = net::BindLocal(name_);
+    if (listener.ok()) {
+      listener_ = *std::move(listener);
+      listener_.KeepFromChildren();  // one that lives on would keep the others from taking over
       absl::Status served = Serve();
-      if (served.ok()) served = net::ListenLocal(door_);
+      if (served.ok()) served = net::ListenLocal(listener_);
       if (served.ok()) return served;
       server_.reset();
-      door_.Reset();
+      listener_.Reset();
       return served;
     }
-    if (!absl::IsAlreadyExists(door.status())) return door.status();
+    if (!absl::IsAlreadyExists(listener.status())) return listener.status();
     absl::StatusOr<net::Fd> host = net::DialLocal(name_, deadline, stopped);
     if (host.ok() && net::IsOurUser(host->get())) {
       host_ = *std::move(host);
@@ -222,8 +222,8 @@ Families PodPage::Collect() {
 }
 
 void PodPage::Welcome() {
-  while (door_.valid() && members_.size() < kMostMembers) {
-    absl::StatusOr<net::Fd> member = net::Accept(door_.get());
+  while (listener_.valid() && members_.size() < kMostMembers) {
+    absl::StatusOr<net::Fd> member = net::Accept(listener_.get());
     if (!member.ok() || !member->valid()) return;
     if (net::IsOurUser(member->get())) members_.push_back(*std::move(member));
   }

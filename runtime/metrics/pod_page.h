@@ -59,7 +59,7 @@ class PodPage {
 
   std::mutex mutex_;  // guards members_
   std::list<net::Fd> members_;
-  net::Fd door_;  // where they connect
+  net::Fd listener_;  // where they connect
   std::unique_ptr<Server> server_;
   std::thread attendant_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Position of a rank in its operations, and detection of stalls. Used by the hang detector
-// (comm/lookout.h).
+// (comm/communicator/hang_reporter.h).
 #ifndef RAILHEAD_RUNTIME_RECORDER_POSITION_H_
 #define RAILHEAD_RUNTIME_RECORDER_POSITION_H_
 

@@ -16,7 +16,7 @@
 #include "runtime/collectives/leaders.h"
 #include "runtime/collectives/ring_reduce_scatter.h"
 #include "runtime/collectives/timetable.h"
-#include "runtime/comm/hierarchy.h"
+#include "runtime/comm/hierarchy/hierarchy.h"
 #include "runtime/rails/chunk.h"
 #include "runtime/rails/send_ledger.h"
 #include "runtime/rails/unexpected_queue.h"

@@ -84,7 +84,7 @@ def case_rules():
     expect("soname: [librailhead.so.0]" in run("readelf", "-dW", LIBRARY), "another soname")
     # Exported: the header's functions and nothing else.
     run("cmake", "-DNM=nm", f"-DLIBRARY={LIBRARY}", f"-DHEADER={INSTALLED}/include/railhead/railhead.h", "-P",
-        ROOT / "runtime" / "comm" / "check_exports.cmake")
+        ROOT / "runtime" / "comm" / "api" / "check_exports.cmake")
     kinds = set(re.findall(r"^\S+ (\S) ", run("nm", "-D", "--defined-only", "--format=posix", LIBRARY), re.M))
     expect(kinds <= {"T", "A"}, f"exported are symbols of kinds {kinds}")
     # The compiler has slow ones of its own.

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/comm/api/calls.h"
+
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/thread.h"
+#include "runtime/collectives/point_to_point.h"
+#include "runtime/comm/api/on_host.h"
+
+namespace railhead::comm {
+
+Group::Part& Group::Of(const char* name, rhComm_t comm, rhStream_t stream) {
+  for (Part& part : parts) {
+    if (part.comm == comm && part.stream == stream) return part;
+  }
+  return parts.emplace_back(Part{name, comm, stream, {}, nullptr, {}});
+}
+
+Group& ThreadGroup() {
+  thread_local Group group;
+  return group;
+}
+
+rhResult_t RunNow(const char* name, rhComm_t comm,
+                  absl::FunctionRef<absl::Status(Communicator&)> body) {
+  // Also of a call that was noted when it could.
+  if (const rhResult_t cannot = CannotUse(name, comm); cannot != rhSuccess) return cannot;
+  const std::unique_lock<std::mutex> use(comm->in_use, std::try_to_lock);
+  if (!use.owns_lock()) {
+    return Report(comm, rhInvalidUsage,
+                  absl::StrCat(name, ": another thread is using this communicator"));
+  }
+  if (const int on_stream = comm->on_stream; on_stream > 0) {
+    return Report(comm, rhInvalidUsage,
+                  absl::StrCat(name, ": ", on_stream,
+                               " calls of this communicator are still on a stream; use the same "
+                               "stream, or wait for them first"));
+  }
+  return Report(comm, body(*comm->communicator));
+}
+
+rhResult_t RunOnStream(const char* name, rhComm_t comm, rhStream_t stream, Body body,
+                       const std::shared_ptr<const void>& group) {
+  if (const rhResult_t cannot = CannotUse(name, comm); cannot != rhSuccess) return cannot;
+  // Until the call is there: whoever aborts the communicator drops what it finds.
+  const std::lock_guard<std::mutex> adding(comm->state);
+  if (comm->on_stream > 0 && comm->stream.lock() != stream->stream) {
+    Tell(comm, absl::StrCat(name, ": ", comm->on_stream.load(),
+                            " calls of this communicator are still on another stream; use that "
+                            "one, or wait for them first"));
+    return rhInvalidUsage;
+  }
+  const auto run = [comm, body = std::move(body)] {
+    const rhResult_t result = Guard(comm, [&] {
+      // A blocking call that began before may still be running.
+      const std::lock_guard<std::mutex> use(comm->in_use);
+      return Report(comm, body(*comm->communicator));
+    });
+    // From the last of these on, who waits for them may free the communicator.
+    const std::lock_guard<std::mutex> lock(comm->state);
+    --comm->on_stream;
+    comm->left_stream.notify_all();
+    return result;
+  };
+  stream->stream->Add(comm, run, group);
+  comm->stream = stream->stream;
+  ++comm->on_stream;
+  return rhSuccess;
+}
+
+}  // namespace railhead::comm
+
+// NOLINTBEGIN(readability-identifier-naming): these names are the C API.
+
+namespace {
+
+using railhead::comm::Body;
+using railhead::comm::Communicator;
+using railhead::comm::Group;
+using railhead::comm::Guard;
+using railhead::comm::Report;
+using railhead::comm::RunNow;
+using railhead::comm::RunOnStream;
+using railhead::comm::ThreadGroup;
+
+// Collectives in their order, then all transfers at the same time.
+absl::Status Do(const Group::Part& part, Communicator& communicator) {
+  absl::Status status;
+  for (const Body& call : part.calls) status.Update(call(communicator));
+  if (!part.transfers.empty()) {
+    status.Update(railhead::comm::Transfer(part.transfer_name, communicator, part.transfers));
+  }
+  return status;
+}
+
+// Takes the transfers back that cannot be done, so that none of them is.
+rhResult_t CheckTransfers(Group::Part& part) {
+  const absl::Status wrong =
+      railhead::collectives::WrongOwn(part.comm->communicator->rank(), part.transfers);
+  if (wrong.ok()) return rhSuccess;
+  part.transfers.clear();
+  return Report(part.comm, rhInvalidArgument,
+                absl::StrCat(part.transfer_name, ": ", wrong.message()));
+}
+
+}  // namespace
+
+rhResult_t rhGroupStart() {
+  ++ThreadGroup().depth;
+  return rhSuccess;
+}
+
+rhResult_t rhGroupEnd() {
+  return Guard(nullptr, [] {
+    Group& noted = ThreadGroup();
+    if (noted.depth == 0) {
+      return Report(nullptr, rhInvalidUsage, "rhGroupEnd: there was no rhGroupStart before it");
+    }
+    if (--noted.depth > 0) return rhSuccess;
+    Group group = std::exchange(noted, Group());
+    // Most groups are of one communicator: their lists take no memory.
+    absl::InlinedVector<rhResult_t, 4> results(group.parts.size(), rhSuccess);
+    absl::InlinedVector<rhResult_t, 4> wrong;
+    absl::InlinedVector<size_t, 4> blocking;
+    std::shared_ptr<const int> together;
+    std::vector<railhead::comm::Stream::Hold> holds;
+    for (const Group::Part& part : group.parts) {
+      if (part.stream == nullptr) continue;
+      if (together == nullptr) together = std::make_shared<const int>();
+      holds.emplace_back(part.stream->stream);
+    }
+    for (size_t i = 0; i < group.parts.size(); ++i) {
+      Group::Part& part = group.parts[i];
+      wrong.push_back(CheckTransfers(part));
+      if (part.calls.empty() && part.transfers.empty()) continue;
+      if (part.stream == nullptr) {
+        blocking.push_back(i);
+      } else {
+        const auto body = [part](Communicator& communicator) { return Do(part, communicator); };
+        results[i] = RunOnStream(part.name, part.comm, part.stream, body, together);
+      }
+    }
+    holds.clear();
+    {
+      // Ranks may note communicators in different orders, so none waits for another one.
+      const auto run = [&group, &results](size_t i) {
+        const Group::Part& part = group.parts[i];
+        results[i] = Guard(part.comm, [&part] {
+          return RunNow(part.name, part.comm,
+                        [&part](Communicator& communicator) { return Do(part, communicator); });
+        });
+      };
+      std::vector<std::jthread> others;
+      for (size_t i = 1; i < blocking.size(); ++i) {
+        others.push_back(
+            railhead::StartThread<std::jthread>([&run, part = blocking[i]] { run(part); }));
+      }
+      if (!blocking.empty()) run(blocking.front());
+    }
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (wrong[i] != rhSuccess) return wrong[i];
+      if (results[i] != rhSuccess) return results[i];
+    }
+    return rhSuccess;
+  });
+}
+
+// NOLINTEND(readability-identifier-naming)

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the C API says what went wrong: a Status becomes a result, and its text stays where
+// rhGetLastError finds it.
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "railhead/railhead.h"
+#include "runtime/comm/api/handle.h"
+
+// NOLINTBEGIN(readability-identifier-naming): these names are the C API.
+
+namespace railhead::comm {
+namespace {
+
+// A failed call without a communicator has nowhere else to leave its text; as errno does, each
+// thread keeps its own.
+std::string& ThreadError() {
+  thread_local std::string text;
+  return text;
+}
+
+}  // namespace
+
+rhResult_t ResultOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return rhSuccess;
+    case absl::StatusCode::kInvalidArgument:
+      return rhInvalidArgument;
+    case absl::StatusCode::kInternal:
+      return rhInternalError;
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kCancelled:
+      return rhRemoteError;
+    default:
+      return rhSystemError;
+  }
+}
+
+void Tell(rhComm_t comm, std::string text) {
+  comm->last_error = std::move(text);
+  comm->told = &comm->last_error;
+}
+
+rhResult_t Report(rhComm_t comm, rhResult_t result, std::string text) {
+  if (comm == nullptr) {
+    ThreadError() = std::move(text);
+  } else {
+    const std::lock_guard<std::mutex> lock(comm->state);
+    Tell(comm, std::move(text));
+  }
+  return result;
+}
+
+rhResult_t Report(rhComm_t comm, const absl::Status& status) {
+  if (status.ok()) return rhSuccess;
+  return Report(comm, ResultOf(status), std::string(status.message()));
+}
+
+rhResult_t NullArgument(rhComm_t comm, const char* call, const char* argument) {
+  return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", argument, " is NULL"));
+}
+
+rhResult_t CannotAsk(const char* call, rhComm_t comm) {
+  if (comm == nullptr) return NullArgument(nullptr, call, "comm");
+  switch (comm->phase.load(std::memory_order_acquire)) {
+    case rhComm::Phase::kStarting:
+      return Report(
+          comm, rhInvalidUsage,
+          absl::StrCat(call,
+                       ": the communicator is not made yet: ask rhCommGetAsyncError until "
+                       "it does not say rhInProgress, or end it with rhCommAbort"));
+    case rhComm::Phase::kNotStarted:
+      return Report(comm, rhInvalidUsage,
+                    absl::StrCat(call, ": the communicator could not be made: ", comm->verdict));
+    case rhComm::Phase::kReady:
+    case rhComm::Phase::kMaking:
+    case rhComm::Phase::kEnding:
+    case rhComm::Phase::kEnded:
+      return rhSuccess;
+  }
+  return rhSuccess;
+}
+
+rhResult_t CannotUse(const char* call, rhComm_t comm) {
+  if (comm == nullptr) return NullArgument(nullptr, call, "comm");
+  const rhComm::Phase phase = comm->phase.load(std::memory_order_acquire);
+  if (phase == rhComm::Phase::kReady) return rhSuccess;
+  if (phase == rhComm::Phase::kMaking) {
+    return Report(comm, rhInvalidUsage,
+                  absl::StrCat(call,
+                               ": another communicator is being made of this one: ask "
+                               "rhCommGetAsyncError until it does not say rhInProgress, or end it "
+                               "with rhCommAbort"));
+  }
+  if (const rhResult_t cannot = CannotAsk(call, comm); cannot != rhSuccess) return cannot;
+  return Report(comm, rhInvalidUsage,
+                absl::StrCat(call, ": rhCommFinalize was called; destroy the communicator"));
+}
+
+}  // namespace railhead::comm
+
+const char* rhGetErrorString(rhResult_t result) {
+  switch (result) {
+    case rhSuccess:
+      return "no error";
+    case rhSystemError:
+      return "system error";
+    case rhInternalError:
+      return "internal error";
+    case rhInvalidArgument:
+      return "invalid argument";
+    case rhInvalidUsage:
+      return "invalid usage";
+    case rhRemoteError:
+      return "another rank failed or could not be reached";
+    case rhInProgress:
+      return "operation in progress";
+  }
+  return "unknown result code";
+}
+
+const char* rhGetLastError(rhComm_t comm) {
+  if (comm == nullptr) return railhead::comm::ThreadError().c_str();
+  const std::lock_guard<std::mutex> lock(comm->state);
+  return comm->told->c_str();
+}
+
+// NOLINTEND(readability-identifier-naming)

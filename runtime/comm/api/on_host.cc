@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/comm/api/on_host.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "runtime/base/round_up.h"
+#include "runtime/device/memory.h"
+#include "runtime/rails/peer.h"
+
+namespace railhead::comm {
+namespace {
+
+using collectives::Transfer;
+using device::Memory;
+using Direction = Transfer::Direction;
+
+// So that buffers which share a piece of pinned memory are aligned for every type.
+constexpr size_t kLine = 64;
+
+// Where an area is; `wrong` if nobody knows, or it was made known as memory of a GPU, and is that
+// no more.
+std::optional<Memory> Find(const Communicator& communicator, const device::CudaApi& cuda,
+                           const Area& area, absl::Status& wrong) {
+  if (area.bytes == 0) return std::nullopt;
+  absl::StatusOr<std::optional<Memory>> memory = Memory::Find(cuda, area.data);
+  wrong.Update(memory.status());
+  if (!memory.ok()) return std::nullopt;
+  if (!memory->has_value() && communicator.known_gpus().Holds(area.data)) {
+    wrong.Update(absl::FailedPreconditionError(
+        "a buffer was made known with rhCommRegister as memory of a GPU, and has been freed since; "
+        "call rhCommDeregister before it is freed"));
+  }
+  return *std::move(memory);
+}
+
+// The user's, which is written to only where the call may.
+std::byte* Begin(const Area& area) { return static_cast<std::byte*>(const_cast<void*>(area.data)); }
+const std::byte* End(const Area& area) { return Begin(area) + area.bytes; }
+
+bool Overlap(const Area& one, const Area& other) {
+  return one.bytes > 0 && other.bytes > 0 && Begin(one) < End(other) && Begin(other) < End(one);
+}
+
+// Calls each(offset, bytes) for what is used of an area.
+absl::Status ForEachPart(const Area& area,
+                         absl::FunctionRef<absl::Status(size_t offset, size_t bytes)> each) {
+  if (area.parts == nullptr) return each(0, area.bytes);
+  for (size_t rank = 0; rank < area.parts->ranks(); ++rank) {
+    const Range part = (*area.parts)[rank];
+    if (part.size == 0) continue;
+    if (absl::Status done = each(part.begin, part.size); !done.ok()) return done;
+  }
+  return absl::OkStatus();
+}
+
+// Whether rails read what a transfer sends where it lies. Smaller ones are copied when they are
+// posted (rails/peer.h), and what a rank gives itself is copied here.
+bool IsRead(const Communicator& communicator, const Transfer& transfer, const Memory& memory) {
+  return transfer.direction == Direction::kSend && transfer.bytes > rails::kCopied &&
+         transfer.peer != communicator.rank() &&
+         communicator.ReadsGpu({transfer.data, transfer.bytes}, memory, transfer.peer);
+}
+
+absl::Status CopyOut(const Memory& memory, const Area& area, std::byte* to) {
+  return ForEachPart(area, [&](size_t offset, size_t bytes) {
+    return memory.CopyOut(Begin(area) + offset, to + offset, bytes);
+  });
+}
+
+absl::Status CopyIn(const Memory& memory, const std::byte* from, const Area& area) {
+  std::byte* const to = Begin(area);
+  return ForEachPart(area, [&](size_t offset, size_t bytes) {
+    return memory.CopyIn(from + offset, to + offset, bytes);
+  });
+}
+
+}  // namespace
+
+absl::Status RunStaged(const char* call, Communicator& communicator, const device::CudaApi& cuda,
+                       const Area& send, const Area& receive, Placed run) {
+  absl::Status staged;
+  const std::optional<Memory> send_memory = Find(communicator, cuda, send, staged);
+  const std::optional<Memory> receive_memory = Find(communicator, cuda, receive, staged);
+  if (!staged.ok()) return communicator.GiveUp(call, staged);
+  const std::byte* from = Begin(send);
+  std::byte* to = Begin(receive);
+  // Returns where so many bytes of the host stand for those of a GPU.
+  const auto stand_in = [&](device::PinnedMemory& pinned, size_t bytes, const Memory& memory) {
+    const absl::StatusOr<std::byte*> host = pinned.Get(bytes, memory);
+    staged.Update(host.status());
+    return host.value_or(nullptr);
+  };
+  Communicator::Staging& memory = communicator.staging();
+  if (send_memory.has_value() && Overlap(send, receive)) {
+    // In place: where they are to each other is what says so.
+    std::byte* const begin = std::min(Begin(send), Begin(receive));
+    const std::byte* const end = std::max(End(send), End(receive));
+    std::byte* const host =
+        stand_in(memory.receive, static_cast<size_t>(end - begin), *send_memory);
+    if (host != nullptr) {
+      from = host + (Begin(send) - begin);
+      to = host + (Begin(receive) - begin);
+    }
+  } else {
+    if (send_memory.has_value()) from = stand_in(memory.send, send.bytes, *send_memory);
+    if (receive_memory.has_value()) to = stand_in(memory.receive, receive.bytes, *receive_memory);
+  }
+  if (staged.ok() && send_memory.has_value()) {
+    staged = CopyOut(*send_memory, send, const_cast<std::byte*>(from));
+  }
+  if (!staged.ok()) return communicator.GiveUp(call, staged);
+  if (absl::Status done = run(from, to); !done.ok()) return done;
+  if (receive_memory.has_value()) staged = CopyIn(*receive_memory, to, receive);
+  return staged.ok() ? staged : communicator.GiveUp(call, staged);
+}
+
+absl::Status CopyToHost(const Communicator& communicator, const void* from, size_t bytes,
+                        std::byte* to) {
+  if (const device::CudaApi* const cuda = communicator.cuda(); cuda != nullptr) {
+    const absl::StatusOr<std::optional<Memory>> memory = Memory::Find(*cuda, from);
+    if (!memory.ok()) return memory.status();
+    if (memory->has_value()) {
+      return (*memory)->CopyOut(static_cast<const std::byte*>(from), to, bytes);
+    }
+  }
+  std::memcpy(to, from, bytes);
+  return absl::OkStatus();
+}
+
+absl::Status Broadcast(const char* call, Communicator& communicator, const Area& send,
+                       const Area& receive, int root) {
+  const device::CudaApi* const cuda = communicator.cuda();
+  if (cuda == nullptr) {
+    return communicator.Broadcast(static_cast<const std::byte*>(send.data), Begin(receive),
+                                  receive.bytes, root);
+  }
+  absl::Status wrong;
+  // A few bytes are copied once here, and not for each rank that they are sent to.
+  const std::optional<Memory> memory =
+      send.bytes > rails::kCopied ? Find(communicator, *cuda, send, wrong) : std::nullopt;
+  if (!wrong.ok()) return communicator.GiveUp(call, wrong);
+  if (!memory.has_value() || !communicator.BroadcastsGpu({Begin(send), send.bytes}, *memory)) {
+    return OnHost(call, communicator, send, receive, [&](const std::byte* from, std::byte* to) {
+      return communicator.Broadcast(from, to, receive.bytes, root);
+    });
+  }
+  const std::optional<Memory> to = Find(communicator, *cuda, receive, wrong);
+  if (!wrong.ok()) return communicator.GiveUp(call, wrong);
+  {
+    // In place, so that nothing is written on this rank, and nothing read but by rails.
+    const Communicator::NothingCopied nothing_copied(communicator);
+    absl::Status done = communicator.Broadcast(Begin(send), Begin(send), send.bytes, root);
+    if (!done.ok()) return done;
+  }
+  if (send.data == receive.data) return absl::OkStatus();
+  absl::Status copied = to.has_value() ? memory->CopyWithin(Begin(send), Begin(receive), send.bytes)
+                                       : memory->CopyOut(Begin(send), Begin(receive), send.bytes);
+  return copied.ok() ? copied : communicator.GiveUp(call, copied);
+}
+
+absl::Status Transfer(const char* call, Communicator& communicator,
+                      absl::Span<const collectives::Transfer> transfers) {
+  const device::CudaApi* const cuda = communicator.cuda();
+  if (cuda == nullptr) return communicator.Transfer(transfers);
+  // Each staged one has a place of its own in the pinned memory.
+  struct Staged {
+    size_t index;
+    Memory memory;
+    size_t offset;
+  };
+  std::vector<Staged> staged;
+  size_t bytes = 0;
+  absl::Status wrong;
+  // Alive where a CPU that copied what is sent would die of it.
+  std::optional<Communicator::NothingCopied> nothing_copied;
+  for (size_t i = 0; i < transfers.size(); ++i) {
+    const collectives::Transfer& transfer = transfers[i];
+    const std::optional<Memory> memory =
+        Find(communicator, *cuda, {transfer.data, transfer.bytes}, wrong);
+    if (!memory.has_value()) continue;
+    if (IsRead(communicator, transfer, *memory)) {
+      if (!nothing_copied.has_value()) nothing_copied.emplace(communicator);
+      continue;
+    }
+    staged.push_back({i, *memory, bytes});
+    bytes += RoundUp(transfer.bytes, kLine);
+  }
+  if (!wrong.ok()) return communicator.GiveUp(call, wrong);
+  if (staged.empty()) return communicator.Transfer(transfers);
+  std::vector<collectives::Transfer> on_host(transfers.begin(), transfers.end());
+  const absl::StatusOr<std::byte*> host =
+      communicator.staging().send.Get(bytes, staged.front().memory);
+  if (!host.ok()) return communicator.GiveUp(call, host.status());
+  for (const Staged& one : staged) {
+    collectives::Transfer& transfer = on_host[one.index];
+    transfer.data = *host + one.offset;
+    if (transfer.direction != Direction::kSend) continue;
+    absl::Status copied =
+        one.memory.CopyOut(transfers[one.index].data, transfer.data, transfer.bytes);
+    if (!copied.ok()) return communicator.GiveUp(call, copied);
+  }
+  if (absl::Status done = communicator.Transfer(on_host); !done.ok()) return done;
+  for (const Staged& one : staged) {
+    const collectives::Transfer& transfer = on_host[one.index];
+    if (transfer.direction != Direction::kReceive) continue;
+    absl::Status copied =
+        one.memory.CopyIn(transfer.data, transfers[one.index].data, transfer.bytes);
+    if (!copied.ok()) return communicator.GiveUp(call, copied);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace railhead::comm

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The C API's streams, and the requests of streams and of transfers.
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "railhead/railhead.h"
+#include "runtime/comm/api/handle.h"
+#include "runtime/comm/api/stream.h"
+
+// NOLINTBEGIN(readability-identifier-naming): these names are the C API.
+
+using railhead::comm::CopyInfo;
+using railhead::comm::Guard;
+using railhead::comm::HasSize;
+using railhead::comm::LaneTransfer;
+using railhead::comm::NullArgument;
+using railhead::comm::Report;
+using railhead::comm::Stream;
+
+namespace {
+
+// Each failed call has left its text with its communicator.
+rhResult_t WaitFor(Stream& stream, uint64_t since, uint64_t moment) {
+  stream.Wait(moment);
+  return stream.Result(since, moment);
+}
+
+// A transfer that the parent of this process has begun.
+rhResult_t Foreign(const char* call, const LaneTransfer& transfer) {
+  if (!transfer.IsForeign()) return rhSuccess;
+  return Report(nullptr, rhInvalidUsage,
+                absl::StrCat(call,
+                             ": the transfer is that of the process from which this one was "
+                             "forked; only that one may wait for it"));
+}
+
+}  // namespace
+
+rhResult_t rhStreamCreate(rhStream_t* stream) {
+  return Guard(nullptr, [&] {
+    if (stream == nullptr) return NullArgument(nullptr, "rhStreamCreate", "stream");
+    *stream = new rhStream{std::make_shared<Stream>()};
+    return rhSuccess;
+  });
+}
+
+rhResult_t rhStreamSynchronize(rhStream_t stream) {
+  return Guard(nullptr, [&] {
+    if (stream == nullptr) return rhSuccess;
+    Stream& calls = *stream->stream;
+    const uint64_t moment = calls.Now();
+    const rhResult_t result = WaitFor(calls, calls.told(), moment);
+    calls.Told(moment);
+    return result;
+  });
+}
+
+rhResult_t rhStreamDestroy(rhStream_t stream) {
+  const rhResult_t result = rhStreamSynchronize(stream);
+  delete stream;
+  return result;
+}
+
+rhResult_t rhStreamRequest(rhStream_t stream, rhRequest_t* request) {
+  return Guard(nullptr, [&] {
+    if (request == nullptr) return NullArgument(nullptr, "rhStreamRequest", "request");
+    *request = nullptr;
+    if (stream == nullptr) return NullArgument(nullptr, "rhStreamRequest", "stream");
+    *request = new rhRequest{stream->stream, stream->stream->told(), stream->stream->Now()};
+    return rhSuccess;
+  });
+}
+
+rhResult_t rhRequestTest(rhRequest_t request, int* done) {
+  return Guard(nullptr, [&] {
+    if (request == nullptr) return NullArgument(nullptr, "rhRequestTest", "request");
+    if (done == nullptr) return NullArgument(nullptr, "rhRequestTest", "done");
+    if (request->transfer != nullptr) {
+      if (const rhResult_t foreign = Foreign("rhRequestTest", *request->transfer);
+          foreign != rhSuccess) {
+        return foreign;
+      }
+      *done = request->transfer->IsDone() ? 1 : 0;
+      return *done != 0 ? Report(nullptr, request->transfer->status()) : rhSuccess;
+    }
+    *done = request->stream->IsDone(request->moment) ? 1 : 0;
+    return *done != 0 ? request->stream->Result(request->since, request->moment) : rhSuccess;
+  });
+}
+
+rhResult_t rhRequestWait(rhRequest_t request) {
+  return Guard(nullptr, [&] {
+    if (request == nullptr) return NullArgument(nullptr, "rhRequestWait", "request");
+    if (request->transfer != nullptr) {
+      LaneTransfer& transfer = *request->transfer;
+      if (const rhResult_t foreign = Foreign("rhRequestWait", transfer); foreign != rhSuccess) {
+        return foreign;
+      }
+      transfer.Wait();
+      return Report(nullptr, transfer.status());
+    }
+    return WaitFor(*request->stream, request->since, request->moment);
+  });
+}
+
+rhResult_t rhRequestGetInfo(rhRequest_t request, rhRequestInfo_t* info) {
+  return Guard(nullptr, [&] {
+    if (request == nullptr) return NullArgument(nullptr, "rhRequestGetInfo", "request");
+    if (info == nullptr) return NullArgument(nullptr, "rhRequestGetInfo", "info");
+    if (!HasSize(info)) {
+      return Report(nullptr, rhInvalidArgument,
+                    "rhRequestGetInfo: info->struct_size is not sizeof(rhRequestInfo_t)");
+    }
+    const LaneTransfer* const transfer = request->transfer.get();
+    if (transfer == nullptr || !transfer->IsDone() || !transfer->status().ok()) {
+      return Report(nullptr, rhInvalidUsage,
+                    transfer == nullptr
+                        ? "rhRequestGetInfo: the request is not one of rhIsend or rhIrecv"
+                        : "rhRequestGetInfo: the transfer is not done, or has failed");
+    }
+    rhRequestInfo_t all{};
+    all.peer = transfer->outcome.peer;
+    all.tag = transfer->outcome.tag;
+    all.bytes = transfer->outcome.bytes;
+    CopyInfo(all, info);
+    return rhSuccess;
+  });
+}
+
+rhResult_t rhRequestFree(rhRequest_t request) {
+  if (request == nullptr) return rhSuccess;
+  if (const LaneTransfer* const transfer = request->transfer.get();
+      transfer != nullptr && !transfer->IsForeign() && !transfer->IsDone()) {
+    return Report(nullptr, rhInvalidUsage,
+                  "rhRequestFree: the transfer is not done, and its buffer is in use; wait for it, "
+                  "or use rhCommAbort to end it");
+  }
+  delete request;
+  return rhSuccess;
+}
+
+// NOLINTEND(readability-identifier-naming)

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The C API's transfers beside everything else: rhIsend and rhIrecv. What becomes of their requests
+// is in api_streams.cc.
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "railhead/railhead.h"
+#include "runtime/comm/api/arguments.h"
+#include "runtime/comm/api/calls.h"
+#include "runtime/comm/api/handle.h"
+#include "runtime/comm/communicator/communicator.h"
+#include "runtime/comm/communicator/lane.h"
+#include "runtime/device/memory.h"
+#include "runtime/reduce/reduce.h"
+#include "runtime/transfers/engine.h"
+
+// NOLINTBEGIN(readability-identifier-naming): these names are the C API.
+
+namespace {
+
+using railhead::comm::CannotUse;
+using railhead::comm::Communicator;
+using railhead::comm::Guard;
+using railhead::comm::LaneTransfer;
+using railhead::comm::NullArgument;
+using railhead::comm::Report;
+using railhead::transfers::Direction;
+
+static_assert(RH_ANY_SOURCE == railhead::transfers::kAny);
+static_assert(RH_ANY_TAG == railhead::transfers::kAny);
+
+absl::Status WrongPeer(int peer, int world_size, Direction direction) {
+  if (direction == Direction::kReceive && peer == RH_ANY_SOURCE) return absl::OkStatus();
+  return railhead::comm::WrongRoot(peer, world_size, "peer");
+}
+
+absl::Status WrongTag(int tag, Direction direction) {
+  if (tag >= 0 || (direction == Direction::kReceive && tag == RH_ANY_TAG)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("tag ", tag, " is negative; tags go from 0 to INT_MAX",
+                   direction == Direction::kReceive ? ", and RH_ANY_TAG takes any" : ""));
+}
+
+// No CPU may touch memory of a GPU, and these are done by the CPU.
+absl::Status WrongMemory(const Communicator& communicator, const void* data, size_t bytes) {
+  const railhead::device::CudaApi* const cuda = communicator.cuda();
+  if (cuda == nullptr || bytes == 0) return absl::OkStatus();
+  const absl::StatusOr<std::optional<railhead::device::Memory>> memory =
+      railhead::device::Memory::Find(*cuda, data);
+  if (!memory.ok()) return memory.status();
+  if (!memory->has_value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "the buffer is memory of a GPU, which rhIsend and rhIrecv do not take; use rhSend and "
+      "rhRecv, "
+      "or copy it to the host");
+}
+
+rhResult_t BeginTransfer(const char* call, Direction direction, const void* buffer, size_t count,
+                         rhDataType_t datatype, int peer, int tag, rhComm_t comm,
+                         rhRequest_t* request) {
+  return Guard(comm, [&] {
+    if (request != nullptr) *request = nullptr;
+    if (const rhResult_t cannot = CannotUse(call, comm); cannot != rhSuccess) return cannot;
+    if (request == nullptr) return NullArgument(comm, call, "request");
+    if (railhead::comm::ThreadGroup().depth > 0) {
+      return Report(comm, rhInvalidUsage,
+                    absl::StrCat(call,
+                                 ": it cannot be in a group of rhGroupStart, and needs none: it "
+                                 "goes on beside all other calls"));
+    }
+    Communicator& communicator = *comm->communicator;
+    if (communicator.IsForeign()) {
+      return Report(comm, rhInvalidUsage,
+                    absl::StrCat(call,
+                                 ": this process was forked from the one that has the "
+                                 "communicator; only that one may use it"));
+    }
+    const bool sends = direction == Direction::kSend;
+    const size_t element = railhead::reduce::SizeOf(datatype);
+    absl::Status wrong = railhead::comm::WrongType(datatype);
+    wrong.Update(WrongPeer(peer, communicator.world_size(), direction));
+    wrong.Update(WrongTag(tag, direction));
+    wrong.Update(railhead::comm::WrongBuffers({.send = buffer,
+                                               .receive = buffer,
+                                               .count = count,
+                                               .send_parts = sends ? size_t{1} : 0,
+                                               .receive_parts = sends ? 0 : size_t{1}},
+                                              element));
+    if (wrong.ok()) wrong = WrongMemory(communicator, buffer, count * element);
+    if (!wrong.ok()) {
+      return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", wrong.message()));
+    }
+    auto transfer = std::make_shared<LaneTransfer>();
+    transfer->direction = direction;
+    transfer->peer = peer;
+    transfer->tag = tag;
+    // What is sent is not written to.
+    transfer->data = static_cast<std::byte*>(const_cast<void*>(buffer));
+    transfer->size = count * element;
+    auto made = std::make_unique<rhRequest>();
+    made->transfer = transfer;
+    const absl::Status begun = communicator.StartTransfer(std::move(transfer));
+    if (!begun.ok()) {
+      return Report(comm, absl::Status(begun.code(), absl::StrCat(call, ": ", begun.message())));
+    }
+    *request = made.release();
+    return rhSuccess;
+  });
+}
+
+}  // namespace
+
+rhResult_t rhIsend(const void* sendbuf, size_t count, rhDataType_t datatype, int peer, int tag,
+                   rhComm_t comm, rhRequest_t* request) {
+  return BeginTransfer("rhIsend", Direction::kSend, sendbuf, count, datatype, peer, tag, comm,
+                       request);
+}
+
+rhResult_t rhIrecv(void* recvbuf, size_t count, rhDataType_t datatype, int peer, int tag,
+                   rhComm_t comm, rhRequest_t* request) {
+  return BeginTransfer("rhIrecv", Direction::kReceive, recvbuf, count, datatype, peer, tag, comm,
+                       request);
+}
+
+// NOLINTEND(readability-identifier-naming)

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/comm/communicator/communicator.h"
+
+#include <algorithm>
+#include <climits>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "runtime/base/background.h"
+#include "runtime/base/descriptors.h"
+#include "runtime/base/now.h"
+#include "runtime/bootstrap/bootstrap.h"
+#include "runtime/comm/setup/neighbours.h"
+#include "runtime/comm/setup/start.h"
+
+namespace railhead::comm {
+namespace {
+
+// Longer than ranks that finish together need; a rank that goes on working does not hold up one
+// that leaves.
+constexpr absl::Duration kLongestGoodbye = absl::Seconds(10);
+// Longer than ranks that leave together need.
+constexpr absl::Duration kShortGoodbye = absl::Milliseconds(100);
+// Longer than a message needs over the last of several rails, the others having just died: NICs say
+// so after 4 s at the latest.
+constexpr absl::Duration kLongestSettling = absl::Seconds(8);
+
+// How much of an error is told to all, so that there is room for the report.
+constexpr size_t kCauseBesideReport = 1200;
+
+// For messages: "" if the communicator has no name.
+std::string OfCommunicator(const config::Settings& settings) {
+  if (settings.comm_name.empty()) return "";
+  return absl::StrCat("communicator '", settings.comm_name, "': ");
+}
+
+// In shared memory messages are copied twice, at about these costs.
+tuner::Network SharedMemory() {
+  tuner::Network network;
+  network.alpha = 1e-6;
+  network.beta = 1 / 4e9;
+  return network;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorOptions options) {
+  const std::string of = OfCommunicator(options.setup.settings);
+  absl::StatusOr<std::unique_ptr<Communicator>> created = Start(std::move(options));
+  if (created.ok() || absl::StrContains(created.status().message(), of)) return created;
+  return absl::Status(created.status().code(), absl::StrCat(of, created.status().message()));
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Start(CommunicatorOptions options) {
+  std::unique_ptr<Communicator> comm(new Communicator());
+  RaiseDescriptorLimit();
+  const config::Rendezvous rendezvous = options.rendezvous;
+  const std::string self = NameOfRank(options);
+  const std::string group = GroupOf(options);
+  if (options.abort != nullptr) {
+    for (Halt* halt : {&options.hopeless, &options.aborted}) {
+      *halt = [abort = options.abort, before = std::move(*halt)] {
+        const absl::Status why = abort->why();
+        return why.ok() ? CheckHalt(before) : why;
+      };
+    }
+  }
+  comm->of_ = OfCommunicator(options.setup.settings);
+  const Logger log(
+      options.setup.settings.log_level,
+      absl::StrCat(self, comm->of_.empty() ? "" : ": ", absl::StripSuffix(comm->of_, ": ")));
+  absl::StatusOr<bootstrap::Bootstrap> bootstrap = Join(options);
+  if (!bootstrap.ok()) return bootstrap.status();
+
+  comm->setup_ = std::move(options.setup);
+  const config::Settings& settings = comm->setup_.settings;
+  comm->rank_ = rendezvous.rank;
+  comm->world_size_ = rendezvous.world_size;
+  comm->self_ = self;
+  if (auto files = fabric::RootFiles::Open(comm->setup_.root); files.ok()) comm->files_ = *files;
+  comm->rejected_ = bootstrap->rejected_connections();
+  comm->address_ = bootstrap->local_address().value_or(net::LikelyPublicAddress());
+
+  absl::StatusOr<std::vector<tuner::Pin>> pins = tuner::ParsePins(settings.algorithms);
+  if (!pins.ok()) {
+    comm->setup_.problem.Update(
+        absl::InvalidArgumentError(absl::StrCat("RAILHEAD_ALGO: ", pins.status().message())));
+  }
+  absl::StatusOr<Fabric> fabric = SetUp(*bootstrap, comm->setup_, options.aborted);
+  if (!fabric.ok()) return fabric.status();
+  comm->fabric_ = *std::move(fabric);
+  comm->transport_ = comm->fabric_.rails.front().transport;
+  comm->start_ = DescribeStart(comm->setup_, comm->fabric_, comm->world_size_);
+  comm->LogStart(log);
+
+  absl::StatusOr<std::unique_ptr<bootstrap::Watch>> watch =
+      bootstrap::Watch::Start(*std::move(bootstrap));
+  if (!watch.ok()) return watch.status();
+  comm->watch_ = *std::move(watch);
+  const StartAbort::Told told(options.abort, *comm->watch_);
+  absl::StatusOr<std::unique_ptr<rails::Mesh>> mesh = rails::Mesh::Create(
+      std::move(comm->fabric_.peers), {&comm->watch_->failed(), comm->watch_->event_fd()},
+      comm->fabric_.reach ? comm->fabric_.reach(*comm->watch_) : rails::Reach());
+  if (!mesh.ok()) return mesh.status();
+  comm->mesh_ = *std::move(mesh);
+  comm->patient_ = std::make_unique<Patient>(*comm->mesh_, comm->go_on_,
+                                             [raw = comm.get()] { raw->watch_->Ask(); });
+  if (absl::Status shared = comm->UseSharedMemory(); !shared.ok()) {
+    return comm->GiveUp("messages in shared memory", shared);
+  }
+  comm->over_verbs_ = comm->transport_ == "verbs" && comm->group_ == nullptr;
+
+  comm->hang_reporter_ = comm->MakeHangReporter(group, log);
+  // Who is alone waits for nobody.
+  if (comm->world_size_ > 1) comm->watch_->Attend(comm->hang_reporter_.get());
+
+  if (absl::Status tuned = comm->StartTuner(*std::move(pins), options.made_of_another, log);
+      !tuned.ok()) {
+    return tuned;
+  }
+  if (settings.metrics && settings.metrics_port != 0) comm->PublishMetrics(log);
+  log.Info(absl::StrCat(
+      "connected over ", comm->transport_, " on ",
+      absl::StrJoin(comm->fabric_.rails, ", ", [](std::string* out, const rails::RailName& name) {
+        absl::StrAppend(out, rails::ToString(name));
+      })));
+  return comm;
+}
+
+void Communicator::LogStart(const Logger& log) const {
+  if (!degraded_reason().empty()) {
+    const bool allowed = fabric_.decision.fallback == config::Fallback::kAllow;
+    log.Write(allowed ? LogLevel::kInfo : LogLevel::kWarn,
+              absl::StrCat("degraded: ", degraded_reason()));
+  }
+
+  // Of a family's communicators, which have the same rails, the first says it.
+  if (!setup_.rank_in_metrics.has_value()) {
+    for (const std::string& warning : fabric_.warnings) log.Warn(warning);
+    // Those of a single pod have chosen it.
+    if (rank_ == 0 && fabric_.pods > 1 && !fabric_.decision.flat_reason.empty()) {
+      log.Warn(absl::StrCat("collectives do not use the memory inside pods: ",
+                            fabric_.decision.flat_reason));
+    }
+  }
+}
+
+absl::Status Communicator::UseSharedMemory() {
+  if (fabric_.segment.has_value() && !fabric_.decision.shm) {
+    Hierarchy::Options places;
+    places.places = fabric_.decision.places;
+    places.rank = rank_;
+    places.crowded = fabric_.decision.crowded;
+    places.memory = fabric_.segment->data();
+    places.patience = {absl::ZeroDuration(), setup_.settings.timeout, &watch_->failed()};
+    places.patience.go_on = &go_on_;
+    absl::StatusOr<std::unique_ptr<Hierarchy>> hierarchy =
+        Hierarchy::Create(std::move(places), *patient_);
+    if (!hierarchy.ok()) return hierarchy.status();
+    hierarchy_ = *std::move(hierarchy);
+  } else if (fabric_.segment.has_value()) {
+    group_ = std::make_unique<shm::Group>(fabric_.segment->data(), rank_, world_size_);
+    mailbox_ =
+        std::make_unique<shm::Mailbox>(fabric_.segment->data() + shm::Group::Bytes(world_size_),
+                                       rank_, fabric_.decision.places.front());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Communicator::StartTuner(std::vector<tuner::Pin> pins, bool made_of_another,
+                                      const Logger& log) {
+  tuner::Network network = SharedMemory();
+  if (group_ == nullptr && world_size_ > 1) {
+    patient_->Begin(setup_.settings.StartTimeout());
+    absl::StatusOr<tuner::Network> measured =
+        MeasureNetwork(*patient_, MeasuredRanks(), hierarchy_.get());
+    if (!measured.ok()) return GiveUp("measuring the network", measured.status());
+    network = *measured;
+  }
+  if (absl::Status followed = CheckPins(pins, network); !followed.ok()) {
+    if (!made_of_another) return GiveUp("RAILHEAD_ALGO", followed);
+    // The job's pins are meant for all of it; some of its ranks go on without.
+    if (rank_ == 0) log.Warn(absl::StrCat("RAILHEAD_ALGO: ", followed.message()));
+  }
+  autotuner_.emplace(tuner::Tuner(world_size_, network, std::move(pins)));
+  return absl::OkStatus();
+}
+
+void Communicator::PublishMetrics(const Logger& log) {
+  const absl::StatusOr<std::shared_ptr<metrics::Exporter>> exporter =
+      metrics::Exporter::At(setup_.settings.metrics_port, setup_.settings.pod);
+  // Metrics are for people who look at the job; the job does not need them.
+  if (exporter.ok()) {
+    metrics_ = (*exporter)->Register([this] { return Read(); });
+  } else {
+    log.Warn(exporter.status().message());
+  }
+}
+
+Measurers Communicator::MeasuredRanks() const {
+  Measurers ranks;
+  ranks.rank = rank_;
+  ranks.world_size = world_size_;
+  ranks.partner = fabric_.partner;
+  ranks.most_peers = MostPeers();
+  return ranks;
+}
+
+int Communicator::MostPeers() const {
+  uint64_t bytes_each = 0;
+  for (const preflight::RailFacts& rail : fabric_.facts.rails) {
+    if (rail.port.has_value()) bytes_each += rail.port->least_bytes;
+  }
+  // In smaller worlds there is a connection to each already.
+  if (!over_verbs_ || bytes_each == 0 || world_size_ <= kAllConnected) return INT_MAX;
+  return static_cast<int>(std::min<uint64_t>(fabric_.facts.memlock / bytes_each, INT_MAX));
+}
+
+absl::Status Communicator::CheckPins(const std::vector<tuner::Pin>& pins,
+                                     const tuner::Network& network) const {
+  // Who is alone does everything alike.
+  if (world_size_ == 1) return absl::OkStatus();
+  if (group_ == nullptr) {
+    return tuner::CheckPins(pins, world_size_, network, fabric_.decision.flat_reason);
+  }
+  for (const tuner::Pin& pin : pins) {
+    if (!IsDoneInMemory(pin.collective)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", Name(pin.collective), "=", Name(pin.algorithm),
+                     "' cannot be followed: all ranks share memory, where there is one way, which "
+                     "gives the same bits every time; unset it, or set RAILHEAD_TRANSPORT=tcp"));
+  }
+  return absl::OkStatus();
+}
+
+Communicator::~Communicator() {
+  Depart(MonotonicNow() + kLongestGoodbye);
+  if (watch_ != nullptr) watch_->Attend(nullptr);
+  lane_.reset();
+  mesh_.reset();
+}
+
+void Communicator::Leave(std::unique_ptr<Communicator> communicator) {
+  if (communicator->Depart(MonotonicNow() + kShortGoodbye)) return;
+  Communicator* const left = communicator.release();
+  RunInBackground(MonotonicNow() + kLongestGoodbye + kShortGoodbye, [left] { delete left; });
+}
+
+absl::Status Communicator::Finalize() {
+  const bool over = Depart(MonotonicNow() + setup_.settings.timeout);
+  if (!failure_.ok()) return failure_;
+  if (absl::Status verdict = watch_->verdict(); !verdict.ok()) {
+    failure_ = absl::Status(
+        verdict.code(),
+        absl::StrCat(self_, ": ", of_, "rhCommFinalize was stopped: ", verdict.message()));
+    return failure_;
+  }
+  if (over) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrCat(self_, ": ", of_, "other ranks have neither finalized nor destroyed it within ",
+                   absl::FormatDuration(setup_.settings.timeout)));
+}
+
+bool Communicator::Depart(absl::Time deadline) {
+  metrics_.reset();
+  staging_.reset();
+  if (watch_ == nullptr || mesh_ == nullptr || !failure_.ok()) return true;
+  // Who has left needs nothing that this rank has sent.
+  if (std::exchange(departed_, true) && watch_->Goodbye(absl::InfinitePast())) return true;
+  // Leaving together: a link that closes while the other side still reads could lose its last
+  // bytes.
+  const absl::Time patience = std::min(deadline, MonotonicNow() + setup_.settings.timeout);
+  const absl::Time settling = std::min(patience, MonotonicNow() + kLongestSettling);
+  if (Lane* const transfers = lane(); transfers != nullptr) transfers->Settle(settling);
+  mesh_->Settle(settling);
+  return watch_->Goodbye(patience);
+}
+
+absl::Status Communicator::WhyFailed() const {
+  const absl::Status verdict = watch_->verdict();
+  return absl::Status(verdict.code(), absl::StrCat(self_, ": ", of_, verdict.message()));
+}
+
+absl::Status Communicator::GiveUp(absl::string_view what, const absl::Status& cause) {
+  if (failure_.ok()) failure_ = Fail(what, cause);
+  return failure_;
+}
+
+absl::Status Communicator::Fail(absl::string_view what, const absl::Status& cause,
+                                absl::string_view report) const {
+  const std::string where = absl::StrCat(self_, ": ", of_, what);
+  if (absl::IsCancelled(cause)) {
+    const absl::Status verdict = watch_->verdict();
+    return absl::Status(verdict.code(), absl::StrCat(where, " was stopped: ", verdict.message()));
+  }
+  absl::Status own(cause.code(), absl::StrCat(where, ": ", cause.message()));
+  absl::Status announced = own;
+  if (!report.empty()) {
+    announced = absl::Status(
+        cause.code(), absl::StrCat(where, ": ", cause.message().substr(0, kCauseBesideReport),
+                                   "; where the ranks are: ", report));
+  }
+  const absl::Status verdict = watch_->Announce(announced);
+  if (verdict.message() == announced.message()) return announced;
+  return absl::Status(verdict.code(),
+                      absl::StrCat(verdict.message(), "; noticed as: ", own.message()));
+}
+
+void Communicator::Abort(const std::string& reason) {
+  aborted_ = true;
+  Revoke(reason);
+}
+
+void Communicator::Revoke(const std::string& reason) {
+  watch_->Announce(absl::AbortedError(absl::StrCat(self_, ": ", of_, reason))).IgnoreError();
+}
+
+}  // namespace railhead::comm

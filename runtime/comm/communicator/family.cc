@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Communicators that are made of another one: ranks of it meet anew, under its settings.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "runtime/base/wire.h"
+#include "runtime/bootstrap/bootstrap.h"
+#include "runtime/bootstrap/watch.h"
+#include "runtime/comm/communicator/communicator.h"
+#include "runtime/comm/setup/unique_id.h"
+#include "runtime/net/address.h"
+#include "runtime/net/fd.h"
+
+namespace railhead::comm {
+
+absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Split(int color, int key,
+                                                                  const MakingOptions& options) {
+  // Everybody makes a meeting place, since nobody knows yet who will be first in its group.
+  absl::StatusOr<UniqueId> place = MakeUniqueId(address_);
+  std::optional<net::Fd> listener;
+  WireWriter writer;
+  writer.U32(static_cast<uint32_t>(color));
+  writer.U32(static_cast<uint32_t>(key));
+  if (place.ok()) {
+    listener = TakeListener(*place);
+    writer.Raw(Encode(*place));
+  } else {
+    writer.Raw(std::string(kUniqueIdSize, '\0'));
+  }
+  const std::string mine = writer.Take();
+  std::string all(Ranks() * mine.size(), '\0');
+  absl::Status gathered =
+      AllGather(reinterpret_cast<const std::byte*>(mine.data()),
+                reinterpret_cast<std::byte*>(all.data()), Parts(Ranks(), all.size()));
+  if (!gathered.ok()) return gathered;
+  if (color < 0) return nullptr;
+
+  std::vector<std::pair<int, int>> members;  // key, rank
+  const auto entry = [&](int rank) {
+    return absl::string_view(all).substr(static_cast<size_t>(rank) * mine.size(), mine.size());
+  };
+  for (int rank = 0; rank < world_size_; ++rank) {
+    WireReader reader(entry(rank));
+    if (static_cast<int>(reader.U32()) != color) continue;
+    members.emplace_back(static_cast<int>(reader.U32()), rank);
+  }
+  std::sort(members.begin(), members.end());
+  const int first = members.front().second;
+  const absl::StatusOr<UniqueId> place_of_first =
+      ParseUniqueId(entry(first).substr(mine.size() - kUniqueIdSize));
+  if (!place_of_first.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat(self_, ": rank ", first, " could not open a socket for its group"));
+  }
+  Meeting meeting;
+  meeting.place = *place_of_first;
+  meeting.listener = std::move(listener);
+  for (const auto& [key_of_rank, member] : members) meeting.members.push_back(member);
+  meeting.world_size = static_cast<int>(members.size());
+  meeting.sound = true;
+  meeting.setup = setup_;
+  meeting.setup.rank_in_metrics = setup_.rank_in_metrics.value_or(rank_);
+  return Meet(std::move(meeting), options);
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Shrink(const std::set<int>& excluded,
+                                                                   const MakingOptions& options) {
+  Meeting meeting;
+  for (int rank = 0; rank < world_size_; ++rank) {
+    if (excluded.count(rank) == 0) meeting.members.push_back(rank);
+  }
+  const auto first = static_cast<size_t>(meeting.members.front());
+  const absl::StatusOr<std::optional<net::SocketAddress>> address =
+      bootstrap::ParsePlace(fabric_.rejoin_addresses[first]);
+  if (!address.ok() || !address->has_value()) {
+    return absl::UnavailableError(absl::StrCat(
+        self_, ": rank ", first, " had no socket open at which the others could meet it again"));
+  }
+  meeting.place.address = (*address)->address;
+  meeting.place.port = (*address)->port;
+  meeting.place.key = absl::StrCat(fabric_.rejoin_key, first);
+  if (meeting.members.front() == rank_) {
+    meeting.listener = std::exchange(fabric_.rejoin_listener, std::nullopt);
+  }
+  meeting.world_size = static_cast<int>(meeting.members.size());
+  meeting.setup = setup_;
+  // The new one counts from nothing, under its own rank.
+  metrics_.reset();
+  return Meet(std::move(meeting), options);
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Grow(const UniqueId& place,
+                                                                 int world_size,
+                                                                 const MakingOptions& options) {
+  Meeting meeting;
+  meeting.place = place;
+  if (rank_ == 0) meeting.listener = TakeListener(place);
+  meeting.members.resize(Ranks());
+  std::iota(meeting.members.begin(), meeting.members.end(), 0);
+  meeting.world_size = world_size;
+  meeting.sound = watch_->verdict().ok();
+  meeting.setup = setup_;
+  // New ranks may be of another job; the id is the secret of all.
+  meeting.setup.settings.job_secret = false;
+  return Meet(std::move(meeting), options);
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Meet(
+    Meeting meeting, const MakingOptions& making) const {
+  absl::Status set = config::Configure(making.fields, meeting.setup.settings);
+  if (!set.ok()) return set;
+  const std::vector<int>& members = meeting.members;
+  const auto self = std::find(members.begin(), members.end(), rank_) - members.begin();
+  CommunicatorOptions options;
+  options.rendezvous = {static_cast<int>(self), meeting.world_size,
+                        meeting.place.address.ToString(), meeting.place.port};
+  if (self == 0) options.listener = std::move(meeting.listener);
+  options.key = meeting.place.key;
+  options.setup = std::move(meeting.setup);
+  options.made_of_another = true;
+  options.abort = making.abort;
+  options.hopeless = [&] { return WhyHopeless(members, meeting.sound); };
+  options.aborted = [this] { return WhyAborted(); };
+  return Create(std::move(options));
+}
+
+absl::Status Communicator::WhyAborted() const {
+  if (!aborted_) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat(self_, ": rhCommAbort was called"));
+}
+
+absl::Status Communicator::WhyHopeless(const std::vector<int>& members, bool sound) const {
+  if (absl::Status aborted = WhyAborted(); !aborted.ok()) return aborted;
+  if (sound && watch_->failed()) return watch_->verdict();
+  for (const bootstrap::Gone& gone : watch_->gone()) {
+    if (std::find(members.begin(), members.end(), gone.rank) == members.end()) continue;
+    return absl::UnavailableError(absl::StrCat(gone.name, " is gone: its connection was closed"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace railhead::comm

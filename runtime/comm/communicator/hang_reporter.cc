@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/comm/communicator/hang_reporter.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/background.h"
+#include "runtime/base/now.h"
+#include "runtime/bootstrap/tree.h"
+#include "runtime/recorder/contradiction.h"
+#include "runtime/recorder/report.h"
+#include "runtime/recorder/waiting.h"
+
+namespace railhead::comm {
+namespace {
+
+static_assert(recorder::kPositionLimit <= bootstrap::kAnswerLimit);
+// A bit for each of the widest world's ranks, and two lengths.
+static_assert(recorder::kReportLimit + 65536 / 8 + 8 <= bootstrap::kReportLimit);
+
+// The end of the process waits so long for the file of a failed job; a communicator's, less.
+constexpr absl::Duration kLongestWriting = absl::Seconds(5);
+constexpr absl::Duration kWritingMoment = absl::Seconds(1);
+
+// Long before the operation fails, and not for every moment in which ranks wait for each other.
+absl::Duration PatienceFor(absl::Duration timeout) {
+  return std::min(std::max(timeout / 6, absl::Seconds(1)), timeout / 2);
+}
+
+bootstrap::HangObserver::Pace PaceFor(absl::Duration patience) {
+  return {std::min(patience / 4, absl::Seconds(1)), std::min(patience / 4, absl::Milliseconds(500)),
+          patience / 2};
+}
+
+}  // namespace
+
+HangReporter::HangReporter(Options options)
+    : options_(std::move(options)),
+      patience_(PatienceFor(options_.timeout)),
+      pace_(PaceFor(patience_)),
+      stillness_(patience_, options_.about.rails) {}
+
+HangReporter::~HangReporter() {
+  if (writing_ == nullptr) return;
+  std::unique_lock<std::mutex> lock(writing_->mutex);
+  writing_->changed.WaitFor(lock, kWritingMoment, [this] { return writing_->done; });
+}
+
+bool HangReporter::Look(absl::Time now) {
+  if (options_.tend != nullptr) options_.tend(now);
+  if (options_.ports != nullptr && now >= next_ports_) {
+    next_ports_ = now + Congestion::kPace;
+    for (const std::string& text : congestion_.Look(now, options_.ports())) options_.log.Warn(text);
+  }
+  return stillness_.Look(now, options_.recorder->Last(), options_.flows());
+}
+
+std::string HangReporter::Testify(absl::Time now) {
+  recorder::Position position =
+      stillness_.At(now, options_.recorder->Last(), options_.recorder->collectives(),
+                    options_.flows(), options_.awaited());
+  position.recent = recorder::RecentOf(options_.recorder->Read());
+  return recorder::Encode(position);
+}
+
+std::string HangReporter::Conclude(const std::vector<Said>& ranks) {
+  using How = bootstrap::Inquiry::Answer::How;
+  std::vector<recorder::Seen> seen;
+  for (const Said& said : ranks) {
+    recorder::Seen& one = seen.emplace_back();
+    one.name = said.name;
+    if (said.answer.how == How::kNotAsked) continue;
+    absl::StatusOr<recorder::Position> position = recorder::ParsePosition(said.answer.text);
+    one.how = said.answer.how == How::kGiven && position.ok() ? recorder::Seen::How::kAnswered
+                                                              : recorder::Seen::How::kSilent;
+    if (position.ok()) one.position = *std::move(position);
+  }
+  contradiction_ = recorder::Contradiction(seen);
+  // Else it was asked for before that, to find ranks that contradict each other.
+  const bool still = std::any_of(seen.begin(), seen.end(), [&](const recorder::Seen& one) {
+    return one.position.last.has_value() && one.position.last->still >= patience_;
+  });
+  const bool all_answer = std::all_of(seen.begin(), seen.end(), [](const recorder::Seen& one) {
+    return one.how == recorder::Seen::How::kAnswered;
+  });
+  return recorder::Encode({recorder::Report(seen),
+                           recorder::WaitsForCallers(seen, options_.timeout), still, all_answer});
+}
+
+void HangReporter::Hear(const std::string& report, absl::Time now) {
+  const absl::StatusOr<recorder::Word> word = recorder::ParseWord(report);
+  if (!word.ok()) return;
+  const auto rank = static_cast<size_t>(options_.about.rank);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    report_.waits_for_callers = rank < word->waits.size() && word->waits[rank];
+    report_.all_answer = word->all_answer;
+    // For people, and for the flight's file, only what is worth a warning.
+    if (word->still) report_.text = word->text;
+    heard_ = now;
+  }
+  changed_.NotifyAll();
+  if (word->still) options_.log.Warn(absl::StrCat("the job stands still: ", word->text));
+}
+
+HangReporter::Heard HangReporter::Ask(bootstrap::Watch& watch) {
+  // Up and down the tree, where ranks that do not answer are waited for at every step.
+  const int height = bootstrap::Height(0, options_.about.world_size);
+  const absl::Duration longest = pace_.answer * (2 * height + 3);
+  std::unique_lock<std::mutex> lock(mutex_);
+  const absl::Time now = MonotonicNow();
+  if (now - heard_ < pace_.fresh) return report_;
+  lock.unlock();
+  watch.Ask();
+  lock.lock();
+  changed_.WaitFor(lock, longest, [&] { return heard_ >= now || failed_; });
+  return MonotonicNow() - heard_ < options_.timeout ? report_ : Heard();
+}
+
+void HangReporter::Failed(const absl::Status& verdict) {
+  recorder::Flight flight = options_.about;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    failed_ = true;
+    flight.report = report_.text;
+  }
+  changed_.NotifyAll();
+  if (options_.path.empty()) return;
+  flight.time = MonotonicNow();
+  flight.of_day = TimeOfDay(flight.time);
+  flight.error = std::string(verdict.message());
+  flight.flows = options_.flows();
+  flight.operations = options_.recorder->Read();
+  writing_ = std::make_shared<Writing>();
+  // A file system may hang, and nobody shall wait for it who wants to end this job.
+  RunInBackground(
+      MonotonicNow() + kLongestWriting,
+      [flight = std::move(flight), path = options_.path, log = options_.log, writing = writing_] {
+        const absl::Status written = recorder::WriteFile(path, recorder::ToJson(flight));
+        log.Warn(written.ok() ? absl::StrCat("the last operations are in ", path)
+                              : absl::StrCat("RAILHEAD_FLIGHT_RECORDER: ", written.message()));
+        const std::lock_guard<std::mutex> lock(writing->mutex);
+        writing->done = true;
+        writing->changed.NotifyAll();
+      });
+}
+
+}  // namespace railhead::comm

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ranks in processes that stand still, and what all of them say about it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "railhead/railhead.h"
+#include "runtime/base/now.h"
+#include "runtime/testing/processes.h"
+#include "runtime/testing/ranks.h"
+
+namespace railhead {
+namespace {
+
+using ::testing::AllOf;
+using testing::Environment;
+using testing::FreePort;
+using ::testing::HasSubstr;
+using testing::Process;
+using testing::RankEnvironment;
+
+constexpr int kWorld = 4;
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// A folder that goes when the test ends.
+class Folder {
+ public:
+  Folder() : path_(absl::StrCat(::testing::TempDir(), "/flight-XXXXXX")) {
+    if (::mkdtemp(path_.data()) == nullptr) std::abort();
+  }
+  ~Folder() {
+    for (int rank = 0; rank < kWorld; ++rank) {
+      ::unlink(Log(rank).c_str());
+      ::unlink(Flight(rank).c_str());
+    }
+    ::rmdir(path_.c_str());
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string Log(int rank) const { return absl::StrCat(path_, "/log-", rank); }
+  std::string Flight(int rank) const { return absl::StrCat(path_, "/still-rank-", rank, ".json"); }
+
+ private:
+  std::string path_;
+};
+
+std::string Reduce(rhComm_t comm) {
+  std::vector<float> values(1000, 1.0F);
+  const rhResult_t result =
+      rhAllReduce(values.data(), values.data(), values.size(), rhFloat32, rhSum, comm, nullptr);
+  return result == rhSuccess ? "" : rhGetLastError(comm);
+}
+
+class HangReporterTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  // Forks the ranks, whose logs and flights land in the folder; they may stand still for 2 s.
+  std::vector<Process> Fork(const std::function<std::string(rhComm_t comm, int rank)>& body) {
+    const int port = FreePort();
+    std::vector<Process> ranks;
+    for (int rank = 0; rank < kWorld; ++rank) {
+      Environment environment = RankEnvironment(rank, kWorld, port);
+      environment["RAILHEAD_TRANSPORT"] = GetParam();
+      environment["RAILHEAD_JOB"] = "still";
+      environment["RAILHEAD_TIMEOUT_SECONDS"] = "2";
+      environment["RAILHEAD_LOG"] = "warn";
+      environment["RAILHEAD_FLIGHT_RECORDER"] = folder_.path();
+      ranks.push_back(Process::Fork(environment, [&, rank] {
+        if (std::freopen(folder_.Log(rank).c_str(), "we", stderr) == nullptr) return std::string();
+        rhComm_t comm = nullptr;
+        if (rhCommInitFromEnv(&comm) != rhSuccess) return std::string(rhGetLastError(nullptr));
+        return body(comm, rank);
+      }));
+    }
+    return ranks;
+  }
+
+  static std::string OutputOf(Process& process) {
+    return process.Wait(MonotonicNow() + absl::Seconds(40)).output;
+  }
+
+  const Folder folder_;
+};
+
+TEST_P(HangReporterTest, WhoCallsLateIsNamedByAllAndWaitedForAndTheFlightIsKept) {
+  std::vector<Process> ranks = Fork([](rhComm_t comm, int rank) {
+    std::string error;
+    for (int i = 0; i < 5 && error.empty(); ++i) error = Reduce(comm);
+    // Busy with something else for more than twice as long as they may stand still.
+    if (rank == 2) absl::SleepFor(absl::Seconds(5));
+    if (error.empty()) error = Reduce(comm);
+    if (!error.empty()) return absl::StrCat("not waited for: ", error);
+    // An abort ends what has not come to its end on other ranks.
+    if (rank == 2) absl::SleepFor(absl::Seconds(1));
+    if (rank != 2) error = Reduce(comm);
+    rhCommAbort(comm);
+    return error;
+  });
+  for (int rank = 0; rank < kWorld; ++rank) {
+    const std::string output = OutputOf(ranks[static_cast<size_t>(rank)]);
+    const auto where = AllOf(
+        HasSubstr("rank 2 (pod p2) has not called number 5 (its last was number 4, all_reduce of "
+                  "1000 values of type 7 with op 0"),
+        HasSubstr("; the other 3 are in number 5, all_reduce of 1000 values"));
+    if (rank != 2) {
+      EXPECT_THAT(output, AllOf(HasSubstr("all_reduce number 6 (4000 bytes)"),
+                                HasSubstr("rank 2 (pod p2): rhCommAbort was called")));
+    } else {
+      EXPECT_EQ(output, "");
+    }
+    EXPECT_THAT(ReadAll(folder_.Log(rank)),
+                AllOf(HasSubstr("warning: the job stands still: "), where))
+        << rank;
+
+    const nlohmann::json flight =
+        nlohmann::json::parse(ReadAll(folder_.Flight(rank)), nullptr, false);
+    ASSERT_FALSE(flight.is_discarded()) << rank;
+    EXPECT_EQ(flight["job"], "still");
+    EXPECT_EQ(flight["rank"], rank);
+    EXPECT_EQ(flight["transport"], GetParam());
+    EXPECT_THAT(flight["report"].get<std::string>(), where);
+    EXPECT_THAT(flight["error"].get<std::string>(), HasSubstr("rhCommAbort was called"));
+    const nlohmann::json& operations = flight["operations"];
+    ASSERT_GE(operations.size(), 6U);
+    for (size_t i = 0; i < operations.size(); ++i) {
+      EXPECT_EQ(operations[i]["number"], i);
+      EXPECT_EQ(operations[i]["collective"], "all_reduce");
+      EXPECT_EQ(operations[i]["bytes"], 4000);
+      if (i < 6) {
+        EXPECT_EQ(operations[i]["state"], "done");
+        EXPECT_GT(operations[i]["sent"], 0);
+      }
+    }
+  }
+}
+
+// A row of ranks, each of which waits for the next one, and the last is busy.
+TEST_P(HangReporterTest, WhoWaitsThroughOthersIsNotEndedEither) {
+  std::vector<Process> ranks = Fork([](rhComm_t comm, int rank) -> std::string {
+    int value = 1;
+    if (rank == kWorld - 1) {
+      absl::SleepFor(absl::Seconds(5));
+    } else if (rhRecv(&value, 1, rhInt32, rank + 1, comm, nullptr) != rhSuccess) {
+      return rhGetLastError(comm);
+    }
+    ++value;
+    if (rank > 0 && rhSend(&value, 1, rhInt32, rank - 1, comm, nullptr) != rhSuccess) {
+      return rhGetLastError(comm);
+    }
+    rhCommDestroy(comm);
+    return absl::StrCat(value);
+  });
+  for (int rank = 0; rank < kWorld; ++rank) {
+    EXPECT_EQ(OutputOf(ranks[static_cast<size_t>(rank)]), absl::StrCat(kWorld - rank + 1));
+  }
+}
+
+// The file of rank 0 is a pipe that nobody reads: as on a file system that hangs, opening it takes
+// for ever.
+TEST_P(HangReporterTest, AFileThatCannotBeWrittenHoldsUpNeitherTheNewsNorTheAbort) {
+  const std::string draft = folder_.Flight(0) + ".part";
+  ASSERT_EQ(::mkfifo(draft.c_str(), 0600), 0);
+  std::vector<Process> ranks = Fork([](rhComm_t comm, int rank) {
+    std::string error = rank == 1 ? "" : Reduce(comm);
+    rhCommAbort(comm);
+    return error;
+  });
+  for (int rank = 0; rank < kWorld; ++rank) {
+    const std::string output = OutputOf(ranks[static_cast<size_t>(rank)]);
+    if (rank != 1) {
+      EXPECT_THAT(output, HasSubstr("rank 1 (pod p1): rhCommAbort was called")) << rank;
+    }
+  }
+  ::unlink(draft.c_str());
+}
+
+TEST_P(HangReporterTest, WhoIsStoppedIsNamedByAll) {
+  for (const int victim : {0, 2}) {
+    std::vector<Process> ranks = Fork([victim](rhComm_t comm, int rank) {
+      std::atomic<int> done = 0;
+      std::thread stop([&] {
+        if (rank != victim) return;
+        while (done < 5) absl::SleepFor(absl::Milliseconds(1));
+        ::raise(SIGSTOP);
+      });
+      std::string error;
+      for (int i = 0; i < 100000000 && error.empty(); ++i) {
+        error = Reduce(comm);
+        ++done;
+      }
+      stop.join();
+      return error;
+    });
+    const std::string stopped =
+        absl::StrCat("rank ", victim, " (pod p", victim, ") does not answer");
+    for (int rank = 0; rank < kWorld; ++rank) {
+      if (rank == victim) continue;
+      EXPECT_THAT(OutputOf(ranks[static_cast<size_t>(rank)]),
+                  AllOf(HasSubstr(stopped), HasSubstr(" in number ")))
+          << rank;
+      EXPECT_THAT(ReadAll(folder_.Log(rank)),
+                  AllOf(HasSubstr("warning: the job stands still: "), HasSubstr(stopped)))
+          << rank;
+    }
+    // In the end it learns of it as well.
+    Process& late = ranks[static_cast<size_t>(victim)];
+    ::kill(late.pid(), SIGCONT);
+    EXPECT_NE(OutputOf(late), "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, HangReporterTest, ::testing::Values("tcp", "shm"));
+
+}  // namespace
+}  // namespace railhead

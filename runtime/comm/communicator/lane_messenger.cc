@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/comm/communicator/lane_messenger.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "runtime/net/socket.h"
+
+namespace railhead::comm {
+
+absl::StatusOr<std::unique_ptr<LaneMessenger>> LaneMessenger::Create(int rank, Alarm alarm,
+                                                                     rails::Reach reach,
+                                                                     std::byte* memory,
+                                                                     const std::vector<int>& here) {
+  std::unique_ptr<LaneMessenger> messenger(new LaneMessenger());
+  if (memory != nullptr) {
+    const auto self = std::find(here.begin(), here.end(), rank) - here.begin();
+    messenger->in_mailbox_.assign(
+        static_cast<size_t>(*std::max_element(here.begin(), here.end())) + 1, kElsewhere);
+    for (size_t i = 0; i < here.size(); ++i) {
+      messenger->in_mailbox_[static_cast<size_t>(here[i])] = static_cast<int>(i);
+    }
+    messenger->mailbox_ = std::make_unique<shm::Mailbox>(memory, static_cast<int>(self), here);
+    if (absl::Status opened = messenger->mailbox_->OpenBell(); !opened.ok()) return opened;
+  }
+  if (reach.open != nullptr) {
+    reach.open = [raw = messenger.get(), open = std::move(reach.open)](int peer) {
+      absl::StatusOr<std::unique_ptr<rails::Peer>> opened = open(peer);
+      if (opened.ok()) raw->opened_.push_back(peer);
+      return opened;
+    };
+  }
+  absl::Status opened = messenger->beside_.Open(messenger->mailbox_.get());
+  if (!opened.ok()) return opened;
+  absl::StatusOr<std::unique_ptr<rails::Mesh>> mesh =
+      rails::Mesh::Create({}, alarm, std::move(reach));
+  if (!mesh.ok()) return mesh.status();
+  messenger->mesh_ = *std::move(mesh);
+  if (absl::Status added = messenger->mesh_->Accompany(messenger->beside_); !added.ok()) {
+    return added;
+  }
+  return messenger;
+}
+
+void LaneMessenger::Ring() { beside_.Ring(); }
+
+void LaneMessenger::Expect(collectives::Call call) {
+  mesh_->Expect(call);
+  if (mailbox_ != nullptr) mailbox_->Expect(call);
+}
+
+LaneMessenger::Ticket LaneMessenger::PostSend(int peer, absl::Span<const std::byte> data) {
+  const int here = Number(peer);
+  return here == kElsewhere ? mesh_->PostSend(peer, data) : mailbox_->PostSend(here, data);
+}
+
+LaneMessenger::Ticket LaneMessenger::PostReceive(int peer,
+                                                 const collectives::ReceiveBuffer& buffer) {
+  const int here = Number(peer);
+  return here == kElsewhere ? mesh_->PostReceive(peer, buffer)
+                            : mailbox_->PostReceive(here, buffer);
+}
+
+bool LaneMessenger::SendDone(int peer, Ticket ticket) const {
+  const int here = Number(peer);
+  return here == kElsewhere ? mesh_->SendDone(peer, ticket) : mailbox_->SendDone(here, ticket);
+}
+
+bool LaneMessenger::ReceiveDone(int peer, Ticket ticket) const {
+  const int here = Number(peer);
+  return here == kElsewhere ? mesh_->ReceiveDone(peer, ticket)
+                            : mailbox_->ReceiveDone(here, ticket);
+}
+
+absl::Status LaneMessenger::Beside::Open(shm::Mailbox* mailbox) {
+  mailbox_ = mailbox;
+  event_ = net::Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!event_.valid()) return net::ErrnoError("eventfd", errno);
+  epoll_ = net::Fd(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_.valid()) return net::ErrnoError("epoll_create1", errno);
+  for (const int fd : {event_.get(), mailbox != nullptr ? mailbox->event_fd() : -1}) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (fd >= 0 && ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+      return net::ErrnoError("epoll_ctl", errno);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void LaneMessenger::Beside::Ring() {
+  rung_.store(true, std::memory_order_release);
+  const uint64_t one = 1;
+  // It fails only when it is readable already.
+  [[maybe_unused]] const ssize_t written = ::write(event_.get(), &one, sizeof one);
+}
+
+absl::StatusOr<bool> LaneMessenger::Beside::Poll() {
+  const bool rung =
+      rung_.load(std::memory_order_relaxed) && rung_.exchange(false, std::memory_order_acquire);
+  if (rung) ++rings_;
+  if (mailbox_ == nullptr) return rung;
+  absl::StatusOr<bool> moved = mailbox_->Poll();
+  if (!moved.ok()) return moved;
+  return rung || *moved;
+}
+
+void LaneMessenger::Beside::Arm() {
+  if (mailbox_ != nullptr) mailbox_->Arm();
+}
+
+void LaneMessenger::Beside::Answer() {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = ::read(event_.get(), &count, sizeof count);
+  if (mailbox_ != nullptr) mailbox_->Answer();
+}
+
+uint64_t LaneMessenger::Beside::progress() const {
+  return rings_ + (mailbox_ != nullptr ? mailbox_->progress() : 0);
+}
+
+std::string LaneMessenger::Beside::DescribeProgress() const {
+  return mailbox_ != nullptr ? mailbox_->DescribeProgress() : "";
+}
+
+}  // namespace railhead::comm

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a communicator shows of itself: to people, to the metrics page, and to the reporter of
+// hangs.
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "fabric/port_counters.h"
+#include "runtime/base/log.h"
+#include "runtime/base/traffic.h"
+#include "runtime/collectives/collective.h"
+#include "runtime/comm/communicator/communicator.h"
+#include "runtime/comm/communicator/hang_reporter.h"
+#include "runtime/comm/communicator/lane.h"
+#include "runtime/metrics/snapshot.h"
+#include "runtime/rails/mesh.h"
+#include "runtime/recorder/flight_file.h"
+
+namespace railhead::comm {
+
+using collectives::Collective;
+
+absl::StatusOr<std::string> Communicator::Explain(absl::string_view collective,
+                                                  size_t bytes) const {
+  const auto* const name = std::find(collectives::kCollectiveNames.begin(),
+                                     collectives::kCollectiveNames.end(), collective);
+  if (name == collectives::kCollectiveNames.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no collective '", collective,
+                     "'; there are: ", absl::StrJoin(collectives::kCollectiveNames, ", ")));
+  }
+  const auto kind = static_cast<Collective>(name - collectives::kCollectiveNames.begin());
+  if (kind == Collective::kSendReceive) return std::string("send_receive: there is one way\n");
+  if (group_ != nullptr && IsDoneInMemory(kind)) {
+    return absl::StrCat(collective, ": all ranks share memory\n");
+  }
+  const std::lock_guard<std::mutex> lock(learning_);
+  std::string text = autotuner_->Explain(kind, bytes);
+  if (const std::string& reason = unused_memory_reason(); !reason.empty()) {
+    absl::StrAppend(&text, "  the memory inside pods is not used: ", reason, "\n");
+  }
+  return text;
+}
+
+std::vector<Flow> Communicator::Flows() const {
+  std::vector<Flow> flows = mesh_->Flows();
+  if (InMemory().has_value()) flows.push_back({-1, 0, *InMemory()});
+  return flows;
+}
+
+std::optional<Traffic> Communicator::InMemory() const {
+  if (hierarchy_ != nullptr) return hierarchy_->Moved();
+  if (group_ == nullptr) return std::nullopt;
+  return Traffic{group_->given_bytes() + mailbox_->given_bytes(),
+                 group_->taken_bytes() + mailbox_->taken_bytes()};
+}
+
+Traffic Communicator::Moved() {
+  // Where all ranks share memory the mesh carries nothing.
+  if (group_ != nullptr) return *InMemory();
+  Traffic moved = mesh_->Moved();
+  moved += InMemory().value_or(Traffic());
+  return moved;
+}
+
+std::unique_ptr<HangReporter> Communicator::MakeHangReporter(const std::string& group,
+                                                             const Logger& log) const {
+  const config::Settings& settings = setup_.settings;
+  HangReporter::Options options;
+  options.timeout = settings.timeout;
+  options.about.job = settings.job;
+  options.about.rank = rank_;
+  options.about.world_size = world_size_;
+  options.about.pod = settings.pod;
+  options.about.node = settings.node;
+  options.about.transport = transport_;
+  for (const rails::RailName& name : fabric_.rails) {
+    options.about.rails.push_back(rails::ToString(name));
+  }
+  if (!settings.flight_recorder.empty()) {
+    options.path = absl::StrCat(settings.flight_recorder, "/", recorder::FileName(group, rank_));
+  }
+  options.recorder = &recorder_;
+  options.flows = [this] { return Flows(); };
+  options.tend = [this](absl::Time now) { mesh_->Tend(now); };
+  options.awaited = [this] {
+    const std::lock_guard<std::mutex> lock(awaiting_);
+    return awaited_;
+  };
+  // Of a family's communicators, which have the same ports, the first says it.
+  if (files_.has_value() && !setup_.rank_in_metrics.has_value()) {
+    options.ports = [this] { return Ports(); };
+  }
+  options.log = log;
+  return std::make_unique<HangReporter>(std::move(options));
+}
+
+std::vector<rails::RailTotals> Communicator::Rails() const {
+  const Lane* const transfers = lane();
+  if (group_ != nullptr) {
+    Traffic moved = InMemory().value_or(Traffic());
+    if (transfers != nullptr) moved += transfers->InMemory();
+    rails::RailTotals memory = {fabric_.rails.front()};
+    memory.transmit_bytes = moved.sent;
+    memory.receive_bytes = moved.received;
+    return {memory};
+  }
+  std::vector<rails::RailTotals> totals = mesh_->Totals();
+  if (totals.empty()) {
+    for (const rails::RailName& name : fabric_.rails) totals.push_back({name});
+  }
+  if (transfers == nullptr) return totals;
+  const std::vector<rails::RailTotals> theirs = transfers->Totals();
+  for (size_t i = 0; i < std::min(totals.size(), theirs.size()); ++i) {
+    totals[i].transmit_bytes += theirs[i].transmit_bytes;
+    totals[i].receive_bytes += theirs[i].receive_bytes;
+    totals[i].retransmits += theirs[i].retransmits;
+    totals[i].strangers += theirs[i].strangers;
+  }
+  return totals;
+}
+
+std::vector<metrics::PortSnapshot> Communicator::Ports() const {
+  std::vector<metrics::PortSnapshot> ports;
+  for (const rails::RailName& name : fabric_.rails) {
+    if (!files_.has_value() || name.transport != "verbs") continue;
+    ports.push_back({name, fabric::ReadPortCounters(*files_, name.device, name.port)});
+  }
+  return ports;
+}
+
+metrics::Snapshot Communicator::Read() const {
+  metrics::Snapshot snapshot;
+  snapshot.job = setup_.settings.job;
+  snapshot.rank = setup_.rank_in_metrics.value_or(rank_);
+  snapshot.degraded_reason = degraded_reason();
+  snapshot.start = start_;
+  snapshot.rejected_connections = rejected_;
+  snapshot.rails = Rails();
+  snapshot.ports = Ports();
+  snapshot.gpu_direct = known_gpus_->Ways();
+  snapshot.collectives = stats_.Read();
+  for (metrics::KindCounts& kind : snapshot.collectives) kind.comm = setup_.settings.comm_name;
+  return snapshot;
+}
+
+}  // namespace railhead::comm

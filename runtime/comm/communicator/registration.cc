@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory that a communicator's rails read where it lies, of the host and of GPUs.
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "fabric/gpu_direct.h"
+#include "runtime/base/log.h"
+#include "runtime/comm/communicator/communicator.h"
+#include "runtime/comm/communicator/known_gpus.h"
+#include "runtime/comm/setup/rdma_rail.h"
+#include "runtime/device/cuda_api.h"
+#include "runtime/device/memory.h"
+
+namespace railhead::comm {
+
+namespace {
+
+// What is wrong where a NIC does not read memory of GPUs.
+constexpr absl::string_view kThroughTheHost = "what is sent from GPUs goes through the host: ";
+
+}  // namespace
+
+absl::StatusOr<Communicator::Registration> Communicator::Register(
+    absl::Span<const std::byte> memory, const std::shared_ptr<const void>& owner) const {
+  if (const device::CudaApi* const driver = cuda(); driver != nullptr) {
+    const absl::StatusOr<std::optional<device::Memory>> gpu =
+        device::Memory::Find(*driver, memory.data());
+    if (!gpu.ok()) return gpu.status();
+    if (gpu->has_value()) return RegisterGpu(memory, **gpu);
+    const absl::StatusOr<bool> managed = device::Memory::IsManaged(*driver, memory.data());
+    if (!managed.ok()) return managed.status();
+    // The pages that a NIC would read are not where its values are, once a GPU has touched them.
+    if (*managed) return Registration();
+  }
+  const Logger log(setup_.settings.log_level, self_);
+  Registration registration;
+  for (const auto& [rail, device] : fabric_.devices) {
+    registration.push_back(device->Know(memory, owner, log));
+  }
+  return registration;
+}
+
+Communicator::Registration Communicator::RegisterGpu(absl::Span<const std::byte> memory,
+                                                     const device::Memory& gpu) const {
+  const Logger log(setup_.settings.log_level, self_);
+  Registration registration;
+  std::vector<KnownGpus::Way> ways;
+  for (const rails::RailName& name : fabric_.rails) {
+    const auto device = fabric_.devices.find(name.rail);
+    if (name.transport != "verbs" || device == fabric_.devices.end()) continue;
+    transport::verbs::KnownGpu known = device->second->KnowGpu(memory, gpu, log);
+    const KnownGpus::Way& way =
+        ways.emplace_back(KnownGpus::Way{{name, known.way}, std::move(known.trouble)});
+    registration.push_back(std::move(known.known));
+    if (!known_gpus_->IsNews(way.rail)) continue;
+    if (known.way != fabric::GpuDirectWay::kNone) {
+      log.Info(absl::StrCat(rails::ToString(name), ": its NIC reads memory of ", gpu.Name(), " by ",
+                            fabric::ToString(known.way)));
+    } else {
+      const bool allowed = fabric_.decision.fallback == config::Fallback::kAllow;
+      log.Write(allowed ? LogLevel::kInfo : LogLevel::kWarn,
+                absl::StrCat("degraded: ", kThroughTheHost, way.trouble));
+    }
+  }
+  registration.push_back(known_gpus_->Add(memory, gpu, std::move(ways)));
+  return registration;
+}
+
+std::string Communicator::degraded_reason() const {
+  std::string reason = fabric_.decision.degraded_reason;
+  const std::string trouble = known_gpus_->Trouble();
+  if (trouble.empty()) return reason;
+  return absl::StrCat(reason, reason.empty() ? "" : "; ", self_, ": ", kThroughTheHost, trouble);
+}
+
+}  // namespace railhead::comm

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Transfers of a communicator, which go on beside its calls. The first one starts the lane that
+// does them.
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/bootstrap/watch.h"
+#include "runtime/comm/communicator/communicator.h"
+#include "runtime/comm/communicator/lane.h"
+
+namespace railhead::comm {
+
+absl::Status Communicator::StartTransfer(std::shared_ptr<LaneTransfer> transfer) {
+  if (watch_->failed()) return WhyFailed();
+  Lane* transfers = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(lane_mutex_);
+    if (lane_ == nullptr) {
+      absl::StatusOr<std::unique_ptr<Lane>> started = StartLane();
+      if (!started.ok()) return started.status();
+      lane_ = *std::move(started);
+    }
+    transfers = lane_.get();
+  }
+  return transfers->Post(std::move(transfer));
+}
+
+size_t Communicator::UnfinishedTransfers() const {
+  Lane* const transfers = lane();
+  return transfers != nullptr ? transfers->unfinished() : 0;
+}
+
+absl::StatusOr<std::unique_ptr<Lane>> Communicator::StartLane() const {
+  Lane::Options options;
+  options.rank = rank_;
+  options.world_size = world_size_;
+  options.timeout = setup_.settings.timeout;
+  options.alarm = {&watch_->failed(), watch_->event_fd()};
+  if (fabric_.lane_reach) options.reach = fabric_.lane_reach(*watch_);
+  if (fabric_.lane_memory != nullptr) {
+    options.memory = fabric_.lane_memory;
+    options.here = hierarchy_ != nullptr ? hierarchy_->here() : fabric_.decision.places.front();
+  }
+  options.name = [this](int rank) { return rank == rank_ ? self_ : absl::StrCat("rank ", rank); };
+  options.left = [this](int rank) -> std::optional<std::string> {
+    for (const bootstrap::Gone& gone : watch_->gone()) {
+      if (gone.rank == rank) return gone.name;
+    }
+    return std::nullopt;
+  };
+  // Who is alone is not asked.
+  options.all_answer = [this] {
+    return world_size_ == 1 || hang_reporter_->Ask(*watch_).all_answer;
+  };
+  options.fail = [this](const absl::Status& failure) {
+    const std::string report =
+        absl::IsDeadlineExceeded(failure) ? hang_reporter_->Ask(*watch_).text : std::string();
+    return Fail("transfers (rhIsend, rhIrecv)", failure, report);
+  };
+  return Lane::Start(std::move(options));
+}
+
+}  // namespace railhead::comm

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_RUNTIME_COMM_HIERARCHY_PATIENT_H_
+#define RAILHEAD_RUNTIME_COMM_HIERARCHY_PATIENT_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "runtime/base/now.h"
+#include "runtime/collectives/messenger.h"
+#include "runtime/rails/mesh.h"
+#include "runtime/shm/mailbox.h"
+
+namespace railhead::comm {
+
+// Messages of a communicator: those to ranks that share memory with this one go through it, the
+// others over rails, and one wait looks at both. Its patience begins anew where `go_on` says so
+// when it has ended. Ranks that contradict each other may wait in vain without a message between
+// them: so where nothing has moved for a moment, all are asked what they have called.
+class Patient final : public collectives::Messenger {
+ public:
+  // The mesh and `go_on` outlive this. `ask` does not wait for the answer, which may end the job.
+  Patient(rails::Mesh& mesh, const std::function<bool()>& go_on, std::function<void()> ask)
+      : mesh_(mesh), go_on_(go_on), ask_(std::move(ask)) {}
+
+  // From now on messages to `here`, which are the mailbox's ranks in their order, go through it.
+  // The mailbox outlives the mesh.
+  absl::Status UseMemory(shm::Mailbox& mailbox, const std::vector<int>& here, int world_size) {
+    mailbox_ = &mailbox;
+    in_mailbox_.assign(static_cast<size_t>(world_size), kElsewhere);
+    for (size_t i = 0; i < here.size(); ++i) {
+      in_mailbox_[static_cast<size_t>(here[i])] = static_cast<int>(i);
+    }
+    return mesh_.Accompany(mailbox);
+  }
+  // From now on writes there when something has last moved, in nanoseconds of the
+  // monotonic clock.
+  void Note(std::atomic<int64_t>* last_moved) { last_moved_ = last_moved; }
+
+  // `go_on`, which outlives what begins, is asked in place of the other.
+  void Begin(absl::Duration patience, const std::function<bool()>* go_on = nullptr) {
+    patience_ = patience;
+    asked_ = go_on != nullptr ? go_on : &go_on_;
+    BeginAnew();
+  }
+  absl::Status Finish() {
+    absl::Status status = mesh_.Finish();
+    while (GoesOn(status)) status = mesh_.Finish();
+    return status;
+  }
+
+  void Expect(collectives::Call call) override {
+    mesh_.Expect(call);
+    if (mailbox_ != nullptr) mailbox_->Expect(call);
+  }
+  Ticket PostSend(int peer, absl::Span<const std::byte> data) override {
+    const int here = InMailbox(peer);
+    return here == kElsewhere ? mesh_.PostSend(peer, data) : mailbox_->PostSend(here, data);
+  }
+  Ticket PostReceive(int peer, const collectives::ReceiveBuffer& buffer) override {
+    const int here = InMailbox(peer);
+    return here == kElsewhere ? mesh_.PostReceive(peer, buffer)
+                              : mailbox_->PostReceive(here, buffer);
+  }
+  bool SendDone(int peer, Ticket ticket) const override {
+    const int here = InMailbox(peer);
+    return here == kElsewhere ? mesh_.SendDone(peer, ticket) : mailbox_->SendDone(here, ticket);
+  }
+  bool ReceiveDone(int peer, Ticket ticket) const override {
+    const int here = InMailbox(peer);
+    return here == kElsewhere ? mesh_.ReceiveDone(peer, ticket)
+                              : mailbox_->ReceiveDone(here, ticket);
+  }
+  absl::Status Progress() override {
+    absl::Status status = mesh_.Progress();
+    if (status.ok() && has_asked_) BeginAnew();
+    if (status.ok() && last_moved_ != nullptr) {
+      last_moved_->store(absl::ToUnixNanos(MonotonicNow()), std::memory_order_relaxed);
+    }
+    return GoesOn(status) ? absl::OkStatus() : status;
+  }
+
+ private:
+  static constexpr int kElsewhere = -1;
+  // Ranks that are well mostly come sooner, and what all are asked costs each a few messages.
+  static constexpr absl::Duration kMoment = absl::Milliseconds(200);
+
+  int InMailbox(int peer) const {
+    return mailbox_ == nullptr ? kElsewhere : in_mailbox_[static_cast<size_t>(peer)];
+  }
+  bool GoesOn(const absl::Status& status) {
+    if (!absl::IsDeadlineExceeded(status)) return false;
+    if (!has_asked_) {
+      has_asked_ = true;
+      ask_();
+      mesh_.Begin(patience_);
+      return true;
+    }
+    if (!(*asked_)()) return false;
+    BeginAnew();
+    return true;
+  }
+  void BeginAnew() {
+    has_asked_ = false;
+    mesh_.Begin(std::min(kMoment, patience_ / 4));
+  }
+
+  rails::Mesh& mesh_;
+  const std::function<bool()>& go_on_;
+  const std::function<void()> ask_;
+  const std::function<bool()>* asked_ = &go_on_;
+  bool has_asked_ = false;  // since something has moved
+  absl::Duration patience_ = absl::InfiniteDuration();
+  shm::Mailbox* mailbox_ = nullptr;
+  std::vector<int> in_mailbox_;  // by rank: its number in the mailbox
+  std::atomic<int64_t>* last_moved_ = nullptr;
+};
+
+}  // namespace railhead::comm
+
+#endif  // RAILHEAD_RUNTIME_COMM_HIERARCHY_PATIENT_H_

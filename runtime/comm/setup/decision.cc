@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/comm/setup/decision.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "fabric/rail_limit.h"
+#include "runtime/base/wire.h"
+
+namespace railhead::comm {
+namespace {
+
+constexpr size_t kTextLimit = 4096;
+constexpr size_t kMostCores = 1U << 16U;
+// Rank-specific reasons are listed up to here; a thousand ranks without RDMA need one line, not a
+// thousand.
+constexpr size_t kMostReasons = 4;
+
+// How the rank's transport was chosen, for messages.
+std::string Choice(const RankReport& report) {
+  return absl::StrCat(
+      report.configured.contains("transport") ? "rhConfig_t.transport=" : "RAILHEAD_TRANSPORT=",
+      config::TransportChoiceName(report.choice));
+}
+
+bool Wants(const RankReport& report) {
+  return report.require_rdma || report.choice == config::TransportChoice::kVerbs ||
+         (report.choice == config::TransportChoice::kAuto && report.has_rails_file);
+}
+
+// The first of the ranks with the strictest policy.
+const RankReport& Strictest(absl::Span<const RankReport> reports) {
+  return *std::max_element(
+      reports.begin(), reports.end(),
+      [](const RankReport& a, const RankReport& b) { return a.fallback < b.fallback; });
+}
+
+std::set<int> Usable(const RankReport& report) {
+  std::set<int> rails;
+  if (report.choice == config::TransportChoice::kTcp) return rails;
+  for (const RailReport& rail : report.rails) {
+    if (rail.trouble.empty()) rails.insert(rail.rail);
+  }
+  return rails;
+}
+
+// For messages; one that the rank was not given has no device.
+std::string Name(const RailReport& rail) {
+  if (rail.device.empty()) return absl::StrCat("rail ", rail.rail);
+  return absl::StrCat("rail ", rail.rail, " (", rail.device, ")");
+}
+
+// Why this rank cannot use `rail`.
+std::string WhyNot(const RankReport& report, int rail) {
+  for (const RailReport& candidate : report.rails) {
+    if (candidate.rail != rail) continue;
+    return absl::StrCat(report.name, ": ", Name(candidate), " cannot be used: ", candidate.trouble);
+  }
+  return absl::StrCat(report.name, ": it was not given rail ", rail);
+}
+
+// Why this rank can use no rail at all.
+std::string WhyNone(const RankReport& report) {
+  if (report.choice == config::TransportChoice::kTcp) {
+    return absl::StrCat(report.name, ": ", Choice(report), " is set there");
+  }
+  if (!report.trouble.empty()) return absl::StrCat(report.name, ": ", report.trouble);
+  if (report.rails.empty()) {
+    return absl::StrCat(report.name, ": it was given no RDMA device; ask for rdma/hca in its pod");
+  }
+  return absl::StrCat(
+      report.name, ": ",
+      absl::StrJoin(report.rails, "; ", [](std::string* out, const RailReport& rail) {
+        absl::StrAppend(out, Name(rail), " cannot be used: ", rail.trouble);
+      }));
+}
+
+std::string JoinReasons(const std::vector<std::string>& reasons) {
+  const size_t shown = std::min(reasons.size(), kMostReasons);
+  std::string text =
+      absl::StrJoin(reasons.begin(), reasons.begin() + static_cast<ptrdiff_t>(shown), "; ");
+  if (shown < reasons.size()) absl::StrAppend(&text, "; and ", reasons.size() - shown, " more");
+  return text;
+}
+
+// Why not all rails that some rank knows are common to all; "" when they are.
+std::string WhyNotAllRails(absl::Span<const RankReport> reports, const std::set<int>& common,
+                           const std::set<int>& known) {
+  std::vector<std::string> reasons;
+  for (const int rail : known) {
+    if (common.count(rail) > 0) continue;
+    for (const RankReport& report : reports) {
+      if (Usable(report).count(rail) == 0) reasons.push_back(WhyNot(report, rail));
+    }
+  }
+  if (reasons.empty()) return "";
+  return absl::StrCat("RDMA on ", common.size(), " of ", known.size(),
+                      " rails: ", JoinReasons(reasons));
+}
+
+// Why there is no rail that works everywhere.
+std::string WhyNoCommonRail(absl::Span<const RankReport> reports) {
+  std::vector<std::string> reasons;
+  for (const RankReport& report : reports) {
+    if (Usable(report).empty()) reasons.push_back(WhyNone(report));
+  }
+  if (reasons.empty()) {
+    for (const RankReport& report : reports) {
+      reasons.push_back(
+          absl::StrCat(report.name, " has rails ", absl::StrJoin(Usable(report), ", ")));
+    }
+    return absl::StrCat("no rail works on every rank: ", JoinReasons(reasons));
+  }
+  return JoinReasons(reasons);
+}
+
+// Why the ranks do not share memory; "" when they do.
+std::string WhyNotShared(absl::Span<const RankReport> reports) {
+  const RankReport& first = reports.front();
+  for (const RankReport& report : reports) {
+    if (!report.shm_trouble.empty()) return absl::StrCat(report.name, ": ", report.shm_trouble);
+    if (report.require_rdma) {
+      return absl::StrCat(report.name, ": RAILHEAD_REQUIRE_RDMA=1 is set there");
+    }
+    if (report.choice != config::TransportChoice::kAuto &&
+        report.choice != config::TransportChoice::kShm) {
+      return absl::StrCat(report.name, ": ", Choice(report), " is set there");
+    }
+    if (report.place.empty() || report.place != first.place) {
+      return absl::StrCat(report.name, " and ", first.name, " are not in one pod");
+    }
+  }
+  return "";
+}
+
+// Why ranks of one pod do without the memory that they could share; "" when they have it.
+std::string WhyMemoryFailed(absl::Span<const RankReport> reports) {
+  std::vector<std::string> reasons;
+  for (const RankReport& report : reports) {
+    if (report.shm_trouble.empty()) continue;
+    reasons.push_back(absl::StrCat(report.name, ": ", report.shm_trouble));
+  }
+  return reasons.empty() ? "" : absl::StrCat("no shared memory: ", JoinReasons(reasons));
+}
+
+// The places of ranks that are not all in one; see Decision. Where ranks of one place have to do
+// without its memory, `why_not` says so.
+std::vector<std::vector<int>> SeveralPlaces(absl::Span<const RankReport> reports,
+                                            std::string& why_not) {
+  std::vector<std::vector<int>> places;
+  const std::vector<int> numbers = PlaceNumbers(reports);
+  for (size_t rank = 0; rank < reports.size(); ++rank) {
+    places.resize(std::max(places.size(), static_cast<size_t>(numbers[rank]) + 1));
+    places[static_cast<size_t>(numbers[rank])].push_back(static_cast<int>(rank));
+  }
+  // Nobody has memory to share with another.
+  if (places.size() == reports.size()) return {};
+  for (const RankReport& report : reports) {
+    // That is told as a degradation.
+    if (!report.shm_trouble.empty()) return {};
+    if (report.choice == config::TransportChoice::kAuto) continue;
+    why_not = absl::StrCat(report.name, ": ", Choice(report), " is set there");
+    return {};
+  }
+  if (places.size() < 2) return {};
+  return places;
+}
+
+bool Crowded(absl::Span<const RankReport> reports, const std::vector<std::vector<int>>& places) {
+  return !std::all_of(places.begin(), places.end(), [&reports](const std::vector<int>& place) {
+    constexpr uint64_t kCore = 1000;
+    std::vector<Cores> cores;
+    cores.reserve(place.size());
+    std::map<uint64_t, uint64_t> wanted;  // by the group whose limit it counts against
+    for (const int rank : place) {
+      const RankReport& report = reports[static_cast<size_t>(rank)];
+      cores.push_back(report.cores);
+      if (report.cpu.millicores == 0) continue;
+      // Who looks at what it waits for uses its time up as if it worked.
+      uint64_t& of_group = wanted[report.cpu.group];
+      of_group += kCore;
+      if (of_group > report.cpu.millicores) return false;
+    }
+    return OneForEach(cores);
+  });
+}
+
+// Every rank must have for `variable` what rank 0 has.
+template <typename T>
+absl::Status CheckAlike(absl::Span<const RankReport> reports, absl::string_view variable,
+                        T RankReport::*value) {
+  const RankReport& first = reports.front();
+  for (const RankReport& report : reports) {
+    if (report.*value == first.*value) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat(report.name, " has ", variable, "='", report.*value, "', and ", first.name,
+                     " '", first.*value, "'; set it alike on all ranks"));
+  }
+  return absl::OkStatus();
+}
+
+// What the rank's program has set the field to; nothing where it has not.
+std::optional<std::string> SetTo(const RankReport& report, const std::string& field) {
+  const auto found = report.configured.find(field);
+  if (found == report.configured.end()) return std::nullopt;
+  return found->second;
+}
+
+// Every rank's program must have set what rank 0's has.
+absl::Status CheckConfigured(absl::Span<const RankReport> reports) {
+  const RankReport& first = reports.front();
+  for (const RankReport& report : reports) {
+    config::Fields either = report.configured;
+    either.insert(first.configured.begin(), first.configured.end());
+    for (const auto& entry : either) {
+      const std::string& field = entry.first;
+      if (SetTo(report, field) == SetTo(first, field)) continue;
+      const auto words = [&field](const RankReport& rank) {
+        const std::optional<std::string> to = SetTo(rank, field);
+        return to.has_value() ? absl::StrCat(rank.name, " has set it to '", *to, "'")
+                              : absl::StrCat(rank.name, " has not set it");
+      };
+      return absl::InvalidArgumentError(absl::StrCat("rhConfig_t.", field, ": ", words(first),
+                                                     ", and ", words(report),
+                                                     "; set it alike on all ranks"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Every rank must have as many TCP rails as most ranks do.
+absl::Status CheckTcpRails(absl::Span<const RankReport> reports) {
+  std::map<int, int> ranks;  // by their number of rails
+  for (const RankReport& report : reports) ++ranks[report.tcp_rails];
+  // Of equally many, those that agree with rank 0 are right.
+  int usual = reports.front().tcp_rails;
+  for (const auto& [rails, count] : ranks) {
+    if (count > ranks[usual]) usual = rails;
+  }
+  std::vector<std::string> culprits;
+  for (const RankReport& report : reports) {
+    if (report.tcp_rails == usual) continue;
+    culprits.push_back(absl::StrCat(report.name, " has ", report.tcp_rails, " TCP rail",
+                                    report.tcp_rails == 1 ? "" : "s", " where the others have ",
+                                    usual));
+  }
+  if (culprits.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      JoinReasons(culprits), ": list as many interfaces in RAILHEAD_SOCKET_IFNAME on every rank"));
+}
+
+transport::FrameProtection ProtectionFor(config::FrameWish wish,
+                                         absl::Span<const RankReport> reports) {
+  switch (wish) {
+    case config::FrameWish::kPlain:
+      return transport::FrameProtection::kNone;
+    case config::FrameWish::kSigned:
+      return transport::FrameProtection::kSigned;
+    case config::FrameWish::kEncrypted:
+      break;
+  }
+  return std::all_of(reports.begin(), reports.end(), [](const RankReport& r) { return r.has_aes; })
+             ? transport::FrameProtection::kAes256Gcm
+             : transport::FrameProtection::kChaCha20Poly1305;
+}
+
+}  // namespace
+
+std::vector<int> PlaceNumbers(absl::Span<const RankReport> reports) {
+  std::vector<int> numbers;
+  std::map<std::string, int> known;
+  int next = 0;
+  for (const RankReport& report : reports) {
+    // Who can share memory with nobody is alone.
+    const auto [number, fresh] = known.try_emplace(report.place, next);
+    numbers.push_back(report.place.empty() ? next : number->second);
+    if (fresh || report.place.empty()) ++next;
+  }
+  return numbers;
+}
+
+absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
+  absl::Status alike = CheckConfigured(reports);
+  alike.Update(CheckAlike(reports, "RAILHEAD_ALGO", &RankReport::algorithms));
+  if (!alike.ok()) return alike;
+  const RankReport& strictest = Strictest(reports);
+  Decision decision;
+  decision.fallback = strictest.fallback;
+  const RankReport& most_guarded = *std::max_element(
+      reports.begin(), reports.end(),
+      [](const RankReport& a, const RankReport& b) { return a.frames < b.frames; });
+  decision.protection = ProtectionFor(most_guarded.frames, reports);
+  const std::string why_not_shared = WhyNotShared(reports);
+  if (why_not_shared.empty() && reports.size() > 1) {
+    decision.shm = true;
+    std::vector<int>& all = decision.places.emplace_back(reports.size());
+    std::iota(all.begin(), all.end(), 0);
+    decision.crowded = Crowded(reports, decision.places);
+    return decision;
+  }
+  const auto wants_shm = std::find_if(reports.begin(), reports.end(), [](const RankReport& r) {
+    return r.choice == config::TransportChoice::kShm;
+  });
+  if (wants_shm != reports.end() && reports.size() > 1) {
+    return absl::FailedPreconditionError(absl::StrCat("shared memory was chosen (",
+                                                      Choice(*wants_shm), " on ", wants_shm->name,
+                                                      ") but cannot be used: ", why_not_shared));
+  }
+  decision.places = SeveralPlaces(reports, decision.flat_reason);
+  decision.crowded = Crowded(reports, decision.places);
+
+  std::set<int> common;
+  std::set<int> known;
+  for (size_t i = 0; i < reports.size(); ++i) {
+    const std::set<int> usable = Usable(reports[i]);
+    if (i == 0) {
+      common = usable;
+    } else {
+      std::erase_if(common, [&usable](int rail) { return usable.count(rail) == 0; });
+    }
+    if (reports[i].choice == config::TransportChoice::kTcp) continue;
+    for (const RailReport& rail : reports[i].rails) known.insert(rail.rail);
+  }
+
+  std::string less;  // than was given
+  if (!common.empty()) {
+    alike = CheckAlike(reports, "RAILHEAD_IB_TC", &RankReport::ib_traffic_class);
+    alike.Update(CheckAlike(reports, "RAILHEAD_IB_SL", &RankReport::ib_service_level));
+    if (!alike.ok()) return alike;
+    if (most_guarded.frames == config::FrameWish::kEncrypted && reports.size() > 1) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("RAILHEAD_AUTH=encrypt on ", most_guarded.name,
+                       ", but the job would use RDMA, which carries data unencrypted: set "
+                       "RAILHEAD_TRANSPORT=tcp on a rank, or remove encrypt from RAILHEAD_AUTH"));
+    }
+    decision.verbs = true;
+    decision.rails.assign(common.begin(), common.end());
+    less = WhyNotAllRails(reports, common, known);
+  } else if (std::any_of(reports.begin(), reports.end(), Wants)) {
+    less = absl::StrCat("TCP instead of RDMA: ", WhyNoCommonRail(reports));
+  }
+  const auto requires_rdma = std::find_if(reports.begin(), reports.end(),
+                                          [](const RankReport& r) { return r.require_rdma; });
+  if (!decision.verbs && requires_rdma != reports.end()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("RDMA is required (RAILHEAD_REQUIRE_RDMA=1 on ", requires_rdma->name,
+                     ") but there would be ", less));
+  }
+  if (!less.empty() && decision.fallback == config::Fallback::kFail) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "nothing less than the rails that were given will do (",
+        strictest.configured.contains("fallback") ? "rhConfig_t.fallback" : "RAILHEAD_FALLBACK",
+        "=fail on ", strictest.name, ") but there would be ", less));
+  }
+  const std::string memory = WhyMemoryFailed(reports);
+  decision.degraded_reason =
+      absl::StrCat(memory, !memory.empty() && !less.empty() ? "; " : "", less);
+  if (decision.verbs) return decision;
+  if (absl::Status even = CheckTcpRails(reports); !even.ok()) return even;
+  return decision;
+}
+
+std::string Encode(const RankReport& report) {
+  WireWriter writer;
+  writer.String(report.name);
+  writer.U8(static_cast<uint8_t>(report.choice));
+  writer.U8(report.require_rdma ? 1 : 0);
+  writer.U8(static_cast<uint8_t>(report.fallback));
+  writer.U8(report.has_rails_file ? 1 : 0);
+  writer.String(report.trouble.substr(0, kTextLimit));
+  writer.U32(static_cast<uint32_t>(report.rails.size()));
+  for (const RailReport& rail : report.rails) {
+    writer.U32(static_cast<uint32_t>(rail.rail));
+    writer.String(rail.device);
+    writer.String(rail.trouble.substr(0, kTextLimit));
+    writer.String(rail.rate);
+    writer.U32(static_cast<uint32_t>(rail.mtu));
+  }
+  writer.String(report.place);
+  writer.String(report.shm_trouble.substr(0, kTextLimit));
+  writer.String(report.cores);
+  writer.U64(report.cpu.group);
+  writer.U64(report.cpu.millicores);
+  writer.String(report.rejoin_address);
+  writer.String(report.algorithms);
+  writer.U32(static_cast<uint32_t>(report.tcp_rails));
+  writer.U8(static_cast<uint8_t>(report.ib_traffic_class));
+  writer.U8(static_cast<uint8_t>(report.ib_service_level));
+  writer.U32(static_cast<uint32_t>(report.configured.size()));
+  for (const auto& [field, text] : report.configured) {
+    writer.String(field);
+    writer.String(text);
+  }
+  writer.U8(static_cast<uint8_t>(report.frames));
+  writer.U8(report.has_aes ? 1 : 0);
+  return writer.Take();
+}
+
+absl::StatusOr<RankReport> ParseReport(absl::string_view bytes) {
+  WireReader reader(bytes);
+  RankReport report;
+  report.name = reader.String(kTextLimit);
+  const uint8_t choice = reader.U8();
+  report.require_rdma = reader.U8() != 0;
+  const uint8_t fallback = reader.U8();
+  report.has_rails_file = reader.U8() != 0;
+  report.trouble = reader.String(kTextLimit);
+  const uint32_t rails = reader.U32();
+  if (!reader.ok() || choice > static_cast<uint8_t>(config::TransportChoice::kShm) ||
+      fallback > static_cast<uint8_t>(config::Fallback::kFail) || rails > fabric::kMaxRails) {
+    return absl::InternalError("a rank's report is malformed");
+  }
+  report.choice = static_cast<config::TransportChoice>(choice);
+  report.fallback = static_cast<config::Fallback>(fallback);
+  for (uint32_t i = 0; i < rails && reader.ok(); ++i) {
+    RailReport rail;
+    rail.rail = static_cast<int>(reader.U32());
+    rail.device = reader.String(kTextLimit);
+    rail.trouble = reader.String(kTextLimit);
+    rail.rate = reader.String(kTextLimit);
+    rail.mtu = static_cast<int>(reader.U32());
+    report.rails.push_back(std::move(rail));
+  }
+  report.place = reader.String(kTextLimit);
+  report.shm_trouble = reader.String(kTextLimit);
+  report.cores = reader.String(kMostCores / 8);
+  report.cpu.group = reader.U64();
+  report.cpu.millicores = reader.U64();
+  report.rejoin_address = reader.String(kRejoinAddressLimit);
+  report.algorithms = reader.String(bytes.size());
+  report.tcp_rails = static_cast<int>(std::min<uint32_t>(reader.U32(), fabric::kMaxRails));
+  report.ib_traffic_class = reader.U8();
+  report.ib_service_level = reader.U8();
+  const uint32_t configured = reader.U32();
+  for (uint32_t i = 0; i < configured && reader.ok(); ++i) {
+    std::string field = reader.String(kTextLimit);
+    report.configured[std::move(field)] = reader.String(kTextLimit);
+  }
+  const uint8_t frames = reader.U8();
+  report.has_aes = reader.U8() != 0;
+  if (!reader.Complete() || frames > static_cast<uint8_t>(config::FrameWish::kEncrypted)) {
+    return absl::InternalError("a rank's report is malformed");
+  }
+  report.frames = static_cast<config::FrameWish>(frames);
+  return report;
+}
+
+}  // namespace railhead::comm

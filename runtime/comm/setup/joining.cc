@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/comm/setup/joining.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "runtime/base/log.h"
+#include "runtime/base/now.h"
+#include "runtime/bootstrap/job_secret.h"
+#include "runtime/bootstrap/secret.h"
+
+namespace railhead::comm {
+namespace {
+
+// "pod a on node b", with what is known.
+std::string Place(const config::Settings& settings) {
+  std::vector<std::string> parts;
+  if (!settings.pod.empty()) parts.push_back(absl::StrCat("pod ", settings.pod));
+  if (!settings.node.empty()) {
+    parts.push_back(absl::StrCat(settings.pod.empty() ? "" : "on ", "node ", settings.node));
+  }
+  return absl::StrJoin(parts, " ");
+}
+
+// How long the node agent may take to find out whose a container is, at most.
+constexpr absl::Duration kJobSecretTakes = absl::Seconds(15);
+
+// Returns the bytes of the job's secret, or "" if it has none, and notes why in `options`. An error
+// is why this rank cannot take part.
+absl::StatusOr<std::string> SecretOf(CommunicatorOptions& options, const Logger& log) {
+  config::Settings& settings = options.setup.settings;
+  if (!settings.secret_file.empty()) {
+    return bootstrap::ReadSecretFile(settings.secret_file, log, settings.SetBy("secretFile"));
+  }
+  // An id is a secret, and may unite ranks of several jobs, whose own secrets differ. What is made
+  // of that communicator follows it. Nor is there one for a program that says so.
+  if ((!options.key.empty() && !options.made_of_another) ||
+      settings.configured.contains("secretFile")) {
+    settings.job_secret = false;
+  }
+  if (!settings.job_secret || options.rendezvous.world_size == 1) return std::string();
+  absl::StatusOr<bootstrap::JobSecret> found = bootstrap::AwaitJobSecret(
+      absl::StrCat(absl::StripSuffix(options.setup.root, "/"), bootstrap::kJobSecretFolder),
+      MonotonicNow() + std::min(kJobSecretTakes, settings.StartTimeout() / 2), options.aborted);
+  if (!found.ok()) return found.status();
+  options.setup.no_secret_cause = found->none_cause;
+  if (found->secret.empty() && options.key.empty()) {
+    log.Write(found->promised ? LogLevel::kWarn : LogLevel::kInfo,
+              absl::StrCat("any process that knows the name of the job can join it: ",
+                           found->none_cause));
+  }
+  return std::move(found->secret);
+}
+
+}  // namespace
+
+std::string NameOfRank(const CommunicatorOptions& options) {
+  return bootstrap::DescribeRank(options.rendezvous.rank, Place(options.setup.settings));
+}
+
+std::string GroupOf(const CommunicatorOptions& options) {
+  return options.key.empty() ? options.setup.settings.job : bootstrap::GroupName(options.key);
+}
+
+absl::StatusOr<bootstrap::Bootstrap> Join(CommunicatorOptions& options) {
+  const config::Settings& settings = options.setup.settings;
+  const std::string self = NameOfRank(options);
+  const Logger log(settings.log_level, self);
+  const absl::Time deadline = MonotonicNow() + settings.StartTimeout();
+  const absl::StatusOr<std::string> secret = SecretOf(options, log);
+  bootstrap::JoinOptions join;
+  join.trouble = secret.status();
+  join.rank = options.rendezvous.rank;
+  join.world_size = options.rendezvous.world_size;
+  join.host = options.rendezvous.master_addr;
+  join.port = options.rendezvous.master_port;
+  join.listener = std::exchange(options.listener, std::nullopt);
+  join.job = GroupOf(options);
+  join.secret = bootstrap::Secret(secret.ok() ? *secret : "", options.key);
+  join.name = Place(settings);
+  join.deadline = deadline;
+  join.hopeless = options.hopeless;
+  join.aborted = options.aborted;
+  join.log = log;
+  return bootstrap::Bootstrap::Join(std::move(join));
+}
+
+}  // namespace railhead::comm

@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The way from ranks that have met to ranks that are connected, with RDMA rails whose luck the
+// tests choose. What works of them are TCP connections underneath.
+#include "runtime/comm/setup/setup.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/now.h"
+#include "runtime/comm/setup/neighbours.h"
+#include "runtime/testing/ranks.h"
+#include "runtime/transport/tcp/tcp.h"
+
+namespace railhead::comm {
+namespace {
+
+using config::TransportChoice;
+using railhead::testing::FreePort;
+using railhead::testing::RunRanks;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// What goes wrong with one rail of one rank.
+struct Luck {
+  absl::Status open;     // the device
+  absl::Status pin;      // the memory of its connections
+  absl::Status connect;  // a connection
+  bool mute = false;     // nothing ever crosses it
+  preflight::PortFacts port = {};
+};
+
+// A link that does not get connected.
+class StuckLink final : public transport::Link {
+ public:
+  explicit StuckLink(absl::StatusOr<bool> reconnects) : reconnects_(std::move(reconnects)) {}
+  size_t max_payload() const override { return 4096; }
+  absl::StatusOr<bool> TrySend(const transport::FrameHeader&,
+                               absl::Span<const std::byte>) override {
+    return reconnects_.status();
+  }
+  Report Poll(transport::FrameSink) override { return {reconnects_.status()}; }
+  void Drop(absl::string_view /*why*/) override {}
+  bool connected() const override { return false; }
+  absl::StatusOr<bool> Reconnect(absl::Time /*now*/) override { return reconnects_; }
+  bool Flushed() const override { return true; }
+  Load load() const override { return {}; }
+  int event_fd() const override { return -1; }
+  void Answer(absl::Time /*now*/) override {}
+  absl::Status Arm(transport::Wake /*wake*/) override { return absl::OkStatus(); }
+  const transport::LinkStats& stats() const override { return stats_; }
+
+ private:
+  absl::StatusOr<bool> reconnects_;
+  transport::LinkStats stats_;
+};
+
+class TestRail final : public RdmaRail {
+ public:
+  explicit TestRail(Luck luck) : luck_(std::move(luck)) {}
+  std::string Describe() const override { return "made up"; }
+  preflight::PortFacts Facts() const override { return luck_.port; }
+  absl::Status CanPin(size_t /*links*/) const override { return luck_.pin; }
+  absl::StatusOr<std::unique_ptr<transport::Link>> Open(
+      std::shared_ptr<transport::Acceptor> acceptor, transport::Locator peer_acceptor,
+      absl::string_view peer) override {
+    if (!luck_.connect.ok()) return std::make_unique<StuckLink>(luck_.connect);
+    if (luck_.mute) return std::make_unique<StuckLink>(false);
+    return transport::OpenTcpLink(std::move(acceptor), std::move(peer_acceptor), peer);
+  }
+  std::shared_ptr<const void> Know(absl::Span<const std::byte> /*memory*/,
+                                   std::shared_ptr<const void> /*owner*/,
+                                   const Logger& /*log*/) override {
+    return nullptr;
+  }
+  transport::verbs::KnownGpu KnowGpu(absl::Span<const std::byte> /*memory*/,
+                                     const device::Memory& /*gpu*/,
+                                     const Logger& /*log*/) override {
+    return {};
+  }
+
+ private:
+  Luck luck_;
+};
+
+class SetUpTest : public ::testing::Test {
+ protected:
+  // By rank and rail.
+  std::map<int, std::map<int, Luck>> luck;
+  std::map<int, config::Settings> settings;
+  std::map<int, std::string> places;
+  std::map<int, std::vector<int>>
+      rails;           // what a rank's rails file lists; without an entry, no file
+  std::string secret;  // of the job
+
+  // Sets a world up and returns what each rank got.
+  std::vector<absl::StatusOr<Fabric>> Run(int world) {
+    const int port = FreePort();
+    return RunRanks(world, [&](int rank) { return RunRank(rank, world, port); });
+  }
+
+ private:
+  absl::StatusOr<Fabric> RunRank(int rank, int world, int port) {
+    bootstrap::JoinOptions join;
+    join.rank = rank;
+    join.world_size = world;
+    join.host = "127.0.0.1";
+    join.port = port;
+    join.name = absl::StrCat("pod p", rank);
+    join.secret = bootstrap::Secret(secret, "");
+    join.deadline = MonotonicNow() + absl::Seconds(20);
+    absl::StatusOr<bootstrap::Bootstrap> bootstrap = bootstrap::Bootstrap::Join(std::move(join));
+    if (!bootstrap.ok()) return bootstrap.status();
+    SetupOptions options;
+    const auto own = settings.find(rank);
+    if (own != settings.end()) options.settings = own->second;
+    options.root = Root(rank);
+    const auto place = places.find(rank);
+    if (place != places.end()) options.place = place->second;
+    options.open_rdma_rail =
+        [this, rank](const fabric::PodRail& rail) -> absl::StatusOr<std::unique_ptr<RdmaRail>> {
+      const Luck its = LuckOf(rank, rail.rail);
+      if (!its.open.ok()) return its.open;
+      return std::make_unique<TestRail>(its);
+    };
+    return comm::SetUp(*bootstrap, options);
+  }
+
+  Luck LuckOf(int rank, int rail) const {
+    const auto of_rank = luck.find(rank);
+    if (of_rank == luck.end()) return {};
+    const auto of_rail = of_rank->second.find(rail);
+    return of_rail == of_rank->second.end() ? Luck{} : of_rail->second;
+  }
+
+  // A folder of the rank's own in place of "/", with its rails file in it.
+  std::string Root(int rank) const {
+    const std::filesystem::path root =
+        std::filesystem::path(::testing::TempDir()) /
+        absl::StrCat("railhead_setup_",
+                     ::testing::UnitTest::GetInstance()->current_test_info()->name(), "_", rank);
+    std::filesystem::remove_all(root);
+    const auto listed = rails.find(rank);
+    if (listed == rails.end()) return root;
+    fabric::PodRails pod_rails;
+    pod_rails.node = "n";
+    for (const int rail : listed->second) {
+      fabric::PodRail entry;
+      entry.rail = rail;
+      entry.device = absl::StrCat("rxe", rail);
+      pod_rails.rails.push_back(entry);
+    }
+    std::filesystem::create_directories(root / "run/railhead");
+    std::ofstream(root / "run/railhead/rails.json") << fabric::ToJson(pod_rails);
+    return root;
+  }
+};
+
+TEST_F(SetUpTest, AllRailsWork) {
+  for (const int world : {1, 2, 3, 4, 5}) {
+    for (int rank = 0; rank < world; ++rank) rails[rank] = {1, 0};
+    for (const absl::StatusOr<Fabric>& fabric : Run(world)) {
+      ASSERT_TRUE(fabric.ok()) << fabric.status();
+      EXPECT_TRUE(fabric->decision.verbs);
+      EXPECT_EQ(fabric->decision.degraded_reason, "");
+      ASSERT_EQ(fabric->rails.size(), 2U);
+      EXPECT_EQ(fabric->rails[0].rail, 0);
+      EXPECT_EQ(fabric->rails[0].device, "rxe0");
+      EXPECT_EQ(fabric->rails[0].transport, "verbs");
+      EXPECT_EQ(fabric->peers.size(), static_cast<size_t>(world - 1));
+    }
+  }
+}
+
+TEST_F(SetUpTest, RailsThatAreNotListedCountAsNotGiven) {
+  for (int rank = 0; rank < 3; ++rank) {
+    rails[rank] = {0, 1, 2, 3};
+    settings[rank].rails = {1, 3};
+    settings[rank].fallback = config::Fallback::kFail;
+  }
+  luck[1][2].open = absl::UnavailableError("down");
+  for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_EQ(fabric->decision.rails, (std::vector<int>{1, 3}));
+    EXPECT_EQ(fabric->decision.degraded_reason, "");
+    EXPECT_EQ(fabric->facts.rails.size(), 2U);
+  }
+}
+
+TEST_F(SetUpTest, AListedRailThatIsNotGivenIsNamed) {
+  for (int rank = 0; rank < 2; ++rank) {
+    rails[rank] = {0, 1};
+    settings[rank].rails = {0, 5};
+  }
+  rails[0].push_back(5);
+  for (const absl::StatusOr<Fabric>& fabric : Run(2)) {
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_EQ(fabric->decision.rails, std::vector<int>{0});
+    EXPECT_EQ(fabric->decision.degraded_reason,
+              "RDMA on 1 of 2 rails: rank 1 (pod p1): rail 5 cannot be used: RAILHEAD_RAILS names "
+              "it, and /run/railhead/rails.json does not have it");
+  }
+}
+
+TEST_F(SetUpTest, WithoutARailsFileThereIsTcpAndNothingIsDegraded) {
+  for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_FALSE(fabric->decision.verbs);
+    EXPECT_EQ(fabric->decision.degraded_reason, "");
+    ASSERT_EQ(fabric->rails.size(), 1U);
+    EXPECT_EQ(fabric->rails[0].device, "lo");
+    EXPECT_EQ(fabric->rails[0].transport, "tcp");
+    EXPECT_THAT(fabric->trouble, HasSubstr("it was given no RDMA device"));
+  }
+}
+
+TEST_F(SetUpTest, ARankWithoutDevicesMakesAllUseTcpWithTheReason) {
+  rails = {{0, {0, 1}}, {2, {0, 1}}};
+  for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_FALSE(fabric->decision.verbs);
+    EXPECT_THAT(
+        fabric->decision.degraded_reason,
+        AllOf(HasSubstr("rank 1 (pod p1)"), HasSubstr("rdma/hca"), Not(HasSubstr("rank 0"))));
+  }
+}
+
+struct Mishap {
+  const char* name;
+  Luck luck;
+  const char* text;
+  // So that the test's name is readable.
+  friend void PrintTo(const Mishap& mishap, std::ostream* out) { *out << mishap.name; }
+};
+
+class MishapTest : public SetUpTest, public ::testing::WithParamInterface<Mishap> {};
+
+// Whenever it is found out that a rail does not work, the job goes on with the other one.
+TEST_P(MishapTest, OfOneRailLeavesTheOther) {
+  rails = {{0, {0, 1}}, {1, {0, 1}}, {2, {0, 1}}};
+  for (int rank = 0; rank < 3; ++rank) settings[rank].timeout = absl::Seconds(2);
+  luck[1][0] = GetParam().luck;
+  const std::vector<absl::StatusOr<Fabric>> fabrics = Run(3);
+  for (const absl::StatusOr<Fabric>& fabric : fabrics) {
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_TRUE(fabric->decision.verbs);
+    EXPECT_EQ(fabric->decision.rails, std::vector<int>{1});
+    EXPECT_THAT(fabric->decision.degraded_reason,
+                AllOf(HasSubstr("1 of 2 rails"), HasSubstr("rank 1 (pod p1): rail 0 (rxe0)"),
+                      HasSubstr(GetParam().text)));
+    EXPECT_EQ(fabric->decision, fabrics[0]->decision);
+  }
+}
+
+TEST_P(MishapTest, OfAllRailsLeavesTcp) {
+  rails = {{0, {0, 1}}, {1, {0, 1}}};
+  for (int rank = 0; rank < 2; ++rank) settings[rank].timeout = absl::Seconds(1);
+  luck[1][0] = GetParam().luck;
+  luck[1][1] = GetParam().luck;
+  for (const absl::StatusOr<Fabric>& fabric : Run(2)) {
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_FALSE(fabric->decision.verbs);
+    EXPECT_THAT(fabric->decision.degraded_reason,
+                AllOf(HasSubstr("TCP instead of RDMA"), HasSubstr(GetParam().text)));
+    EXPECT_EQ(fabric->rails[0].transport, "tcp");
+    EXPECT_EQ(fabric->peers.size(), 1U);
+  }
+}
+
+TEST_P(MishapTest, OfAllRailsFailsEverybodyWhereRdmaIsRequired) {
+  rails = {{0, {0}}, {1, {0}}, {2, {0}}};
+  for (int rank = 0; rank < 3; ++rank) settings[rank].timeout = absl::Seconds(1);
+  settings[2].require_rdma = true;
+  luck[1][0] = GetParam().luck;
+  const std::vector<absl::StatusOr<Fabric>> fabrics = Run(3);
+  for (const absl::StatusOr<Fabric>& fabric : fabrics) {
+    EXPECT_EQ(fabric.status(), fabrics[0].status());
+    EXPECT_THAT(std::string(fabric.status().message()),
+                AllOf(HasSubstr("RAILHEAD_REQUIRE_RDMA=1 on rank 2"),
+                      HasSubstr("rank 1 (pod p1): rail 0 (rxe0)"), HasSubstr(GetParam().text)));
+  }
+}
+
+// The strictest rank's policy counts, whenever it is found out that a rail does not work.
+TEST_P(MishapTest, OfOneRailFailsEverybodyWhereLessIsRefused) {
+  rails = {{0, {0, 1}}, {1, {0, 1}}, {2, {0, 1}}};
+  for (int rank = 0; rank < 3; ++rank) settings[rank].timeout = absl::Seconds(1);
+  settings[0].fallback = config::Fallback::kAllow;
+  settings[2].fallback = config::Fallback::kFail;
+  luck[1][0] = GetParam().luck;
+  const std::vector<absl::StatusOr<Fabric>> fabrics = Run(3);
+  for (const absl::StatusOr<Fabric>& fabric : fabrics) {
+    EXPECT_EQ(fabric.status(), fabrics[0].status());
+    EXPECT_THAT(std::string(fabric.status().message()),
+                AllOf(HasSubstr("RAILHEAD_FALLBACK=fail on rank 2"), HasSubstr("1 of 2 rails"),
+                      HasSubstr("rank 1 (pod p1): rail 0 (rxe0)"), HasSubstr(GetParam().text)));
+  }
+}
+
+// One rank is enough; and nobody goes on without what it asks for.
+TEST_F(SetUpTest, TheStrictestWishForAuthenticationCounts) {
+  settings[1].frames = config::FrameWish::kSigned;
+  for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_EQ(fabric->decision.protection, transport::FrameProtection::kSigned);
+  }
+  // The keys would cross the network for all to read.
+  settings[1].frames = config::FrameWish::kEncrypted;
+  for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
+    EXPECT_EQ(fabric.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(fabric.status().message()),
+                AllOf(HasSubstr("rank 1 (pod p1): RAILHEAD_AUTH=encrypt"),
+                      HasSubstr("RAILHEAD_SECRET_FILE")));
+  }
+  secret = "sixteen bytes at least";
+  for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_GT(fabric->decision.protection, transport::FrameProtection::kSigned);
+  }
+  secret.clear();
+  settings[1].frames = config::FrameWish::kSigned;
+  settings[2].require_secret = true;
+  for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
+    EXPECT_EQ(fabric.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(fabric.status().message()),
+                AllOf(HasSubstr("rank 2 (pod p2): RAILHEAD_AUTH=require"),
+                      HasSubstr("RAILHEAD_SECRET_FILE")));
+  }
+  secret = "sixteen bytes at least";
+  for (const absl::StatusOr<Fabric>& fabric : Run(3)) EXPECT_TRUE(fabric.ok()) << fabric.status();
+  secret.clear();
+  for (const absl::StatusOr<Fabric>& fabric : Run(1)) EXPECT_TRUE(fabric.ok()) << fabric.status();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, MishapTest,
+    ::testing::Values(
+        Mishap{"device", {absl::NotFoundError("no uverbs0"), {}, {}, false}, "no uverbs0"},
+        Mishap{"memory",
+               {{}, absl::ResourceExhaustedError("RLIMIT_MEMLOCK is 64 KiB"), {}, false},
+               "RLIMIT_MEMLOCK is 64 KiB"},
+        Mishap{"connection", {{}, {}, absl::UnavailableError("no route"), false}, "no route"},
+        Mishap{"mute", {{}, {}, {}, true}, "no connection to rank"}),
+    [](const auto& mishap) { return std::string(mishap.param.name); });
+
+// Also when all have to decide again, since a rail turns out not to work.
+TEST_F(SetUpTest, EachPlaceGetsItsMemory) {
+  places = {{0, "a"}, {1, "b"}, {2, "a"}, {3, "b"}};
+  for (int rank = 0; rank < 4; ++rank) rails[rank] = {0, 1};
+  for (int rank = 0; rank < 4; ++rank) settings[rank].timeout = absl::Seconds(2);
+  luck[2][0].connect = absl::UnavailableError("no route");
+  std::vector<absl::StatusOr<Fabric>> fabrics = Run(4);
+  for (size_t rank = 0; rank < fabrics.size(); ++rank) {
+    ASSERT_TRUE(fabrics[rank].ok()) << fabrics[rank].status();
+    EXPECT_EQ(fabrics[rank]->decision.rails, std::vector<int>{1});
+    EXPECT_EQ(fabrics[rank]->peers.size(), 3U);
+    ASSERT_TRUE(fabrics[rank]->segment.has_value());
+    if (rank < 2) *fabrics[rank]->segment->data() = static_cast<std::byte>(rank + 1);
+  }
+  for (size_t rank = 0; rank < fabrics.size(); ++rank) {
+    EXPECT_EQ(*fabrics[rank]->segment->data(), static_cast<std::byte>(rank % 2 + 1));
+  }
+}
+
+TEST_F(SetUpTest, ARankWithoutDevicesFailsEverybodyWhereLessIsRefused) {
+  rails = {{0, {0, 1}}, {2, {0, 1}}};
+  settings[1].fallback = config::Fallback::kFail;
+  for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
+    EXPECT_EQ(fabric.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(fabric.status().message()),
+                AllOf(HasSubstr("RAILHEAD_FALLBACK=fail on rank 1"), HasSubstr("rank 1 (pod p1): "),
+                      HasSubstr("rdma/hca")));
+  }
+}
+
+TEST_F(SetUpTest, LessThatIsAllowedIsStillTold) {
+  rails = {{0, {0, 1}}, {1, {0, 1}}};
+  for (int rank = 0; rank < 2; ++rank) settings[rank].fallback = config::Fallback::kAllow;
+  luck[1][0].open = absl::NotFoundError("no uverbs0");
+  for (const absl::StatusOr<Fabric>& fabric : Run(2)) {
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_EQ(fabric->decision.rails, std::vector<int>{1});
+    EXPECT_EQ(fabric->decision.fallback, config::Fallback::kAllow);
+    EXPECT_THAT(fabric->decision.degraded_reason, HasSubstr("no uverbs0"));
+  }
+}
+
+TEST_F(SetUpTest, RanksOfDifferentClassesFailTogether) {
+  rails = {{0, {0}}, {1, {0}}};
+  settings[1].ib_traffic_class = 106;
+  for (const absl::StatusOr<Fabric>& fabric : Run(2)) {
+    EXPECT_THAT(std::string(fabric.status().message()),
+                AllOf(HasSubstr("rank 1 (pod p1) has RAILHEAD_IB_TC='106'"), HasSubstr("rank 0")));
+  }
+}
+
+TEST_F(SetUpTest, AWrongSettingFailsEverybodyByName) {
+  rails = {{0, {0}}, {1, {0}}};
+  settings[1].socket_ifname = "nosuch0";
+  for (const absl::StatusOr<Fabric>& fabric : Run(2)) {
+    EXPECT_THAT(std::string(fabric.status().message()),
+                AllOf(HasSubstr("rank 1 (pod p1)"), HasSubstr("RAILHEAD_SOCKET_IFNAME"),
+                      HasSubstr("nosuch0")));
+  }
+}
+
+TEST_F(SetUpTest, TheInterfaceForTcpCanBeChosen) {
+  settings[0].socket_ifname = "lo";
+  for (const absl::StatusOr<Fabric>& fabric : Run(2)) {
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_EQ(fabric->rails[0].device, "lo");
+  }
+}
+
+TEST_F(SetUpTest, EveryListedInterfaceIsARail) {
+  for (int rank = 0; rank < 3; ++rank) {
+    settings[rank].socket_ifname = "lo";
+    settings[rank].more_socket_ifnames = {"lo", "lo"};
+  }
+  for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    ASSERT_EQ(fabric->rails.size(), 3U);
+    for (int i = 0; i < 3; ++i) {
+      const rails::RailName& name = fabric->rails[static_cast<size_t>(i)];
+      EXPECT_EQ(rails::ToString(name), absl::StrCat("rail ", i, " (lo, tcp)"));
+    }
+    for (const auto& [rank, peer] : fabric->peers) EXPECT_EQ(peer->rail_count(), 3U);
+  }
+}
+
+TEST_F(SetUpTest, ARankWithFewerTcpRailsFailsEverybodyByName) {
+  for (int rank = 0; rank < 3; ++rank) {
+    settings[rank].socket_ifname = "lo";
+    if (rank != 1) settings[rank].more_socket_ifnames = {"lo"};
+  }
+  for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
+    EXPECT_THAT(std::string(fabric.status().message()),
+                AllOf(HasSubstr("rank 1 (pod p1) has 1 TCP rail where the others have 2"),
+                      HasSubstr("RAILHEAD_SOCKET_IFNAME"), Not(HasSubstr("rank 2"))));
+  }
+}
+
+TEST_F(SetUpTest, AnUnknownInterfaceAmongSeveralIsNamed) {
+  settings[1].socket_ifname = "lo";
+  settings[1].more_socket_ifnames = {"nosuch1"};
+  for (const absl::StatusOr<Fabric>& fabric : Run(2)) {
+    EXPECT_THAT(std::string(fabric.status().message()),
+                AllOf(HasSubstr("rank 1 (pod p1)"), HasSubstr("nosuch1")));
+  }
+}
+
+TEST(NeighboursTest, EveryPairIsKnownToBothSides) {
+  for (const int world : {1, 2, 3, 4, 5, 7, 8, 31, 63, 64, 65, 100, 257}) {
+    for (const auto of : {Neighbours, RingNeighbours}) {
+      for (int rank = 0; rank < world; ++rank) {
+        const std::vector<int> mine = of(rank, world);
+        EXPECT_EQ(std::set<int>(mine.begin(), mine.end()).size(), mine.size()) << "each once";
+        for (const int other : mine) {
+          EXPECT_NE(other, rank);
+          EXPECT_THAT(of(other, world), ::testing::Contains(rank));
+        }
+      }
+    }
+  }
+  EXPECT_EQ(Neighbours(5, 64).size(), 63U);
+}
+
+TEST(NeighboursTest, FewInLargeWorldsAndAllThatTheAlgorithmsNeed) {
+  for (const int world : {65, 100, 128, 1000, 4096}) {
+    for (int rank = 0; rank < world; rank += 17) {
+      const std::vector<int> neighbours = Neighbours(rank, world);
+      EXPECT_LE(neighbours.size(), 2 * 12);
+      for (int distance = 1; distance < world; distance *= 2) {
+        EXPECT_THAT(neighbours, ::testing::Contains((rank + distance) % world));
+        EXPECT_THAT(neighbours, ::testing::Contains((rank + world - distance) % world));
+        if ((rank ^ distance) < world) {
+          EXPECT_THAT(neighbours, ::testing::Contains(rank ^ distance));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace railhead::comm
