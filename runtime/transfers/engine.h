@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transfers of one rank that go on beside each other, in both directions and with all peers, over
-// messages in order (collectives/messenger.h).
+// Engine of one rank's rhIsend and rhIrecv transfers, concurrent in both directions and with all
+// peers, over ordered messages (collectives/messenger.h). Used by the transfer lane
+// (comm/communicator/lane.h).
 //
-//   the sender                                  the receiver
-//   small   kEager, and the bytes at once  -->  into its receive, or kept until that is posted
+//   sender                                      receiver
+//   small   kEager, and the bytes at once  -->  into its receive, or buffered until that is posted
 //   large   kAnnounce                      -->  waits for its receive
 //                                          <--  kPull, once that is posted
 //           kData and bytes, piece by piece -->  into its receive
 //
-// So bytes cross the network only when they have a place. What a rank keeps of small ones is
-// limited: beyond kEagerRoom a sender announces them as well. A rank reads all notes at once, and
-// pieces of several transfers take turns, so none waits for another one's receive.
+// So bytes cross the network only if there is memory for them. Buffering of small messages is
+// limited: beyond kEagerRoom a sender announces them, too. A rank reads all notes at once, and
+// pieces of several transfers alternate, so no transfer waits for the receive of another one.
 //
-// Knows no thread, no clock, no rail. The owner posts transfers, calls Advance() after everything
-// that may have moved, and waits in the messenger meanwhile. Used by one thread at a time.
+// Independent of threads, clocks and rails. The owner posts transfers, calls Advance() after each
+// possible progress, and waits in the messenger. One thread at a time.
 #ifndef RAILHEAD_RUNTIME_TRANSFERS_ENGINE_H_
 #define RAILHEAD_RUNTIME_TRANSFERS_ENGINE_H_
 
@@ -39,16 +40,15 @@ namespace railhead::transfers {
 
 enum class Direction : uint8_t { kSend, kReceive };
 
-// A transfer of this rank. Its memory is the user's until it is done.
+// A transfer of this rank. Its memory must stay valid until it is done.
 struct Transfer {
   Direction direction = Direction::kSend;
-  int peer = 0;  // of a receive: kAny, or from whom
-  int tag = 0;   // of a receive: kAny, or which
+  int peer = 0;  // for a receive: source or kAny
+  int tag = 0;   // for a receive: expected tag or kAny
   std::byte* data = nullptr;
-  size_t size = 0;  // of a receive: the most that may come
+  size_t size = 0;  // for a receive: maximum size, in bytes
 
-  // What came, of a receive that has its message: from whom, with which tag, how many bytes. Of a
-  // send: what was sent.
+  // Source, tag and size of the message that a receive got. For a send: what was sent.
   struct Outcome {
     int peer = 0;
     int tag = 0;
@@ -64,66 +64,66 @@ class Engine {
   struct Options {
     int rank = 0;
     std::function<std::string(int rank)> name;                            // for errors
-    std::function<void(const std::shared_ptr<Transfer>& transfer)> done;  // it is, with success
-    // Whether a peer is told at once that this rank looks after its transfers: where the way to it
-    // may fail, so that one of the two notices.
+    std::function<void(const std::shared_ptr<Transfer>& transfer)> done;  // called on success
+    // Returns true for a peer that must be notified at once that this rank runs its transfers,
+    // because the path to it may fail; the notification makes one of the two detect that.
     std::function<bool(int peer)> greets;
     size_t piece = size_t{8} << 20;  // of a large transfer, in bytes
   };
-  // The messenger outlives it, and carries nothing else.
+  // The messenger must outlive the engine, and carry nothing else.
   Engine(collectives::Messenger& messenger, Options options)
       : messenger_(messenger), options_(std::move(options)) {}
 
-  // From now on the engine hears that peer. Whoever is named in a transfer is heard, too.
+  // Starts to receive from that peer. Post does so for the peer of a transfer.
   void Listen(int peer);
-  // Errors are Advance's.
+  // Advance returns its errors.
   void Post(const std::shared_ptr<Transfer>& transfer);
-  // Does what can be done without waiting. An error is final: Internal where two ranks contradict
-  // each other, which both sides' names and sizes are in.
+  // Does everything that is possible without waiting. An error is final: Internal, with names and
+  // sizes of both sides, if two ranks contradict each other.
   absl::Status Advance();
 
-  // Those that are not done, by the order in which they were posted.
+  // Unfinished transfers, by the order in which they were posted.
   const std::map<uint64_t, std::shared_ptr<Transfer>>& unfinished() const { return unfinished_; }
-  // Peers that are known to look after their transfers, and for which something is under way: if
-  // nothing moves, something is wrong.
+  // Returns the peers that are known to run their transfers, and with which work is outstanding. If
+  // nothing moves, there is a fault.
   std::vector<int> UnderWay() const;
-  // Whether all that was sent has been given to the messenger, and is not this side's any more.
+  // Returns true if all posted sends are complete and their memory is no longer used.
   bool Flushed() const;
 
  private:
-  // What a transfer is while it goes on.
+  // State of an unfinished transfer.
   struct Going {
     uint64_t number = 0;  // in unfinished_
     std::shared_ptr<Transfer> transfer;
-    size_t posted = 0;  // bytes that the messenger has
-    size_t ended = 0;   // and is done with
+    size_t posted = 0;  // bytes posted to the messenger
+    size_t ended = 0;   // of these, completed
     size_t size = 0;
   };
   using GoingPtr = std::shared_ptr<Going>;
 
-  // A message that has come before its receive, as it is kept.
+  // A message that arrived before its receive was posted.
   struct Early {
     int source = 0;
     int tag = 0;
     uint64_t size = 0;
-    uint64_t id = 0;  // announced under that, unless it is eager
+    uint64_t id = 0;  // of its announcement, unless eager
     bool eager = false;
-    GoingPtr own;  // announced by this rank to itself
+    GoingPtr own;  // its send, if this rank sent it to itself
     std::vector<std::byte> bytes;
     bool complete = false;
-    GoingPtr receive;  // that gets it when it is complete
+    GoingPtr receive;  // gets it when it is complete
   };
   using EarlyPtr = std::shared_ptr<Early>;
 
-  // A message that was posted for sending.
+  // A message posted for sending.
   struct Sent {
     uint64_t ticket = 0;
-    NoteBytes note;  // if it is one
-    GoingPtr of;     // of whose bytes, so many
+    NoteBytes note;  // for a note
+    GoingPtr of;     // for data: its transfer
     size_t bytes = 0;
-    bool piece = false;  // of a large one
+    bool piece = false;  // of a large transfer
   };
-  // One that was posted for receiving, besides notes.
+  // Data posted for receiving; notes are received separately.
   struct Awaited {
     uint64_t ticket = 0;
     size_t bytes = 0;
@@ -132,36 +132,37 @@ class Engine {
   };
   struct Queued {
     Note note;
-    GoingPtr bytes;  // that follow it
+    GoingPtr bytes;  // transfer whose bytes follow the note
   };
   struct Peer {
-    bool listens = false;  // this side, to it
+    bool listens = false;  // this side receives from it
     bool heard = false;
-    NoteBytes heads{};  // the next note
+    NoteBytes heads{};  // buffer of the next note
     uint64_t head_ticket = 0;
     std::list<Awaited> awaited;
     std::list<Sent> sent;
-    size_t pieces = 0;                       // of these
-    std::deque<Queued> queued;               // in order
-    std::deque<GoingPtr> streams;            // large ones that the peer has a place for, in turns
-    std::map<const Going*, uint64_t> ids;    // of those
-    std::map<uint64_t, GoingPtr> announced;  // by id: what the peer has no place for yet
-    std::map<uint64_t, GoingPtr> pulled;     // by the peer's id: what is to come
+    size_t pieces = 0;             // number of pieces in `sent`
+    std::deque<Queued> queued;     // in order
+    std::deque<GoingPtr> streams;  // large transfers that the peer has requested; they take turns
+    std::map<const Going*, uint64_t> ids;    // of the transfers in `streams`
+    std::map<uint64_t, GoingPtr> announced;  // by id: sends that the peer has not requested yet
+    std::map<uint64_t, GoingPtr> pulled;     // by the peer's id: receives whose data was requested
     uint64_t next_id = 0;
-    size_t eager = 0;  // cost of what may wait for its receive there
-    size_t taken = 0;  // what the peer is to be told to have been taken
+    size_t eager = 0;  // cost of eager messages that may be buffered there
+    // Cost of matched eager messages that the peer has not been notified of.
+    size_t taken = 0;
   };
 
   Peer& To(int peer);
   void PostSend(const GoingPtr& send);
   absl::Status PostReceive(const GoingPtr& receive);
   void SendToSelf(const GoingPtr& send);
-  // Arrived: a message and its receive have found each other.
+  // Handle a message with a matching receive, and an arrived message.
   absl::Status Match(const GoingPtr& receive, const EarlyPtr& early);
   absl::Status Arrive(const EarlyPtr& early);
   absl::Status CheckSize(const GoingPtr& receive, int source, int tag, uint64_t size) const;
   absl::Status Handle(int rank, Peer& peer, const Note& note);
-  // A step of each kind; whether anything was done.
+  // Each does one kind of work; the results are true if there was any.
   absl::StatusOr<bool> Hear(int rank, Peer& peer);
   bool EndReceived(int rank, Peer& peer);
   bool EndSent(int rank, Peer& peer);

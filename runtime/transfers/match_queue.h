@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Matching of receives and messages, by source and tag.
 #ifndef RAILHEAD_RUNTIME_TRANSFERS_MATCH_QUEUE_H_
 #define RAILHEAD_RUNTIME_TRANSFERS_MATCH_QUEUE_H_
 
@@ -10,16 +12,16 @@
 
 namespace railhead::transfers {
 
-// A receive that takes messages of any source, or with any tag.
+// As source or tag of a receive: matches any.
 inline constexpr int kAny = -1;
 
-// Which message a posted receive gets: posted receives that have no message yet, and messages that
-// have no receive yet. A message goes to the receive that was posted first of those that take it, a
-// receive gets the message that arrived first of those that it takes. So messages of one source are
-// received in the order in which they were sent, as far as a receive takes several of them.
+// Queues of posted receives without a message, and of arrived messages without a receive. A message
+// goes to the first posted receive that matches; a receive gets the first arrived message that
+// matches. So messages of one source are received in the order in which they were sent, if a
+// receive matches several of them.
 //
-// Pure. `Receive` and `Arrival` are what the owner keeps of each. Where neither source nor tag is
-// kAny, a match costs a look-up, however many wait.
+// Pure. `Receive` and `Arrival` are the owner's data. If neither source nor tag is kAny, a match
+// costs one look-up, for any number of waiting entries.
 template <class Receive, class Arrival>
 class MatchQueue {
  public:
@@ -38,13 +40,13 @@ class MatchQueue {
     return std::nullopt;
   }
 
-  // Returns the receive that gets the message; if none takes it, the message waits.
+  // Returns the receive that gets the message; if none matches, the message waits.
   std::optional<Receive> Arrive(int source, int tag, Arrival arrival) {
     const Key from = {source, tag};
     auto* first = &exact_;
     auto found = exact_.lower_bound({from, 0});
     if (found != exact_.end() && found->first.first != from) found = exact_.end();
-    // Each kind of receive that takes it has its own row, whose first was posted first.
+    // Each kind of matching receive has its own range, in posting order.
     for (const Key& kind : {Key{source, kAny}, Key{kAny, tag}, Key{kAny, kAny}}) {
       const auto wild = wild_.lower_bound({kind, 0});
       if (wild == wild_.end() || wild->first.first != kind) continue;
@@ -67,7 +69,7 @@ class MatchQueue {
 
  private:
   using Key = std::pair<int, int>;         // source and tag
-  using Place = std::pair<Key, uint64_t>;  // and the number by which it came
+  using Place = std::pair<Key, uint64_t>;  // and sequence number
   struct Waiting {
     Key from;
     Arrival what;
@@ -91,8 +93,8 @@ class MatchQueue {
   uint64_t next_ = 0;
   std::map<Place, Receive> exact_;
   std::map<Place, Receive> wild_;
-  Arrivals arrivals_;                 // in the order in which they came
-  std::map<Place, int> arrivals_of_;  // the same by source and tag
+  Arrivals arrivals_;                 // by order of arrival
+  std::map<Place, int> arrivals_of_;  // by source and tag
 };
 
 }  // namespace railhead::transfers

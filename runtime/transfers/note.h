@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What two ranks tell each other of their transfers: each message between them is a note, or the
-// bytes that the note before it speaks of. Pure.
+// Protocol of transfers between two ranks: each message is a note, or the bytes announced by the
+// note before it. Pure. Used by Engine.
 #ifndef RAILHEAD_RUNTIME_TRANSFERS_NOTE_H_
 #define RAILHEAD_RUNTIME_TRANSFERS_NOTE_H_
 
@@ -16,12 +16,12 @@ namespace railhead::transfers {
 
 struct Note {
   enum class Kind : uint32_t {
-    kHello = 1,     // the sender looks after its transfers from now on
-    kEager = 2,     // a transfer of `size` bytes with `tag`; they follow, if there are any
-    kAnnounce = 3,  // a transfer of `size` bytes with `tag`, which the sender calls `id`
-    kPull = 4,      // the receiver of `id` has a place for it
-    kData = 5,      // `size` bytes of `id`, from `offset` on, follow
-    kTaken = 6      // eager transfers of `size`, by EagerCost, have found their receives
+    kHello = 1,     // the sender runs its transfers from now on
+    kEager = 2,     // a transfer of `size` bytes with `tag`; the bytes follow, if any
+    kAnnounce = 3,  // a transfer of `size` bytes with `tag`; the sender numbers it `id`
+    kPull = 4,      // the receiver of `id` has memory for it
+    kData = 5,      // `size` bytes of `id` follow, starting at `offset`
+    kTaken = 6      // eager transfers of total cost `size` (EagerCost) found their receives
   };
 
   Kind kind = Kind::kHello;
@@ -37,13 +37,13 @@ inline constexpr size_t kNoteBytes = 32;
 using NoteBytes = std::array<std::byte, kNoteBytes>;
 
 NoteBytes Encode(const Note& note);
-// Internal if it is not a note, or says what no rank says.
+// Returns Internal if it is not a note, or not one that a rank may send.
 absl::StatusOr<Note> ParseNote(absl::Span<const std::byte> bytes);
 
-// Transfers of up to so many bytes are sent before their receive is known.
+// Maximum size in bytes of transfers that are sent before their receive is known.
 inline constexpr size_t kMostEager = size_t{16} << 10;
-// What a transfer that has not found its receive takes at the receiver, in bytes, and how much all
-// of one sender may take; beyond that it announces them.
+// Memory of a transfer that waits for its receive, in bytes, and its limit at the receiver for each
+// sender; beyond that, the sender announces transfers.
 constexpr size_t EagerCost(uint64_t size) { return static_cast<size_t>(size) + 64; }
 inline constexpr size_t kEagerRoom = size_t{1} << 20;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C API as its users see it: ranks in threads, and ranks in processes that die.
+// Tests of the C API from a program's view: ranks as threads, and ranks as processes that die.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -208,7 +208,8 @@ TEST_F(ApiTest, WrongArgumentsAreRefusedWithAText) {
   EXPECT_EQ(rhGetVersion(nullptr), rhInvalidArgument);
 }
 
-// Later headers have larger structs: an older program has what it knows, and nothing beside.
+// Later headers have larger structs: an older program gets the fields that it knows, and nothing
+// beyond them.
 TEST_F(ApiTest, StructsOfOlderProgramsAreFilledAsFarAsTheyGo) {
   WithGroup(1, [](rhComm_t comm, int) {
     rhCommInfo_t info;
@@ -227,7 +228,7 @@ TEST_F(ApiTest, StructsOfOlderProgramsAreFilledAsFarAsTheyGo) {
     EXPECT_STREQ(rail.transport, "tcp");
     EXPECT_EQ(rail.retransmits, 0x5a5a5a5a5a5a5a5aU);
 
-    // And one of a newer header has zeros in what this library does not know.
+    // A program with a newer header gets zeros in fields that this library does not know.
     struct {
       rhCommInfo_t known;
       std::array<char, 64> news;
@@ -237,7 +238,7 @@ TEST_F(ApiTest, StructsOfOlderProgramsAreFilledAsFarAsTheyGo) {
     EXPECT_EQ(rhCommGetInfo(comm, &newer.known), rhSuccess) << rhGetLastError(comm);
     EXPECT_EQ(newer.news, (std::array<char, 64>{}));
 
-    // What never was a struct.
+    // A struct that was not initialized.
     info.struct_size = 3;
     EXPECT_EQ(rhCommGetInfo(comm, &info), rhInvalidArgument);
     rail.struct_size = 0;
@@ -256,7 +257,7 @@ TEST_F(ApiTest, AShrinkOfLessThanNothingIsRefused) {
   });
 }
 
-// As a watchdog in another thread asks all day.
+// For example a watchdog in another thread that polls all the time.
 TEST_F(ApiTest, ALastErrorStaysWhileAnotherThreadAsksHowItGoes) {
   std::atomic<bool> has_failed = false;
   WithGroup(2, [&](rhComm_t comm, int rank) {
@@ -270,7 +271,7 @@ TEST_F(ApiTest, ALastErrorStaysWhileAnotherThreadAsksHowItGoes) {
     has_failed = true;
     rhResult_t state = rhSuccess;
     while (state == rhSuccess) ASSERT_EQ(rhCommGetAsyncError(comm, &state), rhSuccess);
-    // Where the verdict is to be had, and the text of before is what it was.
+    // The abort status is available, and the earlier text is unchanged.
     EXPECT_THAT(rhGetLastError(comm), HasSubstr("rhCommAbort was called"));
     EXPECT_STREQ(text, "rhBroadcast: root 5 does not exist; ranks go from 0 to 1");
     rhCommDestroy(comm);
@@ -305,7 +306,7 @@ TEST_F(ApiTest, AbortEndsTheCollectivesOfAllRanks) {
       EXPECT_EQ(rhCommAbort(comm), rhSuccess);
       return;
     }
-    // At the latest the second one cannot work.
+    // The second one fails at the latest.
     if (reduce() == rhSuccess) {
       EXPECT_EQ(reduce(), rhRemoteError);
     }
@@ -363,7 +364,8 @@ TEST_F(ApiTest, AbortFromAnotherThreadEndsOnesOwnCollective) {
     if (rank == 1) {
       // Stays away from the collective until the other rank has ended the group.
       while (!aborted) absl::SleepFor(absl::Milliseconds(1));
-      // What the other rank had sent may be here before the news; what it did not send never is.
+      // Data that the other rank sent may arrive before the abort; data that it did not send never
+      // does.
       if (const rhResult_t first = reduce(); first != rhSuccess) {
         EXPECT_EQ(first, rhRemoteError);
       }
@@ -448,8 +450,8 @@ std::string Reduce(rhComm_t comm, std::vector<float>& values) {
                              : absl::StrCat(rhGetErrorString(result), ": ", rhGetLastError(comm));
 }
 
-// Forks a rank for each environment and returns what their bodies returned; of one that leaves a
-// child behind, nothing.
+// Forks a rank for each environment and returns the results of their bodies; "" for a rank that
+// leaves a child behind.
 std::vector<std::string> RunForks(const std::vector<Environment>& environments,
                                   const std::function<std::string(int rank)>& body,
                                   double seconds = 40, int parent = -1) {
@@ -559,8 +561,8 @@ int Combine(rhRedOp_t op, int a, int b) {
   return 0;
 }
 
-// What one rank of three passes at place i: so small that every type holds every result. It repeats
-// after three places.
+// Value of one of three ranks at index i; small enough that every type holds every result. Repeats
+// after three values.
 int Given(int rank, size_t i) { return (static_cast<size_t>(rank) + i) % 3 == 0 ? 2 : 1; }
 
 // The first `count` values of these three, again and again.
@@ -717,7 +719,7 @@ TEST_P(DeathTest, AKilledRankIsNamedByAllOthersLongBeforeTheTimeout) {
   }
 }
 
-// As data loaders do: a child that has what its parent had, and lives longer.
+// Like a data loader: a child that shares its parent's descriptors and outlives it.
 TEST_P(DeathTest, AKilledRankIsNamedAlthoughItsChildLives) {
   constexpr int kWorld = 3;
   constexpr int kVictim = 1;
@@ -735,7 +737,7 @@ TEST_P(DeathTest, AKilledRankIsNamedAlthoughItsChildLives) {
         for (int i = 0; error.empty() && i < 1000000; ++i) {
           if (rank == kVictim && i == 5) {
             if (::fork() == 0) {
-              // Nobody is to wait for what this one writes.
+              // The test must not wait for output of the child.
               for (const int pipe : {STDOUT_FILENO, STDERR_FILENO}) ::close(pipe);
               char end = 0;
               [[maybe_unused]] const ssize_t got = ::read(until_here.get(), &end, 1);
@@ -769,7 +771,8 @@ void StopForAWhile() {
   ::raise(SIGSTOP);
 }
 
-// One hundred reductions of two ranks that wait for 1 s; before the sixth, rank 1 does something.
+// One hundred reductions of two ranks with a timeout of 1 s; before the sixth one, rank 1 calls
+// `before_the_sixth`.
 std::vector<std::string> Hundred(const std::string& transport, void (*before_the_sixth)()) {
   return RunForks(
       Environments(2, {{"RAILHEAD_TIMEOUT_SECONDS", "1"}, {"RAILHEAD_TRANSPORT", transport}}),
@@ -800,7 +803,7 @@ TEST(ProcessesTest, ARankThatStandsStillIsNamed) {
                     HasSubstr("rail 0 (lo, tcp)")));
 }
 
-// Alive and busy with something else, a checkpoint for example.
+// For example while it writes a checkpoint.
 TEST(ProcessesTest, ARankThatCallsLateIsWaitedFor) {
   for (const char* transport : {"tcp", "shm"}) {
     EXPECT_THAT(Hundred(transport, [] { absl::SleepFor(absl::Seconds(3)); }), Each(""));
@@ -896,7 +899,7 @@ TEST(ProcessesTest, ARankThatLeavesEarlyIsNamed) {
   const std::vector<std::string> outputs = RunForks(Environments(3), [](int rank) {
     rhComm_t comm = nullptr;
     std::string error = Join(&comm);
-    if (rank == 2 || !error.empty()) return error;  // exits without a word
+    if (rank == 2 || !error.empty()) return error;  // exits without leaving
     std::vector<float> values(1000);
     return Reduce(comm, values);
   });

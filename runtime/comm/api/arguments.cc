@@ -22,14 +22,14 @@ absl::Status WrongBuffer(const char* name, const void* buffer, size_t element) {
   return Wrong(name, " is not aligned to ", element, " bytes");
 }
 
-// Whether two ranges of memory share a byte.
+// Returns true if two ranges of memory share a byte.
 bool Share(const void* one, size_t one_size, const void* other, size_t other_size) {
   const auto a = reinterpret_cast<uintptr_t>(one);
   const auto b = reinterpret_cast<uintptr_t>(other);
   return one_size > 0 && other_size > 0 && a < b + other_size && b < a + one_size;
 }
 
-// A buffer that may be null when nothing is in it.
+// The buffer may be null if its size is 0.
 absl::Status WrongBuffer(const NamedBuffer& buffer, size_t size, size_t element) {
   return size == 0 ? absl::OkStatus() : WrongBuffer(buffer.name, buffer.data, element);
 }

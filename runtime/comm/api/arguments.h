@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can be wrong with the arguments of a collective. Functions of values; each returns OK or
-// what is wrong, in the words of the C API. (A Status, because one that is OK costs nothing, and
-// these are asked before every call.)
+// Argument checks of the collectives of the C API. Pure functions: each returns OK, or
+// InvalidArgument with a text in the terms of the C API. (They return a Status because an OK Status
+// costs nothing, and every call runs these checks.)
 #ifndef RAILHEAD_RUNTIME_COMM_API_ARGUMENTS_H_
 #define RAILHEAD_RUNTIME_COMM_API_ARGUMENTS_H_
 
@@ -15,42 +15,43 @@
 
 namespace railhead::comm {
 
-// The buffers of a call on this rank.
+// Buffers of a call on this rank.
 struct Buffers {
   const void* send = nullptr;
   const void* receive = nullptr;
-  // The values of one part, and how many parts each buffer has; 0: this rank does not use it.
+  // Number of values of one part, and number of parts of each buffer; 0 if this rank does not use
+  // it.
   const char* count_name = "count";
   size_t count = 0;
   size_t send_parts = 1;
   size_t receive_parts = 1;
-  // In place the smaller buffer is this part of the larger one.
+  // For calls in place: index of the part of the larger buffer that is the smaller buffer.
   size_t in_place_part = 0;
 };
 
 absl::Status WrongType(rhDataType_t type);
-// `type` is one that exists.
+// `type` must exist.
 absl::Status WrongOperator(rhDataType_t type, rhRedOp_t op);
-// `name`: what the C API calls it.
+// `name`: name of the argument in the C API.
 absl::Status WrongRoot(int root, int world_size, const char* name);
-// `element`: bytes of a value; 0, as of a type that does not exist, says nothing of buffers.
+// `element`: bytes of a value; if 0, for a type that does not exist, returns OK.
 absl::Status WrongBuffers(const Buffers& buffers, size_t element);
 
-// A list of counts and one of displacements (null: parts follow each other), with an entry for each
-// rank, in values of `element` bytes.
+// Parts of a buffer, from a list of counts and a list of displacements (null: each part follows the
+// one before), with an entry for each rank, in values of `element` bytes.
 class ListedParts {
  public:
   ListedParts(const char* counts_name, const size_t* counts, const char* displs_name,
               const size_t* displs, size_t ranks, size_t element);
 
-  // What is wrong with the lists.
+  // OK, or the error in the lists.
   const absl::Status& wrong() const { return wrong_; }
-  // What is wrong where no two parts may share a value.
+  // Returns an error if two parts share a value.
   absl::Status Overlap() const;
 
   // Bytes up to the end of the last part.
   size_t extent() const { return extent_ * element_; }
-  // Valid as long as this is.
+  // The results refer to this object and are valid as long as it is.
   Parts InValues() const { return {sizes_, begins_, 1}; }
   Parts InBytes() const { return {sizes_, begins_, element_}; }
 
@@ -69,10 +70,11 @@ struct NamedBuffer {
   const void* data;
 };
 
-// `plain` must be the part of `rank` in `parted`, or as large and elsewhere. `element`: as above.
+// Returns an error unless `plain` is the part of `rank` in `parted`, or of the same size and
+// without overlap. `element`: as above.
 absl::Status WrongPart(const NamedBuffer& parted, const ListedParts& parts,
                        const NamedBuffer& plain, size_t rank, size_t element);
-// Both are of parts, and must be apart.
+// Returns an error if the two buffers, both of several parts, overlap.
 absl::Status WrongPair(const NamedBuffer& one, const ListedParts& parts_of_one,
                        const NamedBuffer& other, const ListedParts& parts_of_other, size_t element);
 

@@ -28,7 +28,7 @@ Group& ThreadGroup() {
 
 rhResult_t RunNow(const char* name, rhComm_t comm,
                   absl::FunctionRef<absl::Status(Communicator&)> body) {
-  // Also of a call that was noted when it could.
+  // Also checks calls recorded in a group, whose communicator may have changed since.
   if (const rhResult_t cannot = CannotUse(name, comm); cannot != rhSuccess) return cannot;
   const std::unique_lock<std::mutex> use(comm->in_use, std::try_to_lock);
   if (!use.owns_lock()) {
@@ -47,7 +47,7 @@ rhResult_t RunNow(const char* name, rhComm_t comm,
 rhResult_t RunOnStream(const char* name, rhComm_t comm, rhStream_t stream, Body body,
                        const std::shared_ptr<const void>& group) {
   if (const rhResult_t cannot = CannotUse(name, comm); cannot != rhSuccess) return cannot;
-  // Until the call is there: whoever aborts the communicator drops what it finds.
+  // Held until the call is queued: rhCommAbort drops only queued calls.
   const std::lock_guard<std::mutex> adding(comm->state);
   if (comm->on_stream > 0 && comm->stream.lock() != stream->stream) {
     Tell(comm, absl::StrCat(name, ": ", comm->on_stream.load(),
@@ -57,11 +57,11 @@ rhResult_t RunOnStream(const char* name, rhComm_t comm, rhStream_t stream, Body 
   }
   const auto run = [comm, body = std::move(body)] {
     const rhResult_t result = Guard(comm, [&] {
-      // A blocking call that began before may still be running.
+      // An earlier blocking call may still be running.
       const std::lock_guard<std::mutex> use(comm->in_use);
       return Report(comm, body(*comm->communicator));
     });
-    // From the last of these on, who waits for them may free the communicator.
+    // After the last of these calls, a waiting thread may delete the communicator.
     const std::lock_guard<std::mutex> lock(comm->state);
     --comm->on_stream;
     comm->left_stream.notify_all();
@@ -88,7 +88,7 @@ using railhead::comm::RunNow;
 using railhead::comm::RunOnStream;
 using railhead::comm::ThreadGroup;
 
-// Collectives in their order, then all transfers at the same time.
+// Runs collectives in their order, then all transfers concurrently.
 absl::Status Do(const Group::Part& part, Communicator& communicator) {
   absl::Status status;
   for (const Body& call : part.calls) status.Update(call(communicator));
@@ -98,7 +98,7 @@ absl::Status Do(const Group::Part& part, Communicator& communicator) {
   return status;
 }
 
-// Takes the transfers back that cannot be done, so that none of them is.
+// Removes all transfers of the part if this rank's sends to itself do not match its receives.
 rhResult_t CheckTransfers(Group::Part& part) {
   const absl::Status wrong =
       railhead::collectives::WrongOwn(part.comm->communicator->rank(), part.transfers);
@@ -123,7 +123,7 @@ rhResult_t rhGroupEnd() {
     }
     if (--noted.depth > 0) return rhSuccess;
     Group group = std::exchange(noted, Group());
-    // Most groups are of one communicator: their lists take no memory.
+    // Most groups have one communicator: their lists allocate no memory.
     absl::InlinedVector<rhResult_t, 4> results(group.parts.size(), rhSuccess);
     absl::InlinedVector<rhResult_t, 4> wrong;
     absl::InlinedVector<size_t, 4> blocking;
@@ -147,7 +147,7 @@ rhResult_t rhGroupEnd() {
     }
     holds.clear();
     {
-      // Ranks may note communicators in different orders, so none waits for another one.
+      // Ranks may record communicators in different orders, so none waits for another one.
       const auto run = [&group, &results](size_t i) {
         const Group::Part& part = group.parts[i];
         results[i] = Guard(part.comm, [&part] {

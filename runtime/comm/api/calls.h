@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a call whose arguments are right gets done: now, by a stream, or when its group ends.
+// Execution of a call whose arguments are valid: immediately, on a stream, or at the end of its
+// group. Used by the functions of the C API.
 #ifndef RAILHEAD_RUNTIME_COMM_API_CALLS_H_
 #define RAILHEAD_RUNTIME_COMM_API_CALLS_H_
 
@@ -17,9 +18,9 @@ namespace railhead::comm {
 
 using Body = std::function<absl::Status(Communicator&)>;
 
-// What a thread has noted since rhGroupStart.
+// Calls that a thread has recorded since rhGroupStart.
 struct Group {
-  // For one communicator, on one stream or none.
+  // Calls on one communicator and one stream, or without a stream.
   struct Part {
     const char* name;  // of its first call
     rhComm_t comm;
@@ -28,7 +29,7 @@ struct Group {
     const char* transfer_name = nullptr;  // of its first transfer
     std::vector<collectives::Transfer> transfers;
   };
-  // The one of this communicator and stream, which may be new.
+  // Returns the part of this communicator and stream, created if needed.
   Part& Of(const char* name, rhComm_t comm, rhStream_t stream);
 
   int depth = 0;
@@ -36,14 +37,14 @@ struct Group {
 };
 Group& ThreadGroup();
 
-// Does a call that blocks.
+// Runs a blocking call.
 rhResult_t RunNow(const char* name, rhComm_t comm,
                   absl::FunctionRef<absl::Status(Communicator&)> body);
-// Leaves it to the stream. `group`: as Stream::Add has it.
+// Queues a call on the stream. `group`: see Stream::Add.
 rhResult_t RunOnStream(const char* name, rhComm_t comm, rhStream_t stream, Body body,
                        const std::shared_ptr<const void>& group = nullptr);
 
-// Any of the three. `body` is copied only if it is done later.
+// Runs, queues or records a call. Copies `body` only if the call runs later.
 template <class AnyBody>
 rhResult_t Submit(const char* name, rhComm_t comm, rhStream_t stream, const AnyBody& body) {
   Group& group = ThreadGroup();

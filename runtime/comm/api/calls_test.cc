@@ -55,7 +55,8 @@ TEST_P(CallsTest, OneSendsAndTheOtherReceives) {
             Right(3));
 }
 
-// Everybody with everybody, also with itself, several messages each way, in orders of their own.
+// All pairs, including each rank with itself, several messages in each direction, each rank in its
+// own order.
 TEST_P(CallsTest, AGroupGoesOnAtTheSameTime) {
   constexpr int kRanks = 4;
   constexpr int kMessages = 3;
@@ -149,7 +150,7 @@ TEST_P(CallsTest, WrongOnesAreRefused) {
             Right(2));
 }
 
-// A mistake of one rank is its own affair, and the communicator is as good as before.
+// An error of one rank affects only that rank, and the communicator stays usable.
 TEST_P(CallsTest, WhatARankSendsToItselfIsCheckedBeforeAnythingHappens) {
   EXPECT_EQ(
       RunForks(3, GetParam(),
@@ -169,7 +170,8 @@ TEST_P(CallsTest, WhatARankSendsToItselfIsCheckedBeforeAnythingHappens) {
                              "rhRecv: 0 sends to this rank itself, but 1 receives from itself; put "
                              "both into one group");
                    }
-                   // Nothing is sent to rank 2 either, which would take it for what comes below.
+                   // Nothing is sent to rank 2 either, which would receive it in place of the next
+                   // message.
                    int sum = 0;
                    int wrong = 99;
                    rhGroupStart();
@@ -197,8 +199,7 @@ TEST_P(CallsTest, WhatARankSendsToItselfIsCheckedBeforeAnythingHappens) {
       Right(3));
 }
 
-// What a group notes for several communicators goes on at the same time, in whatever order ranks
-// note it.
+// Calls of a group on several communicators run concurrently, in any order of recording.
 TEST_P(CallsTest, AGroupOverSeveralCommunicatorsKnowsNoOrderAmongThem) {
   const auto body = [](rhComm_t comm, int rank, bool on_stream) -> std::string {
     rhComm_t other = nullptr;
@@ -247,7 +248,7 @@ TEST_P(CallsTest, AGroupOverSeveralCommunicatorsKnowsNoOrderAmongThem) {
   }
 }
 
-// A communicator's failure is not another one's.
+// A failure of one communicator is not reported for another one.
 TEST_P(CallsTest, AStreamTellsWhoseFailureItWas) {
   EXPECT_EQ(RunForks(2, GetParam(),
                      [](rhComm_t comm, int rank) -> std::string {
@@ -262,7 +263,7 @@ TEST_P(CallsTest, AStreamTellsWhoseFailureItWas) {
                                    doomed, stream);
                        rhBarrier(doomed, stream);
                        if (rhStreamSynchronize(stream) == rhSuccess) return "no failure";
-                       // Told once.
+                       // Reported only once.
                        int sum = 0;
                        const int one = 1;
                        rhRequest_t request = nullptr;
@@ -392,7 +393,7 @@ TEST_P(CallsTest, AbortEndsWhatIsOnAStream) {
             "right");
 }
 
-// In a large world most ranks are not connected with each other until they have something to say.
+// In a large world most ranks connect on first use.
 TEST(LargeWorldTest, AnyTwoRanksSendToEachOther) {
   constexpr int kRanks = 66;
   const auto body = [](rhComm_t comm, int rank) -> std::string {
@@ -403,7 +404,7 @@ TEST(LargeWorldTest, AnyTwoRanksSendToEachOther) {
       rhCommExplain(comm, collective, kRanks * (size_t{64} << 20U), text.data(), text.size());
       if (std::string(text.data()).find(algorithm) == std::string::npos) return text.data();
     }
-    // Around circles, everybody sending before it receives.
+    // On rings: every rank sends before it receives.
     for (const int distance : {3, 29, 33}) {
       const int from = (rank + kRanks - distance) % kRanks;
       int got = -1;
@@ -434,8 +435,8 @@ TEST(LargeWorldTest, AnyTwoRanksSendToEachOther) {
   EXPECT_EQ(RunForks(kRanks, "tcp", body), Right(kRanks));
 }
 
-// Rank 1 sends on the first communicator only when rank 0 has got rid of the second one, whose call
-// stands behind that of the first one.
+// Rank 1 sends on the first communicator only after rank 0 has aborted the second one, whose call
+// is queued behind that of the first one.
 TEST_P(CallsTest, AnAbortDoesNotWaitForAnotherCommunicatorOnTheStream) {
   EXPECT_EQ(RunForks(
                 2, GetParam(),
@@ -463,7 +464,7 @@ TEST_P(CallsTest, AnAbortDoesNotWaitForAnotherCommunicatorOnTheStream) {
                   if (rhBarrier(signal, nullptr) != rhSuccess) return rhGetLastError(signal);
                   if (rhRequestWait(first) != rhSuccess || value != 1) return "not received";
                   rhRequestFree(first);
-                  // What was not begun has failed in its turn.
+                  // Calls that were not started have failed in their turn.
                   if (rhStreamDestroy(stream) != rhRemoteError) return "no failure";
                   rhCommDestroy(signal);
                   return "right";

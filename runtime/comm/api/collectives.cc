@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C API's collectives: checks arguments, and hands the call on.
+// Collectives of the C API: check the arguments and submit the call.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -50,10 +50,10 @@ using railhead::comm::WrongType;
 using railhead::reduce::Scalar;
 using railhead::reduce::SizeOf;
 
-// Operators that users make are numbered from here on.
+// Number of the first operator that a program creates.
 constexpr int kFirstOwnOperator = 1024;
 
-// The first of several that is not OK.
+// Returns the first status that is not OK.
 absl::Status FirstOf(std::initializer_list<absl::Status> checks) {
   const auto* found =
       std::find_if(checks.begin(), checks.end(), [](const auto& check) { return !check.ok(); });
@@ -64,7 +64,8 @@ rhResult_t ReportWrong(const char* call, rhComm_t comm, const absl::Status& wron
   return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", wrong.message()));
 }
 
-// A collective: `prepare` writes what is wrong with the arguments, and returns what does it.
+// Submits a collective. `prepare` sets the error in the arguments, if any, and returns the function
+// that runs the call.
 template <class Prepare>
 rhResult_t Collective(const char* call, rhComm_t comm, rhStream_t stream, Prepare prepare) {
   return Guard(comm, [&] {
@@ -85,14 +86,14 @@ absl::Status WrongRoot(rhComm_t comm, int root) {
   return WrongRoot(root, comm->communicator->world_size(), "root");
 }
 
-// What an operator of the API is to the communicator, and what this rank's values are multiplied by
-// before.
+// Implementation of an operator of the API: the communicator's operator, and the factor that
+// multiplies this rank's values first.
 struct Operator {
   rhRedOp_t op = rhSum;
   std::optional<Scalar> factor;
 };
 
-// Writes it to `use`, or says why there is none.
+// Sets `use`, or returns why there is no such operator.
 absl::Status Find(rhComm_t comm, rhDataType_t type, rhRedOp_t op, Operator& use) {
   if (op < kFirstOwnOperator) {
     use.op = op;
@@ -113,15 +114,15 @@ absl::Status Find(rhComm_t comm, rhDataType_t type, rhRedOp_t op, Operator& use)
   return absl::OkStatus();
 }
 
-// `count` values times the factor.
+// Multiplies `count` values by the factor.
 void Multiply(rhDataType_t type, const Scalar& factor, const std::byte* from, std::byte* to,
               size_t count) {
   railhead::reduce::Reduce({type, rhSum, 1, absl::MakeConstSpan(&factor, 1)}, {from}, to, count,
                            railhead::reduce::Stores::kNormal);
 }
 
-// What a collective reads instead of `send`, where an operator multiplies and there is no other
-// place for the products.
+// Input of a collective in place of `send`, if an operator multiplies and there is no other memory
+// for the products.
 class Multiplied {
  public:
   Multiplied(const std::optional<Scalar>& factor, rhDataType_t type, const std::byte* send,
@@ -154,7 +155,7 @@ rhResult_t AddTransfer(const char* call, Transfer::Direction direction, const vo
                                .receive_parts = sends ? 0 : size_t{1}},
                               SizeOf(datatype))});
     if (!wrong.ok()) return ReportWrong(call, comm, wrong);
-    // What is sent is not written to.
+    // A send does not write to its buffer.
     const Transfer transfer = {direction, peer, Bytes(const_cast<void*>(buffer)),
                                count * SizeOf(datatype)};
     if (ThreadGroup().depth > 0) {
@@ -441,7 +442,7 @@ rhResult_t rhRedOpCreatePreMulSum(rhRedOp_t* op, void* scalar, rhDataType_t data
     if (scalar == nullptr) return NullArgument(comm, "rhRedOpCreatePreMulSum", "scalar");
     const absl::Status wrong = WrongType(datatype);
     if (!wrong.ok()) return ReportWrong("rhRedOpCreatePreMulSum", comm, wrong);
-    // It may be in memory of a GPU, whatever its residence says.
+    // The factor may be in GPU memory, whatever its residence says.
     alignas(alignof(std::max_align_t)) std::array<std::byte, sizeof(uint64_t)> copy{};
     const absl::Status copied =
         CopyToHost(*comm->communicator, scalar, SizeOf(datatype), copy.data());

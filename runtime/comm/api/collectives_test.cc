@@ -166,8 +166,8 @@ TEST_P(CollectivesTest, AnySuccession) {
   }
 }
 
-// So often in a few classes of sizes that the fastest algorithms are learnt meanwhile. The larger
-// buffer's size is random, whoever has it.
+// Enough calls in a few size classes that ranks learn the fastest algorithms during the test. The
+// larger buffer has a random size, on any rank.
 TEST_P(CollectivesTest, WhileAlgorithmsAreLearnt) {
   for (const int ranks : {3, 4}) {
     std::mt19937 random(static_cast<unsigned>(ranks));
@@ -354,7 +354,7 @@ TEST_P(CollectivesTest, AKilledRankIsNamedByAllOthers) {
           3, GetParam(),
           [&](rhComm_t comm, int rank) -> std::string {
             Trial trial(c, rank, 3, 1);
-            // Who dies must not be needed by others who still begin.
+            // Other ranks that are still starting must not need the rank that dies.
             rhBarrier(comm, nullptr);
             for (int i = 0; i < 1000000; ++i) {
               if (rank == victim && i == 5) ::raise(SIGKILL);
@@ -375,7 +375,7 @@ TEST_P(CollectivesTest, AKilledRankIsNamedByAllOthers) {
   }
 }
 
-// What one rank calls otherwise than the others is an error on all of them that says what.
+// If one rank calls something else, all ranks get an error that names the difference.
 TEST_P(CollectivesTest, RanksThatContradictEachOtherAreNamed) {
   const CollectiveCase all = {Collective::kAllReduce, rhInt32, rhSum, 1000, 0, false};
   struct Other {
@@ -397,7 +397,7 @@ TEST_P(CollectivesTest, RanksThatContradictEachOtherAreNamed) {
     const std::vector<std::string> outputs =
         RunForks(3, GetParam(), [&](rhComm_t comm, int rank) -> std::string {
           const CollectiveCase& c = rank == 1 ? other.c : all;
-          // A rank that waits for nobody learns it a few calls later.
+          // A rank that waits for no other detects it a few calls later.
           for (int i = 0; i < 1000; ++i) {
             Trial trial(c, rank, 3, 1);
             const rhResult_t result = Call(comm, trial, c.op);
@@ -414,7 +414,7 @@ TEST_P(CollectivesTest, RanksThatContradictEachOtherAreNamed) {
 
 INSTANTIATE_TEST_SUITE_P(Transports, CollectivesTest, ::testing::Values("tcp", "shm"));
 
-// What is wrong with a call's arguments, and that it harms nothing.
+// Errors in arguments, which must not harm the communicator.
 TEST(CollectivesArgumentsTest, AreRefusedByNameAndWithoutHarm) {
   const std::vector<std::string> outputs = RunForks(2, "shm", [](rhComm_t comm, int rank) {
     std::array<float, 64> a{};

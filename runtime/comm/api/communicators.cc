@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C API's communicators: checks arguments, turns Status into result codes and keeps the texts.
-// No exception leaves it.
+// Communicators of the C API: check the arguments, turn a Status into a result code, and keep its
+// text. No exception leaves them.
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -79,7 +79,7 @@ rhResult_t Create(CommunicatorOptions options, rhComm_t* comm) {
 
 using Made = absl::StatusOr<std::unique_ptr<Communicator>>;
 
-// What it throws (no memory, no thread) becomes a status.
+// Turns exceptions (out of memory, no thread) into a status.
 template <class Body>
 Made Caught(Body body) noexcept {
   try {
@@ -91,7 +91,7 @@ Made Caught(Body body) noexcept {
   }
 }
 
-// Hands a communicator that is in progress what has been made for it. Who waits for it may free it
+// Gives a communicator in progress the result of its start. A waiting thread may delete it
 // afterwards.
 void Hand(rhComm_t comm, Made made) {
   bool abandoned = false;
@@ -129,9 +129,9 @@ rhResult_t CreateInBackground(CommunicatorOptions options, rhComm_t* comm) {
   return rhInProgress;
 }
 
-// Transfers that nobody has waited for: their buffers are still the library's.
+// Returns an error if transfers are not done: the library still uses their buffers.
 rhResult_t TransfersLeft(const char* call, rhComm_t comm) {
-  // Those of a job that has failed are ending.
+  // Transfers of a failed job are ending.
   if (comm->communicator == nullptr || !comm->communicator->verdict().ok()) return rhSuccess;
   const size_t left = comm->communicator->UnfinishedTransfers();
   if (left == 0) return rhSuccess;
@@ -142,7 +142,7 @@ rhResult_t TransfersLeft(const char* call, rhComm_t comm) {
                    "rhCommAbort to end them"));
 }
 
-// Ends it once all that was begun is done. Who aborts it waits for this.
+// Ends the communicator after all its queued calls. rhCommAbort waits for this.
 rhResult_t Finalize(rhComm_t comm) {
   {
     std::unique_lock<std::mutex> state(comm->state);
@@ -195,8 +195,8 @@ rhResult_t Init(const char* call, rhComm_t* comm, int nranks, const rhUniqueId& 
 
 using Make = std::function<Made(Communicator& communicator, const MakingOptions& options)>;
 
-// Of the thread that makes one of another. `newcomm` is in progress, or null where this rank gets
-// none.
+// Runs on the thread that creates one communicator from another. `newcomm` is in progress, or null
+// if this rank gets no communicator.
 void MakeInBackground(rhComm_t comm, rhComm_t newcomm, const MakingOptions& options,
                       const Make& make) {
   {
@@ -210,8 +210,8 @@ void MakeInBackground(rhComm_t comm, rhComm_t newcomm, const MakingOptions& opti
   comm->left_stream.notify_all();
 }
 
-// Makes one communicator of another, which no other call may use meanwhile. `joins`: whether this
-// rank is in it.
+// Creates one communicator from another, which no other call may use until then. `joins`: this rank
+// gets a communicator.
 rhResult_t MakeAnother(const char* call, rhComm_t comm, rhComm_t* newcomm, const rhConfig_t* config,
                        bool joins, const Make& make) {
   const absl::StatusOr<Config> set = railhead::comm::ReadConfig(config);
@@ -232,7 +232,7 @@ rhResult_t MakeAnother(const char* call, rhComm_t comm, rhComm_t* newcomm, const
     if (result == rhSuccess && *made != nullptr) *newcomm = Wrap(*std::move(made));
     return result;
   }
-  // What is under way is no more awaited than by any other call.
+  // Like other calls, it does not wait for running ones.
   const rhResult_t free =
       railhead::comm::RunNow(call, comm, [](Communicator&) { return absl::OkStatus(); });
   if (free != rhSuccess) return free;
@@ -384,7 +384,7 @@ rhResult_t rhCommFinalize(rhComm_t comm) {
     }
     {
       const std::unique_lock<std::mutex> use(comm->in_use, std::try_to_lock);
-      // What is on a stream is awaited.
+      // Finalize waits for calls on a stream.
       if (!use.owns_lock() && comm->on_stream == 0) {
         return Report(comm, rhInvalidUsage,
                       "rhCommFinalize: another thread is using this communicator");
@@ -395,7 +395,7 @@ rhResult_t rhCommFinalize(rhComm_t comm) {
     }
     comm->phase.store(Phase::kEnding, std::memory_order_release);
     if (comm->blocking) return Finalize(comm);
-    Join(comm->background);  // which has started it
+    Join(comm->background);  // its last thread, which has finished its work
     comm->background = railhead::StartThread([comm] { Finalize(comm); });
     return rhInProgress;
   });
@@ -439,7 +439,7 @@ rhResult_t rhCommAbort(rhComm_t comm) {
     if (comm->phase.load(std::memory_order_acquire) == Phase::kStarting) {
       comm->start_abort->Abort(absl::AbortedError("rhCommAbort was called"));
       std::unique_lock<std::mutex> state(comm->state);
-      // What it is made of may wait for ranks that have not called yet.
+      // The communicator that it is created from may wait for ranks that have not called yet.
       if (comm->phase == Phase::kStarting && !comm->background.joinable()) {
         comm->abandoned = true;
         return rhSuccess;
@@ -449,11 +449,11 @@ rhResult_t rhCommAbort(rhComm_t comm) {
     if (comm->communicator != nullptr) comm->communicator->Abort("rhCommAbort was called");
     {
       std::unique_lock<std::mutex> state(comm->state);
-      // What waits on a stream may stand behind another communicator's call.
+      // Calls queued on a stream may wait behind a call of another communicator.
       if (const auto stream = comm->stream.lock(); stream != nullptr) {
         comm->on_stream -= stream->Drop(comm, rhRemoteError);
       }
-      // What runs has been told to end; wait for it to leave.
+      // Abort has ended running calls; wait for them to return.
       comm->left_stream.wait(
           state, [&] { return comm->on_stream == 0 && !rhComm::InProgress(comm->phase); });
     }

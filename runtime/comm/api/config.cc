@@ -13,13 +13,13 @@
 namespace railhead::comm {
 namespace {
 
-// Fields follow each other without a gap, at the end as well: a later field would be where an older
-// program has left a gap with anything in it.
+// The struct has no padding, also none at its end: in older programs a later field would overlap
+// padding of undefined content.
 static_assert(sizeof(rhConfig_t) ==
               sizeof(size_t) + 2 * sizeof(unsigned int) + 4 * sizeof(int) + 6 * sizeof(char*));
 
 constexpr size_t kSmallest = offsetof(rhConfig_t, commName);
-// Larger than any will be.
+// Larger than any future version.
 constexpr size_t kLargest = sizeof(rhConfig_t) + 4096;
 
 std::string Version(unsigned int code) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the struct by which a program sets how a communicator works. Its header may be an older or
-// a newer one than this library's.
+// Parser of rhConfig_t, with which a program configures a communicator. The program's header may be
+// older or newer than the library.
 #ifndef RAILHEAD_RUNTIME_COMM_API_CONFIG_H_
 #define RAILHEAD_RUNTIME_COMM_API_CONFIG_H_
 
@@ -15,11 +15,12 @@ namespace railhead::comm {
 
 struct Config {
   std::optional<bool> blocking;
-  config::Fields fields;  // those that are set, besides
+  config::Fields fields;  // the other fields that are set
 };
 
-// Null: nothing is set. InvalidArgument where the initializer has not made it, and where it sets
-// what this library does not have; values are checked by config::Configure.
+// Null sets nothing. Returns InvalidArgument if the struct was not initialized with
+// RH_CONFIG_INITIALIZER, or sets a field that this library does not have. config::Configure checks
+// the values.
 absl::StatusOr<Config> ReadConfig(const rhConfig_t* config);
 
 }  // namespace railhead::comm

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What programs set for one communicator, starts that go on in the background, and peaceful ends.
+// Tests of rhConfig_t, of starts in the background, and of rhCommFinalize.
 #include "runtime/comm/api/config.h"
 
 #include <gmock/gmock.h>
@@ -44,7 +44,7 @@ rhConfig_t Named(const char* name) {
   return config;
 }
 
-// "" or what is wrong.
+// Returns "" or the error.
 std::string Sum(rhComm_t comm, int ranks) {
   int one = 1;
   int sum = 0;
@@ -54,7 +54,7 @@ std::string Sum(rhComm_t comm, int ranks) {
   return sum == ranks ? "" : absl::StrCat("the sum is ", sum);
 }
 
-// Until it is made, or is not.
+// Waits until the start has succeeded or failed.
 rhResult_t Await(rhComm_t comm) {
   rhResult_t state = rhInProgress;
   while (state == rhInProgress) {
@@ -159,7 +159,7 @@ class ConfigTest : public ::testing::Test {
     }
   }
 
-  // What every rank's body makes of its start, which has its own config.
+  // Test body of a rank; gets the result of its start, which has its own config.
   using Body = std::function<std::string(rhComm_t& comm, int rank, rhResult_t result)>;
   std::vector<std::string> Start(int world, const std::function<rhConfig_t(int rank)>& config,
                                  const Body& body) {
@@ -383,7 +383,7 @@ TEST_F(ConfigTest, MetricsOfANamedCommunicatorHaveItsName) {
       AllOf(::testing::ContainsRegex("operations_total.*\"all_reduce\".*size_class=\"<=4KiB\"} 1"),
             ::testing::ContainsRegex("operations_total.*\"all_reduce\".*,comm=\"tp\"} 1"),
             Not(HasSubstr("hidden")),
-            // What the operator reads is there once for each rank.
+            // Reasons of degradation appear once for each rank.
             HasSubstr("railhead_degraded{job=\"default\",rank=\"0\",reason=")));
 }
 
@@ -642,7 +642,7 @@ TEST_F(ConfigTest, AnEndIsPeacefulAndFinal) {
           },
           [blocking](rhComm_t comm, int rank, rhResult_t) -> std::string {
             if (Await(comm) != rhSuccess) return rhGetLastError(comm);
-            // What is on a stream is done first.
+            // Calls on a stream run first.
             rhStream_t stream = nullptr;
             rhStreamCreate(&stream);
             int one = 1;

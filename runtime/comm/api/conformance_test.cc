@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The collectives of the C API, as runtime/testing/conformance.h has them in a matrix: results are
-// compared with plain arithmetic, and between ranks to the bit.
+// Conformance matrix of the C API's collectives (runtime/testing/conformance.h): results are
+// compared with plain arithmetic, and bit by bit between ranks.
 #include "runtime/testing/conformance.h"
 
 #include <gtest/gtest.h>
@@ -45,8 +45,8 @@ using testing::Transport;
 using testing::Way;
 using testing::World;
 
-// A sanitizer sees what one process does. Under one, ranks are threads, so that it sees what they
-// do to each other and what they leave behind; and there is less of what takes long there.
+// A sanitizer observes one process. With one, ranks are threads, so that it detects races between
+// them and leaks, and slow cases are omitted.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kSanitized = true;
 constexpr size_t kMostBytes = size_t{8} << 20U;
@@ -58,7 +58,7 @@ constexpr bool kSanitized = false;
 constexpr size_t kMostBytes = SIZE_MAX;
 #endif
 
-// Where ranks meet: a port that nobody else can get.
+// Rendezvous of the ranks: a listening port that no other process can get.
 struct Meeting {
   net::Fd listener = *net::Listen(*net::IpAddress::Parse("127.0.0.1"), 0);
   int port = net::LocalAddress(listener.get())->port;
@@ -105,7 +105,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Join(const World& world, int rank,
   return Communicator::Create(std::move(options));
 }
 
-// What the ranks of a world return.
+// Returns the results of all ranks.
 std::vector<std::string> RunWorld(const World& world) {
   // Once for all processes.
   for (const PlannedCase& planned : world.cases) {
@@ -121,11 +121,11 @@ std::vector<std::string> RunWorld(const World& world) {
     auto comm = std::make_unique<rhComm>();
     comm->communicator = *std::move(joined);
     std::string text = testing::PlayAll(comm.get(), world, rank);
-    // Nobody waits for a rank that has found something wrong.
+    // After an error, abort: the other ranks must not wait for this one.
     (text.rfind(kRight, 0) == 0 ? rhCommDestroy : rhCommAbort)(comm.release());
     return text;
   };
-  // Fake NICs are of one process.
+  // Fake NICs work within one process only.
   if (kSanitized || fake.has_value()) return RunRanks(world.ranks, body);
   std::vector<Process> processes;
   processes.reserve(static_cast<size_t>(world.ranks));
@@ -153,7 +153,7 @@ TEST_P(ConformanceTest, EveryCallIsRightOnAllRanks) {
   }
 }
 
-// RAILHEAD_SEEDS=1000 plays that many (make soak), and some of up to 64 MiB a rank.
+// RAILHEAD_SEEDS=1000 plays 1000 cases (make soak), some with up to 64 MiB per rank.
 TEST(ConformanceSampleTest, WhateverIsCalledWhereverIsRight) {
   const char* const wanted = std::getenv("RAILHEAD_SEEDS");
   unsigned seeds = kSanitized ? 10 : 100;
@@ -193,7 +193,8 @@ std::string Combination(Transport transport, Collective collective, const testin
                       kind.scaled ? " scaled" : "");
 }
 
-// What the matrix must have: all pairs that can matter to each other, and some triples.
+// Cases that the matrix must contain: all pairs of properties that can affect each other, and some
+// triples.
 std::set<std::string> Required() {
   std::set<std::string> required;
   for (const auto& [transport, ranks] : Cells()) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks that contradict each other, in memory, over messages and in places of any sizes: every rank
-// gets an error that names both sides, long before a timeout, and no rank returns what none asked
-// for.
+// Ranks that make different calls, in memory, over messages and in places of any sizes: every rank
+// must get an error that names both sides, long before a timeout, and no rank may return a wrong
+// result.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ using testing::Collective;
 using testing::CollectiveCase;
 using testing::Trial;
 
-// What each rank calls, one after the other.
+// Calls of each rank, in order.
 struct Plan {
   std::vector<std::vector<CollectiveCase>> calls;  // by rank
   std::string text;
@@ -55,7 +55,7 @@ class Planner {
       if (odd[static_cast<size_t>(rank)]) absl::StrAppend(&plan.text, " ", rank);
     }
     const std::vector<CollectiveCase> before = {AnyCase(), AnyCase()};
-    // The same once more, on all: what was sent for the call before must not be taken for it.
+    // The same call again, on all ranks: messages of the failed call must not be used for it.
     const std::vector<CollectiveCase> after = {right, right, AnyCase(), Barrier()};
     for (int rank = 0; rank < ranks_; ++rank) {
       std::vector<CollectiveCase>& calls = plan.calls.emplace_back(before);
@@ -88,7 +88,7 @@ class Planner {
     return c;
   }
 
-  // Another call, in as little as possible.
+  // Returns a different call, with as few differences as possible.
   CollectiveCase Contradict(const CollectiveCase& right) {
     while (true) {
       CollectiveCase c = right;
@@ -124,13 +124,14 @@ class Planner {
   std::mt19937 random_;
 };
 
-// What is wrong with how a rank fared; "" if nothing is.
+// Returns "" or the error in a rank's results.
 std::string PlayUntilTold(Communicator& made, const std::vector<CollectiveCase>& calls, int rank,
                           int ranks) {
   rhComm comm;
   comm.communicator.reset(&made);
   std::string error;
-  // A rank that is told while another still measures the network would stop that.
+  // An error that arrives while another rank still measures the network would abort its
+  // measurement.
   if (rhBarrier(&comm, nullptr) != rhSuccess) error = rhGetLastError(&comm);
   size_t i = 0;
   for (; i < calls.size() && error.empty(); ++i) {
@@ -148,7 +149,7 @@ class ContradictionsTest : public ::testing::TestWithParam<std::vector<int>> {};
 
 TEST_P(ContradictionsTest, AreToldToAllRanksBeforeAnyTimeout) {
   World world = World::Of(GetParam());
-  // The text of a timeout would say so; nobody waits for one.
+  // No test waits that long: the text of a timeout would show it.
   world.timeout = absl::Seconds(30);
   world.algorithms = "";
   for (unsigned seed = 0; seed < 12; ++seed) {

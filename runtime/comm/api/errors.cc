@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the C API says what went wrong: a Status becomes a result, and its text stays where
-// rhGetLastError finds it.
+// Errors of the C API: conversion of a Status into a result code, and storage of its text for
+// rhGetLastError.
 #include <mutex>
 #include <string>
 #include <utility>
@@ -16,8 +16,7 @@
 namespace railhead::comm {
 namespace {
 
-// A failed call without a communicator has nowhere else to leave its text; as errno does, each
-// thread keeps its own.
+// Text of a failed call without a communicator; one per thread, like errno.
 std::string& ThreadError() {
   thread_local std::string text;
   return text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RDMA rails for ranks in a test's process.
+// RDMA rails over fake NICs, for tests whose ranks are threads of one process.
 #ifndef RAILHEAD_RUNTIME_COMM_API_FAKE_RAILS_FOR_TEST_H_
 #define RAILHEAD_RUNTIME_COMM_API_FAKE_RAILS_FOR_TEST_H_
 
@@ -30,7 +30,7 @@
 
 namespace railhead::comm {
 
-// While it lives, the time of fake NICs is that of everybody else.
+// Advances the time of fake NICs with the monotonic clock, until it is destroyed.
 class RunningClock {
  public:
   explicit RunningClock(std::shared_ptr<transport::verbs::FakeVerbs> fake)
@@ -50,10 +50,10 @@ class RunningClock {
 
  private:
   std::atomic<bool> ended_{false};
-  std::thread thread_;  // begins last: it looks at the others
+  std::thread thread_;  // started last, because it reads the other members
 };
 
-// The rail that a fake NIC is.
+// Opens a fake NIC as an RDMA rail.
 inline absl::StatusOr<std::unique_ptr<RdmaRail>> OpenFakeRail(
     const std::shared_ptr<transport::verbs::FakeVerbs>& fake, const fabric::PodRail& rail) {
   absl::StatusOr<std::unique_ptr<transport::VerbsDevice>> device =
@@ -62,8 +62,8 @@ inline absl::StatusOr<std::unique_ptr<RdmaRail>> OpenFakeRail(
   return MakeVerbsRail(*std::move(device));
 }
 
-// Rails of fake NICs, so many for each rank, and the clock by which they repeat what was lost.
-// Ranks are threads of this process.
+// Fake NICs, `rails` for each of `ranks` ranks, and the clock of their retransmissions. Ranks are
+// threads of this process.
 class FakeRails {
  public:
   explicit FakeRails(int ranks, int rails = 2)
@@ -82,7 +82,7 @@ class FakeRails {
     clock_.emplace(fake_);
   }
   ~FakeRails() {
-    // Communicators that were destroyed before the others' were.
+    // Waits for communicators that were destroyed before their peers'.
     AwaitBackground();
     clock_.reset();
     std::filesystem::remove_all(folder_);
@@ -93,7 +93,7 @@ class FakeRails {
   FakeRails& operator=(const FakeRails&) = delete;
 
   transport::verbs::FakeVerbs& verbs() const { return *fake_; }
-  // Of a rank, for RAILHEAD_RAILS_FILE.
+  // Returns the path of a rank's rails file, for RAILHEAD_RAILS_FILE.
   std::string File(int rank) const { return absl::StrCat(folder_, "/rails-", rank, ".json"); }
   absl::StatusOr<std::unique_ptr<RdmaRail>> Open(const fabric::PodRail& rail) const {
     return OpenFakeRail(fake_, rail);

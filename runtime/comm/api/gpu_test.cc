@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls on memory of GPUs, which are made up: who touches it with the CPU dies.
+// Calls with memory of fake GPUs; a CPU access to it crashes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -103,7 +103,7 @@ class GpuWorld {
   std::optional<FakeRails> rails_;
 };
 
-// A buffer's twin in memory of a GPU.
+// Copy of a buffer in GPU memory.
 class Twin {
  public:
   Twin(device::FakeCuda& cuda, absl::Span<std::byte> host, int gpu)
@@ -126,8 +126,7 @@ class Twin {
 
 enum class Where { kBoth, kSend, kReceive, kNone };
 
-// Plays it with buffers on the GPU, and returns what went wrong. `known`: they are made known
-// first.
+// Runs the trial with buffers on the GPU, registered first if `known`; returns the error.
 std::string PlayOnGpu(rhComm_t comm, device::FakeCuda& cuda, Trial& trial, int gpu, Where where,
                       bool known) {
   std::optional<Twin> send;
@@ -272,7 +271,7 @@ std::string Carry(rhComm_t comm, int rank, const void* data) {
   return rank == 0 ? "sent" : got;
 }
 
-// What is there, and which way it leads to.
+// Available hardware, and the expected way.
 struct Offering {
   const char* what;
   bool driver_exports = true;
@@ -383,7 +382,7 @@ TEST_P(GpuBroadcastTest, IsReadFromWhereItLies) {
 INSTANTIATE_TEST_SUITE_P(Algorithms, GpuBroadcastTest,
                          ::testing::Values("ring", "binomial", "scatter_allgather"));
 
-// What is repeated is copied, by the GPU; and so is all that a NIC cannot read any more.
+// Repeated data is copied by the GPU, and so is all data that a NIC can no longer read.
 TEST(GpuDirectTest, LostRailsAndForgottenMemoryChangeNothing) {
   GpuWorld world(2, TransportChoice::kVerbs);
   const auto results = world.Run([&](rhComm_t comm, int rank) -> std::string {
@@ -440,7 +439,7 @@ TEST(GpuDirectTest, AnOldRegistrationOfTheSameAddressIsNotSent) {
   }
 }
 
-// Its pages are not where its values are.
+// Its values may not be in its pages.
 TEST(GpuDirectTest, ManagedMemoryIsNotGivenToNics) {
   GpuWorld world(2, TransportChoice::kVerbs);
   const auto results = world.Run([&](rhComm_t comm, int rank) -> std::string {
@@ -606,7 +605,7 @@ TEST_P(GpuFailureEverywhereTest, IsToldToAllRanksAndNobodyWaits) {
   }
 }
 
-// Nobody knows then whose a buffer is, so that no CPU may touch it.
+// Without the driver, the owner of a buffer is unknown, so the CPU must not access it.
 TEST_P(GpuFailureEverywhereTest, ADriverThatHasFailedEndsTheJob) {
   GpuWorld world(2, GetParam());
   const auto results = world.Run([&](rhComm_t comm, int rank) -> std::string {
@@ -646,7 +645,7 @@ TEST(GpuStreamTest, CallsOnAStreamAreRight) {
   EXPECT_EQ(results, std::vector<std::string>(2, Values::Text(kBytes, 1)));
 }
 
-// What a program does that has not asked for a GPU, though a library of it may.
+// A program that did not ask for a GPU, although one of its libraries might.
 TEST(GpuAbsentTest, NothingIsAskedOfADriverThatIsNotInUse) {
   for (const bool loaded : {false, true}) {
     GpuWorld world(2, TransportChoice::kShm);

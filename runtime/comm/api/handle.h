@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the files of the C API share: the handles, and how a Status becomes a result and a text.
+// Handles of the C API, and the conversion of a Status into a result code and an error text. Shared
+// by the files of api/.
 #ifndef RAILHEAD_RUNTIME_COMM_API_HANDLE_H_
 #define RAILHEAD_RUNTIME_COMM_API_HANDLE_H_
 
@@ -33,39 +34,39 @@ struct rhStream {
   std::shared_ptr<railhead::comm::Stream> stream;
 };
 
-// What rhCommRegister gives, as a void*.
+// Result of rhCommRegister, as a void*.
 struct rhRegistration {
   railhead::comm::Communicator::Registration rails;
 };
 
 struct rhWindow {
-  size_t number;  // in its communicator
+  size_t number;  // within its communicator
   rhRegistration registration;
 };
 
-// Of a stream's calls, or of a transfer.
+// A request: the calls (since, moment] of a stream, or one transfer.
 struct rhRequest {
   std::shared_ptr<railhead::comm::Stream> stream;
-  uint64_t since = 0;  // calls up to that one are not its own
+  uint64_t since = 0;  // number of the last call before this request's
   uint64_t moment = 0;
   std::shared_ptr<railhead::comm::LaneTransfer> transfer = nullptr;
 };
 
 struct rhComm {
-  // An operator that its user has made.
+  // An operator that the program has created.
   struct Operator {
     rhDataType_t type;
     railhead::reduce::Scalar factor;
   };
 
-  // What it is good for.
+  // State of the communicator.
   enum class Phase : uint8_t {
-    kStarting,    // in the background: there is no communicator yet
-    kNotStarted,  // there is none, and will be none
+    kStarting,    // starting in the background; there is no communicator yet
+    kNotStarted,  // the start failed; there is no communicator
     kReady,
-    kMaking,  // another one is made of it in the background; then it is ready again
-    kEnding,  // rhCommFinalize is at work
-    kEnded    // can only be asked, and freed
+    kMaking,  // another one is created from it in the background; kReady afterwards
+    kEnding,  // rhCommFinalize is running
+    kEnded    // only queries, rhCommDestroy and rhCommAbort are allowed
   };
   static bool InProgress(Phase phase) {
     return phase == Phase::kStarting || phase == Phase::kMaking || phase == Phase::kEnding;
@@ -73,26 +74,27 @@ struct rhComm {
 
   std::unique_ptr<railhead::comm::Communicator> communicator;  // from kReady on
   std::atomic<Phase> phase = Phase::kReady;
-  bool blocking = true;  // whether its start and end, and those that are made of it, are awaited
-  // Of a start that is not awaited.
+  bool blocking = true;  // calls that start, end or split it return when they are done
+  // Aborts a start in the background; null for other starts.
   std::shared_ptr<railhead::comm::StartAbort> start_abort;
-  std::thread background;          // of the last thing that is not, if it is this one's
-  rhResult_t came_to = rhSuccess;  // what the start or end came to that is over
-  bool abandoned = false;          // aborted in progress: who makes it frees it
+  std::thread background;          // runs its last operation in the background
+  rhResult_t came_to = rhSuccess;  // result of the last start or end
+  bool abandoned = false;          // aborted while it starts: the thread that creates it deletes it
 
   std::mutex in_use;  // held while a call runs
 
-  std::mutex state;                              // guards what follows
-  std::condition_variable left_stream;           // and has left a phase of progress
-  std::weak_ptr<railhead::comm::Stream> stream;  // where calls are
-  std::atomic<int> on_stream = 0;  // how many; every call asks, and takes no lock to see a 0
+  std::mutex state;  // guards the members below
+  // Notified when a call ends on a stream, and when `phase` leaves a phase in progress.
+  std::condition_variable left_stream;
+  std::weak_ptr<railhead::comm::Stream> stream;  // stream of the queued calls
+  std::atomic<int> on_stream = 0;  // number of queued calls; atomic, because every call reads it
   std::string last_error;
-  // Of the job, once that is asked for. It has a place of its own: the text of a failed call stays
-  // where it is when another thread asks for this one.
+  // Abort status of the job, once it was requested. Separate from last_error, because the text of a
+  // failed call must stay valid if another thread requests this one.
   std::string verdict;
-  const std::string* told = &last_error;  // what rhGetLastError returns
+  const std::string* told = &last_error;  // result of rhGetLastError
   std::vector<std::optional<Operator>> operators;
-  std::vector<std::unique_ptr<rhWindow>> windows;  // those that are open
+  std::vector<std::unique_ptr<rhWindow>> windows;  // open windows
   std::vector<std::unique_ptr<rhRegistration>> registrations;
 };
 
@@ -100,25 +102,27 @@ struct rhComm {
 
 namespace railhead::comm {
 
-// The part of the options that the environment and the program say, whoever names the group.
-// InvalidArgument for what is wrong in the fields; what is wrong in the environment goes into the
-// options, for all ranks to hear.
+// Returns the options that environment and program set, without the group. Returns InvalidArgument
+// for an error in `fields`. An error in the environment goes into the options, so that all ranks
+// report it.
 absl::StatusOr<CommunicatorOptions> ReadOptions(const config::Fields& fields = {});
 
 rhResult_t ResultOf(const absl::Status& status);
 
-// Leaves the text where rhGetLastError finds it. The first: `comm->state` is held.
+// Set the text of rhGetLastError. Tell: the caller holds `comm->state`.
 void Tell(rhComm_t comm, std::string text);
 rhResult_t Report(rhComm_t comm, rhResult_t result, std::string text);
 rhResult_t Report(rhComm_t comm, const absl::Status& status);
 rhResult_t NullArgument(rhComm_t comm, const char* call, const char* argument);
 
-// Why a call can ask nothing of the communicator, or do nothing with it; rhSuccess if it can.
+// Return rhSuccess if a call may query (CannotAsk) or use (CannotUse) the communicator; otherwise
+// report and return the error.
 rhResult_t CannotAsk(const char* call, rhComm_t comm);
 rhResult_t CannotUse(const char* call, rhComm_t comm);
 
-// A struct of the caller, whose header may be an older or a newer one: its size says how much it
-// has. One that nobody has set is refused where it can be.
+// Returns true if the size of the caller's struct is plausible. Its header may be older or newer
+// than the library; the size determines which fields it has. Detects most structs that were not
+// initialized.
 template <class Info>
 bool HasSize(const Info* to) {
   constexpr size_t kLargest = sizeof(Info) + 4096;
@@ -130,12 +134,12 @@ void CopyInfo(Info from, Info* to) {
   const size_t size = to->struct_size;
   from.struct_size = size;
   std::memcpy(to, &from, std::min(size, sizeof from));
-  // What this library does not know.
+  // Fields that this library does not know.
   auto* const bytes = reinterpret_cast<std::byte*>(to);
   if (size > sizeof from) std::memset(bytes + sizeof from, 0, size - sizeof from);
 }
 
-// Runs the body of a call; what it throws (no memory, no thread) becomes a result.
+// Runs the body of a call; turns exceptions (out of memory, no thread) into a result.
 template <class Body>
 rhResult_t Guard(rhComm_t comm, Body body) noexcept {
   try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a program may ask of a communicator through the C API.
+// Queries of the C API about a communicator.
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -26,7 +26,7 @@ using railhead::comm::NullArgument;
 using railhead::comm::Report;
 using Phase = rhComm::Phase;
 
-// Fills a fixed-size text, cutting what does not fit.
+// Copies a text into a fixed-size array; truncates it if needed.
 template <size_t N>
 void CopyText(const std::string& from, char (&to)[N]) {
   const size_t size = std::min(from.size(), N - 1);
@@ -58,7 +58,7 @@ rhResult_t rhCommGetAsyncError(rhComm_t comm, rhResult_t* async_error) {
     if (phase == Phase::kNotStarted) comm->told = &comm->verdict;
     if (!verdict.ok()) {
       *async_error = railhead::comm::ResultOf(verdict);
-      // It is the same from now on.
+      // The status is final.
       if (comm->verdict.empty()) comm->verdict = std::string(verdict.message());
       comm->told = &comm->verdict;
     }

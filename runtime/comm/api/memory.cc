@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C API's memory: that which ranks can give each other, windows of it, and what is known to the
-// network.
+// Memory functions of the C API: allocation of memory that ranks can share, windows, and
+// registration with the network.
 #include <algorithm>
 #include <memory>
 #include <mutex>
@@ -69,7 +69,7 @@ rhResult_t rhCommWindowRegister(rhComm_t comm, void* buff, size_t size, rhWindow
                             absl::StrCat("rhCommWindowRegister: ", opened.status().message()));
       }
       window->number = *opened;
-      // The pages are there for as long as anybody reads them, even if the user frees them before.
+      // The pages stay allocated while any rank reads them, even if the user frees them earlier.
       const auto* const memory = static_cast<const std::byte*>(buff);
       absl::StatusOr<Communicator::Registration> known =
           communicator.Register({memory, size}, railhead::shm::SegmentOf(memory, size));
@@ -131,7 +131,7 @@ rhResult_t rhCommDeregister(rhComm_t comm, void* handle) {
     if (const rhResult_t cannot = CannotUse("rhCommDeregister", comm); cannot != rhSuccess) {
       return cannot;
     }
-    std::unique_ptr<rhRegistration> gone;  // after the lock: that takes its time
+    std::unique_ptr<rhRegistration> gone;  // destroyed after the lock, because that takes long
     {
       const std::lock_guard<std::mutex> lock(comm->state);
       auto& all = comm->registrations;

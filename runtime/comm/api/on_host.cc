@@ -17,11 +17,12 @@ using collectives::Transfer;
 using device::Memory;
 using Direction = Transfer::Direction;
 
-// So that buffers which share a piece of pinned memory are aligned for every type.
+// Buffers that share pinned memory start at multiples of this, so that they are aligned for every
+// type.
 constexpr size_t kLine = 64;
 
-// Where an area is; `wrong` if nobody knows, or it was made known as memory of a GPU, and is that
-// no more.
+// Returns the GPU memory of an area; nullopt for host memory. Sets `wrong` if the driver cannot
+// tell, or if the area was registered as GPU memory and has been freed since.
 std::optional<Memory> Find(const Communicator& communicator, const device::CudaApi& cuda,
                            const Area& area, absl::Status& wrong) {
   if (area.bytes == 0) return std::nullopt;
@@ -36,7 +37,7 @@ std::optional<Memory> Find(const Communicator& communicator, const device::CudaA
   return *std::move(memory);
 }
 
-// The user's, which is written to only where the call may.
+// The user's buffer; written to only if the call may.
 std::byte* Begin(const Area& area) { return static_cast<std::byte*>(const_cast<void*>(area.data)); }
 const std::byte* End(const Area& area) { return Begin(area) + area.bytes; }
 
@@ -44,7 +45,7 @@ bool Overlap(const Area& one, const Area& other) {
   return one.bytes > 0 && other.bytes > 0 && Begin(one) < End(other) && Begin(other) < End(one);
 }
 
-// Calls each(offset, bytes) for what is used of an area.
+// Calls each(offset, bytes) for the used parts of an area.
 absl::Status ForEachPart(const Area& area,
                          absl::FunctionRef<absl::Status(size_t offset, size_t bytes)> each) {
   if (area.parts == nullptr) return each(0, area.bytes);
@@ -56,8 +57,8 @@ absl::Status ForEachPart(const Area& area,
   return absl::OkStatus();
 }
 
-// Whether rails read what a transfer sends where it lies. Smaller ones are copied when they are
-// posted (rails/peer.h), and what a rank gives itself is copied here.
+// Returns true if rails read the data of a transfer directly from GPU memory. Smaller transfers are
+// copied when they are posted (rails/peer.h), and transfers to this rank itself are copied here.
 bool IsRead(const Communicator& communicator, const Transfer& transfer, const Memory& memory) {
   return transfer.direction == Direction::kSend && transfer.bytes > rails::kCopied &&
          transfer.peer != communicator.rank() &&
@@ -87,7 +88,7 @@ absl::Status RunStaged(const char* call, Communicator& communicator, const devic
   if (!staged.ok()) return communicator.GiveUp(call, staged);
   const std::byte* from = Begin(send);
   std::byte* to = Begin(receive);
-  // Returns where so many bytes of the host stand for those of a GPU.
+  // Returns `bytes` bytes of pinned host memory that replace memory of a GPU.
   const auto stand_in = [&](device::PinnedMemory& pinned, size_t bytes, const Memory& memory) {
     const absl::StatusOr<std::byte*> host = pinned.Get(bytes, memory);
     staged.Update(host.status());
@@ -95,7 +96,7 @@ absl::Status RunStaged(const char* call, Communicator& communicator, const devic
   };
   Communicator::Staging& memory = communicator.staging();
   if (send_memory.has_value() && Overlap(send, receive)) {
-    // In place: where they are to each other is what says so.
+    // In place: the host copies must have the same distance from each other.
     std::byte* const begin = std::min(Begin(send), Begin(receive));
     const std::byte* const end = std::max(End(send), End(receive));
     std::byte* const host =
@@ -138,7 +139,7 @@ absl::Status Broadcast(const char* call, Communicator& communicator, const Area&
                                   receive.bytes, root);
   }
   absl::Status wrong;
-  // A few bytes are copied once here, and not for each rank that they are sent to.
+  // Copy small data once here, instead of once for each rank that it is sent to.
   const std::optional<Memory> memory =
       send.bytes > rails::kCopied ? Find(communicator, *cuda, send, wrong) : std::nullopt;
   if (!wrong.ok()) return communicator.GiveUp(call, wrong);
@@ -150,7 +151,7 @@ absl::Status Broadcast(const char* call, Communicator& communicator, const Area&
   const std::optional<Memory> to = Find(communicator, *cuda, receive, wrong);
   if (!wrong.ok()) return communicator.GiveUp(call, wrong);
   {
-    // In place, so that nothing is written on this rank, and nothing read but by rails.
+    // In place, so that this rank writes nothing, and only rails read the buffer.
     const Communicator::NothingCopied nothing_copied(communicator);
     absl::Status done = communicator.Broadcast(Begin(send), Begin(send), send.bytes, root);
     if (!done.ok()) return done;
@@ -165,7 +166,7 @@ absl::Status Transfer(const char* call, Communicator& communicator,
                       absl::Span<const collectives::Transfer> transfers) {
   const device::CudaApi* const cuda = communicator.cuda();
   if (cuda == nullptr) return communicator.Transfer(transfers);
-  // Each staged one has a place of its own in the pinned memory.
+  // Each staged buffer has its own part of the pinned memory.
   struct Staged {
     size_t index;
     Memory memory;
@@ -174,7 +175,7 @@ absl::Status Transfer(const char* call, Communicator& communicator,
   std::vector<Staged> staged;
   size_t bytes = 0;
   absl::Status wrong;
-  // Alive where a CPU that copied what is sent would die of it.
+  // Set while rails read GPU memory: a CPU that copied it would crash.
   std::optional<Communicator::NothingCopied> nothing_copied;
   for (size_t i = 0; i < transfers.size(); ++i) {
     const collectives::Transfer& transfer = transfers[i];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls on memory of a GPU. No CPU may touch it, and what does the collectives are CPUs; so what a
-// call reads is copied to pinned memory of the host before it, and what it has written from there
-// after it. A rank decides that for itself: other ranks' buffers may be anywhere.
+// Host staging of GPU buffers. CPUs perform the collectives and cannot access GPU memory, so a
+// call's input is copied to pinned host memory before it, and its output from there after it. Each
+// rank decides this for itself; other ranks' buffers may be in host memory.
 #ifndef RAILHEAD_RUNTIME_COMM_API_ON_HOST_H_
 #define RAILHEAD_RUNTIME_COMM_API_ON_HOST_H_
 
@@ -18,22 +18,22 @@
 
 namespace railhead::comm {
 
-// What a call reads or writes of a buffer on this rank: all of these bytes, or only parts of them.
+// The bytes that a call reads or writes in a buffer of this rank: all of them, or those of `parts`.
 struct Area {
   const void* data = nullptr;
   size_t bytes = 0;              // 0: the call does not use the buffer
   const Parts* parts = nullptr;  // in bytes
 };
 
-// What does a call, given where it reads and writes.
+// Performs a call, with the addresses to read and write.
 using Placed = absl::FunctionRef<absl::Status(const std::byte* send, std::byte* receive)>;
 
-// `call` is the C API's name for it. A copy that fails ends the job.
+// `call`: name in the C API, for errors. A failed copy fails the job.
 absl::Status RunStaged(const char* call, Communicator& communicator, const device::CudaApi& cuda,
                        const Area& send, const Area& receive, Placed run);
 
-// Calls run(send, receive) with the buffers, or with what stands for them on the host. The areas
-// are apart, or one is in the other and that is a call in place.
+// Calls run(send, receive) with the buffers, or with host memory in their place. The areas must be
+// disjoint; if one contains the other, the call is in place.
 template <class Run>
 absl::Status OnHost(const char* call, Communicator& communicator, const Area& send,
                     const Area& receive, Run run) {
@@ -43,12 +43,12 @@ absl::Status OnHost(const char* call, Communicator& communicator, const Area& se
              static_cast<std::byte*>(const_cast<void*>(receive.data)));
 }
 
-// A few bytes, wherever they are.
+// Copies a few bytes from host or GPU memory.
 absl::Status CopyToHost(const Communicator& communicator, const void* from, size_t bytes,
                         std::byte* to);
 
-// Sends and receives that go on at the same time, and a broadcast: what they send from known memory
-// of a GPU is read there by the rails' NICs, where these can.
+// A broadcast, and sends and receives that run concurrently. NICs of the rails read registered GPU
+// memory directly, if they can.
 absl::Status Broadcast(const char* call, Communicator& communicator, const Area& send,
                        const Area& receive, int root);
 absl::Status Transfer(const char* call, Communicator& communicator,

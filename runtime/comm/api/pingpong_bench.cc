@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A message of 8 bytes there and back over two TCP rails, between two ranks of a job whose other
-// ranks, all connected, do nothing; beside a job of these two alone. Ranks are processes of this
-// machine. The rounds of both jobs take turns, so that what disturbs one disturbs the other.
+// Round trip of an 8-byte message over two TCP rails, between two ranks of a job whose other ranks
+// are connected and idle; compared with a job of these two ranks. Ranks are processes of this
+// machine. The rounds of both jobs alternate, so that a disturbance affects both.
 //
 // usage: railhead_pingpong_bench        a table in Markdown
 #include <sys/wait.h>
@@ -82,7 +82,7 @@ class Job {
     stay_ = stay[1];
     Play();  // warms up
   }
-  // Microseconds there and back.
+  // Returns the round-trip time in microseconds.
   double Play() {
     double seconds = 0;
     if (::write(go_, "", 1) != 1 || ::read(told_, &seconds, sizeof seconds) != sizeof seconds) {
@@ -139,5 +139,5 @@ int Run(int world) {
 }  // namespace
 }  // namespace railhead
 
-// As many ranks as are connected from the start.
+// The largest world whose ranks are all connected from the start.
 int main(int argc, char** argv) { return railhead::Run(argc > 1 ? std::atoi(argv[1]) : 64); }

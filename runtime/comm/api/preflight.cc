@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C API's pre-flight.
+// Pre-flight check of the C API.
 #include "runtime/comm/setup/preflight.h"
 
 #include <utility>
@@ -21,7 +21,7 @@ static_assert(static_cast<int>(Verdict::kNote) == rhFindingNote);
 static_assert(static_cast<int>(Verdict::kWarn) == rhFindingWarn);
 static_assert(static_cast<int>(Verdict::kFail) == rhFindingFail);
 
-// Points into `finding`.
+// The result points into `finding`.
 rhFinding_t ToC(const Finding& finding) {
   rhFinding_t to = {};
   to.verdict = static_cast<rhVerdict_t>(finding.verdict);

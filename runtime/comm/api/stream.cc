@@ -81,11 +81,11 @@ void Stream::Told(uint64_t moment) {
 void Stream::BeginTogether(const std::shared_ptr<const void>& group) {
   for (Call& call : calls_) {
     if (call.group != group) continue;
-    // Whoever drops its owner's calls waits for this one, as for any that runs.
+    // Drop does not remove this call; rhCommAbort waits for it, as for any running call.
     const auto done = std::make_shared<std::packaged_task<rhResult_t()>>(std::move(call.run));
     absl::StatusOr<std::jthread> started = TryStartThread<std::jthread>([done] { (*done)(); });
     if (!started.ok()) {
-      // Begun later it would be waited for in vain; the others learn it by their timeout.
+      // A later start would be too late for the other ranks, which report a timeout.
       call = {nullptr, [] { return rhSystemError; }, nullptr};
       continue;
     }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Streams of the C API.
 #ifndef RAILHEAD_RUNTIME_COMM_API_STREAM_H_
 #define RAILHEAD_RUNTIME_COMM_API_STREAM_H_
 
@@ -17,20 +19,21 @@
 
 namespace railhead::comm {
 
-// Calls that a thread of its own does one after the other. Thread-safe.
+// Queue of calls, run one after the other by the stream's own thread. Thread-safe.
 class Stream {
  public:
   Stream() : thread_(StartThread([this] { Run(); })) {}
-  // Ends when all calls are done.
+  // Blocks until all calls are done.
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // `owner` names those that Drop takes together. Those of the same `group`, if they have one, are
-  // begun together, when the first of them is.
+  // `owner`: key for Drop. Calls of the same `group`, if not null, start together when the first of
+  // them starts.
   void Add(const void* owner, std::function<rhResult_t()> call,
            std::shared_ptr<const void> group = nullptr);
-  // While one lives, no call is begun: so that those of a group are all there when the first is.
+  // Delays the start of calls while it exists, so that all calls of a group are queued before the
+  // first one starts.
   class Hold {
    public:
     explicit Hold(std::shared_ptr<Stream> stream) : stream_(std::move(stream)) {
@@ -46,18 +49,19 @@ class Stream {
     std::shared_ptr<Stream> stream_;
   };
 
-  // Ends what the owner still waits to have done, without doing it: each counts as done in its
-  // turn, with this result. Returns how many there were.
+  // Replaces the owner's queued calls: each completes in its turn with this result, without
+  // running. Returns their number.
   int Drop(const void* owner, rhResult_t result);
 
-  // Names a moment: all calls that were added before.
+  // Returns the number of calls added so far; as a `moment`, it stands for all of them.
   uint64_t Now() const;
   bool IsDone(uint64_t moment) const;
-  // Returns once they are done; what each call waits for has its own deadline.
+  // Blocks until these calls are done. Each call has its own timeout.
   void Wait(uint64_t moment);
-  // The first failure of those after `since` that are done; rhSuccess if there was none.
+  // Returns the first failure among the calls (since, moment] that are done; rhSuccess if there is
+  // none.
   rhResult_t Result(uint64_t since, uint64_t moment) const;
-  // Up to where failures have been told, and need not be told again.
+  // Number of the last call whose failure was reported; do not report these again.
   uint64_t told() const;
   void Told(uint64_t moment);
 
@@ -70,8 +74,8 @@ class Stream {
 
   void Run();
   void ChangeHolds(int by);
-  // With the lock: begins the others of that group, each in a thread of its own. Their turns wait
-  // for these.
+  // Starts the other calls of that group, each on its own thread; in their turns, the stream waits
+  // for them. The caller holds the lock.
   void BeginTogether(const std::shared_ptr<const void>& group);
 
   mutable std::mutex mutex_;
@@ -82,7 +86,7 @@ class Stream {
   int holds_ = 0;
   bool ending_ = false;
   uint64_t told_ = 0;
-  std::vector<std::pair<uint64_t, rhResult_t>> failures_;  // by the numbers of calls
+  std::vector<std::pair<uint64_t, rhResult_t>> failures_;  // by number of the call
   std::thread thread_;
 };
 

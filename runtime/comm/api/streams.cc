@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C API's streams, and the requests of streams and of transfers.
+// Streams of the C API, and requests of streams and of transfers.
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -20,13 +20,13 @@ using railhead::comm::Stream;
 
 namespace {
 
-// Each failed call has left its text with its communicator.
+// Texts of failed calls are stored with their communicators.
 rhResult_t WaitFor(Stream& stream, uint64_t since, uint64_t moment) {
   stream.Wait(moment);
   return stream.Result(since, moment);
 }
 
-// A transfer that the parent of this process has begun.
+// Reports the use of a transfer that the parent process started.
 rhResult_t Foreign(const char* call, const LaneTransfer& transfer) {
   if (!transfer.IsForeign()) return rhSuccess;
   return Report(nullptr, rhInvalidUsage,

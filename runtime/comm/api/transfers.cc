@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C API's transfers beside everything else: rhIsend and rhIrecv. What becomes of their requests
-// is in api_streams.cc.
+// Concurrent transfers of the C API: rhIsend and rhIrecv. Functions for their requests are in
+// streams.cc.
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -47,7 +47,7 @@ absl::Status WrongTag(int tag, Direction direction) {
                    direction == Direction::kReceive ? ", and RH_ANY_TAG takes any" : ""));
 }
 
-// No CPU may touch memory of a GPU, and these are done by the CPU.
+// Returns an error for GPU memory: the CPU performs these transfers and cannot access it.
 absl::Status WrongMemory(const Communicator& communicator, const void* data, size_t bytes) {
   const railhead::device::CudaApi* const cuda = communicator.cuda();
   if (cuda == nullptr || bytes == 0) return absl::OkStatus();
@@ -100,7 +100,7 @@ rhResult_t BeginTransfer(const char* call, Direction direction, const void* buff
     transfer->direction = direction;
     transfer->peer = peer;
     transfer->tag = tag;
-    // What is sent is not written to.
+    // A send does not write to its buffer.
     transfer->data = static_cast<std::byte*>(const_cast<void*>(buffer));
     transfer->size = count * element;
     auto made = std::make_unique<rhRequest>();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// rhIsend and rhIrecv over every network: beside each other, beside collectives, and when something
-// goes wrong.
+// rhIsend and rhIrecv over every network: concurrently with each other and with collectives, and
+// after errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -55,8 +55,8 @@ class Network {
   FakeRails& rails() const { return *rails_; }
   absl::Duration timeout = absl::Seconds(60);
 
-  // What the body returns on each rank, which are threads. It may destroy the communicator and set
-  // it to null.
+  // Returns the results of `body` on all ranks, which run as threads. The body may destroy the
+  // communicator and set it to null.
   std::vector<std::string> Run(const Body& body) {
     Meeting meeting;
     const int port = testing::FreePort();
@@ -127,7 +127,7 @@ rhRequest_t Irecv(std::vector<int>& data, int peer, int tag, rhComm_t comm) {
       << rhGetLastError(comm);
   return request;
 }
-// Waits, and frees it. "" if it went well.
+// Waits for the request and frees it. Returns "" on success.
 std::string Finish(rhRequest_t request) {
   if (request == nullptr) return "not begun";
   const rhResult_t result = rhRequestWait(request);
@@ -218,8 +218,8 @@ struct Message {
   size_t count = 0;
 };
 
-// In rounds, each of which ends with a collective of all. Transfers of a round are waited for in
-// any order in a later one.
+// Random program in rounds, each of which ends with a collective of all ranks. Transfers of a round
+// are waited for in any order in a later round.
 struct Program {
   std::vector<std::vector<Message>> rounds;
   std::vector<bool> any_source;  // by rank, of its receives
@@ -246,7 +246,7 @@ int FirstOf(size_t round, size_t message) {
   return static_cast<int>(round * 1000000 + message * 1000);
 }
 
-// What a rank does. The messages from a rank with a tag are received in their order.
+// Runs a rank's part. Messages with the same source and tag are received in order.
 std::string Play(const Program& program, rhComm_t comm, int rank, unsigned seed) {
   std::mt19937 random(seed * 16 + static_cast<unsigned>(rank));
   struct Open {
@@ -371,7 +371,8 @@ TEST_P(TransfersTest, AMessageThatIsTooLongEndsTheJobAndNamesBothSides) {
       if (rank == 0) text = Finish(Irecv(data, 1, 5, comm));
       if (rank == 1) text = Finish(Isend(data, 0, 5, comm));
       if (rank == 0 && data != std::vector<int>(8, 0)) return "written to";
-      // Who could send it before, and who has no part in it, learns it from what comes next.
+      // Ranks that could have sent it earlier, and ranks without part in it, get the error in a
+      // later call.
       if (text.empty()) {
         EXPECT_EQ(rhBarrier(comm, nullptr), rhInternalError);
         text = rhGetLastError(comm);
@@ -612,7 +613,7 @@ TEST_P(TransfersOfProcessesTest, AChildHasNoPartInThem) {
 INSTANTIATE_TEST_SUITE_P(Networks, TransfersOfProcessesTest, ::testing::Values("tcp", "shm"),
                          [](const auto& network) { return network.param; });
 
-// A process that is stopped lives, and says nothing.
+// A stopped process is alive, and does not reply.
 TEST(TransfersOfOneStoppedTest, APeerThatDoesNotAnswerEndsTheWait) {
   const int port = testing::FreePort();
   std::vector<Process> processes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The time of day is set while ranks wait for each other: nothing ends by that, and nothing hangs.
-// This program has a time of day of its own, which the tests set: the machine's stays.
+// Changes of the wall clock while ranks wait for each other must neither end nor extend a wait.
+// This program has its own wall clock, which the tests set; the machine's does not change.
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -26,7 +26,7 @@
 namespace railhead {
 namespace {
 
-// By how much the time of day is ahead of the machine's.
+// Difference between this program's wall clock and the machine's.
 std::atomic<int64_t>& Ahead() {
   static std::atomic<int64_t> seconds = 0;
   return seconds;
@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(Steps, WallClockTest,
                                             ::testing::Values(-3600, 3600, 86400)),
                          StepName);
 
-// A wait of a moment, in which the time of day goes back, would take an hour.
+// With the wall clock, a short wait during which it is set back would take an hour.
 TEST(ConditionTest, AWaitEndsByItsDeadlineWhateverTheTimeOfDay) {
   std::mutex mutex;
   Condition condition;
@@ -127,7 +127,7 @@ TEST(NowTest, TheTimeOfDayIsForPeople) {
 }  // namespace
 }  // namespace railhead
 
-// In place of the C library's.
+// Replaces the C library's.
 extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
   const long result = ::syscall(SYS_clock_gettime, clock, time);  // NOLINT(google-runtime-int)
   if (result == 0 && clock == CLOCK_REALTIME) time->tv_sec += railhead::Ahead();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The collectives of a communicator: for each, what its ranks must agree on, and its ways to do it:
-// in memory that all ranks share, over places that share memory, or with messages.
+// Collectives of a communicator. Each function states what the ranks must agree on, and the
+// implementations: in memory shared by all ranks, hierarchical over places, or over messages.
 #include <algorithm>
 #include <mutex>
 
@@ -135,7 +135,7 @@ absl::Status Communicator::Reduce(rhDataType_t type, rhRedOp_t op, const std::by
 
 absl::Status Communicator::Barrier() {
   const Work work = Choose({.collective = Collective::kBarrier}, 0);
-  // Over rails an all-reduce: nobody has the result of all before all have come.
+  // Over rails, a barrier is an all-reduce: its result exists only after all ranks have called.
   std::byte token{1};
   const reduce::Reduction reduction = {rhUint8, rhMax, 1, {}};
   return Run(
@@ -153,8 +153,8 @@ absl::Status Communicator::Barrier() {
 
 absl::Status Communicator::AllToAll(const std::byte* send, const Parts& send_parts,
                                     std::byte* receive, const Parts& receive_parts) {
-  // Where parts are listed, ranks need not agree on anything but on what each two exchange: that is
-  // pairwise always.
+  // With listed parts, only the two ranks of a pair agree on a size; the algorithm is always
+  // pairwise.
   const bool equal = send_parts.equal() && receive_parts.equal();
   const size_t bytes = std::max(send_parts.total(), receive_parts.total());
   const collectives::Call::Arguments arguments = {.collective = Collective::kAllToAll,

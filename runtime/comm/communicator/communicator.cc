@@ -19,25 +19,25 @@
 namespace railhead::comm {
 namespace {
 
-// Longer than ranks that finish together need; a rank that goes on working does not hold up one
-// that leaves.
+// Longer than ranks need that finish at the same time. A rank that continues to work does not delay
+// one that leaves.
 constexpr absl::Duration kLongestGoodbye = absl::Seconds(10);
-// Longer than ranks that leave together need.
+// Longer than ranks need that leave at the same time.
 constexpr absl::Duration kShortGoodbye = absl::Milliseconds(100);
-// Longer than a message needs over the last of several rails, the others having just died: NICs say
-// so after 4 s at the latest.
+// Longer than a message needs over the last of several rails, if the others have just failed: NICs
+// report that within 4 s.
 constexpr absl::Duration kLongestSettling = absl::Seconds(8);
 
-// How much of an error is told to all, so that there is room for the report.
+// Maximum length of an error's text in a message that also contains the report.
 constexpr size_t kCauseBesideReport = 1200;
 
-// For messages: "" if the communicator has no name.
+// Prefix of messages; "" if the communicator has no name.
 std::string OfCommunicator(const config::Settings& settings) {
   if (settings.comm_name.empty()) return "";
   return absl::StrCat("communicator '", settings.comm_name, "': ");
 }
 
-// In shared memory messages are copied twice, at about these costs.
+// Messages in shared memory are copied twice, at about these costs.
 tuner::Network SharedMemory() {
   tuner::Network network;
   network.alpha = 1e-6;
@@ -114,7 +114,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Start(CommunicatorOp
   comm->over_verbs_ = comm->transport_ == "verbs" && comm->group_ == nullptr;
 
   comm->hang_reporter_ = comm->MakeHangReporter(group, log);
-  // Who is alone waits for nobody.
+  // A single rank waits for no other.
   if (comm->world_size_ > 1) comm->watch_->Attend(comm->hang_reporter_.get());
 
   if (absl::Status tuned = comm->StartTuner(*std::move(pins), options.made_of_another, log);
@@ -137,10 +137,10 @@ void Communicator::LogStart(const Logger& log) const {
               absl::StrCat("degraded: ", degraded_reason()));
   }
 
-  // Of a family's communicators, which have the same rails, the first says it.
+  // Communicators of a family have the same rails; the first one logs them.
   if (!setup_.rank_in_metrics.has_value()) {
     for (const std::string& warning : fabric_.warnings) log.Warn(warning);
-    // Those of a single pod have chosen it.
+    // Within a single pod, the user has chosen this.
     if (rank_ == 0 && fabric_.pods > 1 && !fabric_.decision.flat_reason.empty()) {
       log.Warn(absl::StrCat("collectives do not use the memory inside pods: ",
                             fabric_.decision.flat_reason));
@@ -182,7 +182,8 @@ absl::Status Communicator::StartTuner(std::vector<tuner::Pin> pins, bool made_of
   }
   if (absl::Status followed = CheckPins(pins, network); !followed.ok()) {
     if (!made_of_another) return GiveUp("RAILHEAD_ALGO", followed);
-    // The job's pins are meant for all of it; some of its ranks go on without.
+    // The job's overrides are for all its ranks; this communicator lacks some of them and continues
+    // without the override.
     if (rank_ == 0) log.Warn(absl::StrCat("RAILHEAD_ALGO: ", followed.message()));
   }
   autotuner_.emplace(tuner::Tuner(world_size_, network, std::move(pins)));
@@ -192,7 +193,7 @@ absl::Status Communicator::StartTuner(std::vector<tuner::Pin> pins, bool made_of
 void Communicator::PublishMetrics(const Logger& log) {
   const absl::StatusOr<std::shared_ptr<metrics::Exporter>> exporter =
       metrics::Exporter::At(setup_.settings.metrics_port, setup_.settings.pod);
-  // Metrics are for people who look at the job; the job does not need them.
+  // Metrics are optional: the job continues without them.
   if (exporter.ok()) {
     metrics_ = (*exporter)->Register([this] { return Read(); });
   } else {
@@ -214,14 +215,14 @@ int Communicator::MostPeers() const {
   for (const preflight::RailFacts& rail : fabric_.facts.rails) {
     if (rail.port.has_value()) bytes_each += rail.port->least_bytes;
   }
-  // In smaller worlds there is a connection to each already.
+  // In smaller worlds all ranks are connected already.
   if (!over_verbs_ || bytes_each == 0 || world_size_ <= kAllConnected) return INT_MAX;
   return static_cast<int>(std::min<uint64_t>(fabric_.facts.memlock / bytes_each, INT_MAX));
 }
 
 absl::Status Communicator::CheckPins(const std::vector<tuner::Pin>& pins,
                                      const tuner::Network& network) const {
-  // Who is alone does everything alike.
+  // With a single rank, all algorithms are equal.
   if (world_size_ == 1) return absl::OkStatus();
   if (group_ == nullptr) {
     return tuner::CheckPins(pins, world_size_, network, fabric_.decision.flat_reason);
@@ -268,10 +269,9 @@ bool Communicator::Depart(absl::Time deadline) {
   metrics_.reset();
   staging_.reset();
   if (watch_ == nullptr || mesh_ == nullptr || !failure_.ok()) return true;
-  // Who has left needs nothing that this rank has sent.
+  // Ranks that have left need nothing that this rank has sent.
   if (std::exchange(departed_, true) && watch_->Goodbye(absl::InfinitePast())) return true;
-  // Leaving together: a link that closes while the other side still reads could lose its last
-  // bytes.
+  // Leave together: a link that closes while the peer still reads could lose its last bytes.
   const absl::Time patience = std::min(deadline, MonotonicNow() + setup_.settings.timeout);
   const absl::Time settling = std::min(patience, MonotonicNow() + kLongestSettling);
   if (Lane* const transfers = lane(); transfers != nullptr) transfers->Settle(settling);

@@ -20,8 +20,8 @@ struct Sign {
   Kind kind;
 };
 
-// Ticks without credit are not among them: how long a tick is differs from adapter to adapter, so
-// nobody can say how many are many.
+// Ticks without credit are excluded: the length of a tick depends on the adapter, so there is no
+// meaningful limit.
 constexpr Sign kSigns[] = {
     {&PortCounters::out_of_sequence, Kind::kLost},   {&PortCounters::retries, Kind::kLost},
     {&PortCounters::transmit_discards, Kind::kLost}, {&PortCounters::receive_discards, Kind::kLost},
@@ -29,9 +29,9 @@ constexpr Sign kSigns[] = {
     {&PortCounters::cnp_handled, Kind::kMarked},
 };
 
-// What is noticeable, in counts a second. Each loss makes a sender repeat all that it has under
-// way, so few of them cost much. Marks and notifications are how RoCE finds its speed, and some are
-// always there: a thousand are one for every thousand packets of 4 KiB at 32 Gbit/s.
+// Thresholds, in counts per second. Each loss makes a sender repeat all data in flight, so a few
+// are expensive. RoCE uses marks and notifications to control its rate, and some are normal: 1000
+// per second are one for every thousand packets of 4 KiB at 32 Gbit/s.
 constexpr double kManyLost = 10;
 constexpr double kManyMarked = 1000;
 
@@ -50,14 +50,14 @@ const char* NameOf(PortCounter counter) {
   return "";
 }
 
-// By how much a counter has risen.
+// Returns the increase of a counter.
 uint64_t Rise(const PortCounters& before, const PortCounters& after, PortCounter counter) {
   const auto from = before.*counter;
   const auto to = after.*counter;
   return from.has_value() && to.has_value() && *to > *from ? *to - *from : 0;
 }
 
-// "" when nothing has risen noticeably.
+// Returns "" if no counter has increased noticeably.
 std::string Describe(const metrics::PortSnapshot& port, const PortCounters& before,
                      absl::Duration elapsed) {
   const double seconds = absl::ToDoubleSeconds(elapsed);

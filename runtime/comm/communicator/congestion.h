@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When a job's rails meet congestion: what to say of counters that rise while it runs. Pure.
+// Congestion detector: produces warnings when congestion counters of the job's rails increase.
+// Pure. Used by HangReporter.
 //
-// The counters are those of the rails' ports (fabric/port_counters.h), so they count what everybody
-// does there, and a warning says so.
+// The counters belong to the ports (fabric/port_counters.h) and include traffic of other jobs; the
+// warnings say so.
 #ifndef RAILHEAD_RUNTIME_COMM_COMMUNICATOR_CONGESTION_H_
 #define RAILHEAD_RUNTIME_COMM_COMMUNICATOR_CONGESTION_H_
 
@@ -20,14 +21,15 @@ namespace railhead::comm {
 // Not thread-safe.
 class Congestion {
  public:
-  // How far apart two looks should be. Some adapters ask their firmware for every counter.
+  // Recommended interval between calls of Look. Some adapters query their firmware for every
+  // counter.
   static constexpr absl::Duration kPace = absl::Seconds(5);
-  // After a warning about a rail there is no other about it for so long.
+  // Minimum time between two warnings about a rail.
   static constexpr absl::Duration kQuiet = absl::Minutes(10);
 
-  // Compares what the ports have counted with the look before. Returns a text for each rail whose
-  // counters have risen noticeably since: which counter, by how much in how long, and what to do.
-  // A counter that is absent, or has gone back, has not risen.
+  // Compares the counters with those of the last call. Returns a warning for each rail whose
+  // counters have increased noticeably: counter, increase, interval, and the fix. A counter that is
+  // absent or has decreased counts as unchanged.
   std::vector<std::string> Look(absl::Time now, absl::Span<const metrics::PortSnapshot> ports);
 
  private:

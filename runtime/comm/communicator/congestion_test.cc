@@ -30,7 +30,7 @@ PortSnapshot Port(int rail, const PortCounters& counters) {
   return {{rail, "mlx5_0", 1, "verbs"}, counters};
 }
 
-// What a watch says of rail 0 that had `before`, and `after` some time later.
+// Returns the warnings about rail 0, with counters `before` and, some time later, `after`.
 std::vector<std::string> Say(const PortCounters& before, const PortCounters& after,
                              absl::Duration later = absl::Seconds(5)) {
   Congestion congestion;
@@ -102,7 +102,7 @@ TEST(CongestionTest, ARailIsToldOnceInALongWhileAndOthersNonetheless) {
   uint64_t lost = 0;
   int told = 0;
   const absl::Duration quiet = Congestion::kQuiet;
-  // For three quiet times, and a look more.
+  // For three quiet intervals and one further call.
   for (; now <= kStart + 3 * quiet + Congestion::kPace; now += Congestion::kPace) {
     lost += 1000;
     for (const std::string& text :
@@ -123,14 +123,14 @@ TEST(CongestionTest, ARailIsToldOnceInALongWhileAndOthersNonetheless) {
               ElementsAre(HasSubstr("rail 1")));
 }
 
-// A look that comes twice at one time measures nothing.
+// A second call at the same time measures nothing.
 TEST(CongestionTest, TimeMustHavePassed) {
   EXPECT_THAT(Say(With(&PortCounters::retries, 0), With(&PortCounters::retries, 1000),
                   absl::ZeroDuration()),
               IsEmpty());
 }
 
-// Ports are read no more often than a look needs, and what there is to say is logged by the rank.
+// Reads the ports at most once per interval; the rank logs the warnings.
 TEST(CongestionTest, TheHangReporterLooksNowAndThenAndLogs) {
   const recorder::FlightRecorder recorder;
   int reads = 0;

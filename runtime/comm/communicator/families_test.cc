@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Communicators made of others: split, without lost ranks, and with new ones.
+// Communicators created from others: split, without lost ranks, and with new ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -50,7 +50,7 @@ TEST_P(FamiliesTest, SplitByColourInTheOrderOfKeys) {
     if (rhCommSplit(comm, color, -rank, &part, nullptr) != rhSuccess) return rhGetLastError(comm);
     std::string text = part == nullptr ? "none" : Describe(part, 1 << rank);
     rhCommDestroy(part);
-    // The old one works on.
+    // The old communicator still works.
     return absl::StrCat(text, "; ", Describe(comm, 1));
   });
   EXPECT_EQ(outputs, (std::vector<std::string>{"2 of 3: 21; 0 of 6: 6", "1 of 2: 10; 1 of 6: 6",
@@ -76,7 +76,7 @@ TEST_P(FamiliesTest, BothWorkSideBySide) {
                                                "0 of 2: 5, 1 of 2: 2", "1 of 2: 5, 1 of 2: 4"}));
 }
 
-// Ranks die one after the other, the first one as well, and those that are left go on.
+// Ranks die one after the other, including rank 0; the remaining ranks continue.
 TEST_P(FamiliesTest, TrainingGoesOnWithoutLostRanks) {
   const auto outputs = RunForks(5, GetParam(), [](rhComm_t& comm, int rank) -> std::string {
     // By their old numbers.
@@ -169,8 +169,8 @@ TEST_P(FamiliesTest, WrongArgumentsAreRefused) {
   }
 }
 
-// What is known at once is not waited out: these would take the minute that ranks wait for each
-// other, and are killed before.
+// Known failures must end a wait at once: otherwise ranks would wait for a minute, and be killed
+// before.
 constexpr double kSoon = 30;
 
 TEST_P(FamiliesTest, ADeathEndsTheMeetingOfThoseThatAreLeft) {
@@ -189,7 +189,7 @@ TEST_P(FamiliesTest, ADeathEndsTheMeetingOfThoseThatAreLeft) {
             if (rank == 4) ::raise(SIGKILL);
             while (reduce() == rhSuccess) continue;
           }
-          // It does not come, and they do not know why until it is dead.
+          // Ranks wait for it without a cause until it is dead.
           if (rank == 3) {
             absl::SleepFor(absl::Milliseconds(300));
             ::raise(SIGKILL);
@@ -206,8 +206,8 @@ TEST_P(FamiliesTest, ADeathEndsTheMeetingOfThoseThatAreLeft) {
           return text;
         },
         kSoon);
-    // Rank 1, whose child in the tree it is, aborts when it knows, and may be gone before others
-    // have heard of rank 3.
+    // Rank 1, its parent in the tree, aborts when it detects the death, and may be gone before
+    // other ranks know of it.
     for (int rank = 0; rank < 3; ++rank) {
       EXPECT_THAT(outputs[static_cast<size_t>(rank)],
                   AnyOf(HasSubstr("rank 3 (pod p3) is gone"), HasSubstr("rank 1 (pod p1) is gone")))
@@ -221,7 +221,7 @@ TEST_P(FamiliesTest, AnAbortEndsTheMeetingOfOnesOwnRank) {
   const auto outputs = RunForks(
       3, GetParam(),
       [](rhComm_t& comm, int rank) -> std::string {
-        // Nobody else comes.
+        // No other rank comes.
         if (rank != 1) {
           int given = 0;
           while (rhAllReduce(&given, &given, 1, rhInt32, rhSum, comm, nullptr) == rhSuccess)
@@ -262,14 +262,14 @@ TEST_P(FamiliesTest, ADeathEndsTheMeetingWithNewRanks) {
         return text;
       },
       kSoon);
-  // Rank 0, whose child in the tree it is, aborts when it knows, and may be gone before rank 1 has
-  // heard of rank 2.
+  // Rank 0, its parent in the tree, aborts when it detects the death, and may be gone before rank 1
+  // knows of rank 2.
   EXPECT_THAT(outputs[0], HasSubstr("rank 2 (pod p2) is gone"));
   EXPECT_THAT(outputs[1],
               AnyOf(HasSubstr("rank 2 (pod p2) is gone"), HasSubstr("rank 0 (pod p0) is gone")));
 }
 
-// As garbage collectors do it.
+// Like a garbage collector.
 TEST_P(FamiliesTest, RanksMayDestroyInOrdersOfTheirOwn) {
   constexpr int kRanks = 3;
   const auto outputs = RunForks(

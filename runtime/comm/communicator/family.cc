@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Communicators that are made of another one: ranks of it meet anew, under its settings.
+// Communicators created from another one (split, shrink, grow): their ranks meet again, with its
+// settings.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -25,7 +26,7 @@ namespace railhead::comm {
 
 absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Split(int color, int key,
                                                                   const MakingOptions& options) {
-  // Everybody makes a meeting place, since nobody knows yet who will be first in its group.
+  // Every rank opens a rendezvous, because the first rank of each group is not known yet.
   absl::StatusOr<UniqueId> place = MakeUniqueId(address_);
   std::optional<net::Fd> listener;
   WireWriter writer;
@@ -94,7 +95,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Shrink(const std::se
   }
   meeting.world_size = static_cast<int>(meeting.members.size());
   meeting.setup = setup_;
-  // The new one counts from nothing, under its own rank.
+  // The new communicator counts from zero, under its own rank.
   metrics_.reset();
   return Meet(std::move(meeting), options);
 }
@@ -110,7 +111,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Grow(const UniqueId&
   meeting.world_size = world_size;
   meeting.sound = watch_->verdict().ok();
   meeting.setup = setup_;
-  // New ranks may be of another job; the id is the secret of all.
+  // New ranks may belong to another job; the id is their common secret.
   meeting.setup.settings.job_secret = false;
   return Meet(std::move(meeting), options);
 }

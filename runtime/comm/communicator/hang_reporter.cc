@@ -17,14 +17,16 @@ namespace railhead::comm {
 namespace {
 
 static_assert(recorder::kPositionLimit <= bootstrap::kAnswerLimit);
-// A bit for each of the widest world's ranks, and two lengths.
+// One bit per rank of the largest world, and two lengths.
 static_assert(recorder::kReportLimit + 65536 / 8 + 8 <= bootstrap::kReportLimit);
 
-// The end of the process waits so long for the file of a failed job; a communicator's, less.
+// Maximum wait for the file of a failed job at the end of the process; the end of a communicator
+// waits for a shorter time.
 constexpr absl::Duration kLongestWriting = absl::Seconds(5);
 constexpr absl::Duration kWritingMoment = absl::Seconds(1);
 
-// Long before the operation fails, and not for every moment in which ranks wait for each other.
+// Returns the time without progress after which ranks are queried: long before the operation fails,
+// but longer than ranks usually wait for each other.
 absl::Duration PatienceFor(absl::Duration timeout) {
   return std::min(std::max(timeout / 6, absl::Seconds(1)), timeout / 2);
 }
@@ -78,7 +80,7 @@ std::string HangReporter::Conclude(const std::vector<Said>& ranks) {
     if (position.ok()) one.position = *std::move(position);
   }
   contradiction_ = recorder::Contradiction(seen);
-  // Else it was asked for before that, to find ranks that contradict each other.
+  // False if the query came earlier, to find ranks that made different calls.
   const bool still = std::any_of(seen.begin(), seen.end(), [&](const recorder::Seen& one) {
     return one.position.last.has_value() && one.position.last->still >= patience_;
   });
@@ -97,7 +99,7 @@ void HangReporter::Hear(const std::string& report, absl::Time now) {
     const std::lock_guard<std::mutex> lock(mutex_);
     report_.waits_for_callers = rank < word->waits.size() && word->waits[rank];
     report_.all_answer = word->all_answer;
-    // For people, and for the flight's file, only what is worth a warning.
+    // Users and the flight recorder's file get only reports that merit a warning.
     if (word->still) report_.text = word->text;
     heard_ = now;
   }
@@ -106,7 +108,7 @@ void HangReporter::Hear(const std::string& report, absl::Time now) {
 }
 
 HangReporter::Heard HangReporter::Ask(bootstrap::Watch& watch) {
-  // Up and down the tree, where ranks that do not answer are waited for at every step.
+  // Up and down the tree, with a timeout for ranks that do not reply at every level.
   const int height = bootstrap::Height(0, options_.about.world_size);
   const absl::Duration longest = pace_.answer * (2 * height + 3);
   std::unique_lock<std::mutex> lock(mutex_);
@@ -134,7 +136,7 @@ void HangReporter::Failed(const absl::Status& verdict) {
   flight.flows = options_.flows();
   flight.operations = options_.recorder->Read();
   writing_ = std::make_shared<Writing>();
-  // A file system may hang, and nobody shall wait for it who wants to end this job.
+  // A file system may hang; it must not delay the end of the job.
   RunInBackground(
       MonotonicNow() + kLongestWriting,
       [flight = std::move(flight), path = options_.path, log = options_.log, writing = writing_] {

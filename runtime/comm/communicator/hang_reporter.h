@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks after a communicator from the watch's thread: notices when an operation stands still, says
-// on every rank who is where, and leaves the flight recorder's file behind when the job fails. And
-// it says when the rails meet congestion.
+// Hang reporter of a communicator, on the watchdog's thread: detects an operation without progress,
+// reports on every rank the status of all ranks, writes the flight recorder's file when the job
+// fails, and logs congestion of the rails.
 #ifndef RAILHEAD_RUNTIME_COMM_COMMUNICATOR_HANG_REPORTER_H_
 #define RAILHEAD_RUNTIME_COMM_COMMUNICATOR_HANG_REPORTER_H_
 
@@ -30,32 +30,33 @@ namespace railhead::comm {
 class HangReporter final : public bootstrap::HangObserver {
  public:
   struct Options {
-    absl::Duration timeout;  // after which an operation that stands still fails
-    recorder::Flight about;  // this rank, without what it has done
-    std::string path;        // of the file; "": there is none
-    const recorder::FlightRecorder* recorder = nullptr;  // outlives this
-    std::function<std::vector<Flow>()> flows;            // any thread
-    std::function<std::vector<int>()> awaited;           // peers of transfers; any thread
-    // Looks after messages that are not acknowledged while no call is running; any thread. Null:
-    // there are none.
+    absl::Duration timeout;  // an operation fails after this time without progress
+    recorder::Flight about;  // facts of this rank; Failed adds its calls
+    std::string path;        // of the file; "": no file is written
+    const recorder::FlightRecorder* recorder = nullptr;  // must outlive this object
+    std::function<std::vector<Flow>()> flows;            // thread-safe
+    std::function<std::vector<int>()> awaited;           // peers of transfers; thread-safe
+    // Resends messages that were not acknowledged while no call is running; thread-safe. May be
+    // null.
     std::function<void(absl::Time now)> tend;
-    // What the rails' ports have counted, read now; any thread. Null: nobody looks at them.
+    // Reads the counters of the rails' ports; thread-safe. Null: no congestion detection.
     std::function<std::vector<metrics::PortSnapshot>()> ports;
     Logger log;
   };
   explicit HangReporter(Options options);
-  // Gives the file of a failed job a moment to be written, which may go on in the background.
+  // Waits for the file of a failed job for a short time; its writing may continue in the
+  // background.
   ~HangReporter() override;
   HangReporter(const HangReporter&) = delete;
   HangReporter& operator=(const HangReporter&) = delete;
 
-  // What everybody is doing, asked anew unless that is known from a moment ago, and whether this
-  // rank only waits for some that have not called yet. "" and false when nobody says. Not for the
-  // watch's thread.
+  // Status of all ranks, queried unless a recent report exists. `waits_for_callers`: this rank
+  // waits only for ranks that have not called yet. Empty if no report arrives. Must not be called
+  // on the watchdog's thread.
   struct Heard {
     std::string text;
     bool waits_for_callers = false;
-    bool all_answer = false;  // whether every rank has said what it is doing
+    bool all_answer = false;  // every rank has reported its status
   };
   Heard Ask(bootstrap::Watch& watch);
 
@@ -72,7 +73,7 @@ class HangReporter final : public bootstrap::HangObserver {
   const absl::Duration patience_;
   const Pace pace_;
   recorder::Stillness stillness_;
-  absl::Status contradiction_;  // of what was last concluded
+  absl::Status contradiction_;  // from the last conclusion
   Congestion congestion_;
   absl::Time next_ports_ = absl::InfinitePast();
 
@@ -81,9 +82,9 @@ class HangReporter final : public bootstrap::HangObserver {
     Condition changed;
     bool done = false;
   };
-  std::shared_ptr<Writing> writing_;  // the file, if one is begun
+  std::shared_ptr<Writing> writing_;  // the file, once its writing has started
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   Condition changed_;
   Heard report_;
   absl::Time heard_ = absl::InfinitePast();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks in processes that stand still, and what all of them say about it.
+// Ranks as processes that make no progress, and the reports of all ranks about it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -42,7 +42,7 @@ std::string ReadAll(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// A folder that goes when the test ends.
+// A directory that is deleted at the end of the test.
 class Folder {
  public:
   Folder() : path_(absl::StrCat(::testing::TempDir(), "/flight-XXXXXX")) {
@@ -75,7 +75,7 @@ std::string Reduce(rhComm_t comm) {
 
 class HangReporterTest : public ::testing::TestWithParam<std::string> {
  protected:
-  // Forks the ranks, whose logs and flights land in the folder; they may stand still for 2 s.
+  // Forks ranks with a timeout of 2 s, which write logs and flight recorder files to the folder.
   std::vector<Process> Fork(const std::function<std::string(rhComm_t comm, int rank)>& body) {
     const int port = FreePort();
     std::vector<Process> ranks;
@@ -107,11 +107,11 @@ TEST_P(HangReporterTest, WhoCallsLateIsNamedByAllAndWaitedForAndTheFlightIsKept)
   std::vector<Process> ranks = Fork([](rhComm_t comm, int rank) {
     std::string error;
     for (int i = 0; i < 5 && error.empty(); ++i) error = Reduce(comm);
-    // Busy with something else for more than twice as long as they may stand still.
+    // Busy for more than twice the timeout.
     if (rank == 2) absl::SleepFor(absl::Seconds(5));
     if (error.empty()) error = Reduce(comm);
     if (!error.empty()) return absl::StrCat("not waited for: ", error);
-    // An abort ends what has not come to its end on other ranks.
+    // An abort ends calls that are not complete on other ranks.
     if (rank == 2) absl::SleepFor(absl::Seconds(1));
     if (rank != 2) error = Reduce(comm);
     rhCommAbort(comm);
@@ -155,7 +155,7 @@ TEST_P(HangReporterTest, WhoCallsLateIsNamedByAllAndWaitedForAndTheFlightIsKept)
   }
 }
 
-// A row of ranks, each of which waits for the next one, and the last is busy.
+// A chain of ranks, each of which waits for the next one; the last one is busy.
 TEST_P(HangReporterTest, WhoWaitsThroughOthersIsNotEndedEither) {
   std::vector<Process> ranks = Fork([](rhComm_t comm, int rank) -> std::string {
     int value = 1;
@@ -176,8 +176,7 @@ TEST_P(HangReporterTest, WhoWaitsThroughOthersIsNotEndedEither) {
   }
 }
 
-// The file of rank 0 is a pipe that nobody reads: as on a file system that hangs, opening it takes
-// for ever.
+// The file of rank 0 is a pipe without a reader: opening it blocks, as on a hanging file system.
 TEST_P(HangReporterTest, AFileThatCannotBeWrittenHoldsUpNeitherTheNewsNorTheAbort) {
   const std::string draft = folder_.Flight(0) + ".part";
   ASSERT_EQ(::mkfifo(draft.c_str(), 0600), 0);
@@ -223,7 +222,7 @@ TEST_P(HangReporterTest, WhoIsStoppedIsNamedByAll) {
                   AllOf(HasSubstr("warning: the job stands still: "), HasSubstr(stopped)))
           << rank;
     }
-    // In the end it learns of it as well.
+    // Finally it gets the error, too.
     Process& late = ranks[static_cast<size_t>(victim)];
     ::kill(late.pid(), SIGCONT);
     EXPECT_NE(OutputOf(late), "");

@@ -11,7 +11,7 @@
 namespace railhead::comm {
 namespace {
 
-// As numbers: they are not all of one array.
+// As numbers, because the pointers may belong to different arrays.
 uintptr_t Number(const void* address) { return reinterpret_cast<uintptr_t>(address); }
 
 bool Contains(absl::Span<const std::byte> memory, const void* begin, size_t size) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory of GPUs that a user has made known to a communicator: what its rails read where it lies,
-// and how they came to it.
+// GPU memory that the program has registered with a communicator, and how each rail accesses it.
+// Used by Communicator and for host staging.
 #ifndef RAILHEAD_RUNTIME_COMM_COMMUNICATOR_KNOWN_GPUS_H_
 #define RAILHEAD_RUNTIME_COMM_COMMUNICATOR_KNOWN_GPUS_H_
 
@@ -18,30 +18,31 @@
 
 namespace railhead::comm {
 
-// Any thread.
+// Thread-safe.
 class KnownGpus : public std::enable_shared_from_this<KnownGpus> {
  public:
-  // How a rail came to some memory, and why not better ("" if it did).
+  // Access of a rail to some memory. `trouble`: why it uses no better way; "" if it needs none.
   struct Way {
     metrics::GpuDirectSnapshot rail;
     std::string trouble;
   };
 
-  // Makes memory known until the result is gone.
+  // Adds memory until the result is released.
   [[nodiscard]] std::shared_ptr<const void> Add(absl::Span<const std::byte> memory,
                                                 const device::Memory& gpu, std::vector<Way> ways);
 
-  // Whether all of these bytes of `gpu` are known, and some rail reads them where they lie: what
-  // was freed and allocated again is not what was made known.
+  // Returns true if all these bytes of `gpu` are registered and some rail reads them directly.
+  // Memory that was freed and allocated again counts as not registered.
   bool AreRead(absl::Span<const std::byte> bytes, const device::Memory& gpu) const;
-  // Whether an address is in what is known. One that is no GPU's any more was freed too early.
+  // Returns true if the address is in registered memory. If it is no longer GPU memory, it was
+  // freed before it was deregistered.
   bool Holds(const void* address) const;
 
-  // Whether a rail's way is to be told for the first time.
+  // Returns true at the first call for this rail and way, which the caller then logs.
   bool IsNews(const metrics::GpuDirectSnapshot& rail);
-  // Of all that is known now, the worst way of each rail.
+  // Returns the worst way of each rail over all registered memory.
   std::vector<metrics::GpuDirectSnapshot> Ways() const;
-  // Why rails do not read some of what is known now; "" if they do.
+  // Returns why rails do not read some of the registered memory directly; "" if they do.
   std::string Trouble() const;
 
  private:
@@ -50,10 +51,10 @@ class KnownGpus : public std::enable_shared_from_this<KnownGpus> {
     device::Memory gpu;
     std::vector<Way> ways;
   };
-  // With the lock.
+  // The caller holds the lock.
   std::vector<Way> Worst() const;
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::vector<std::unique_ptr<const Known>> known_;
   std::vector<metrics::GpuDirectSnapshot> told_;
 };

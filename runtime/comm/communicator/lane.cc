@@ -15,7 +15,7 @@
 namespace railhead::comm {
 namespace {
 
-// How often it is looked for ranks that have left.
+// Interval of checks for ranks that have left.
 constexpr absl::Duration kLook = absl::Seconds(1);
 
 }  // namespace
@@ -123,7 +123,7 @@ void Lane::Run() {
       const bool settled = engine_->Flushed() && messages_->mesh().Acknowledged();
       const std::lock_guard<std::mutex> lock(mutex_);
       if (ending_) {
-        // An abort ends the lane, too, and is what its transfers are to be told of.
+        // After an abort, transfers end with the abort status.
         status = options_.alarm.Check();
         break;
       }
@@ -164,7 +164,7 @@ absl::Status Lane::LookAround(absl::Time now) {
     if (!options_.left(peer).has_value()) stalled.push_back(peer);
   }
   if (!stalled.empty() || !options_.all_answer()) return Late(stalled);
-  // They live, and have not come to it yet.
+  // All ranks are alive, and have not reached these transfers yet.
   last_moved_ = MonotonicNow();
   return absl::OkStatus();
 }

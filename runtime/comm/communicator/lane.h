@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What does the transfers of rhIsend and rhIrecv of one communicator: a thread, with connections
-// and messages in memory that are apart from those of collectives, so that both go on beside each
-// other. It begins with the communicator's first transfer on this rank. Other ranks need not have
-// begun theirs: what is for them waits until they do.
+// Transfer lane: runs the rhIsend and rhIrecv transfers of one communicator on its own thread. Its
+// connections and its mailbox are separate from those of collectives, so both run concurrently. The
+// communicator's first transfer on this rank starts it. Messages for ranks without a lane wait
+// until they start theirs.
 //
-// The matching and the messages are transfers/engine.h; here are the thread and its waiting.
+// Matching and protocol are in transfers/engine.h; this file adds the thread and its waits.
 #ifndef RAILHEAD_RUNTIME_COMM_COMMUNICATOR_LANE_H_
 #define RAILHEAD_RUNTIME_COMM_COMMUNICATOR_LANE_H_
 
@@ -34,17 +34,17 @@
 
 namespace railhead::comm {
 
-// One transfer, and what became of it. It may outlive its communicator. Thread-safe but for what is
-// the engine's (transfers::Transfer), which may be read once it is done.
+// One transfer and its result. It may outlive its communicator. Thread-safe, except the fields of
+// transfers::Transfer, which belong to the engine and may be read once the transfer is done.
 class LaneTransfer final : public transfers::Transfer {
  public:
   bool IsDone() const { return done_.load(std::memory_order_acquire); }
   void Wait();
-  // Once it is done.
+  // Valid once it is done.
   const absl::Status& status() const { return status_; }
   void End(const absl::Status& status);
 
-  // Whether this process was forked after the transfer was begun: it will never be done here.
+  // Returns true in a process forked after the transfer was started; it never completes there.
   bool IsForeign() const;
 
  private:
@@ -63,28 +63,28 @@ class Lane {
     int world_size = 1;
     absl::Duration timeout;
     Alarm alarm;
-    rails::Reach reach;           // to ranks elsewhere
-    std::byte* memory = nullptr;  // of a mailbox, if there is one
-    std::vector<int> here;        // the mailbox's ranks
+    rails::Reach reach;           // to ranks that do not share memory
+    std::byte* memory = nullptr;  // of the mailbox; null without one
+    std::vector<int> here;        // ranks of the mailbox
     std::function<std::string(int rank)> name;
-    // How a rank that has left in peace is called; nothing while it is there.
+    // Returns the name of a rank that has left; nullopt while it is a member.
     std::function<std::optional<std::string>(int rank)> left;
-    // Whether all ranks answer; asks them.
+    // Queries all ranks; returns true if all reply.
     std::function<bool()> all_answer;
-    // Ends the job for all ranks with this failure, and returns what they are told.
+    // Fails the job on all ranks; returns the error that they get.
     std::function<absl::Status(const absl::Status& failure)> fail;
   };
   static absl::StatusOr<std::unique_ptr<Lane>> Start(Options options);
-  // Ends what is not done with an error.
+  // Ends unfinished transfers with an error.
   ~Lane();
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
-  // Any thread, as what follows. Why nothing can be begun any more.
+  // Thread-safe, like the functions below. Returns an error if no more transfers can be started.
   absl::Status Post(std::shared_ptr<LaneTransfer> transfer);
   size_t unfinished() const;
-  // Waits until all that was sent is known to have arrived, or the lane has failed; at the longest
-  // until the deadline.
+  // Waits until all sent data is known to have arrived or the lane has failed, at most until the
+  // deadline.
   void Settle(absl::Time deadline);
 
   std::vector<rails::RailTotals> Totals() const { return messages_->mesh().Totals(); }
@@ -95,9 +95,10 @@ class Lane {
 
   void Run();
   absl::Status Work();
-  // Nothing has moved for a moment.
+  // Called after a short time without progress.
   absl::Status LookAround(absl::Time now);
-  // Why a transfer with that peer waits in vain, as its peers have left; OK while it may be done.
+  // Returns why a transfer with that peer cannot complete, because ranks have left; OK while it
+  // may.
   absl::Status WhyInVain(int peer) const;
   absl::Status Late(const std::vector<int>& ranks) const;
   std::string DescribeOldest() const;
@@ -109,14 +110,14 @@ class Lane {
   std::unique_ptr<transfers::Engine> engine_;
   absl::Time last_moved_;
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   Condition changed_;
-  std::vector<std::shared_ptr<LaneTransfer>> posted_;  // that the thread has not seen
+  std::vector<std::shared_ptr<LaneTransfer>> posted_;  // not seen by the thread yet
   size_t unfinished_ = 0;
   bool ending_ = false;
   bool settling_ = false;
   bool settled_ = false;
-  std::optional<absl::Status> ended_;  // why
+  std::optional<absl::Status> ended_;  // why it ended
   std::thread thread_;
 };
 

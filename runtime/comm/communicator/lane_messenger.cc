@@ -95,7 +95,7 @@ absl::Status LaneMessenger::Beside::Open(shm::Mailbox* mailbox) {
 void LaneMessenger::Beside::Ring() {
   rung_.store(true, std::memory_order_release);
   const uint64_t one = 1;
-  // It fails only when it is readable already.
+  // Fails only if the descriptor is readable already.
   [[maybe_unused]] const ssize_t written = ::write(event_.get(), &one, sizeof one);
 }
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Messages of the transfer lane (lane.h).
 #ifndef RAILHEAD_RUNTIME_COMM_COMMUNICATOR_LANE_MESSENGER_H_
 #define RAILHEAD_RUNTIME_COMM_COMMUNICATOR_LANE_MESSENGER_H_
 
@@ -22,22 +24,22 @@
 
 namespace railhead::comm {
 
-// Messages of a lane: through memory to ranks that share it, over rails to others. One wait looks
-// at both, and at a bell by which other threads end it.
+// Messenger of a lane: through shared memory to ranks that share it, over rails to others. One wait
+// covers both, and other threads can interrupt it. One thread at a time, except where stated.
 class LaneMessenger final : public collectives::Messenger {
  public:
-  // `memory` of the mailbox of the ranks `here`; null: there is none.
+  // `memory` of the mailbox of the ranks `here`; null without a mailbox.
   static absl::StatusOr<std::unique_ptr<LaneMessenger>> Create(int rank, Alarm alarm,
                                                                rails::Reach reach,
                                                                std::byte* memory,
                                                                const std::vector<int>& here);
 
-  // Any thread: ends the wait of Progress, or the next one.
+  // Thread-safe. Ends the current wait in Progress, or the next one.
   void Ring();
 
-  // Whether messages to that rank go through memory.
+  // Returns true if messages to that rank go through shared memory.
   bool InMemory(int peer) const { return Number(peer) != kElsewhere; }
-  // Ranks elsewhere to which there is a way now that there was not at the last call.
+  // Returns the ranks, outside of shared memory, that became reachable since the last call.
   std::vector<int> TakeOpened() { return std::exchange(opened_, {}); }
 
   void Expect(collectives::Call call) override;
@@ -45,18 +47,18 @@ class LaneMessenger final : public collectives::Messenger {
   Ticket PostReceive(int peer, const collectives::ReceiveBuffer& buffer) override;
   bool SendDone(int peer, Ticket ticket) const override;
   bool ReceiveDone(int peer, Ticket ticket) const override;
-  // As Mesh::Progress. Also returns when the bell has rung.
+  // See Mesh::Progress. Also returns after Ring.
   absl::Status Progress() override { return mesh_->Progress(); }
 
   rails::Mesh& mesh() { return *mesh_; }
-  // Any thread.
+  // Thread-safe.
   Traffic InMemory() const {
     return mailbox_ == nullptr ? Traffic()
                                : Traffic{mailbox_->given_bytes(), mailbox_->taken_bytes()};
   }
 
  private:
-  // The mailbox and the bell, for the mesh's wait.
+  // The mailbox and Ring's event, for the mesh's wait.
   class Beside final : public Companion {
    public:
     absl::Status Open(shm::Mailbox* mailbox);
@@ -85,7 +87,7 @@ class LaneMessenger final : public collectives::Messenger {
                                                           : kElsewhere;
   }
 
-  std::vector<int> in_mailbox_;  // by rank: its number there
+  std::vector<int> in_mailbox_;  // by rank: its number in the mailbox
   std::unique_ptr<shm::Mailbox> mailbox_;
   Beside beside_;
   std::vector<int> opened_;

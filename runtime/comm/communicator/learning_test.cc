@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks in processes while they learn which algorithms are the fastest: every call is as right as
-// any other, and all ranks learn the same.
+// Ranks as processes during autotuning: every call must return correct results, and all ranks must
+// learn the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

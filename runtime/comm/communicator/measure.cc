@@ -23,7 +23,7 @@ constexpr size_t kLarge = size_t{64} << 10U;
 constexpr int kSmallRounds = 15;
 constexpr int kLargeRounds = 3;
 
-// The median time of some rounds.
+// Returns the median time of several rounds.
 template <class Round>
 absl::StatusOr<double> Median(int rounds, Round round) {
   std::vector<double> seconds;
@@ -36,7 +36,7 @@ absl::StatusOr<double> Median(int rounds, Round round) {
   return seconds[seconds.size() / 2];
 }
 
-// What something takes: seconds, and seconds for each byte.
+// Duration of an operation: a constant, in seconds, and seconds per byte.
 struct Cost {
   double alpha = 0;
   double beta = 0;
@@ -49,7 +49,7 @@ class Partner {
   Partner(Messenger& messenger, int rank, int partner)
       : messenger_(messenger), rank_(rank), partner_(partner), out_(kLarge), in_(kLarge) {}
 
-  // A small message there and back.
+  // Sends a small message and receives one back.
   absl::StatusOr<double> ThereAndBack() {
     return Median(kSmallRounds, [this] {
       const Transfer send = {Transfer::Direction::kSend, partner_, out_.data(), kSmall};
@@ -61,7 +61,7 @@ class Partner {
     });
   }
 
-  // A large one, while another comes.
+  // Sends a large message while another one arrives.
   absl::StatusOr<double> Exchange() {
     return Median(kLargeRounds, [this] {
       const Transfer send = {Transfer::Direction::kSend, partner_, out_.data(), kLarge};
@@ -78,7 +78,7 @@ class Partner {
   std::vector<std::byte> in_;
 };
 
-// The part of an all-reduce that is done in memory.
+// Measures the part of an all-reduce that runs in shared memory.
 absl::StatusOr<Cost> MeasureMemory(Hierarchy& hierarchy) {
   const collectives::AllReduceFunction nothing = [](Messenger&, int, int, const reduce::Reduction&,
                                                     const std::byte*, std::byte*,
@@ -100,7 +100,7 @@ absl::StatusOr<Cost> MeasureMemory(Hierarchy& hierarchy) {
 absl::StatusOr<tuner::Network> MeasureNetwork(Messenger& messenger, const Measurers& ranks,
                                               Hierarchy* hierarchy) {
   const int rank = ranks.rank;
-  // Before the rails, whose last messages somebody has to look after.
+  // Before the rails, whose last messages may need further polling.
   Cost memory;
   if (hierarchy != nullptr) {
     const absl::StatusOr<Cost> measured = MeasureMemory(*hierarchy);
@@ -118,7 +118,7 @@ absl::StatusOr<tuner::Network> MeasureNetwork(Messenger& messenger, const Measur
   }
   const std::array<double, 5> mine = {rails.alpha, rails.beta, memory.alpha, memory.beta,
                                       -static_cast<double>(ranks.most_peers)};
-  std::array<double, 5> slowest{};  // for most_peers: the least
+  std::array<double, 5> slowest{};  // for most_peers: negated, so that the maximum is the smallest
   absl::Status agreed = collectives::RecursiveDoublingAllReduce(
       messenger, rank, ranks.world_size, {rhFloat64, rhMax, 1, {}},
       reinterpret_cast<const std::byte*>(mine.data()), reinterpret_cast<std::byte*>(slowest.data()),

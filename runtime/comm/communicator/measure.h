@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Measurement of the network at the start of a communicator, for the tuner.
 #ifndef RAILHEAD_RUNTIME_COMM_COMMUNICATOR_MEASURE_H_
 #define RAILHEAD_RUNTIME_COMM_COMMUNICATOR_MEASURE_H_
 
@@ -11,18 +13,18 @@
 
 namespace railhead::comm {
 
-// What a rank knows before it measures.
+// Input of the measurement on this rank.
 struct Measurers {
   int rank = 0;
   int world_size = 1;
-  int partner = 0;           // see PartnerOf
-  int most_peers = INT_MAX;  // how many others it can have a connection to at once
+  int partner = 0;           // see Partners (setup/partners.h)
+  int most_peers = INT_MAX;  // maximum number of peers that it can be connected to at once
 };
 
-// What the rails do while all ranks, two by two, send to each other: that of the slowest pair, so
-// that all ranks get the same. Called by all ranks, of which there are several; takes a few
-// milliseconds, or as long as a few dozen messages take. With a hierarchy (else null) the memories
-// of places are measured too.
+// Measures the rails while all ranks exchange messages in pairs. Returns the figures of the slowest
+// pair, so all ranks get the same. All ranks of a world of at least two must call it. It takes a
+// few milliseconds, or the time of a few dozen messages. With a hierarchy (or null) it also
+// measures the memories of places.
 absl::StatusOr<tuner::Network> MeasureNetwork(collectives::Messenger& messenger,
                                               const Measurers& ranks, Hierarchy* hierarchy);
 

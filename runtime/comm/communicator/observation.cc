@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a communicator shows of itself: to people, to the metrics page, and to the reporter of
-// hangs.
+// Observation of a communicator: explanations for users, the metrics page, and data for
+// HangReporter.
 #include <algorithm>
 #include <memory>
 #include <mutex>
@@ -66,7 +66,7 @@ std::optional<Traffic> Communicator::InMemory() const {
 }
 
 Traffic Communicator::Moved() {
-  // Where all ranks share memory the mesh carries nothing.
+  // If all ranks share memory, the mesh carries nothing.
   if (group_ != nullptr) return *InMemory();
   Traffic moved = mesh_->Moved();
   moved += InMemory().value_or(Traffic());
@@ -97,7 +97,7 @@ std::unique_ptr<HangReporter> Communicator::MakeHangReporter(const std::string& 
     const std::lock_guard<std::mutex> lock(awaiting_);
     return awaited_;
   };
-  // Of a family's communicators, which have the same ports, the first says it.
+  // Communicators of a family have the same ports; the first one reports them.
   if (files_.has_value() && !setup_.rank_in_metrics.has_value()) {
     options.ports = [this] { return Ports(); };
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory that a communicator's rails read where it lies, of the host and of GPUs.
+// Registration of host and GPU memory, which rails then read without copying.
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,7 +24,7 @@ namespace railhead::comm {
 
 namespace {
 
-// What is wrong where a NIC does not read memory of GPUs.
+// Prefix of the warning if a NIC does not read GPU memory directly.
 constexpr absl::string_view kThroughTheHost = "what is sent from GPUs goes through the host: ";
 
 }  // namespace
@@ -38,7 +38,7 @@ absl::StatusOr<Communicator::Registration> Communicator::Register(
     if (gpu->has_value()) return RegisterGpu(memory, **gpu);
     const absl::StatusOr<bool> managed = device::Memory::IsManaged(*driver, memory.data());
     if (!managed.ok()) return managed.status();
-    // The pages that a NIC would read are not where its values are, once a GPU has touched them.
+    // Once a GPU has used managed memory, its values may not be in the pages that a NIC would read.
     if (*managed) return Registration();
   }
   const Logger log(setup_.settings.log_level, self_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory that users make known to the network: that RDMA rails send from it, for as long.
+// Registered user memory: RDMA rails must send from it while it is registered.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ constexpr size_t kBytes = kCount * sizeof(float);
 
 class RegistrationTest : public ::testing::Test {
  protected:
-  // A communicator over two fake rails; null when that failed.
+  // Returns a communicator over two fake rails; null after an error.
   rhComm_t Join(int rank) {
     CommunicatorOptions options;
     options.rendezvous = {rank, 2, "127.0.0.1", port_};
@@ -46,7 +46,8 @@ class RegistrationTest : public ::testing::Test {
     comm->communicator = *std::move(made);
     return comm.release();
   }
-  // How many frames all NICs have sent from known memory, once all ranks have come here.
+  // Returns the number of frames that all NICs have sent from registered memory; all ranks must
+  // call it.
   uint64_t NotCopied(rhComm_t comm) {
     EXPECT_EQ(rhBarrier(comm, nullptr), rhSuccess);
     const uint64_t sends = rails_.verbs().gathered_sends();
@@ -88,7 +89,7 @@ TEST_F(RegistrationTest, FromThenOnNothingIsCopiedUntilItEnds) {
     EXPECT_EQ(NotCopied(comm), once);
     EXPECT_EQ(rhCommDeregister(comm, handle), rhInvalidArgument);
 
-    // Who forgets it leaves it to the communicator.
+    // A registration that the program does not release belongs to the communicator.
     EXPECT_EQ(rhCommRegister(comm, values.data(), kBytes, &handle), rhSuccess);
     ExpectSum(comm, rank, values.data());
     EXPECT_GT(NotCopied(comm), once);
@@ -112,7 +113,7 @@ TEST_F(RegistrationTest, WindowsAreKnownToo) {
     ExpectSum(comm, rank, static_cast<float*>(memory));
     EXPECT_EQ(NotCopied(comm), once);
 
-    // Memory may go before its window, and before what was registered of it.
+    // Memory may be freed before its window, and before its registration.
     void* handle = nullptr;
     EXPECT_EQ(rhCommWindowRegister(comm, memory, kBytes, &window, 0), rhSuccess);
     EXPECT_EQ(rhCommRegister(comm, memory, kBytes / 2, &handle), rhSuccess);

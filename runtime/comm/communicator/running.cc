@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a call of a communicator runs: which algorithm does it, who waits for what, and what is
-// measured and learned.
+// Execution of a communicator's calls: choice of the algorithm, waits, measurement and autotuning.
 #include <mutex>
 #include <string>
 
@@ -50,7 +49,7 @@ absl::Status Communicator::Run(const Work& work, Messages messages) {
 
 absl::Status Communicator::Exchange(const Work& work, Messages messages) {
   if (mailbox_ != nullptr) {
-    // Not all ranks that contradict each other exchange a message.
+    // Ranks that made different calls may not exchange a message.
     if (work.collective != Collective::kSendReceive) {
       group_->Expect(work.call);
       if (absl::Status met = group_->Announce(SharedPatience()); !met.ok()) return met;
@@ -75,7 +74,8 @@ absl::Status Communicator::Measured(const Work& work, absl::FunctionRef<absl::St
   const int64_t end = clock_.Now();
   if (status.ok()) status = Learn(work, static_cast<double>(end - start) * 1e-9);
   if (!status.ok()) {
-    // Who hindered it is still to be seen now: nobody has been told to stop.
+    // Query the ranks before the abort: the cause is still visible, because no rank was stopped
+    // yet.
     const std::string report =
         absl::IsDeadlineExceeded(status) ? hang_reporter_->Ask(*watch_).text : std::string();
     recorder_.End(recorder::State::kFailed, clock_.Now(), Moved());
@@ -112,7 +112,7 @@ absl::Status Communicator::Learn(const Work& work, double seconds) {
 }
 
 absl::Status Communicator::Begin(const Work& work) {
-  // Sends and receives are not called by all.
+  // Not all ranks call sends and receives.
   if (hierarchy_ == nullptr || work.collective == Collective::kSendReceive) return absl::OkStatus();
   return hierarchy_->Begin(work.call);
 }

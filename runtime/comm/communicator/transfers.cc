@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transfers of a communicator, which go on beside its calls. The first one starts the lane that
-// does them.
+// Concurrent transfers of a communicator. The first one starts the lane (lane.h), which runs them.
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -55,7 +54,7 @@ absl::StatusOr<std::unique_ptr<Lane>> Communicator::StartLane() const {
     }
     return std::nullopt;
   };
-  // Who is alone is not asked.
+  // A single rank has no other to query.
   options.all_answer = [this] {
     return world_size_ == 1 || hang_reporter_->Ask(*watch_).all_answer;
   };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How ranks that share memory give each other what rhMemAlloc returned: each offers a piece of its
-// own, all know all offers, and then each takes the segments of its place from their owners.
+// Windows: exchange of memory of rhMemAlloc between ranks that share memory. Each rank offers a
+// piece of its own, all ranks learn all offers, and each then receives the segments of its place
+// from their owners.
 #include "runtime/shm/window.h"
 
 #include <algorithm>
@@ -29,10 +30,10 @@
 namespace railhead::comm {
 namespace {
 
-// Handing over a descriptor takes microseconds; a rank that does not come has lost its way.
+// Passing a descriptor takes microseconds; a rank that takes longer does not take part.
 constexpr absl::Duration kLongestTrade = absl::Seconds(10);
 
-// What a rank offers, as the others see it.
+// A rank's offer to the others.
 struct Offer {
   bool ok = false;
   std::string address;  // of the owner's SegmentServer; a secret
@@ -41,16 +42,16 @@ struct Offer {
   uint64_t bytes = 0;
 };
 
-// A rank's own side of a window.
+// A rank's own part of a window.
 class OwnWindow {
  public:
-  // InvalidArgument if this is not memory of rhMemAlloc.
+  // Returns InvalidArgument if the memory was not allocated with rhMemAlloc.
   static absl::StatusOr<OwnWindow> Make(std::byte* memory, size_t bytes);
 
   const Offer& offer() const { return offer_; }
 
-  // `offers` are those of all ranks of a place, in their order, and all are ok; this rank's is
-  // number `self`. Called by all of them.
+  // `offers`: those of all ranks of a place, in their order, all valid; this rank's has index
+  // `self`. All of them must call it.
   absl::StatusOr<shm::Window> Trade(absl::Span<const Offer> offers, size_t self,
                                     absl::Time deadline) const;
 
@@ -65,7 +66,7 @@ class OwnWindow {
   Offer offer_;
 };
 
-// Of a fixed size.
+// Has a fixed size.
 std::string Encode(const Offer& offer) {
   WireWriter writer;
   writer.U8(offer.ok ? 1 : 0);
@@ -109,7 +110,8 @@ absl::StatusOr<OwnWindow> OwnWindow::Make(std::byte* memory, size_t bytes) {
 absl::StatusOr<shm::Window> OwnWindow::Trade(absl::Span<const Offer> offers, size_t self,
                                              absl::Time deadline) const {
   shm::Window window;
-  // One owner after the other: who gives does not take meanwhile, so each waits for one thing.
+  // One owner after the other: an owner does not receive while it gives, so each rank waits for one
+  // event.
   for (size_t rank = 0; rank < offers.size(); ++rank) {
     const Offer& offer = offers[rank];
     if (rank == self) {
@@ -167,7 +169,7 @@ absl::StatusOr<size_t> Communicator::OpenWindow(std::byte* memory, size_t bytes)
   }
   const absl::Duration patience = std::min(setup_.settings.timeout, kLongestTrade);
   absl::StatusOr<shm::Window> window = own->Trade(offers, self, MonotonicNow() + patience);
-  // All have it, or none.
+  // Either all ranks have it, or none.
   auto traded = static_cast<std::byte>(window.ok() ? 1 : 0);
   absl::Status agreed = AllReduce(rhUint8, rhMin, &traded, &traded, 1);
   if (!agreed.ok()) return agreed;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory that ranks give each other, by ranks in processes.
+// Windows of memory that ranks share with each other; ranks are processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ using testing::RunForks;
 
 constexpr size_t kRoom = size_t{4} << 20U;  // bytes of a rank's memory
 
-// What rank `rank` gives at `i`, the same in all types.
+// Value of rank `rank` at index `i`, equal in all types.
 uint32_t Value(int rank, size_t i) {
   return static_cast<uint32_t>(i * 2654435761U) + static_cast<uint32_t>(rank) * 40503U;
 }
@@ -158,7 +158,7 @@ TEST_P(WindowTest, MemoryOfAnotherKindIsRefusedOnAllRanks) {
       const rhResult_t result = rhCommWindowRegister(comm, buffer, 10000, &window, 0);
       absl::StrAppend(&said, result == rhSuccess ? "right" : rhGetLastError(comm), ". ");
     }
-    // It is what it was.
+    // The communicator stays usable.
     int32_t one = 1;
     rhAllReduce(&one, &one, 1, rhInt32, rhSum, comm, nullptr);
     return absl::StrCat(said, one);

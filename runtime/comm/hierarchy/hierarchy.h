@@ -1,32 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collectives of ranks that live in several places, in each of which they share memory. What can be
-// done inside a place is done in its memory. For the rest ranks form columns, as many as the
-// smallest place has ranks: those that have the same number in their places. Each column does its
-// part over rails, with an algorithm of its own choice, so every rank of a column leads for a part,
-// and its rails carry that part alone. The ranks that a larger place has besides lead nothing.
+// Hierarchical collectives: ranks in several places, with shared memory within each place and rails
+// between places. Used by Communicator.
+//
+// Each place does its part in shared memory. For the rest, ranks form columns: column i consists of
+// the ranks with number i in their places, and there are as many columns as the smallest place has
+// ranks. Each column does its part over rails, with its own algorithm. So the ranks of columns are
+// leaders: each is responsible for one part, and only its rails carry that part. Additional ranks
+// of larger places are not leaders.
 //
 //   all-reduce      reduce-scatter in memory, all-reduce in columns, all-gather in memory
 //   reduce-scatter  reduce-scatter in memory, then in columns
 //   all-gather      all-gather in columns, then in memory
-//   broadcast       in the root's memory, then of a part in each column, all-gather in the others'
-//                   memories
+//   broadcast       in memory of the root's place, then of one part per column, then all-gather in
+//                   memory of the other places
 //
-// Of small messages some ranks lead no part (collectives/leaders.h); with a single leader a reduce
-// and a broadcast in memory do what is said above.
+// Small messages use fewer leaders (collectives/leaders.h). With a single leader, reduce and
+// broadcast in memory replace reduce-scatter and all-gather.
 //
-// In reduce-scatter and all-gather, columns carry parts of ranks. Those of ranks without a column
-// are divided among the leaders of their place, and go in one more round for each such rank of the
-// largest place. These ranks get their parts from the leaders, or give them to these, in messages.
+// In reduce-scatter and all-gather, columns carry parts of ranks. The part of a rank without a
+// column is divided among the leaders of its place, and takes one additional round for each such
+// rank of the largest place. These ranks exchange their parts with the leaders in messages.
 //
-// All ranks of an all-reduce get the same bits, since each part is computed in one column and its
-// algorithm gives all of it the same. 16- and 8-bit floats are rounded once for all ranks of a
-// place, and then as often as the column's algorithm does for as many ranks as there are places.
+// All ranks of an all-reduce get identical bits, because each part is computed in one column, whose
+// algorithm gives all its ranks the same bits. 16- and 8-bit floats are rounded once for all ranks
+// of a place, and then as often as the column's algorithm rounds for one rank per place.
 //
-// Who waits in memory does not look at its rails, so nothing must depend on that: each stage over
-// rails ends when all that it sent is on its way. Nor does a rank lose patience with one of its
-// place that still sends: every rank notes in memory when something has last moved. And large
-// all-reduces and broadcasts are done in pieces, so that columns stay together.
+// A rank that waits in memory does not poll its rails, so no other rank may depend on that: each
+// stage over rails ends only when everything it sent is on its way. A waiting rank does not time
+// out while another rank of its place makes progress: every rank records in memory the time of its
+// last progress. Large all-reduces and broadcasts are done in pieces, so that columns stay in step.
 #ifndef RAILHEAD_RUNTIME_COMM_HIERARCHY_HIERARCHY_H_
 #define RAILHEAD_RUNTIME_COMM_HIERARCHY_HIERARCHY_H_
 
@@ -58,42 +61,41 @@
 
 namespace railhead::comm {
 
-// What a rank leads of a piece, in bytes: much longer than it takes to begin one.
+// Size of a leader's part of a piece, in bytes. Its transfer takes much longer than its start.
 inline constexpr size_t kPiece = size_t{4} << 20U;
 
-// One rank's place in it. Used by one thread at a time.
+// Part of one rank in the hierarchy. One thread at a time, except where stated.
 class Hierarchy {
-  // In shared memory: when something has last moved for a rank, in nanoseconds of the
-  // monotonic clock.
+  // In shared memory: time of a rank's last progress, in nanoseconds of the monotonic clock.
   struct alignas(64) Sign {
     std::atomic<int64_t> last_moved{0};
   };
 
  public:
   struct Options {
-    std::vector<std::vector<int>> places;  // of all ranks, two at least; see Decision
+    std::vector<std::vector<int>> places;  // of all ranks, at least two; see Decision
     int rank = 0;
     bool crowded = false;
     std::byte* memory = nullptr;  // of this rank's place
-    // How long to wait, in memory and over rails; how to is seen from the rest.
+    // Timeout in memory and over rails, and cancellation. The hierarchy sets how to wait.
     shm::Patience patience;
   };
-  // How much memory a place of so many ranks needs. It is zero before the first of them begins.
+  // Returns the size of the memory of a place of `local_ranks` ranks. It must be zero before the
+  // first of them starts.
   static size_t Bytes(int local_ranks) {
     return shm::Group::Bytes(local_ranks) + shm::Mailbox::Bytes(local_ranks) +
            shm::CallChecker::Bytes(local_ranks) + static_cast<size_t>(local_ranks) * sizeof(Sign);
   }
 
-  // From here on messages between ranks of this place go through its memory as well. The memory
-  // outlives this, and this outlives the use of `messages`.
+  // Routes messages between ranks of this place through its memory, too. The memory must outlive
+  // the result, which must outlive the use of `messages`.
   static absl::StatusOr<std::unique_ptr<Hierarchy>> Create(Options options, Patient& messages);
 
-  // Says what this rank calls next, of all that all ranks call, in whichever way it will be done.
-  // Internal if another one of this place contradicts it.
+  // Records the next call of this rank, for calls that all ranks make, with any algorithm. Returns
+  // Internal if another rank of this place made a different call.
   absl::Status Begin(collectives::Call call) { return checker_.Post(call); }
 
-  // As those of Communicator. `call` says which call they belong to, and `columns` how columns do
-  // their part.
+  // As in Communicator. `call` identifies the call; `columns` is the algorithm of columns.
   absl::Status AllReduce(collectives::Call call, collectives::AllReduceFunction columns,
                          const reduce::Reduction& reduction, const std::byte* send,
                          std::byte* receive, size_t count);
@@ -105,44 +107,44 @@ class Hierarchy {
   absl::Status Broadcast(collectives::Call call, collectives::RootedFunction columns,
                          const std::byte* send, std::byte* receive, size_t bytes, int root);
 
-  // The memory of this rank's place, and the ranks that share it in their order there.
+  // Memory of this rank's place, and the ranks that share it, by their number there.
   shm::Group& memory() { return group_; }
   const std::vector<int>& here() const { return places_[self_.place]; }
   bool IsHere(int rank) const { return std::binary_search(here().begin(), here().end(), rank); }
-  // How many there are; the same on all ranks.
+  // Equal on all ranks.
   int place_count() const { return static_cast<int>(places_.size()); }
   int column_count() const { return static_cast<int>(columns_); }
   int round_count() const { return static_cast<int>(rounds_); }
-  // Bytes that have gone through the memory between this rank and others. Any thread.
+  // Thread-safe. Bytes exchanged through shared memory between this rank and others.
   Traffic Moved() const {
     return {group_.given_bytes() + mailbox_.given_bytes(),
             group_.taken_bytes() + mailbox_.taken_bytes()};
   }
 
  private:
-  // Which values belong to whom, where they are not simply one after the other.
+  // Values of each rank, if these do not simply follow each other.
   class PartList {
    public:
     void Clear();
     void Add(const Range& range);
-    // In units of so many values.
+    // In units of `unit` values.
     Parts Of(size_t unit) const { return Parts(sizes_, begins_, unit); }
 
    private:
     std::vector<size_t> sizes_;
     std::vector<size_t> begins_;
   };
-  // Where a rank stands.
+  // Position of a rank.
   struct Position {
     size_t place = 0;
-    size_t number = 0;  // there; its column, if there is one of this number
+    size_t number = 0;  // within the place; also its column, if less than the number of columns
   };
   Hierarchy(Options options, Patient& messages);
 
   Position PositionOf(int rank) const;
   int LocalRanks() const { return static_cast<int>(here().size()); }
   bool Leads() const { return self_.number < columns_; }
-  // Whether something has moved for another rank of this place within the patience.
+  // Returns true if another rank of this place made progress within the timeout.
   bool MovesHere() const;
 
   absl::Status AllReducePiece(collectives::Call call, collectives::AllReduceFunction columns,
@@ -151,19 +153,20 @@ class Hierarchy {
   absl::Status BroadcastPiece(collectives::Call call, collectives::RootedFunction columns,
                               const std::byte* send, std::byte* receive, size_t bytes,
                               const Position& root);
-  // Divides so many values among the leaders of a place, and returns how many these are.
+  // Divides `count` values among the leaders of a place; returns the number of leaders.
   size_t ListLeaders(size_t count, size_t element);
 
   // Parts of ranks go over rails in rounds. In round 0 each column carries the parts of its ranks;
-  // in the next ones, of a place that has more ranks, those of one of these.
+  // in each later round, the part of one rank without a column from each place that has one.
   size_t Rounds(size_t place) const { return places_[place].size() - columns_ + 1; }
-  // Which values a column carries of a place in a round. None where the place has fewer.
+  // Returns the values of a place that a column carries in a round; empty if the place has fewer
+  // rounds.
   Range Slice(const Parts& parts, size_t element, size_t place, size_t round, size_t column) const;
-  // Lists what the columns carry of a place in a round, by the ranks of this place.
+  // Lists the values of a place that the columns carry in a round, by the ranks of this place.
   void ListSlices(const Parts& parts, size_t element, size_t place, size_t round);
-  // What is sent or received between leaders of this place and its ranks without a column: these
-  // ranks' parts, slice by slice. `memory` says where a slice is on this rank; it is asked for each
-  // once, a leader's in the order of rounds.
+  // Exchanges slices between leaders of this place and its ranks without a column: the parts of the
+  // latter. `memory` returns the address of a slice on this rank; it is called once for each slice,
+  // on a leader in the order of rounds.
   absl::Status PassSlices(collectives::Call call, const Parts& parts, size_t element,
                           collectives::Transfer::Direction of_leaders,
                           absl::FunctionRef<std::byte*(const Range& slice)> memory);
@@ -171,7 +174,7 @@ class Hierarchy {
   absl::Status InMemory(
       collectives::Call call,
       absl::FunctionRef<absl::Status(shm::Group& group, const shm::Patience& patience)> run);
-  // In a column, whose ranks are numbered as their places.
+  // Runs in a column, whose ranks are numbered like their places.
   absl::Status OverRails(
       collectives::Call call,
       absl::FunctionRef<absl::Status(collectives::Messenger& column, int rank, int ranks)> run);

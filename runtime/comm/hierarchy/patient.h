@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Messages of a communicator over rails and shared memory, with a common timeout.
 #ifndef RAILHEAD_RUNTIME_COMM_HIERARCHY_PATIENT_H_
 #define RAILHEAD_RUNTIME_COMM_HIERARCHY_PATIENT_H_
 
@@ -20,18 +22,19 @@
 
 namespace railhead::comm {
 
-// Messages of a communicator: those to ranks that share memory with this one go through it, the
-// others over rails, and one wait looks at both. Its patience begins anew where `go_on` says so
-// when it has ended. Ranks that contradict each other may wait in vain without a message between
-// them: so where nothing has moved for a moment, all are asked what they have called.
+// Messenger of a communicator: through shared memory to ranks that share it, over rails to others.
+// One wait covers both. When its timeout expires, it starts again if `go_on` returns true. Ranks
+// that made different calls may wait for each other without exchanging a message. So after a short
+// time without progress, it queries what all ranks have called. One thread at a time.
 class Patient final : public collectives::Messenger {
  public:
-  // The mesh and `go_on` outlive this. `ask` does not wait for the answer, which may end the job.
+  // The mesh and `go_on` must outlive this object. `ask` starts a query, whose result may fail the
+  // job, and returns at once.
   Patient(rails::Mesh& mesh, const std::function<bool()>& go_on, std::function<void()> ask)
       : mesh_(mesh), go_on_(go_on), ask_(std::move(ask)) {}
 
-  // From now on messages to `here`, which are the mailbox's ranks in their order, go through it.
-  // The mailbox outlives the mesh.
+  // Routes messages to the ranks `here` (the mailbox's ranks, in order) through the mailbox, which
+  // must outlive the mesh.
   absl::Status UseMemory(shm::Mailbox& mailbox, const std::vector<int>& here, int world_size) {
     mailbox_ = &mailbox;
     in_mailbox_.assign(static_cast<size_t>(world_size), kElsewhere);
@@ -40,11 +43,12 @@ class Patient final : public collectives::Messenger {
     }
     return mesh_.Accompany(mailbox);
   }
-  // From now on writes there when something has last moved, in nanoseconds of the
-  // monotonic clock.
+  // Makes Progress store the time of the last progress there, in nanoseconds of the monotonic
+  // clock.
   void Note(std::atomic<int64_t>* last_moved) { last_moved_ = last_moved; }
 
-  // `go_on`, which outlives what begins, is asked in place of the other.
+  // If `go_on` is not null, it replaces the constructor's until the next Begin; it must outlive the
+  // call.
   void Begin(absl::Duration patience, const std::function<bool()>* go_on = nullptr) {
     patience_ = patience;
     asked_ = go_on != nullptr ? go_on : &go_on_;
@@ -89,7 +93,8 @@ class Patient final : public collectives::Messenger {
 
  private:
   static constexpr int kElsewhere = -1;
-  // Ranks that are well mostly come sooner, and what all are asked costs each a few messages.
+  // Delay before the query. Healthy ranks usually make progress earlier, and a query costs each
+  // rank a few messages.
   static constexpr absl::Duration kMoment = absl::Milliseconds(200);
 
   int InMailbox(int peer) const {
@@ -116,7 +121,7 @@ class Patient final : public collectives::Messenger {
   const std::function<bool()>& go_on_;
   const std::function<void()> ask_;
   const std::function<bool()>* asked_ = &go_on_;
-  bool has_asked_ = false;  // since something has moved
+  bool has_asked_ = false;  // since the last progress
   absl::Duration patience_ = absl::InfiniteDuration();
   shm::Mailbox* mailbox_ = nullptr;
   std::vector<int> in_mailbox_;  // by rank: its number in the mailbox

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks in several places, which a test chooses, on this machine: what one place shares is memory,
-// and between places there is TCP.
+// Worlds of ranks in several places, chosen by a test, on one machine: shared memory within a
+// place, TCP between places.
 #ifndef RAILHEAD_RUNTIME_COMM_HIERARCHY_PLACES_FOR_TEST_H_
 #define RAILHEAD_RUNTIME_COMM_HIERARCHY_PLACES_FOR_TEST_H_
 
@@ -25,7 +25,7 @@
 
 namespace railhead::comm {
 
-// Where ranks meet: a port that nobody else can get.
+// Rendezvous of the ranks: a listening port that no other process can get.
 struct Meeting {
   net::Fd listener = *net::Listen(*net::IpAddress::Parse("127.0.0.1"), 0);
   int port = net::LocalAddress(listener.get())->port;
@@ -41,7 +41,7 @@ struct World {
   absl::Duration timeout = absl::Seconds(60);
   config::TransportChoice transport = config::TransportChoice::kAuto;
 
-  // Places of so many ranks each, whose ranks follow each other.
+  // Returns places of the given sizes, with consecutive ranks.
   static World Of(const std::vector<int>& sizes) {
     World world;
     for (size_t place = 0; place < sizes.size(); ++place) {
@@ -50,7 +50,7 @@ struct World {
     }
     return world;
   }
-  // The same, in an order that the seed makes.
+  // Returns places of the given sizes, with ranks in a random order.
   static World Shuffled(const std::vector<int>& sizes, unsigned seed) {
     World world = Of(sizes);
     std::mt19937 random(seed);
@@ -80,7 +80,7 @@ struct World {
     return Communicator::Create(std::move(options));
   }
 
-  // What `body` returns on each rank, which are threads.
+  // Returns the results of `body` on all ranks, which run as threads.
   std::vector<std::string> Run(
       const std::function<std::string(Communicator& comm, int rank)>& body) const {
     Meeting meeting;

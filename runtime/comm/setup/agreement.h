@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ranks tell rank 0 while a communicator starts, and what it answers (Bootstrap::Agree). Rank
-// 0 alone knows all reports; it decides (decision.h) and tells everybody what all must know, and
-// each rank what that one alone needs: of the others' addresses only those that it wants to know.
+// Messages between the ranks and rank 0 at the start of a communicator (Bootstrap::Agree). Only
+// rank 0 receives all reports. It decides (decision.h), and sends to all ranks what all need, and
+// to each rank what only that rank needs: of the other ranks' addresses only the requested ones.
 //
-// So of a world of n ranks a rank learns the same few hundred bytes whatever n is, and besides
-// - which ranks share memory: a few bytes for each place, as runs of ranks;
-// - rejoin addresses: where each rank can be met again, 6 bytes over IPv4. They are needed when
-// ranks are lost
-//   and nobody can be asked any more.
+// So in a world of n ranks, the size of what a rank receives is independent of n, a few hundred
+// bytes, except for
 //
-// Pure.
+//  - the ranks that share memory: a few bytes for each place, as runs of ranks;
+//  - rejoin addresses: where each rank listens for ranks that meet again, 6 bytes over IPv4. Ranks
+//    need them after a loss of ranks, when rank 0 may not be reachable.
+//
+// Pure. Used by setup.h.
 #ifndef RAILHEAD_RUNTIME_COMM_SETUP_AGREEMENT_H_
 #define RAILHEAD_RUNTIME_COMM_SETUP_AGREEMENT_H_
 
@@ -26,7 +27,7 @@
 
 namespace railhead::comm {
 
-// What others must know of a rank to reach it.
+// What other ranks need to connect to a rank.
 struct Whereabouts {
   std::string name;                    // "rank 2 (pod a on node b)"
   std::vector<std::string> addresses;  // by rail
@@ -36,34 +37,34 @@ struct Whereabouts {
 std::string Encode(const Whereabouts& whereabouts);
 absl::StatusOr<Whereabouts> ParseWhereabouts(absl::string_view bytes);
 
-// What a rank says in one round.
+// A rank's contribution to one round.
 struct Statement {
-  std::string report;                  // an encoded RankReport; "" if it is as before
-  std::vector<std::string> addresses;  // where others reach it
-  std::vector<int> wanted;             // ranks whose addresses it wants to know
+  std::string report;                  // an encoded RankReport; "" if unchanged
+  std::vector<std::string> addresses;  // where other ranks connect to it
+  std::vector<int> wanted;             // ranks whose addresses it requests
 
   bool operator==(const Statement&) const = default;
 };
 std::string Encode(const Statement& statement);
 absl::StatusOr<Statement> ParseStatement(absl::string_view bytes);
 
-// What all ranks know of all.
+// Result of a round for all ranks.
 struct Agreement {
   Decision decision;
-  int pods = 1;                               // in which the ranks are
+  int pods = 1;                               // number of pods of these ranks
   std::vector<RailReport> usual;              // rate and MTU that most ranks have, by rail
   std::vector<std::string> rejoin_addresses;  // by rank; see RankReport
-  std::string key;                            // for who meets at them
+  std::string key;                            // proves membership at the rejoin addresses
 
   bool operator==(const Agreement&) const = default;
 };
 std::string Encode(const Agreement& agreement);
 absl::StatusOr<Agreement> ParseAgreement(absl::string_view bytes, int world_size);
 
-// What one rank is told besides.
+// Result of a round for one rank.
 struct Particulars {
-  int partner = 0;                    // with whom it measures the rails (partners.h)
-  std::map<int, Whereabouts> wanted;  // of ranks that it wanted to know of
+  int partner = 0;                    // the rank with which it measures the rails (partners.h)
+  std::map<int, Whereabouts> wanted;  // of the ranks that it requested
 
   bool operator==(const Particulars&) const = default;
 };
@@ -73,11 +74,11 @@ absl::StatusOr<Particulars> ParseParticulars(absl::string_view bytes, int world_
 // Rank 0's part.
 class Coordinator {
  public:
-  // `key` as in Agreement.
+  // `key`: see Agreement.
   explicit Coordinator(std::string key) : key_(std::move(key)) {}
 
-  // From what all ranks have said, by rank, to what they are told. The text for all is "" when no
-  // report has changed. An error is the end of the job: Decide's, or a statement is malformed.
+  // Computes the results from all contributions, by rank. The result for all ranks is "" if no
+  // report has changed. An error fails the job: an error of Decide, or a malformed contribution.
   absl::StatusOr<bootstrap::Node::Answer> Answer(const std::vector<std::string>& statements);
 
  private:

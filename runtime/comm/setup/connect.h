@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a rank gets the links connected that it begins with.
+// Connects the links of a rank at the start of a communicator. Used by setup.h.
 #ifndef RAILHEAD_RUNTIME_COMM_SETUP_CONNECT_H_
 #define RAILHEAD_RUNTIME_COMM_SETUP_CONNECT_H_
 
@@ -17,15 +17,15 @@
 namespace railhead::comm {
 
 struct Connecting {
-  std::unique_ptr<transport::Link> link;  // none: it could not be opened
+  std::unique_ptr<transport::Link> link;  // null: it could not be opened
   absl::Status result;                    // why it is not connected
 };
 
-// Works at all links at once, in whatever order the peers come, until each is connected: both sides
-// have heard each other over the rail, so the peer's link is connected or will be, whatever this
-// rank does next. Sets their results: at once where the cause lies in how the two sides are set up,
-// and at the deadline where the network or the peer may still have come. `acceptors` are where the
-// peers come. Returns why the wait was ended, if it was.
+// Connects all links concurrently, in any order. A link counts as connected when both sides have
+// received data over the rail: the peer's link is connected then, or will be, whatever this rank
+// does next. Sets each result: at once if the configuration of the two sides prevents the
+// connection, at the deadline if the network or the peer may be late. The peers connect to
+// `acceptors`. Returns why the wait was aborted; OK if it was not.
 absl::Status ConnectAll(std::vector<Connecting>& links,
                         absl::Span<const std::shared_ptr<transport::Acceptor>> acceptors,
                         absl::Time deadline, const Halt& halt);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether ranks that share memory have a core each. Where they do, a rank looks at what it waits
-// for; else it makes room for the others.
+// Checks whether ranks that share memory have a core each. If they do, a waiting rank spins;
+// otherwise it yields to the others.
 #ifndef RAILHEAD_RUNTIME_COMM_SETUP_CORES_H_
 #define RAILHEAD_RUNTIME_COMM_SETUP_CORES_H_
 
@@ -12,7 +12,7 @@
 
 namespace railhead::comm {
 
-// The cores that a rank may run on: core i is bit i % 8 of byte i / 8.
+// Bit mask of the cores that a rank may run on: core i is bit i % 8 of byte i / 8.
 using Cores = std::string;
 
 inline bool Has(const Cores& cores, size_t core) {
@@ -20,7 +20,7 @@ inline bool Has(const Cores& cores, size_t core) {
          ((static_cast<unsigned char>(cores[core / 8]) >> core % 8) & 1U) != 0;
 }
 
-// Whether every rank can have a core of its own, of those that it may run on.
+// Returns true if each rank can have its own core, among those that it may run on.
 bool OneForEach(absl::Span<const Cores> ranks);
 
 }  // namespace railhead::comm

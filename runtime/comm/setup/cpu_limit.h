@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// CPU limit of a container.
 #ifndef RAILHEAD_RUNTIME_COMM_SETUP_CPU_LIMIT_H_
 #define RAILHEAD_RUNTIME_COMM_SETUP_CPU_LIMIT_H_
 
@@ -7,7 +9,8 @@
 
 namespace railhead::comm {
 
-// What a control group lets its processes use of the CPUs together, however many they may run on.
+// CPU time that a control group grants to all its processes together, independent of the cores that
+// they may run on.
 struct CpuLimit {
   uint64_t group = 0;       // equal for processes that share it
   uint64_t millicores = 0;  // thousandths of a core; 0: no limit
@@ -15,8 +18,8 @@ struct CpuLimit {
   bool operator==(const CpuLimit&) const = default;
 };
 
-// That of this process's (version 2 or 1, as a container sees its own). `root` is where /sys is
-// mounted.
+// Returns the limit of this process's control group (version 2 or 1, as seen inside a container),
+// read below `root`/sys.
 CpuLimit ReadCpuLimit(const std::string& root);
 
 }  // namespace railhead::comm

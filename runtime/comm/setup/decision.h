@@ -1,48 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which transport a job uses. Every rank reports what it wanted and what it has; rank 0 decides
-// from all reports (agreement.h). Pure.
+// Transport decision. Every rank reports what it requested and what it has; rank 0 decides from all
+// reports (agreement.h). Pure. Used by setup.h.
 //
-// Ranks that can all share memory do, when none of them requires or chose anything else. Where one
-// of them chose shared memory (RAILHEAD_TRANSPORT=shm) and they cannot, the job fails on all ranks.
-// Otherwise rails connect them, and those of one place share memory besides, however many each
-// place has, if there are several in one and nobody chose a transport (else Decision::flat_reason
-// says who did):
+// If all ranks can share memory, and no rank requires RDMA or chose another transport, they use
+// shared memory. If a rank chose shared memory (RAILHEAD_TRANSPORT=shm) and it is not available,
+// the job fails on all ranks. Otherwise rails connect the ranks. In addition, ranks of one place
+// share memory, if some place has at least two ranks and no rank chose a transport; places may
+// differ in size. If a choice prevents this, Decision::flat_reason names its rank.
 //
 //   a rail works on every rank | decision
 //   ---------------------------+-----------------------------------------------------------------
-//   yes                        | verbs, on the rails that work everywhere; less than was given if
-//                              | any rank has a rail that is not among them
-//   no, somebody wanted RDMA   | TCP between all ranks; less than was given
-//   no, nobody wanted RDMA     | TCP
+//   yes                        | verbs, on the rails that work everywhere; less than requested if
+//                              | any rank has another rail
+//   no, some rank wants RDMA   | TCP between all ranks; less than requested
+//   no, no rank wants RDMA     | TCP
 //
-// A rank wants RDMA if it requires it, has RAILHEAD_TRANSPORT=verbs, or was given rails (a rails
-// file) and left the choice to us. On a rank with RAILHEAD_TRANSPORT=tcp no rail works.
+// A rank wants RDMA if it requires RDMA, has RAILHEAD_TRANSPORT=verbs, or has a rails file and
+// chose no transport. On a rank with RAILHEAD_TRANSPORT=tcp no rail works.
 //
-// The strictest of all ranks' policies (RAILHEAD_FALLBACK) says what less than was given leads to.
-// RAILHEAD_REQUIRE_RDMA=1 on any rank makes TCP in place of RDMA a failure under every policy:
+// The strictest policy of all ranks (RAILHEAD_FALLBACK) decides what happens if the job gets less
+// RDMA than requested. With RAILHEAD_REQUIRE_RDMA=1 on any rank, TCP instead of RDMA fails the job
+// under every policy:
 //
-//   policy | less RDMA than was given
+//   policy | less RDMA than requested
 //   -------+-----------------------------------------------------------------------------------
 //   fail   | the job fails on all ranks, with the reason
-//   warn   | degraded: the reason is logged by every rank, in rhCommGetInfo and on the metrics page
-//   allow  | degraded, but not logged as a warning
+//   warn   | degraded: every rank logs the reason; it is in rhCommGetInfo and on the metrics page
+//   allow  | degraded, without a warning in the log
 //
-// That is asked whenever a communicator starts. A rail that is lost later is the rails' affair
-// (rails/peer.h). Ranks that could have shared memory, and failed to, are degraded as well; this
-// ends no job.
+// The policy applies to the start of each communicator; rails::Peer handles rails lost later
+// (rails/peer.h). If ranks fail to set up shared memory that they could have, the communicator is
+// degraded, too; this does not fail the job.
 //
-// Traffic class and service level (RAILHEAD_IB_TC, RAILHEAD_IB_SL) say which queue of each switch a
-// packet waits in, and whether that queue loses packets. They belong to the job: with two values,
-// of which nobody knows the right one, a connection would be lossless in one direction and
-// congested in the other, and go slow without a reason that anybody sees. So a job over verbs whose
-// ranks differ in them fails on all ranks.
+// Traffic class and service level (RAILHEAD_IB_TC, RAILHEAD_IB_SL) select the queue of a packet in
+// each switch, and whether that queue drops packets. They must be equal on all ranks: otherwise a
+// connection could be lossless in one direction and congested in the other, and slow without a
+// visible cause. If they differ, a job over verbs fails on all ranks.
 //
-// What programs set for the communicator (rhConfig_t) is part of the program, and so the same on
-// all ranks, or nobody knows which of two is meant: the job fails on all ranks when two differ.
+// Fields that programs set for a communicator (rhConfig_t) must be equal on all ranks, too, as
+// there is no rule to choose between two values. If they differ, the job fails on all ranks.
 //
-// TCP has its own rails, the interfaces that each rank names (RAILHEAD_SOCKET_IFNAME): rail i of
-// one rank leads to rail i of another, so a job over TCP fails on all ranks when some name fewer.
+// Rails of TCP are the interfaces that each rank lists (RAILHEAD_SOCKET_IFNAME). Rail i of one rank
+// connects to rail i of another, so a job over TCP fails on all ranks if the numbers of interfaces
+// differ.
 #ifndef RAILHEAD_RUNTIME_COMM_SETUP_DECISION_H_
 #define RAILHEAD_RUNTIME_COMM_SETUP_DECISION_H_
 
@@ -60,39 +61,40 @@
 
 namespace railhead::comm {
 
-// One RDMA rail as one rank sees it.
+// One RDMA rail of one rank.
 struct RailReport {
   int rail = 0;
   std::string device;
   std::string trouble;    // why it cannot be used; "" if it can
-  std::string rate = "";  // of its port, as sysfs words it; "" if unknown
+  std::string rate = "";  // of its port, as in sysfs; "" if unknown
   int mtu = 0;            // in force, in bytes; 0 if unknown
 
   bool operator==(const RailReport&) const = default;
 };
 
-// Of RankReport::rejoin_address, in bytes.
+// Maximum size of RankReport::rejoin_address, in bytes.
 inline constexpr size_t kRejoinAddressLimit = 18;
 
-// What one rank wanted and got.
+// What one rank requested, and what it has.
 struct RankReport {
   std::string name;  // "rank 2 (pod a on node b)"
   config::TransportChoice choice = config::TransportChoice::kAuto;
   bool require_rdma = false;
   config::Fallback fallback = config::Fallback::kWarn;
   bool has_rails_file = false;
-  std::string trouble;  // why there are no rails to look at; "" if there are, or nobody asked
+  std::string trouble;  // why its rails are unknown; "" if they are known or not needed
   std::vector<RailReport> rails;
-  std::string place;           // ranks with the same one can share memory; "": not with anybody
-  std::string shm_trouble;     // why it cannot, all the same; "" if it can
-  Cores cores;                 // that it may run on
-  CpuLimit cpu;                // and how much of them
+  std::string place;           // ranks with equal values can share memory; "": cannot share
+  std::string shm_trouble;     // why it cannot share memory in spite of that; "" if it can
+  Cores cores;                 // cores that it may run on
+  CpuLimit cpu;                // limit of CPU time on these
   std::string algorithms;      // RAILHEAD_ALGO
-  std::string rejoin_address;  // where it can be met again: bootstrap::EncodePlace's, or ""
-  int tcp_rails = 1;           // interfaces that it would use for TCP
+  std::string rejoin_address;  // where it listens for ranks that meet again:
+                               // bootstrap::EncodePlace's, or ""
+  int tcp_rails = 1;           // number of interfaces that it would use for TCP
   int ib_traffic_class = 0;
   int ib_service_level = 0;
-  config::Fields configured;  // what its program has set that all ranks must set alike
+  config::Fields configured;  // fields set by its program that must be equal on all ranks
   config::FrameWish frames = config::FrameWish::kPlain;  // RAILHEAD_AUTH
   bool has_aes = false;                                  // transport::HasAes256Gcm()
 
@@ -100,31 +102,32 @@ struct RankReport {
 };
 
 struct Decision {
-  bool shm = false;  // and nothing else
-  // The ranks that share memory, place by place and in ascending order. A single place of all
-  // ranks, if shm; else several, one of which has two ranks at least, or none.
+  bool shm = false;  // shared memory only
+  // Ranks that share memory, by place, in ascending order. One place of all ranks if shm; otherwise
+  // several places, at least one with two ranks, or an empty list.
   std::vector<std::vector<int>> places;
-  // Who chose that ranks of a place share no memory; "" if they do, have failed to, or are alone.
+  // The rank and setting that prevent shared memory within places; "" if they share it, failed to
+  // set it up, or no place has two ranks.
   std::string flat_reason;
-  bool crowded = false;  // in some place not every rank has a core for itself
+  bool crowded = false;  // in some place, not every rank has its own core
   bool verbs = false;
-  std::vector<int> rails;       // the rails in use, ascending, if verbs
-  std::string degraded_reason;  // "" when the job got what it wanted
-  // The job's; with kAllow nobody is to be warned of the reason.
+  std::vector<int> rails;       // rails in use, ascending, if verbs
+  std::string degraded_reason;  // "" if the job got what it requested
+  // The job's policy; with kAllow the reason is not logged as a warning.
   config::Fallback fallback = config::Fallback::kWarn;
-  // Of TCP frames: the strictest wish, with the fastest cipher that all ranks have.
+  // Protection of TCP frames: the strictest request, with the fastest cipher that all ranks have.
   transport::FrameProtection protection = transport::FrameProtection::kNone;
 
   bool operator==(const Decision&) const = default;
 };
 
-// FailedPrecondition, with the culprit and the cause, if the job must not run like this.
+// Returns FailedPrecondition, with rank and cause, if the job must not run this way.
 absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports);
 
-// Numbers by rank, equal for ranks of one place.
+// Returns a number for each rank, equal for ranks of one place.
 std::vector<int> PlaceNumbers(absl::Span<const RankReport> reports);
 
-// For the exchange between ranks.
+// Encoding for the exchange between ranks.
 std::string Encode(const RankReport& report);
 absl::StatusOr<RankReport> ParseReport(absl::string_view bytes);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a rank comes to the others, whatever they then do together.
+// Joining: the rendezvous of a rank with the others, before a communicator or a pre-flight check.
 #ifndef RAILHEAD_RUNTIME_COMM_SETUP_JOINING_H_
 #define RAILHEAD_RUNTIME_COMM_SETUP_JOINING_H_
 
@@ -20,22 +20,25 @@ namespace railhead::comm {
 
 struct CommunicatorOptions {
   config::Rendezvous rendezvous;
-  std::optional<net::Fd> listener;  // rank 0: a socket that listens already
-  std::string key;  // of an id: ranks that do not know it are turned away; "": the name of the job
+  std::optional<net::Fd> listener;  // rank 0 only: a listening socket
+  // Key of the unique id; ranks without it are rejected. "": the job's name identifies the group.
+  std::string key;
   SetupOptions setup;
-  bool made_of_another = false;  // of a communicator's ranks: what they can do may be less
-  Halt hopeless;                 // see bootstrap::JoinOptions
+  // Created from another communicator: algorithm overrides that these ranks cannot follow are
+  // dropped, and the job secret applies in spite of the key.
+  bool made_of_another = false;
+  Halt hopeless;  // see bootstrap::JoinOptions
   Halt aborted;
-  std::shared_ptr<StartAbort> abort;  // ends the start, too; null: nothing does
+  std::shared_ptr<StartAbort> abort;  // aborts the start; may be null
 };
 
-// "rank 2 (pod a on node b)", with what is known.
+// Returns "rank 2 (pod a on node b)", with the known parts.
 std::string NameOfRank(const CommunicatorOptions& options);
 
-// What the ranks that meet call themselves: the job, or a name that their key makes.
+// Returns the name of the group: the job's name, or a name derived from the key.
 std::string GroupOf(const CommunicatorOptions& options);
 
-// Returns once all ranks are there, with errors as Bootstrap::Join. Takes the listener.
+// Returns when all ranks have arrived; errors as in Bootstrap::Join. Consumes the listener.
 absl::StatusOr<bootstrap::Bootstrap> Join(CommunicatorOptions& options);
 
 }  // namespace railhead::comm

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// With whom a rank is connected before the job starts. Everybody else it connects to when there is
-// something for them (rails::Reach), so this decides only what is proven at the start, when a rail
-// that does not work can still be left out. Up to kAllConnected ranks that is every pair. In larger
-// worlds it is the two next around the ring of ranks, over TCP and RDMA alike: each rail of each
-// rank is proven twice over, which finds what is wrong with a port, a cable or an address, while
-// each more connection takes time and, over RDMA, pinned memory that the job may never need. What
-// is wrong with one pair alone shows when the pair first talks: its rail counts as lost, and the
-// others carry on.
+// Peers to which a rank connects before the job starts. It connects to other peers on first use
+// (rails::Reach). This set therefore only determines which connections are verified while a rail
+// that does not work can still be excluded. In worlds of up to kAllConnected ranks, that is every
+// pair.
+//
+// In larger worlds, over TCP and RDMA alike, it is the two neighbours on the ring of ranks. This
+// verifies each rail of each rank twice, which detects errors of a port, a cable or an address.
+// More connections would take time and, over RDMA, pinned memory that the job may never need. An
+// error that affects only one pair appears when the pair first communicates: its rail counts as
+// lost, and the other rails continue.
 #ifndef RAILHEAD_RUNTIME_COMM_SETUP_NEIGHBOURS_H_
 #define RAILHEAD_RUNTIME_COMM_SETUP_NEIGHBOURS_H_
 
@@ -17,12 +19,12 @@ namespace railhead::comm {
 
 inline constexpr int kAllConnected = 64;
 
-// The ranks that `rank` talks with without a way round. In large worlds those are the ones whose
-// distance around the ring is a power of two: enough for rings, for trees of any root and for
-// everything that goes in log2(n) steps, and so few that a rank has at most 2 log2(n).
+// Returns the ranks with which `rank` communicates directly. In large worlds these are the ranks
+// whose distance on the ring is a power of two: sufficient for rings, for trees of any root and for
+// algorithms of log2(n) steps, and at most 2 log2(n) ranks.
 std::vector<int> Neighbours(int rank, int world_size);
 
-// The ones next to it around the ring of ranks, each once.
+// Returns the next ranks on the ring of ranks, without duplicates.
 std::vector<int> RingNeighbours(int rank, int world_size);
 
 }  // namespace railhead::comm

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether what a job would run on is as it should be: all ranks meet and connect as a job does,
-// look at their rails, and ask each other over every one of them. Nothing of it stays.
+// Pre-flight check of the environment of a job: all ranks meet and connect as for a job, inspect
+// their rails, and exchange messages over each of them. Leaves nothing behind. Used by the C API.
 #ifndef RAILHEAD_RUNTIME_COMM_SETUP_PREFLIGHT_H_
 #define RAILHEAD_RUNTIME_COMM_SETUP_PREFLIGHT_H_
 
@@ -13,9 +13,9 @@
 
 namespace railhead::comm {
 
-// Called by all ranks; returns the same findings on all. What a job would only be degraded by, or
-// would not start with, is found and not failed by: an error means that the ranks could not meet,
-// or lost one of them.
+// All ranks must call it; returns the same findings on all. Problems that would degrade a job or
+// prevent its start are findings, not errors. An error means that the ranks could not meet, or that
+// one was lost.
 absl::StatusOr<std::vector<preflight::Finding>> RunPreflight(CommunicatorOptions options);
 
 }  // namespace railhead::comm

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// RDMA rail of a communicator. Tests replace it with fake NICs (comm/api/fake_rails_for_test.h).
 #ifndef RAILHEAD_RUNTIME_COMM_SETUP_RDMA_RAIL_H_
 #define RAILHEAD_RUNTIME_COMM_SETUP_RDMA_RAIL_H_
 
@@ -20,38 +22,38 @@
 
 namespace railhead::comm {
 
-// An opened RDMA device of one rail. Lives as long as the links that come from it.
+// An open RDMA device of one rail. Lives as long as the links created from it.
 class RdmaRail {
  public:
   virtual ~RdmaRail() = default;
   // One line for logs: rail, device, port, link layer, MTU and address.
   virtual std::string Describe() const = 0;
-  // How the port is set up, as it was when it was opened.
+  // Configuration of the port when it was opened.
   virtual preflight::PortFacts Facts() const = 0;
-  // Whether so many links can have the memory that they cannot do without.
+  // Returns an error if the minimum memory of `links` links cannot be pinned.
   virtual absl::Status CanPin(size_t links) const = 0;
-  // A link to the peer whose acceptor is there, not connected yet; `peer` names it in errors.
+  // Returns a link, not connected yet, to the peer with that acceptor; `peer` names it in errors.
   virtual absl::StatusOr<std::unique_ptr<transport::Link>> Open(
       std::shared_ptr<transport::Acceptor> acceptor, transport::Locator peer_acceptor,
       absl::string_view peer) = 0;
-  // Any thread: makes memory of the user known, from which the device's links then send without
-  // copying, until the result is gone (transport/verbs/user_memory.h).
+  // Thread-safe. Registers user memory until the result is released; the device's links send from
+  // it without copying (transport/verbs/user_memory.h).
   virtual std::shared_ptr<const void> Know(absl::Span<const std::byte> memory,
                                            std::shared_ptr<const void> owner,
                                            const Logger& log) = 0;
-  // The same of memory of a GPU.
+  // Like Know, for GPU memory.
   virtual transport::verbs::KnownGpu KnowGpu(absl::Span<const std::byte> memory,
                                              const device::Memory& gpu, const Logger& log) = 0;
 };
 
-// Opens the device of a rail, or says what is missing.
+// Opens the device of a rail, or returns the cause of failure.
 using OpenRdmaRail =
     std::function<absl::StatusOr<std::unique_ptr<RdmaRail>>(const fabric::PodRail& rail)>;
 
-// The real thing, over libibverbs.
+// Opens a device with libibverbs.
 absl::StatusOr<std::unique_ptr<RdmaRail>> OpenVerbsRail(const fabric::PodRail& rail,
                                                         const transport::VerbsSettings& settings);
-// Of a device that is open.
+// Returns the rail of an open device.
 std::unique_ptr<RdmaRail> MakeVerbsRail(std::unique_ptr<transport::VerbsDevice> device);
 
 }  // namespace railhead::comm

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Lazy connections of a communicator (rails::Reach). Used by setup.h.
 #ifndef RAILHEAD_RUNTIME_COMM_SETUP_REACH_H_
 #define RAILHEAD_RUNTIME_COMM_SETUP_REACH_H_
 
@@ -18,7 +20,7 @@
 
 namespace railhead::comm {
 
-// One of this rank's rails, and how it opens a link to a peer by the whereabouts of its acceptor.
+// One of this rank's rails. `open` opens a link to a peer, given the address of its acceptor.
 struct OpenRail {
   rails::RailName name;
   std::shared_ptr<transport::Acceptor> acceptor;
@@ -28,9 +30,9 @@ struct OpenRail {
       open;
 };
 
-// How a mesh gets at ranks of the world that it has no peer for yet: the watch finds out where they
-// are. `known` are those of whom this rank knows already. The addresses of the acceptors of all
-// these rails begin with number `first` of a rank's. The watch outlives the result.
+// Returns the means by which a mesh connects to ranks without a peer yet; the watchdog looks up
+// their addresses. `known`: ranks whose addresses are known already. The addresses of these rails
+// start at index `first` of a rank's addresses. The watchdog must outlive the result.
 rails::Reach ReachOthers(std::vector<OpenRail> rails, std::map<int, Whereabouts> known,
                          int world_size, size_t first, const Logger& log, bootstrap::Watch& watch);
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Facts about the start of a communicator, for metrics.
 #ifndef RAILHEAD_RUNTIME_COMM_SETUP_START_H_
 #define RAILHEAD_RUNTIME_COMM_SETUP_START_H_
 
@@ -11,10 +13,10 @@
 
 namespace railhead::comm {
 
-// What the metrics page says of a rank's start.
+// Returns what the metrics page reports about a rank's start.
 metrics::Start DescribeStart(const SetupOptions& options, const Fabric& fabric, int world_size);
 
-// The size in bytes of the file system at ROOT/dev/shm; nothing when there is none.
+// Returns the size in bytes of the file system at ROOT/dev/shm; nullopt if there is none.
 std::optional<uint64_t> SharedMemorySize(const std::string& root);
 
 }  // namespace railhead::comm

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ends the start of a communicator from another thread. Until ranks have met, the start asks now
-// and then whether it is to go on; from then on the job is told, and that ends everything.
+// Aborts the start of a communicator from another thread. Until the ranks have met, the start polls
+// why(); afterwards Abort fails the job, which ends the start on all ranks.
 #ifndef RAILHEAD_RUNTIME_COMM_SETUP_START_ABORT_H_
 #define RAILHEAD_RUNTIME_COMM_SETUP_START_ABORT_H_
 
@@ -17,20 +17,20 @@ namespace railhead::comm {
 // Thread-safe.
 class StartAbort {
  public:
-  // Ends the start with this error. The first one counts.
+  // Aborts the start with this error. Later errors are ignored.
   void Abort(const absl::Status& why) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (why_.ok()) why_ = why;
     if (watch_ != nullptr) watch_->Announce(why_).IgnoreError();
   }
 
-  // Why the start is to end; OK while it may go on.
+  // Returns why the start must end; OK while it may continue.
   absl::Status why() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return why_;
   }
 
-  // While one lives, the job that the watch looks after is told. The watch outlives it.
+  // Makes Abort fail the watchdog's job while it exists. The watchdog must outlive it.
   class Told {
    public:
     // `start` may be null.

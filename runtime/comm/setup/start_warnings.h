@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Warnings at the start of a communicator.
 #ifndef RAILHEAD_RUNTIME_COMM_SETUP_START_WARNINGS_H_
 #define RAILHEAD_RUNTIME_COMM_SETUP_START_WARNINGS_H_
 
@@ -11,11 +13,11 @@
 
 namespace railhead::comm {
 
-// The rate and MTU that most ranks have, by rail.
+// Returns rate and MTU that most ranks have, by rail.
 std::vector<RailReport> UsualRails(absl::Span<const RankReport> reports);
 
-// What a rank should say of its own RDMA rails when it starts: what the pre-flight warns of, as far
-// as that is known from its own facts and the usual rails.
+// Returns the warnings about a rank's own RDMA rails: those of the pre-flight check that follow
+// from its own facts and the usual rails.
 std::vector<std::string> StartWarnings(const preflight::RankFacts& own,
                                        absl::Span<const RailReport> usual);
 
