@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The objects of a cluster, out of its API server.
+// Access to a cluster's API server for commands of `railhead`.
 #ifndef RAILHEAD_CLI_CLUSTER_H_
 #define RAILHEAD_CLI_CLUSTER_H_
 
@@ -14,27 +14,27 @@
 
 namespace railhead::cli {
 
-// As kubectl's flags of these names say.
+// As kubectl's flags of these names.
 struct ClusterFlags {
-  // Empty: those of $KUBECONFIG, or ~/.kube/config; in a pod without them its service account.
+  // Empty: $KUBECONFIG or ~/.kube/config; in a pod without these, its service account.
   std::string kubeconfig;
-  std::string context;  // empty: the current one of that file
+  std::string context;  // empty: the current context of that file
 };
 
-// Selects the objects that the chart makes, as kube::ForEach takes it.
+// Selector of the chart's objects, in the format of kube::ForEach.
 inline constexpr absl::string_view kOfTheChart =
     "labelSelector=app.kubernetes.io%2Fpart-of%3Drailhead";
 
 struct ReachedCluster {
   std::unique_ptr<kube::Api> api;
-  std::string space;  // the context's namespace
+  std::string space;  // namespace of the context
 };
 
 absl::StatusOr<ReachedCluster> ReachCluster(const ClusterFlags& flags);
 
-// Nodes, pods and the FabricTopology; for `railhead why` also Events and the operator's RDMA
-// resources. A cluster without the kind FabricTopology, or whose user may not read it, has none;
-// one whose ConfigMaps the user may not list has the resources rdma/*.
+// Lists nodes, pods and FabricTopologies; for `railhead why` also Events and the operator's RDMA
+// resources. Without the kind FabricTopology, or the right to read it, the result has none. Without
+// the right to list ConfigMaps, the RDMA resources are rdma/*.
 absl::StatusOr<op::gangs::ClusterObjects> AskCluster(kube::Api& api, bool for_why);
 
 }  // namespace railhead::cli

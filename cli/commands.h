@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The commands and flags of `railhead`: one table, from which help, completion and the nearest
-// spelling come.
+// Commands and flags of `railhead`, as one table: source of help, completion and spelling
+// suggestions.
 #ifndef RAILHEAD_CLI_COMMANDS_H_
 #define RAILHEAD_CLI_COMMANDS_H_
 
@@ -22,7 +22,7 @@ namespace railhead::cli {
 // The parsed command line.
 struct CommandLine {
   PlanOptions plan;
-  SizePlanOptions size;  // with the fabric of `plan`
+  SizePlanOptions size;  // uses the fabric of `plan`
   TopologyOptions topology;
   WhyOptions why;
   RailsOptions rails;
@@ -34,13 +34,13 @@ struct CommandLine {
   std::string shell;
 };
 
-// `line` must outlive the result, which writes to it. `name` is that of the program.
+// Returns the parser, which writes to `line`; `line` must outlive it. `name`: name of the program.
 std::unique_ptr<CLI::App> MakeApp(const std::string& name, CommandLine& line);
 
-// Throws CLI::ParseError where what was parsed does not go together.
+// Throws CLI::ParseError if parsed options exclude or require each other.
 void CheckTogether(const CLI::App& app, const CommandLine& line);
 
-// For arguments that were refused: which command or flag was probably meant; else "".
+// Returns the command or flag that rejected arguments probably meant; "" if unknown.
 std::string Advice(const CLI::App& app, const std::vector<std::string>& arguments);
 
 }  // namespace railhead::cli

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Completion of command lines. The scripts for the shells call the program with kCompleteCommand
-// and the words so far, as kubectl calls its plugins, so a script never needs an update.
+// Command line completion. The shell scripts call the program with kCompleteCommand and the words
+// so far, as kubectl calls plugins. So the scripts need no updates.
 #ifndef RAILHEAD_CLI_COMPLETE_H_
 #define RAILHEAD_CLI_COMPLETE_H_
 
@@ -15,18 +15,18 @@ namespace railhead::cli {
 inline constexpr char kCompleteCommand[] = "__complete";
 
 struct Completion {
-  std::vector<std::pair<std::string, std::string>> words;  // and what each means
-  bool files = false;                                      // names of files are meant
+  std::vector<std::pair<std::string, std::string>> words;  // words with their descriptions
+  bool files = false;                                      // complete with file names
 };
 
-// `words` come after the program's name; the last one, which may be empty, is being typed. Pure.
+// Completes the last of `words`, which may be empty. `words` excludes the program's name. Pure.
 Completion Complete(const CLI::App& app, std::vector<std::string> words);
 
-// A line for each word, with its meaning after a tab; then ":0" if names of files may follow, or
-// ":4" (as of cobra's ShellCompDirective, which kubectl reads).
+// Formats one line per word, with the description after a tab. The last line is ":0" if file names
+// may follow, else ":4" (ShellCompDirective of cobra, which kubectl reads).
 std::string ToText(const Completion& completion);
 
-// The script for "bash", "zsh" or "fish".
+// Returns the script for "bash", "zsh" or "fish".
 std::string CompletionScript(const std::string& shell);
 
 }  // namespace railhead::cli

@@ -9,7 +9,7 @@
 
 namespace railhead::cli {
 
-// Writes a file, in place of one that is there.
+// Writes a file; replaces an existing one.
 absl::Status WriteText(const std::string& path, absl::string_view text);
 
 }  // namespace railhead::cli

@@ -13,7 +13,7 @@
 
 namespace railhead::cli {
 
-// A folder of a test's own, that goes with all that is in it.
+// Temporary directory of one test; removed with its contents at destruction.
 class FolderForTest {
  public:
   FolderForTest() : path_(::testing::TempDir() + "/railhead-cli-XXXXXX") {
@@ -25,7 +25,7 @@ class FolderForTest {
 
   const std::string& path() const { return path_; }
   std::string Path(const std::string& name) const { return absl::StrCat(path_, "/", name); }
-  // Returns its path.
+  // Writes a file and returns its path.
   std::string Write(const std::string& name, const std::string& text) const {
     std::ofstream(Path(name)) << text;
     return Path(name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An answer of the solver as people read it.
+// Placement result as text.
 #ifndef RAILHEAD_CLI_PICTURE_H_
 #define RAILHEAD_CLI_PICTURE_H_
 
@@ -14,14 +14,14 @@
 
 namespace railhead::cli {
 
-// A line on what was decided, the score, and the tree of the domains that are used, with a mark for
-// each node; for a gang without a place the reasons.
+// Formats the result: one line with the decision, the score, and the tree of used domains with a
+// mark for each node. For a gang that was not placed: the reasons.
 std::string Picture(const fabric::FabricModel& model, const placement::PlacementRequest& request,
                     const placement::Placement& placement,
                     const std::vector<placement::Reason>& reasons);
 
-// How the answer came about, line by line: which nodes were left out and why, and why it takes as
-// many domains as it does.
+// Explains the result line by line: excluded nodes with causes, and why it uses that number of
+// domains.
 std::vector<std::string> Explain(const fabric::FabricModel& model,
                                  const placement::PlacementRequest& request,
                                  const placement::Placement& placement);

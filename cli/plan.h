@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `railhead plan`: where a gang would go, without a cluster.
+// `railhead plan`: computes a gang's placement without a cluster.
 #ifndef RAILHEAD_CLI_PLAN_H_
 #define RAILHEAD_CLI_PLAN_H_
 
@@ -11,20 +11,20 @@
 namespace railhead::cli {
 
 struct PlanOptions {
-  std::string fabric;   // file of a FabricModel; "-" is standard input
-  std::string request;  // file of a PlacementRequest
-  std::string replay;   // file of a PlacementDecision, instead of these two
-  std::string save;     // where to write one; empty: nowhere
+  std::string fabric;   // FabricModel file; "-": standard input
+  std::string request;  // PlacementRequest file
+  std::string replay;   // PlacementDecision file, instead of both above
+  std::string save;     // file for the PlacementDecision; empty: not saved
   bool json = false;
   bool explain = false;
 };
 
 constexpr int kPlaced = 0;
-constexpr int kBadInput = 1;  // also a replay whose answer differs, and what cannot be written
+constexpr int kBadInput = 1;  // also if a replay differs, or output cannot be written
 constexpr int kNotPlaced = 2;
 
-// Prints the answer to `out` and errors, each on a line, to `err`. `seconds` is a clock that only
-// goes forward. Returns the exit status.
+// Prints the result to `out` and errors, one per line, to `err`. `seconds`: monotonic clock.
+// Returns the exit code.
 int RunPlan(const PlanOptions& options, const std::function<double()>& seconds, std::ostream& out,
             std::ostream& err);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Queries of Prometheus's HTTP API.
+// Client of Prometheus's HTTP API.
 #ifndef RAILHEAD_CLI_PROMETHEUS_H_
 #define RAILHEAD_CLI_PROMETHEUS_H_
 
@@ -20,18 +20,18 @@ struct PrometheusSample {
   double value = 0;
 };
 
-// Reads the answer to an instant query; values that are no number are left out. InvalidArgument for
-// what is not such an answer, and with Prometheus's own words where it refused the query.
+// Parses the response to an instant query; drops samples whose value is not a number. Returns
+// InvalidArgument for any other text, with Prometheus's message if it rejected the query.
 absl::StatusOr<std::vector<PrometheusSample>> ParsePrometheusAnswer(absl::string_view text);
 
-// As it stands in a selector, with its quotes.
+// Returns the value quoted and escaped for a selector.
 std::string QuotedLabel(absl::string_view value);
 
 // OK if `url` begins with http:// or https:// and has a host.
 absl::Status CheckPrometheusUrl(absl::string_view url);
 
-// The answer to an instant query, at a time in seconds since 1970; empty: now. 10 s at most, and
-// 16 MiB. Unavailable with the URL where there is none.
+// Returns the response to an instant query at `time`, in seconds since 1970 (empty: now). Timeout:
+// 10 s; limit: 16 MiB. Returns Unavailable with the URL if there is no response.
 absl::StatusOr<std::string> AskPrometheus(const std::string& url, const std::string& query,
                                           const std::string& time);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `railhead plan --parameters`: which rails and nodes a model's gradients need.
+// `railhead plan --parameters`: computes the rails and nodes that a model's gradients need.
 #ifndef RAILHEAD_CLI_SIZE_PLAN_H_
 #define RAILHEAD_CLI_SIZE_PLAN_H_
 
@@ -14,19 +14,19 @@ namespace railhead::cli {
 
 struct SizePlanOptions {
   std::string parameters;      // "70B"
-  double bytes_each = 2;       // of a gradient
+  double bytes_each = 2;       // per gradient
   std::string within;          // "200ms"
-  std::string fabric;          // file of a FabricModel, whose nodes are chosen; empty: none
-  std::optional<int> rails;    // of a node; else the fabric's, or 8
-  std::optional<double> rate;  // Gbit/s of a rail; else the fabric's linkGbps.node, or 400
+  std::string fabric;          // FabricModel file, to choose nodes from; empty: none
+  std::optional<int> rails;    // per node; default: the fabric's, or 8
+  std::optional<double> rate;  // Gbit/s per rail; default: linkGbps.node, or 400
   double efficiency = 0.9;
-  std::optional<int> replicas;  // else as many as the nodes allow
-  std::optional<int> nodes;     // else those of the fabric that are free
+  std::optional<int> replicas;  // default: as many as the nodes allow
+  std::optional<int> nodes;     // default: the fabric's free nodes
   bool json = false;
 };
 
-// Prints the answer with its formula to `out` and errors to `err`. Returns the exit status:
-// kPlaced, kNotPlaced where there are too few nodes, kBadInput.
+// Prints result and formula to `out` and errors to `err`. Returns the exit code: kPlaced,
+// kNotPlaced if there are too few nodes, or kBadInput.
 int RunSizePlan(const SizePlanOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace railhead::cli

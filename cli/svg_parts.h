@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a picture of a fabric is drawn with. Lengths are in pixels.
+// Drawing primitives for SVG pictures of fabrics. Lengths in pixels.
 #ifndef RAILHEAD_CLI_SVG_PARTS_H_
 #define RAILHEAD_CLI_SVG_PARTS_H_
 
@@ -10,25 +10,24 @@
 
 namespace railhead::cli {
 
-// The classes of texts and boxes.
+// Returns the style sheet: classes of texts and boxes.
 std::string SvgStyle();
 
-// Of a rail; red is kept for trouble.
+// Returns the colour of a rail; never red, which marks faults.
 std::string Colour(int rail);
 
-// The attributes of a line of that colour.
+// Returns the attributes of a line in the rail's colour.
 std::string SvgStroke(int rail, int width);
 
-// `look` are further attributes.
+// `look`: further attributes.
 std::string SvgLine(double x1, double y1, double x2, double y2, absl::string_view look);
 std::string SvgBox(double x, double y, double width, double height, absl::string_view look);
 
-// A NIC: crossed where it is dead; and the ring round one whose cable is wrong.
+// Draw a NIC, crossed out if dead, and the ring around one with a wrong cable.
 std::string SvgDot(double x, double y, absl::string_view colour, bool dead);
 std::string SvgRing(double x, double y);
 
-// What the signs mean, in a row from `x` on; of many rails as many as there is room for up to
-// `end`.
+// Draws the legend in a row from `x` on, with as many rails as fit before `end`.
 std::string SvgLegend(int rails, double x, double y, double end);
 
 }  // namespace railhead::cli

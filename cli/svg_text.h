@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words of an SVG picture.
+// Text in SVG pictures.
 #ifndef RAILHEAD_CLI_SVG_TEXT_H_
 #define RAILHEAD_CLI_SVG_TEXT_H_
 
@@ -12,16 +12,16 @@
 
 namespace railhead::cli {
 
-// A text as it stands in XML.
+// Escapes text for XML.
 std::string XmlText(absl::string_view text);
 
-// At most so many characters, cut in the middle, where names differ least.
+// Shortens to at most `most` characters, cut in the middle, where names differ least.
 std::string Shortened(const std::string& text, size_t most);
 
-// Lines of at most so many characters, broken between words.
+// Splits into lines of at most `most` characters, between words.
 std::vector<std::string> Wrapped(const std::string& text, size_t most);
 
-// A line of text at a place; `style` names a class of the picture's style sheet.
+// Returns a line of text at a position; `style`: class of the style sheet.
 std::string SvgText(double x, double y, absl::string_view style, absl::string_view text);
 
 }  // namespace railhead::cli

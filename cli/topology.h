@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `railhead topology`: what the fabric is, out of what its parts say.
+// `railhead topology`: computes the fabric from its sources.
 #ifndef RAILHEAD_CLI_TOPOLOGY_H_
 #define RAILHEAD_CLI_TOPOLOGY_H_
 
@@ -14,18 +14,19 @@
 namespace railhead::cli {
 
 struct TopologyOptions {
-  // Sources in any order, or one FabricModel; "-": standard input. None: the API server is asked.
+  // Sources in any order, or one FabricModel; "-": standard input. Empty: reads from the API
+  // server.
   std::vector<std::string> files;
   std::string output = "text";      // or yaml, json, svg, labels, kueue, kai, volcano
-  std::optional<std::string> name;  // of the fabric; nothing: its own, or "discovered"
+  std::optional<std::string> name;  // of the fabric; nullopt: its own, or "discovered"
 };
 
 constexpr int kNoTrouble = 0;
-constexpr int kBadSource = 1;  // also what cannot be written
-constexpr int kTrouble = 2;    // the answer is there, and something in the fabric should be mended
+constexpr int kBadSource = 1;  // also if output cannot be written
+constexpr int kTrouble = 2;    // result printed, but the fabric has faults to repair
 
-// Prints the answer to `out`; findings and errors, each on a line, to `err`. `api` is asked where
-// there are no files. Returns the exit status.
+// Prints the result to `out`; findings and errors, one per line, to `err`. Uses `api` if there are
+// no files. Returns the exit code.
 int RunTopology(const TopologyOptions& options, kube::Api* api, std::ostream& out,
                 std::ostream& err);
 

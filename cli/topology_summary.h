@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is true of a part of a fabric, in numbers.
+// Numbers that summarize part of a fabric.
 #ifndef RAILHEAD_CLI_TOPOLOGY_SUMMARY_H_
 #define RAILHEAD_CLI_TOPOLOGY_SUMMARY_H_
 
@@ -24,17 +24,17 @@ struct Summary {
   bool Trouble() const { return dead + miswired + unschedulable > 0; }
 };
 
-// Of the nodes from `first` on.
+// Counts `count` nodes from index `first` on.
 Summary Summarize(const fabric::DiscoveredFabric& found, int first, int count);
 
-// Where the nodes of a domain stand: the first, and how many.
+// Indices of a domain's nodes, which are contiguous.
 struct NodeRange {
   int first = 0;
   int count = 0;
 };
 NodeRange NodesOf(const fabric::FabricModel& model, size_t level, size_t domain);
 
-// "4 nodes, 24 of 32 GPUs free, 30 of 32 HCAs free, 1 dead rail".
+// Returns "4 nodes, 24 of 32 GPUs free, 30 of 32 HCAs free, 1 dead rail".
 std::string SummaryText(const Summary& summary);
 
 }  // namespace railhead::cli

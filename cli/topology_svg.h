@@ -8,10 +8,10 @@
 
 namespace railhead::cli {
 
-// A fabric as a picture: SVG that needs nothing else. In each leaf a rail is a coloured line from
-// its switch down through the nodes, with a dot for each NIC: empty and crossed where it is dead,
-// and ringed with a line to where its cable leads where that is wrong. Below stand the findings. Of
-// more than 256 nodes only those in trouble are drawn.
+// Draws a fabric as a self-contained SVG. In each leaf, a rail is a coloured line from its switch
+// down through the nodes. A dot marks each NIC: empty and crossed out if dead; with a ring and a
+// line to its actual switch if the cable is wrong. Findings are listed below. Above 256 nodes,
+// draws only nodes with faults.
 std::string TopologySvg(const fabric::DiscoveredFabric& found);
 
 }  // namespace railhead::cli

@@ -8,8 +8,8 @@
 
 namespace railhead::cli {
 
-// A fabric as a tree of lines. Of more than 64 nodes only those in trouble have lines of their own,
-// of more than 128 leaves only those with such nodes.
+// Formats a fabric as a text tree. Above 64 nodes, lists only nodes with faults; above 128 leaves,
+// only leaves that contain such nodes.
 std::string TopologyTree(const fabric::DiscoveredFabric& found);
 
 }  // namespace railhead::cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `railhead why`: why a job's pods do not run yet.
+// `railhead why`: explains why a job's pods do not run yet.
 #ifndef RAILHEAD_CLI_WHY_H_
 #define RAILHEAD_CLI_WHY_H_
 
@@ -15,17 +15,17 @@ namespace railhead::cli {
 
 struct WhyOptions {
   std::string job;
-  std::string space;               // empty: any namespace
-  std::vector<std::string> files;  // of objects; none: the API server is asked
-  std::string decision;            // a PlacementDecision, instead of a job
+  std::string space;               // namespace; empty: any
+  std::vector<std::string> files;  // files with objects; empty: reads from the API server
+  std::string decision;            // PlacementDecision file, instead of a job
   bool json = false;
 };
 
 constexpr int kRuns = 0;
-constexpr int kPending = 2;  // kBadInput, 1, also for a job that is not there
+constexpr int kPending = 2;  // kBadInput, 1, also if the job does not exist
 
-// Prints the answer to `out` and errors, each on a line, to `err`. `api` is asked where there are
-// neither files nor a decision. Returns the exit status.
+// Prints the explanation to `out` and errors, one per line, to `err`. Uses `api` if there are
+// neither files nor a decision. Returns the exit code.
 int RunWhy(const WhyOptions& options, kube::Api* api, absl::Time now, std::ostream& out,
            std::ostream& err);
 

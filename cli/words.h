@@ -9,7 +9,7 @@
 
 namespace railhead::cli {
 
-// "leaves", "1 leaf", "2 leaves".
+// Return "leaves"; "1 leaf" or "2 leaves".
 std::string Plural(absl::string_view noun);
 std::string Counted(int64_t count, absl::string_view noun);
 

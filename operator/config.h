@@ -15,62 +15,61 @@
 
 namespace railhead::op {
 
-// What the administrator decides about the environment of pods that ask for RDMA.
+// The administrator's settings for pods that request RDMA.
 struct InjectionConfig {
-  // Variables for every such container, unless it sets them itself.
+  // Variables for each such container, unless the container sets them itself.
   std::map<std::string, std::string> environment;
-  // MASTER_PORT: where rank 0 of a job listens.
+  // MASTER_PORT: port on which rank 0 of a job listens.
   int rendezvous_port = 29500;
-  // Whose pods never reach the webhook, and are nobody's business here.
+  // Namespaces whose pods the webhook does not receive and the operator ignores.
   std::set<std::string> excluded_namespaces = {};
-  // The replica that leads asks training pods how they run, and tells what is wrong with their
-  // jobs.
+  // The leader scrapes the metrics of training pods and reports what is wrong with their jobs.
   bool verdicts = true;
-  // Whether that is told of pods that did not pass our admission.
+  // Also report pods that did not pass admission.
   bool tell_missed_pods = true;
-  // Whoever holds RDMA devices may pin more than its node's agent may, on some nodes.
+  // On some nodes, containers with RDMA devices may pin more memory than the node's agent may.
   bool memlock_raised = false;
-  // Pods that ask to start with their gang are gated, and placed by the replica that leads.
+  // Pods that request to start with their gang are gated; the leader places them.
   bool gangs = false;
-  // Kinds of jobs (gangs/workload.h) whose pods need not ask for it.
+  // Kinds of jobs (gangs/workload.h) whose pods are gangs without a request.
   std::set<std::string> gang_kinds = {};
-  // A gang that has waited for so long is not overtaken any more by smaller ones; infinite: it may
-  // be for ever.
+  // Smaller gangs may no longer overtake a gang that has waited for this time; infinite: they
+  // always may.
   absl::Duration gang_reserve_after = absl::Minutes(10);
-  // Which resources are RDMA devices; what asks for none of them is not looked at.
+  // Resources that are RDMA devices. Pods that request none of them are ignored.
   RdmaResources rdma_resources = {};
-  // The replica that leads keeps the FabricTopology's status as the fabric is...
+  // The leader keeps the FabricTopology's status equal to the fabric...
   bool topology = false;
-  // ...and publishes it as labels of nodes and objects of other schedulers.
+  // ...and publishes the fabric as node labels and objects of other schedulers.
   bool publish_topology = false;
 };
 
-// Reads YAML or JSON:
+// Parses YAML or JSON:
 //
-//   environment: {NCCL_IB_TC: "106"}   # optional; values are scalars, taken as they are written
+//   environment: {NCCL_IB_TC: "106"}   # optional; values are scalars, used as written
 //   rendezvousPort: 29500              # optional
 //   excludedNamespaces: [kube-system]  # optional
-//   verdicts: true                     # optional, true by default
-//   tellMissedPods: true               # optional, true by default
-//   memlockRaised: true                # optional, false by default
-//   gangs: true                        # optional, false by default
-//   gangKinds: [JobSet]                # optional; whose pods are gangs without asking
+//   verdicts: true                     # optional, default true
+//   tellMissedPods: true               # optional, default true
+//   memlockRaised: true                # optional, default false
+//   gangs: true                        # optional, default false
+//   gangKinds: [JobSet]                # optional; kinds whose pods are gangs without a request
 //   gangReserveAfter: 10m              # optional; "never": smaller gangs may always overtake
-//   rdmaResources: [rdma/*]            # optional; names of resources, or beginnings and '*'
-//   topology: true                     # optional, false by default
-//   publishTopology: true              # optional, false by default; needs topology
+//   rdmaResources: [rdma/*]            # optional; resource names, or prefixes followed by '*'
+//   topology: true                     # optional, default false
+//   publishTopology: true              # optional, default false; requires topology
 //
-// An empty text is an empty configuration. InvalidArgument names `source`, line, field and what it
-// may be: unknown fields, names that are no environment variables, and variables that the operator
-// computes itself (RANK, ...) are refused.
+// An empty text is an empty configuration. Returns InvalidArgument with `source`, line, field and
+// allowed values. Rejects unknown fields, invalid variable names, and variables that the operator
+// computes itself (RANK, ...).
 absl::StatusOr<InjectionConfig> ParseInjectionConfig(absl::string_view text,
                                                      absl::string_view source);
 
-// The same from a file of at most 1 MiB.
+// Parses a file of at most 1 MiB.
 absl::StatusOr<InjectionConfig> LoadInjectionConfig(const std::string& path);
 
-// The RDMA resources in the ConfigMap that the chart makes for the operator; nullopt for another
-// object, and for one that the operator would refuse.
+// Returns the RDMA resources in the operator's ConfigMap, which the chart creates; nullopt for any
+// other object, and for a configuration that the operator would reject.
 std::optional<RdmaResources> ReadRdmaResources(const kube::Json& config_map);
 
 }  // namespace railhead::op

@@ -29,49 +29,49 @@ namespace railhead::op {
 struct ControllersOptions {
   std::string space;     // namespace of the Lease
   std::string lease;     // its name
-  std::string identity;  // of this replica; another one after every start
-  // Monotonic; called by several threads.
+  std::string identity;  // of this replica; differs after each start
+  // Monotonic; called concurrently.
   std::function<absl::Time()> clock = kube::MonotonicNow;
-  std::function<absl::Time()> now = absl::Now;     // the time of day
-  std::set<std::string> excluded_namespaces = {};  // whose pods nobody judges
+  std::function<absl::Time()> now = absl::Now;     // wall clock
+  std::set<std::string> excluded_namespaces = {};  // pods there are not diagnosed
   RdmaResources rdma_resources = {};               // as in InjectionConfig
   PagePoller::Fetch fetch = AskPod;
-  bool verdicts = false;  // whether jobs are judged
+  bool verdicts = false;  // diagnose jobs
   bool tell_missed_pods = true;
   bool memlock_raised = false;
-  bool gangs = false;                                            // whether gangs are placed
+  bool gangs = false;                                            // place gangs
   absl::Duration gang_reserve_after = absl::InfiniteDuration();  // as in InjectionConfig
-  bool topology = false;  // whether the FabricTopology is kept
+  bool topology = false;                                         // maintain the FabricTopology
   bool publish_topology = false;
 };
 
-// What the operator does besides answering. Every replica keeps what admission needs, and what
-// controllers decide on; the one that holds the Lease writes. A controller is a member, a thread,
-// and a line each in what is done when there is something new and when this replica begins to lead.
+// The operator's controllers. Each replica keeps what admission and the controllers need; the one
+// that holds the Lease writes. To add a controller: a member, a thread, one line for changes, and
+// one line for the start of leadership.
 //
-// Rights needed, beside those of ClusterCaches and of the controllers: get and patch of the Lease,
-// and create where it may be missing.
+// Rights needed, beside those of ClusterCaches and the controllers: get and patch of the Lease;
+// create if it may be missing.
 class Controllers {
  public:
-  // `options` have an identity. `api` must outlive the controllers.
+  // `options` must contain an identity. `api` must outlive the controllers.
   Controllers(const ControllersOptions& options, kube::Api* api);
   ~Controllers();
 
   void Start();
-  // Another replica may lead from now on, and admission still gets what it needs.
+  // Releases leadership; admission is still served.
   void StopLeading();
-  // Has all threads end, for which the destructor waits. A call of the API may take long, so cancel
-  // it before.
+  // Ends all threads; the destructor waits for them. API calls may take long, so cancel them first.
   void Stop();
 
-  // What is below is thread-safe.
+  // Thread-safe from here on.
 
-  // For admission, at this moment; null as long as Synced is not OK.
+  // Returns the current profiles for admission; null while Synced is not OK.
   std::shared_ptr<const ProfileSet> Profiles() const;
-  // Unavailable names what of the cluster is not known yet, and why.
+  // Returns Unavailable with the part of the cluster that is not known yet, and the cause.
   absl::Status Synced() const;
   void Report(Metrics& metrics) const;
-  // Since when pods can pass admission, by the API server's clock: older ones have not missed it.
+  // Sets the time since which pods can pass admission, by the API server's clock. Older pods have
+  // not missed it.
   void SetAdmissionSince(absl::Time since);
 
  private:
@@ -85,10 +85,10 @@ class Controllers {
   kube::LeaderElector elector_;
   ClusterCaches caches_;
   ProfileFeed feed_;
-  const std::unique_ptr<Collector> collector_;  // null where jobs are not judged
+  const std::unique_ptr<Collector> collector_;  // null if verdicts are off
   ProfileStatusWriter status_writer_;
-  const std::unique_ptr<gangs::GangController> gangs_;            // null where gangs are not served
-  const std::unique_ptr<topology::TopologyController> topology_;  // null where nobody keeps it
+  const std::unique_ptr<gangs::GangController> gangs_;            // null if gangs are off
+  const std::unique_ptr<topology::TopologyController> topology_;  // null if topology is off
 
   std::jthread feed_thread_;
   std::jthread status_thread_;

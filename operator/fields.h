@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading objects of the API strictly: every refusal begins with the path of its field, such as
+// Strict readers of API objects. Each error begins with the path of its field:
 // "spec.nccl.trafficClass: ".
 #ifndef RAILHEAD_OPERATOR_FIELDS_H_
 #define RAILHEAD_OPERATOR_FIELDS_H_
@@ -16,16 +16,16 @@
 
 namespace railhead::op {
 
-// InvalidArgument "PATH: WHAT", or "the object WHAT" where `path` is empty.
+// Returns InvalidArgument "PATH: WHAT"; "the object WHAT" if `path` is empty.
 absl::Status FieldError(absl::string_view path, absl::string_view what);
 
-// "SPEC.NAME"; NAME alone where `path` is empty.
+// Returns "PATH.NAME"; NAME if `path` is empty.
 std::string JoinPath(absl::string_view path, absl::string_view name);
 
-// The member, or null when it is absent or null, which the API means the same by.
+// Returns the member; null if it is absent or null, which are equivalent in the API.
 const kube::Json* Member(const kube::Json& object, absl::string_view name);
 
-// Refuses what is no object, and members of other names than these.
+// Returns InvalidArgument if the value is not an object or has a member not in `known`.
 absl::Status CheckMembers(const kube::Json& object, absl::string_view path,
                           const std::vector<absl::string_view>& known);
 

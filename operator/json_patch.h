@@ -9,8 +9,8 @@
 
 namespace railhead::op {
 
-// The one operation that we use: to remove would take something from the user. Where a member is
-// there already, it gets the new value; so it may be one of ours only.
+// Returns an "add" operation, the only one in use: "remove" would delete a user's value. It
+// replaces an existing member, so use it for absent members and for Railhead's own only.
 inline kube::Json AddOperation(std::string path, kube::Json value) {
   return {{"op", "add"}, {"path", std::move(path)}, {"value", std::move(value)}};
 }

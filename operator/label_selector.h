@@ -15,14 +15,14 @@ namespace railhead::op {
 
 using Labels = std::map<std::string, std::string>;
 
-// The LabelSelector of the Kubernetes API (meta/v1): all of it must hold. Without anything in it,
-// it matches everything.
+// A LabelSelector of the Kubernetes API (meta/v1): all requirements must hold. An empty one matches
+// everything.
 struct LabelSelector {
   enum class Operator { kIn, kNotIn, kExists, kDoesNotExist };
   struct Expression {
     std::string key;
     Operator how = Operator::kExists;
-    std::set<std::string> values;  // of kIn and kNotIn
+    std::set<std::string> values;  // for kIn and kNotIn
 
     bool operator==(const Expression&) const = default;
   };
@@ -30,24 +30,24 @@ struct LabelSelector {
   Labels labels;
   std::vector<Expression> expressions;
 
-  // An absent label is "not in" any values.
+  // An absent label satisfies kNotIn.
   bool Matches(const Labels& candidate) const;
 
   bool operator==(const LabelSelector&) const = default;
 };
 
-// Whether there are labels that both match. Exact: keys do not depend on each other, and there are
-// always more values than a selector can name.
+// Returns true if some set of labels matches both. Exact: keys are independent, and there are
+// always more values than a selector lists.
 bool CanBothMatch(const LabelSelector& a, const LabelSelector& b);
 
-// Whether `wide` matches all labels that both match. Exact, too.
+// Returns true if `wide` matches all labels that match both `a` and `b`. Exact.
 bool MatchesAllOfBoth(const LabelSelector& wide, const LabelSelector& a, const LabelSelector& b);
 
-// Reads {matchLabels, matchExpressions}. InvalidArgument begins with the path of the wrong field
-// below `path`.
+// Parses {matchLabels, matchExpressions}. Returns InvalidArgument, beginning with the path of the
+// invalid field below `path`.
 absl::StatusOr<LabelSelector> ParseLabelSelector(const kube::Json& value, absl::string_view path);
 
-// The labels of an object's metadata; those that are no text are left out.
+// Returns the labels in an object's metadata; drops values that are not strings.
 Labels LabelsOf(const kube::Json& object);
 
 }  // namespace railhead::op

@@ -15,31 +15,31 @@
 
 namespace railhead::op {
 
-// What the operator tells Prometheus. Thread-safe.
+// The operator's metrics for Prometheus. Thread-safe.
 class Metrics {
  public:
   Metrics();
   ~Metrics();
 
-  // One review answered. `kind` is "Pod", "Job" or "other".
+  // Counts one answered review. `kind`: "Pod", "Job" or "other".
   void CountAdmission(absl::string_view kind, Outcome outcome, absl::Duration duration);
-  // One review that could not be read, or came before all profiles were known.
+  // Counts one review that was unreadable or arrived before all profiles were known.
   void CountRefusedReview();
-  // One look at certificates and caBundle.
+  // Counts one check of certificates and caBundle.
   void CountCertificateCheck(bool ok);
   void SetTrusted(bool trusted);
   void SetCertificateExpiry(absl::Time authority, absl::Time serving);
   void SetCache(const kube::InformerState& cache);
-  // RailProfiles in the cluster: those that are used, and those that cannot be read. Of the former,
-  // those that are in conflict with another one.
+  // Sets the number of RailProfiles in use, of unreadable ones, and of those in use that conflict
+  // with another.
   void SetProfiles(size_t accepted, size_t refused, size_t conflicting);
   void SetLeads(bool leads);
   void SetPages(const PageCounts& pages);
-  // The first thousand of them, in their order; the rest is only counted.
+  // Exports the first thousand series in their order; the rest is only counted.
   void SetVerdict(const VerdictCounts& counts);
   void SetGangs(const gangs::GangCounts& counts);
 
-  // All of it in Prometheus' text format.
+  // Returns all metrics in Prometheus text format.
   std::string Text() const;
 
  private:

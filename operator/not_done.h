@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What admission could not do for a pod that asks for RDMA, told in one annotation of the pod: what
-// was not done, why, and what to write. One line for each reason, the most important one first:
+// Steps that admission skipped for a pod that requests RDMA, in one annotation: the step, the cause
+// and the fix. One line per reason, most important first:
 //
 //   NoIndex: no RANK: the Job is not Indexed; set spec.completionMode to Indexed
 //
-// The word before the colon is for machines and stays; the sentence is for people. The pod's
-// containers have the annotation as the variable RAILHEAD_NOT_DONE, and the verdict makes an Event
-// of it. Pure.
+// The word before the colon is stable, for programs; the sentence is for people. Containers get the
+// annotation as the variable RAILHEAD_NOT_DONE, and the verdict reports it as an Event. Pure.
 #ifndef RAILHEAD_OPERATOR_NOT_DONE_H_
 #define RAILHEAD_OPERATOR_NOT_DONE_H_
 
@@ -24,25 +23,25 @@ inline constexpr char kNotDone[] = "railhead.io/not-done";       // the annotati
 inline constexpr char kNotDoneVariable[] = "RAILHEAD_NOT_DONE";  // the same in containers
 
 enum class NotDone {
-  kNoJob,            // the pod belongs to nothing that has ranks, and nobody expects one
-  kKindHasNoRanks,   // the kind starts its ranks itself, or has none
-  kKindUnknown,      // nobody knows what the kind writes into its pods
+  kNoJob,            // the pod belongs to nothing with ranks, and none are expected
+  kKindHasNoRanks,   // the kind starts ranks itself, or has none
+  kKindUnknown,      // the variables that the kind sets are not known
   kNoIndex,          // a job whose pods have no order
-  kIndexInvalid,     // the pod's indices are not numbers, or contradict each other
-  kSizeUnknown,      // it is not known how many pods there are
-  kSizeInvalid,      // the number is not one, 0, or contradicts the index
+  kIndexInvalid,     // indices are not numbers, or contradict each other
+  kSizeUnknown,      // the number of pods is unknown
+  kSizeInvalid,      // it is not a number, is 0, or contradicts the index
   kOwnWorldSize,     // the container counts ranks itself
-  kHalfSet,          // the container sets some of the variables and not the others
-  kNoAddress,        // rank 0 has no name
+  kHalfSet,          // the container sets only some of the variables
+  kNoAddress,        // rank 0 has no host name
   kGroupUnknown,     // an annotation names a group of ranks that does not exist
-  kGang,             // the pod asks to wait for its gang, and does not
-  kGangOfKind,       // the administrator asks so of its kind, and it does not
+  kGang,             // the pod requests to wait for its gang, but does not wait
+  kGangOfKind,       // the administrator requests it for the kind, but the pod does not wait
   kProfileConflict,  // several profiles match, so none is applied
 };
 
-// How loudly a reason is reported.
+// Severity of a reason.
 enum class NotDoneLevel {
-  kQuiet,    // annotation and variable only: nobody asked for it
+  kQuiet,    // annotation and variable only: not requested
   kInfo,     // a warning to the creator, and an Event of type Normal
   kWarning,  // a warning to the creator, and an Event of type Warning
 };
@@ -64,16 +63,16 @@ struct NotDoneNote {
   bool operator==(const NotDoneNote&) const = default;
 };
 
-// A note out of a sentence, whose end after the last semicolon is what to write.
+// Splits a sentence at the last semicolon; the fix comes after it.
 NotDoneNote NoteOf(NotDone reason, absl::string_view sentence);
 
-// "no RANK: the Job is not Indexed; set spec.completionMode to Indexed"
+// Returns "no RANK: the Job is not Indexed; set spec.completionMode to Indexed".
 std::string SentenceOf(const NotDoneNote& note);
 
-// The annotation's text. Each part is made printable and cut, so that its size has a limit.
+// Formats the annotation. Each part is made printable and truncated, so the size is bounded.
 std::string FormatNotDone(absl::Span<const NotDoneNote> notes);
 
-// Reads it. Lines that admission does not write are left out, since the pod is its user's.
+// Parses it. Skips lines that admission does not write, since users can change the annotation.
 std::vector<NotDoneNote> ParseNotDone(absl::string_view text);
 
 }  // namespace railhead::op

@@ -9,7 +9,7 @@
 
 namespace railhead::op {
 
-// The controller of an object, by its owner references: what made it.
+// The controller of an object, from its owner references.
 struct Owner {
   std::string api;  // "batch/v1"
   std::string kind;
@@ -19,7 +19,7 @@ struct Owner {
   bool operator==(const Owner&) const = default;
 };
 
-// Nothing for an object without a controller, which nobody would make again.
+// Returns nullopt for an object without a controller, which is not recreated after deletion.
 std::optional<Owner> ControllerOf(const kube::Json& object);
 
 }  // namespace railhead::op

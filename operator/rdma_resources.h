@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which resources are RDMA devices: the one list by which admission, the verdict and gangs decide
-// that a container asks for RDMA, and that a node has it. The chart writes the same list into the
-// conditions of the webhook and the policies. Pure.
+// Resources that are RDMA devices: the list by which admission, the verdict and gangs decide
+// whether a container requests RDMA and whether a node has it. The chart writes the same list into
+// the conditions of the webhook and the policies. Pure.
 //
-//   const absl::StatusOr<RdmaResources> rdma = RdmaResources::Parse({"rdma/*",
-//   "nvidia.com/hostdev"}); rdma->Contains("rdma/hca");  // true
+//   const absl::StatusOr<RdmaResources> rdma =
+//       RdmaResources::Parse({"rdma/*", "nvidia.com/hostdev"});
+//   rdma->Contains("rdma/hca");  // true
 #ifndef RAILHEAD_OPERATOR_RDMA_RESOURCES_H_
 #define RAILHEAD_OPERATOR_RDMA_RESOURCES_H_
 
@@ -26,10 +27,10 @@ class RdmaResources {
  public:
   RdmaResources() : patterns_{"rdma/*"} {}
 
-  // Each is the name of an extended resource (domain/name), or ends with '*', which stands for any
-  // end. InvalidArgument names the first that is not, or that means GPUs or Kubernetes' own
-  // resources (other than those of device classes) as well, and the known pattern with the nearest
-  // spelling.
+  // Each pattern is the name of an extended resource (domain/name), or ends with '*', which matches
+  // any suffix. Returns InvalidArgument with the first pattern that is invalid or also matches GPUs
+  // or Kubernetes' own resources other than those of device classes, and with the known pattern of
+  // the nearest spelling.
   static absl::StatusOr<RdmaResources> Parse(const std::vector<std::string>& patterns);
 
   bool Contains(absl::string_view resource) const;

@@ -12,26 +12,25 @@
 
 namespace railhead::op {
 
-// A controller that looks at everything at once, in rounds: whenever something has changed, and
-// again after a failed one, with back-off. What is in the way is logged once for as long as it
-// stays.
+// Reconcile loop of a controller that processes everything at once, in rounds: after each change,
+// and after a failed round with backoff. A persistent error is logged once.
 class Rounds {
  public:
-  // `name` is the controller's, for the log.
+  // `name`: of the controller, for the log.
   Rounds(std::string name, const kube::BackoffOptions& backoff);
 
-  // Thread-safe.
+  // Requests a round. Thread-safe.
   void Ask();
-  // Changes that come together are looked at together.
+  // Requests a round after `pause`, so that it covers several changes. Thread-safe.
   void AskAfter(absl::Duration pause);
 
-  // Calls `round` until `stop`. Once in its life.
+  // Calls `round` until `stop`. Call once.
   void Run(const std::stop_token& stop, const std::function<absl::Status()>& round);
 
  private:
   const std::string name_;
-  kube::WorkQueue queue_;  // of one item
-  std::string trouble_;    // as told; Run's alone
+  kube::WorkQueue queue_;  // with one item
+  std::string trouble_;    // as logged; used by Run only
 };
 
 }  // namespace railhead::op

@@ -15,35 +15,35 @@ namespace railhead::op {
 struct ServeOptions {
   std::string space;                  // namespace of the Service and the Secret
   std::string service;                // through which the API server reaches the webhook
-  std::string webhook_configuration;  // a MutatingWebhookConfiguration
+  std::string webhook_configuration;  // name of a MutatingWebhookConfiguration
   std::string ca_secret;
-  std::string lease;     // by which the replicas agree on one that writes; in `space`
-  std::string identity;  // of this replica; another one after every start
-  std::string address;   // to listen on; empty is all
+  std::string lease;     // of leader election; in `space`
+  std::string identity;  // of this replica; differs after each start
+  std::string address;   // to listen on; empty: all
   int port = 9443;
   int health_port = 8080;
   absl::Duration check_interval = absl::Seconds(5);  // of certificates and caBundle
-  absl::Duration retry_interval = absl::Seconds(2);  // until they are right
+  absl::Duration retry_interval = absl::Seconds(2);  // while they are not valid
 };
 
-// The running operator: the webhook over HTTPS; /healthz, /readyz and /metrics over HTTP; a thread
-// that keeps the API server's trust; and the controllers. Ready as soon as the API server trusts
-// the webhook and all profiles are known; later, an API server that is away makes it no less ready.
+// The running operator: webhook over HTTPS; /healthz, /readyz and /metrics over HTTP; a thread that
+// keeps the API server's trust; the controllers. Ready once the API server trusts the webhook and
+// all profiles are known. Later, losing the API server does not make it unready.
 class Operator {
  public:
-  // `api` must outlive the operator; a call of it may take long, so cancel it before Stop.
+  // `api` must outlive the operator. API calls may take long, so cancel them before Stop.
   Operator(ServeOptions options, InjectionConfig config, kube::Api* api);
   ~Operator();
 
-  // Unavailable when a port cannot be had.
+  // Returns Unavailable if a port is not available.
   absl::Status Start();
   int port() const;
   int health_port() const;
 
-  // Neither ready nor leading any more, and still serving: what a replica does when it is about to
-  // go, until nobody is sent to it.
+  // Becomes unready and releases leadership, but still serves. Call before Stop, and wait until no
+  // more requests arrive.
   void Drain();
-  // Ends all threads. The requests in progress are answered.
+  // Ends all threads after answering requests in progress.
   void Stop();
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values that many objects have alike, such as what the pods of a gang ask for: each different
-// value is in memory once. Used for what a replica keeps of pods.
+// Values that many objects share, such as the resources that a gang's pods request. Each distinct
+// value is in memory once. Used for cached pods.
 #ifndef RAILHEAD_OPERATOR_SHARED_VALUE_H_
 #define RAILHEAD_OPERATOR_SHARED_VALUE_H_
 
@@ -13,7 +13,7 @@
 
 namespace railhead::op {
 
-// A value that does not change, and is cheap to copy. Compared by value.
+// Immutable value, cheap to copy. Compared by value.
 template <typename T>
 class SharedValue {
  public:
@@ -25,7 +25,7 @@ class SharedValue {
     return value_ == nullptr ? kDefault : *value_;
   }
   const T* operator->() const { return &**this; }
-  // No other object has the same place in memory.
+  // Returns true if no other object shares this memory.
   bool IsAlone() const { return value_.use_count() <= 1; }
 
   friend bool operator==(const SharedValue& a, const SharedValue& b) {
@@ -37,12 +37,12 @@ class SharedValue {
   std::shared_ptr<const T> value_;
 };
 
-// Not thread-safe; the values that it gives are.
+// Deduplicates values. Not thread-safe; the returned values are.
 template <typename T>
 class ValuePool {
  public:
-  // Returns the value that is kept for all that are equal to this one. Those that nothing else has
-  // any more are let go when there are twice as many as there were the last time.
+  // Returns the stored value that is equal to this one. Unused values are freed whenever the number
+  // has doubled since the last cleanup.
   SharedValue<T> Share(const SharedValue<T>& value) {
     if (values_.size() >= tidy_at_) {
       std::erase_if(values_, [](const SharedValue<T>& kept) { return kept.IsAlone(); });

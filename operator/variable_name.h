@@ -6,13 +6,13 @@
 
 namespace railhead::op {
 
-// Whether an environment variable can have this name: letters, digits and '_', no digit first, at
-// most 128 bytes.
+// Returns true for a valid environment variable name: letters, digits and '_', first not a digit,
+// at most 128 bytes.
 bool IsVariableName(absl::string_view name);
 
-// Whether Railhead decides this variable for every pod or container (RANK, ...; NCCL_IB_HCA, which
-// the node agent sets; RAILHEAD_METRICS_PORT, which Prometheus is told), so that nobody may give it
-// a value for many.
+// Returns true if Railhead computes this variable per pod or container, so that a profile or
+// configuration must not set it: RANK, ...; NCCL_IB_HCA, set by the node agent;
+// RAILHEAD_METRICS_PORT, which Prometheus scrapes.
 bool IsComputedVariable(absl::string_view name);
 
 }  // namespace railhead::op

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A decision as a file: the question and the answer, to be asked again anywhere.
+// A placement decision as a file: request and result, for replay on any machine.
 #ifndef RAILHEAD_PLACEMENT_DECISION_H_
 #define RAILHEAD_PLACEMENT_DECISION_H_
 
@@ -17,21 +17,23 @@ namespace railhead::placement {
 struct Decision {
   fabric::FabricModel fabric;
   PlacementRequest request;
-  std::vector<std::string> nodes;  // the node's name of each rank; empty: it was not placed
+  std::vector<std::string> nodes;  // node name by rank; empty: not placed
 
   bool operator==(const Decision&) const = default;
 };
 
-// JSON: {"apiVersion": "railhead.io/v1alpha1", "kind": "PlacementDecision", "metadata": {"name":
-// the request's}, "fabric": a FabricModel, "request": a PlacementRequest, "nodes": [...]}. On one
-// line, ended by a line break.
+// Returns JSON: {"apiVersion": "railhead.io/v1alpha1", "kind": "PlacementDecision", "metadata":
+// {"name": name of the request}, "fabric": a FabricModel, "request": a PlacementRequest, "nodes":
+// [...]}. One line with a line break at its end.
 std::string ToJson(const Decision& decision);
 
-// Reads that, or the same in YAML. InvalidArgument as for its parts, and for nodes that the fabric
-// does not have or that are neither none nor one for each pod.
+// Parses the output of ToJson, or the equivalent YAML. Returns InvalidArgument if a part is
+// invalid, if the fabric lacks one of the nodes, or if `nodes` is not empty and its length is not
+// the number of pods.
 absl::StatusOr<Decision> ParseDecision(absl::string_view text, absl::string_view source);
 
-// Where an answer differs from the saved one, for a message; empty when it does not.
+// Describes the first difference between a result and the saved one, for a message. Empty if they
+// are equal.
 std::string Difference(const Decision& saved, const std::vector<std::string>& nodes);
 
 }  // namespace railhead::placement

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How well the groups of a dragonfly are linked for a gang that none of them holds alone.
+// Link quality of dragonfly groups, for a gang that needs more than one group.
 #ifndef RAILHEAD_PLACEMENT_GROUP_LINKS_H_
 #define RAILHEAD_PLACEMENT_GROUP_LINKS_H_
 
@@ -13,10 +13,10 @@
 
 namespace railhead::placement {
 
-// Of the pairs of groups that send to each other: in a ring those that are neighbours in the order
-// of the file, else all.
+// Quality of the links between pairs of groups that exchange data. In a ring, these are neighbours
+// in the order of the file; in other patterns, all pairs.
 struct LinkQuality {
-  int missing = 0;  // pairs without a link of their own, whose data take a detour
+  int missing = 0;  // pairs without a direct link, so that their data take a detour
   double slowest_gbps = std::numeric_limits<double>::infinity();
 
   bool operator==(const LinkQuality&) const = default;
@@ -24,13 +24,14 @@ struct LinkQuality {
 
 bool Better(const LinkQuality& a, const LinkQuality& b);
 
-// `groups` are indices of domains of the outermost level, ascending.
+// `groups`: indices of domains of the outermost level, ascending.
 LinkQuality QualityOf(const fabric::FabricModel& model, Pattern pattern,
                       const std::vector<int>& groups);
 
-// Sets of as many groups as `current` has, with room for `pods` together and better linked; best
-// first, equals in the order of the file, at most 64. `room` is that of each group, in pods. Empty
-// where there are more than 4096 sets of that many groups: to look at all of them takes too long.
+// Returns better linked sets with the same number of groups as `current` and room for `pods` in
+// total. Best first, ties in the order of the file; at most 64 sets. `room`: pods that fit in each
+// group. Empty if there are more than 4096 sets of that size, because comparing them takes too
+// long.
 std::vector<std::vector<int>> BetterLinkedGroups(const fabric::FabricModel& model, Pattern pattern,
                                                  const std::vector<int64_t>& room, int64_t pods,
                                                  const std::vector<int>& current);

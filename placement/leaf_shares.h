@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many pods each of the chosen leaves takes.
+// Distribution of a gang's pods over the chosen leaves. Pure.
 #ifndef RAILHEAD_PLACEMENT_LEAF_SHARES_H_
 #define RAILHEAD_PLACEMENT_LEAF_SHARES_H_
 
@@ -11,18 +11,19 @@ namespace railhead::placement {
 
 struct ChosenLeaf {
   int room = 0;
-  // The outermost level of which the leaf after it is in another domain; of no meaning for the
-  // last.
+  // The outermost level at which this leaf and the next belong to different domains. Unused for the
+  // last leaf.
   int border = 0;
 };
 
-// One share for each leaf, at least 1 and at most its room, `pods` in all. Leaves have more room
-// than that together, by less than each of them has; where it is left is free to choose. It is left
-// so that the borders between leaves fall between groups of ranks and not inside: `groups` are the
-// sizes of groups that are contiguous in the order of GPUs, smallest first, each a multiple of the
-// one before. Cuts of the smallest group count first, and of a group those at the outermost level.
-// The answer is the best there is for these leaves in this order; of equal ones, what is left is in
-// later leaves.
+// Returns the number of pods for each leaf: at least 1, at most its room, `pods` in total.
+//
+// The leaves together have more room than `pods`; the surplus is smaller than the room of any leaf,
+// and any leaf may keep part of it. It is distributed so that borders between leaves fall between
+// groups of ranks, not inside them. `groups`: sizes of groups that are contiguous in the order of
+// GPUs, smallest first; each is a multiple of the previous one. Cuts of the smallest group are
+// compared first; for one group, cuts at the outermost level are. The result is optimal for these
+// leaves in this order. Of equal results, the surplus is in later leaves.
 std::vector<int> ShareOut(const std::vector<ChosenLeaf>& leaves, int levels, int pods,
                           int gpus_per_pod, const std::vector<int64_t>& groups);
 

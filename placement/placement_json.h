@@ -12,21 +12,21 @@
 
 namespace railhead::placement {
 
-// A request as ParsePlacementRequest reads it.
+// Formats a request as ParsePlacementRequest reads it.
 nlohmann::ordered_json ToJson(const PlacementRequest& request);
 
-// {"cause", "nodes", "message"}, {"change", "message"} or {"room", "nodes", "message"}.
+// Returns {"cause", "nodes", "message"}, {"change", "message"} or {"room", "nodes", "message"}.
 nlohmann::ordered_json ToJson(const Reason& reason);
 
-// An answer as `railhead plan -o json` prints it, but for what the clock says:
+// Formats a result as `railhead plan -o json` prints it, without the time measurements:
 //
 //   {"placed": true,
 //    "assignment": [{"rank": 0, "node": "n00000"}],
 //    "score": {"domains": {"spine": 1, "leaf": 9}, "ringCrossings": {"spine": 0, "leaf": 9},
 //              "patternCrossings": {"spine": 0, "leaf": 9}, "railMismatches": 0,
 //              "groupCuts": {"tp": {"leaf": {"cuts": 1, "atLeast": 0}}},  # with parallelism
-//              "preferLevelMet": false,    # where the request has a preferLevel
-//              "optimal": true},           # null when not placed
+//              "preferLevelMet": false,    # if the request has a preferLevel
+//              "optimal": true},           # null if not placed
 //    "reasons": [{"cause": "GPUs in use", "nodes": 3, "message": "..."},
 //                {"change": "pods", "message": "..."}]}
 nlohmann::ordered_json ToJson(const fabric::FabricModel& model, const PlacementRequest& request,

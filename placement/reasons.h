@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why a gang has no place, and what would give it one.
+// Explanation of a failed placement: obstacles, and changes that would make the gang fit. Pure.
 #ifndef RAILHEAD_PLACEMENT_REASONS_H_
 #define RAILHEAD_PLACEMENT_REASONS_H_
 
@@ -15,25 +15,25 @@ namespace railhead::placement {
 
 struct Reason {
   enum class Kind {
-    kExcluded,  // `nodes` nodes take no pod because of `what`
-    kRoom,      // how much room there is, and where most of it
-    kChange,    // if this is changed, the gang fits
+    kExcluded,  // `nodes` nodes accept no pod because of `what`
+    kRoom,      // the room that is left, and where most of it is
+    kChange,    // with this change the gang fits
   };
   Kind kind = Kind::kRoom;
   std::string what;  // kExcluded: the cause; kChange: "nodes", "pods", "requireLevel", "sameRails"
-  int nodes = 0;     // how many nodes it is about
-  std::string message;  // all of it, for people
+  int nodes = 0;     // number of nodes concerned
+  std::string message;  // full text for users
 
   bool operator==(const Reason&) const = default;
 };
 
-// How many nodes take no pod of the gang, for each cause; most first.
+// Returns the number of nodes that accept no pod of the gang, by cause, largest first.
 std::vector<Reason> Exclusions(const fabric::FabricModel& model, const PlacementRequest& request);
 
-// For a gang that does not fit (solver.h): the exclusions, how much room is left, and then what
-// would make the gang fit, each the smallest of its kind and proven by Fits: the fewest nodes to be
-// freed and mended, a gang of fewer pods, a wider requireLevel, and other rails. InvalidArgument as
-// Solve.
+// Explains why a gang does not fit (see solver.h): exclusions, remaining room, then changes that
+// would make it fit. Each change is the smallest of its kind and verified with Fits: the fewest
+// nodes to free and repair, fewer pods, a wider requireLevel, other rails. Returns InvalidArgument
+// as Solve does.
 absl::StatusOr<std::vector<Reason>> WhyNotPlaced(const fabric::FabricModel& model,
                                                  const PlacementRequest& request);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a gang asks of a cluster.
+// Placement request of a gang. Values only.
 #ifndef RAILHEAD_PLACEMENT_REQUEST_H_
 #define RAILHEAD_PLACEMENT_REQUEST_H_
 
@@ -11,31 +11,31 @@
 
 namespace railhead::placement {
 
-// Between which ranks data flows, which is what the score counts: between neighbours in a ring,
-// along a binary tree, or between all.
+// Communication pattern that the score counts: between neighbours in a ring, along a binary tree,
+// or between all ranks.
 enum class Pattern { kRing, kTree, kAllToAll };
 
-// A gang of equal pods: all of them are placed, or none.
+// A gang of identical pods. Either all are placed or none.
 struct PlacementRequest {
   std::string name;
   int pods = 0;
   int gpus_per_pod = 0;
   int hcas_per_pod = 0;
   std::string require_level;  // all pods in one domain of this level; empty: anywhere
-  std::string prefer_level;   // the same, if it can be done
-  // Every node gives its pods the same rails as the others, or the gang is not placed: where pods
-  // get a part of a node's HCAs, what is free may differ.
+  std::string prefer_level;   // likewise, but only if possible
+  // If true, all nodes must give their pods the same rails, else the gang is not placed. Matters if
+  // pods use part of a node's HCAs, because nodes may have different HCAs free.
   bool same_rails = false;
-  // Sizes in GPUs, innermost first, such as {"tp", 8}; empty when none are given.
+  // Sizes in GPUs, innermost first, such as {"tp", 8}; empty if not given.
   std::vector<std::pair<std::string, int>> parallelism;
   Pattern pattern = Pattern::kRing;
 
   bool operator==(const PlacementRequest&) const = default;
 };
 
-// Groups of GPUs that want to be together, but for the outermost, which is the whole gang: with
-// {tp, 8}, {pp, 4}, {dp, 16} those of 8 GPUs, in which tp is, and of 32, in which pp is. A group is
-// contiguous in the order of ranks. One size for each entry of `parallelism` but the last.
+// Returns the sizes in GPUs of groups to keep together, without the outermost, which is the whole
+// gang. With {tp, 8}, {pp, 4}, {dp, 16}: 8 (contains tp) and 32 (contains pp). A group is
+// contiguous in the order of ranks. One size per entry of `parallelism` except the last.
 std::vector<int64_t> GroupSizes(const PlacementRequest& request);
 
 }  // namespace railhead::placement

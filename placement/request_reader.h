@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A gang's request as people write it.
+// Parser of placement requests in YAML or JSON.
 #ifndef RAILHEAD_PLACEMENT_REQUEST_READER_H_
 #define RAILHEAD_PLACEMENT_REQUEST_READER_H_
 
@@ -14,29 +14,28 @@
 
 namespace railhead::placement {
 
-// Reads a PlacementRequest from YAML or JSON, for a fabric with these levels:
+// Parses a PlacementRequest from YAML or JSON, for a fabric with these levels:
 //
 //   apiVersion: railhead.io/v1alpha1
 //   kind: PlacementRequest
 //   metadata: {name: job-a}
 //   spec:
 //     pods: 64                             # 1 to 1000000
-//     gpusPerPod: 8                        # 0 to 1024; not both of them 0
+//     gpusPerPod: 8                        # 0 to 1024; this or hcasPerPod is at least 1
 //     hcasPerPod: 8                        # 0 to 64
 //     requireLevel: spine                  # optional
 //     preferLevel: leaf                    # optional
-//     sameRails: true                      # optional: not on nodes that give pods other rails
-//     parallelism: {tp: 8, pp: 4, dp: 16}  # optional, innermost first; the product is all GPUs
+//     sameRails: true                      # optional: the same rails for all pods
+//     parallelism: {tp: 8, pp: 4, dp: 16}  # optional, innermost first; product: all GPUs
 //     pattern: ring                        # optional: ring, tree or alltoall
 //
-// InvalidArgument says where, what and how to mend it, as in `request.yaml:6: spec.pods: ...`,
-// where `source` is what the text is called.
+// Returns InvalidArgument with position, cause and fix: `request.yaml:6: spec.pods: ...`. `source`
+// is the name of the text in messages.
 absl::StatusOr<PlacementRequest> ParsePlacementRequest(absl::string_view yaml,
                                                        absl::string_view source,
                                                        const std::vector<std::string>& levels);
 
-// The same for a request that stands inside of another document. What is wrong is `reader`'s to
-// tell.
+// Like ParsePlacementRequest, for a request inside another document. Reports errors to `reader`.
 PlacementRequest ReadPlacementRequest(YamlReader& reader, YamlReader::Value root,
                                       const std::vector<std::string>& levels);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of Diagnose, private to it.
+// Checks that make up Diagnose; private to it.
 #ifndef RAILHEAD_CLI_DOCTOR_CHECKS_H_
 #define RAILHEAD_CLI_DOCTOR_CHECKS_H_
 
@@ -14,7 +14,7 @@
 
 namespace railhead::cli::doctor {
 
-// The findings of one check.
+// Collects the findings of one check.
 class Notes {
  public:
   explicit Notes(absl::string_view check) : check_(check) {}
@@ -25,7 +25,7 @@ class Notes {
   void Fail(std::string object, std::string cause, std::string fix) {
     Add(Verdict::kFail, std::move(object), std::move(cause), std::move(fix));
   }
-  // Adds a pass, unless the check has other findings.
+  // Adds a pass if the check has no other findings.
   void Conclude(std::string pass) {
     if (findings_.empty()) Add(Verdict::kPass, "", std::move(pass), "");
   }
@@ -41,8 +41,8 @@ class Notes {
   std::vector<Finding> findings_;
 };
 
-// Where the chart is: the namespace and release of the operator, or else of an agent, or else those
-// that the README installs.
+// Namespace and release of the chart: those of the operator, else of an agent, else the defaults of
+// the README.
 struct Installation {
   std::string space;
   std::string release;

@@ -10,9 +10,9 @@
 
 namespace railhead::cli::doctor {
 
-// Reads the objects for a diagnosis of `scope` from the API server, one page at a time, and keeps
-// the fields that Evidence has. Lists that fail, because a right or an answer is missing, are
-// recorded in `unread`. Needs the right to list these resources; changes nothing.
+// Reads the objects for a diagnosis of `scope` from the API server, page by page, and keeps the
+// fields of Evidence. Records failed lists (missing right, no response) in `unread`. Needs the
+// right to list these resources; changes nothing.
 Evidence Collect(kube::Api& api, const Scope& scope, absl::Time now, const std::string& version);
 
 }  // namespace railhead::cli::doctor

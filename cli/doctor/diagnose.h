@@ -10,19 +10,19 @@
 
 namespace railhead::cli::doctor {
 
-// A check, and what it is about.
+// A check and its description.
 struct Check {
   absl::string_view name;
   absl::string_view about;
 };
 std::vector<Check> Checks();
 
-// What is well, and what to repair. Pure: the same evidence gives the same findings. Each check
-// that could be made has at least one. What agents, operator and topology have judged already is
-// repeated in their words; pods are judged by the operator's own rules (operator/verdict).
+// Diagnoses the cluster. Pure: equal evidence gives equal findings. Each check that could run has
+// at least one finding. Findings of agents, operator and topology are repeated verbatim; pods are
+// diagnosed by the operator's rules (operator/verdict).
 Diagnosis Diagnose(const Evidence& evidence, const Scope& scope);
 
-// The worst of all.
+// Returns the worst verdict of all findings.
 Verdict Worst(const Diagnosis& diagnosis);
 
 }  // namespace railhead::cli::doctor

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `railhead doctor`: one front for what agents, operator and API server know already.
+// `railhead doctor`: one diagnosis from the data of agents, operator and API server.
 #ifndef RAILHEAD_CLI_DOCTOR_DOCTOR_H_
 #define RAILHEAD_CLI_DOCTOR_DOCTOR_H_
 
@@ -24,13 +24,14 @@ struct DoctorOptions {
 
 constexpr int kAllPass = 0;
 constexpr int kWarned = 1;
-constexpr int kFailed = 2;  // also bad input, and a cluster that does not answer
+constexpr int kFailed = 2;  // also on bad input, and if the cluster does not respond
 
-// "cluster", "node NAME", "job NAMESPACE/NAME", or nothing for the cluster; a job without a
-// namespace is in `space`. InvalidArgument says what is allowed, and which word was probably meant.
+// Parses "cluster", "node NAME", "job NAMESPACE/NAME"; no words mean the cluster. A job without a
+// namespace is in `space`. Returns InvalidArgument with the allowed forms and the word probably
+// meant.
 absl::StatusOr<Scope> ParseScope(const std::vector<std::string>& words, const std::string& space);
 
-// Prints the diagnosis to `out` and errors, each on a line, to `err`. Returns the exit status.
+// Prints the diagnosis to `out` and errors, one per line, to `err`. Returns the exit code.
 int RunDoctor(const DoctorOptions& options, kube::Api& api, absl::Time now, std::ostream& out,
               std::ostream& err);
 

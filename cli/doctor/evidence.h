@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `railhead doctor` knows of a cluster: values read from objects of the API, a few hundred
-// bytes for each. What is strange in an object is as if it were not there.
+// Data for `railhead doctor`: values read from API objects, a few hundred bytes each. Malformed
+// fields are treated as absent.
 #ifndef RAILHEAD_CLI_DOCTOR_EVIDENCE_H_
 #define RAILHEAD_CLI_DOCTOR_EVIDENCE_H_
 
@@ -23,7 +23,7 @@
 
 namespace railhead::cli::doctor {
 
-// What the diagnosis is about.
+// Scope of a diagnosis.
 struct Scope {
   enum class Kind { kCluster, kNode, kJob };
   Kind kind = Kind::kCluster;
@@ -31,12 +31,12 @@ struct Scope {
   std::string name;   // of a node or job
 };
 
-// A call that got no answer.
+// A failed call.
 struct Unread {
   std::string verb;      // "list"
   std::string resource;  // "nodes", "deployments.apps"
   std::string space;     // empty: all namespaces
-  bool denied = false;   // for want of a right; else `error` says why
+  bool denied = false;   // missing right; else see `error`
   std::string error;
 };
 
@@ -54,7 +54,7 @@ struct Workload {
   int64_t ready = 0;
 };
 
-// A pod of one of them.
+// A pod of such a workload.
 struct ComponentPod {
   std::string space;
   std::string name;
@@ -64,7 +64,7 @@ struct ComponentPod {
   std::string image;
   bool ready = false;
   int64_t restarts = 0;
-  std::string trouble;  // "CrashLoopBackOff: ...", or the scheduler's words; empty: none
+  std::string trouble;  // "CrashLoopBackOff: ...", or the scheduler's message; empty: none
 };
 
 struct WebhookConfiguration {
@@ -94,14 +94,14 @@ struct Leader {
 
 struct Node {
   std::shared_ptr<const op::verdict::NodeFacts> facts;  // never null
-  bool ready = false;                                   // by its kubelet
-  // The condition that the agent writes; nothing: none.
+  bool ready = false;                                   // as kubelet reports
+  // Condition written by the agent; nullopt: absent.
   std::optional<bool> rails_ready;
   std::string rails_message;
-  int64_t gpus = 0;  // by the agent
+  int64_t gpus = 0;  // as the agent reports
 };
 
-// An Event of an agent or of the operator.
+// An Event of an agent or the operator.
 struct Told {
   std::string kind;  // of the object: "Node", "Pod", "Job"
   std::string space;
@@ -137,38 +137,38 @@ struct Condition {
 
 struct Topology {
   std::vector<Condition> conditions;
-  std::vector<std::string> conflicts;  // messages, each with what to do
+  std::vector<std::string> conflicts;  // messages, each with its fix
   int64_t conflict_count = 0;
 };
 
 struct RdmaPod {
   std::shared_ptr<const op::verdict::PodFacts> facts;  // never null
-  // Since when the scheduler has found no node for it.
+  // Time since which the scheduler has found no node for it.
   absl::Time waits_since = absl::InfiniteFuture();
 };
 
 struct Evidence {
-  absl::Time now;           // by this machine's clock
+  absl::Time now;           // clock of this machine
   std::string version;      // of this program
-  std::string unreachable;  // why the API server does not answer; empty: it does
+  std::string unreachable;  // why the API server does not respond; empty: it does
   std::vector<Unread> unread;
-  op::RdmaResources rdma;  // by the operator's configuration, where it can be read
+  op::RdmaResources rdma;  // from the operator's configuration, if readable
   std::vector<Workload> workloads;
   std::vector<ComponentPod> components;
   std::vector<WebhookConfiguration> webhooks;
   std::vector<Crd> crds;
   std::vector<Leader> leaders;
   std::map<std::string, Node> nodes;   // by name
-  std::map<std::string, Node> others;  // outside of the scope, which pods may go to all the same
+  std::map<std::string, Node> others;  // outside the scope, but pods may be scheduled there
   std::vector<op::StoredProfile> profiles;
   std::vector<Told> events;
   std::vector<Report> reports;
   std::optional<Topology> topology;
-  std::vector<RdmaPod> pods;                   // that ask for RDMA
-  std::vector<op::gangs::PodValue> gang_pods;  // that are members of a gang
+  std::vector<RdmaPod> pods;                   // that request RDMA
+  std::vector<op::gangs::PodValue> gang_pods;  // members of a gang
 };
 
-// Each of one object. Those that return an optional return nothing for an object of no interest.
+// Readers, one object each. An optional is nullopt for an irrelevant object.
 std::optional<Workload> ReadWorkload(const kube::Json& object, const std::string& kind);
 std::optional<ComponentPod> ReadComponentPod(const kube::Json& pod);
 std::optional<WebhookConfiguration> ReadWebhookConfiguration(const kube::Json& object);
@@ -178,13 +178,13 @@ Node ReadNode(const kube::Json& node, const op::RdmaResources& rdma);
 std::optional<Told> ReadEvent(const kube::Json& event);
 Report ReadReport(const kube::Json& object);
 Topology ReadTopology(const kube::Json& object);
-// Adds what is of interest of a pod that is none of the chart's.
+// Adds the relevant parts of a pod that is not the chart's.
 void AddPod(const kube::Json& pod, Evidence& evidence);
 
-// Whether all of a resource ("nodes", "deployments.apps") is in the evidence.
+// Returns whether all of a resource ("nodes", "deployments.apps") is in the evidence.
 bool IsRead(absl::string_view resource, const Evidence& evidence);
 
-// Leaves what a scope is about. NotFound when there is no such node or job.
+// Restricts the evidence to a scope. Returns NotFound if the node or job does not exist.
 absl::StatusOr<Evidence> Narrow(Evidence evidence, const Scope& scope);
 
 }  // namespace railhead::cli::doctor

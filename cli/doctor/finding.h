@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `railhead doctor` reports. Values only.
+// Findings of `railhead doctor`. Values only.
 #ifndef RAILHEAD_CLI_DOCTOR_FINDING_H_
 #define RAILHEAD_CLI_DOCTOR_FINDING_H_
 
@@ -11,21 +11,21 @@ namespace railhead::cli::doctor {
 
 enum class Verdict {
   kPass,
-  kWarn,  // works, and should be looked at; or could not be checked
-  kFail,  // jobs run slower than they were meant to, or not at all
+  kWarn,  // works, but needs attention; or could not be checked
+  kFail,  // jobs run slower than intended, or not at all
 };
 
 struct Finding {
   Verdict verdict = Verdict::kPass;
-  std::string check;   // one word of kChecks (checks.h), for scripts
+  std::string check;   // a name of Checks() (diagnose.h), for scripts
   std::string object;  // "node n3", "job team/train"; empty: the cluster
-  std::string cause;   // of a pass: what was found
+  std::string cause;   // for a pass: what was found
   std::string fix;     // empty for a pass
 
   bool operator==(const Finding&) const = default;
 };
 
-// A command for what cannot be seen from the API server.
+// A command for what the API server does not show.
 struct NextStep {
   std::string symptom;  // "bandwidth is low"
   std::string command;
@@ -34,7 +34,7 @@ struct NextStep {
 };
 
 struct Diagnosis {
-  std::vector<Finding> findings;  // in the order of kChecks; of a check the worst first
+  std::vector<Finding> findings;  // in the order of Checks(); per check the worst first
   std::vector<NextStep> next;
 };
 

@@ -9,11 +9,11 @@
 
 namespace railhead::cli::doctor {
 
-// A line for each finding, below it the fix, grouped by check; then commands for what cannot be
-// seen from here, and a line that sums up. Of one check at most 20 findings.
+// Formats the findings by check, one line each with the fix below, at most 20 per check. Then
+// commands for what the API server does not show, and a summary line.
 std::string Text(const Diagnosis& diagnosis, bool colours);
 
-// All of it, as cli/README.md has the fields.
+// Formats everything as JSON; cli/README.md describes the fields.
 std::string JsonText(const Diagnosis& diagnosis, const Scope& scope);
 
 }  // namespace railhead::cli::doctor

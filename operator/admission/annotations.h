@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The annotations of an object under admission, as a map of texts. Pure.
+// Annotations of an object under admission, as a map of strings. Pure.
 #ifndef RAILHEAD_OPERATOR_ADMISSION_ANNOTATIONS_H_
 #define RAILHEAD_OPERATOR_ADMISSION_ANNOTATIONS_H_
 
@@ -16,12 +16,13 @@ namespace railhead::op {
 
 using Annotations = std::map<std::string, std::string>;
 
-// The annotations of an object (a pod, or a template). Absent ones are empty. InvalidArgument when
-// metadata or an annotation is not what Kubernetes says it is.
+// Returns the annotations of an object (a pod, or a template); empty if absent. Returns
+// InvalidArgument if metadata or an annotation has the wrong type.
 absl::StatusOr<Annotations> ReadAnnotations(const kube::Json& object);
 
-// Edits the annotations of the object at `pointer` (empty: the whole draft) to `wanted`, which has
-// all keys that are there. ResourceExhausted when they would be larger than the API server takes.
+// Changes the annotations of the object at `pointer` (empty: the whole draft) to `wanted`, which
+// must contain all existing keys. Returns ResourceExhausted if they would exceed the API server's
+// limit.
 absl::Status WriteAnnotations(const std::string& pointer, const Annotations& wanted, Draft& draft);
 
 }  // namespace railhead::op

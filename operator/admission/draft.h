@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An object under admission. The phases of admission edit one draft after the other, so each sees
-// what those before it have added, and the edits together are the JSON Patch of the answer. Pure.
+// An object under admission. All phases of admission edit one draft, so each phase sees earlier
+// edits, and the edits together are the JSON Patch of the response. Pure.
 #ifndef RAILHEAD_OPERATOR_ADMISSION_DRAFT_H_
 #define RAILHEAD_OPERATOR_ADMISSION_DRAFT_H_
 
@@ -18,22 +18,22 @@ class Draft {
  public:
   explicit Draft(kube::Json object) : object_(std::move(object)) {}
 
-  // The object with all edits so far. An edit invalidates pointers into the lists that it changes.
+  // Returns the object with all edits so far. An edit invalidates pointers into the lists that it
+  // changes.
   const kube::Json& object() const { return object_; }
 
-  // The value at a JSON Pointer, or null when there is none.
+  // Returns the value at a JSON Pointer; null if absent.
   const kube::Json* At(const std::string& pointer) const;
 
-  // Sets the member, or inserts before the list entry, that the JSON Pointer names. The value
-  // around it must be there. Nothing of the user's is ever removed: a member that is set again must
-  // be one of ours.
+  // Sets the member, or inserts before the list entry, at a JSON Pointer. Its parent must exist.
+  // Never use it to replace a user's value: only members that Railhead added may be set again.
   void Add(const std::string& pointer, kube::Json value);
 
-  // Appends to the list at the JSON Pointer, which is created where it is absent or null.
-  // InvalidArgument, and no edit, when something else is there.
+  // Appends to the list at a JSON Pointer; creates it if it is absent or null. Returns
+  // InvalidArgument without an edit if the value is not a list.
   absl::Status Append(const std::string& pointer, kube::Json value);
 
-  // One sentence for the user; "railhead: " is put before it.
+  // Adds a warning for the user, one sentence, prefixed with "railhead: ".
   void Warn(const std::string& sentence);
 
   const kube::Json& patch() const { return patch_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The phases of admission that give containers their variables. Pure.
+// Admission phases that set containers' variables. Pure.
 #ifndef RAILHEAD_OPERATOR_ADMISSION_ENVIRONMENT_H_
 #define RAILHEAD_OPERATOR_ADMISSION_ENVIRONMENT_H_
 
@@ -9,14 +9,14 @@
 
 namespace railhead::op {
 
-// Gives each container that asks for RDMA the rank, size and address of its pod in its job, where
-// they are known, the name of its pod and node, and the variables of its settings. Ours go before
-// the container's own, whose $(NAME) references may then use them. A variable that the container
-// sets itself stays, and is noted in `kept`. InvalidArgument when a list of the pod is none.
+// Adds variables to each container that requests RDMA: rank, size and address of its pod in its
+// job, if known; names of its pod and node; variables of its settings. They precede the container's
+// own, whose $(NAME) references may use them. A variable that the container sets itself is kept and
+// added to `kept`. Returns InvalidArgument if a field of the pod that must be a list is not.
 absl::Status AddEnvironment(PodAdmission& admission);
 
-// Puts what the phases before have noted as not done into the pod's annotation, and gives each of
-// these containers the annotation as a variable, after all others.
+// Writes the skipped steps that earlier phases noted to the pod's annotation, and appends a
+// variable with its value to each of these containers.
 absl::Status AddNotDone(PodAdmission& admission);
 
 }  // namespace railhead::op

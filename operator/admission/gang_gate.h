@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What admission does for gangs: a pod that asks to start with its gang gets a scheduling gate, and
-// a Job's template the gang's size. Pure. A pod that does not ask is never gated, and one that asks
-// for what cannot be starts at once, and is told so.
+// Admission for gangs: adds a scheduling gate to a pod that requests to start with its gang, and
+// the gang's size to a Job's template. Pure. A pod without a request is never gated. A pod whose
+// request cannot be met starts at once, with a warning.
 #ifndef RAILHEAD_OPERATOR_ADMISSION_GANG_GATE_H_
 #define RAILHEAD_OPERATOR_ADMISSION_GANG_GATE_H_
 
@@ -19,36 +19,36 @@
 
 namespace railhead::op {
 
-// Kinds of jobs (gangs/workload.h) whose pods wait for each other without asking for it.
+// Kinds of jobs (gangs/workload.h) whose pods wait for each other without a request.
 using GangKinds = std::set<std::string>;
 
-// Adds the size of the gang to the annotations of a pod that asks to wait for it, or whose kind
-// does, where its kind says it.
+// Adds the gang's size to the annotations of a pod that waits for its gang, by request or by kind,
+// if its kind gives the size.
 void AddGangSize(const kube::Json& pod, const GangKinds& kinds, Annotations& annotations);
 
-// The size of the gang of a pod whose rank is known when the gang has its nodes: no index gives it,
-// or kube-scheduler places the pod and asks for no index. Empty: it is no such pod. `annotations`
-// are the pod's, with the size; `rank`: by its kind of job.
+// Returns the size of the gang of a pod whose rank is unknown until the gang has its nodes: no
+// index gives it, or kube-scheduler places the pod and ignores its index. Empty for other pods.
+// `annotations`: of the pod, with the size. `rank`: from its kind of job.
 std::string SizeOfRankedGang(const kube::Json& pod, const GangKinds& kinds,
                              const Annotations& annotations, const JobRank& rank);
 
-// Adds the gate to a pod that is to have it, and the label that its kind asks for. `annotations`
-// are the pod's. `refused`: why a pod that asks for it, or whose kind does, gets none. A pod of a
-// spec.schedulingGroup gets none: it waits in kube-scheduler.
-// InvalidArgument when its gates are no list.
+// Adds the gate to a pod that gets one, and the label that its kind implies. `annotations`: of the
+// pod. `refused`: why a pod that requests a gate, or whose kind does, gets none. A pod of a
+// spec.schedulingGroup gets none, since kube-scheduler makes it wait. Returns InvalidArgument if
+// its schedulingGates is not a list.
 absl::Status AddGangGate(const GangKinds& kinds, const Annotations& annotations,
                          std::optional<NotDoneNote>& refused, Draft& pod);
 
-// The same where gangs are not served. Always Ok.
+// Sets `refused` if gangs are off. Always returns OK.
 absl::Status NoteGangsAreOff(const kube::Json& pod, std::optional<NotDoneNote>& refused);
 
-// Adds the size of the gang to the annotations of a Job's template, whose label, or else the Job's
-// or its kind, asks for it; and that evictions are no failures of the Job, where it says so.
-// `parallelism` is how many pods the Job may have at once; of a JobSet all Jobs that are alike are
-// one gang.
+// Adds the gang's size to the annotations of a Job's template that requests a gang by its label,
+// else by the Job's label, else by kind. Also marks evictions as not being failures, if the Job
+// specifies that. `parallelism`: maximum number of pods of the Job at a time. All similar Jobs of a
+// JobSet are one gang.
 void StampGangSize(const GangKinds& kinds, int parallelism, Annotations& annotations, Draft& job);
 
-// Adds the label of the Job, or that its kind asks for, to a template that asks for nothing itself.
+// Adds the Job's label, or the one its kind implies, to a template without one.
 void AddGangLabel(const GangKinds& kinds, Draft& job);
 
 }  // namespace railhead::op

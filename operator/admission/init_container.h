@@ -19,8 +19,9 @@ namespace railhead::op {
 kube::Json InitContainer(const char* name, const std::string& image, const kube::Json& command,
                          const kube::Json& mount, const kube::Json& served, const kube::Json& spec);
 
-// Puts those that are not there yet before all others of the pod, in this order. It moves the pod's
-// own. InvalidArgument if its list is none.
+// Inserts those that are not present yet before all other init containers of the pod, in this
+// order. This shifts the indices of the pod's own. Returns InvalidArgument if its initContainers is
+// not a list.
 absl::Status AddInitContainers(const std::vector<kube::Json>& containers, Draft& pod);
 
 }  // namespace railhead::op

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which rank of its job a pod is, by what the job's controller writes into it: one row for each
-// kind of controller. Pure.
+// A pod's rank in its job, from what the job's controller writes into the pod: one row per kind of
+// controller. Pure.
 #ifndef RAILHEAD_OPERATOR_ADMISSION_JOB_RANK_H_
 #define RAILHEAD_OPERATOR_ADMISSION_JOB_RANK_H_
 
@@ -15,31 +15,32 @@
 
 namespace railhead::op {
 
-// Which Jobs of a JobSet's replicatedJob are one job: "replicatedjob" (all of them, as is the case
-// without the annotation) or "job" (each alone). Of a pod, or of the template of its Job.
+// Annotation of a pod or a Job's template: which Jobs of a JobSet's replicatedJob form one job.
+// "replicatedjob" (the default): all of them; "job": each on its own.
 inline constexpr char kRankGroup[] = "railhead.io/rank-group";
 
-// The label of a Job and its pods with the number of Jobs in its replicatedJob.
+// Label of a Job and its pods: number of Jobs in the replicatedJob.
 inline constexpr char kReplicatedJobReplicas[] = "jobset.sigs.k8s.io/replicatedjob-replicas";
 
-// What is known of a pod's place in its job. What is not known is absent or empty.
+// A pod's place in its job. Unknown values are absent or empty.
 struct JobRank {
-  std::string job;           // RAILHEAD_JOB: the same in all pods of the job
+  std::string job;           // RAILHEAD_JOB: equal in all pods of the job
   std::optional<int> rank;   // of the pod, from 0
-  std::optional<int> world;  // how many pods the job has
+  std::optional<int> world;  // number of pods of the job
   std::string master;        // host name of the pod with rank 0
-  // Where the number of pods stands in an object that the pod's containers read it from: the
-  // valueFrom of their variable. Null otherwise.
+  // If the pod's containers read the number of pods from another object: the valueFrom of that
+  // variable. Else null.
   kube::Json world_source;
-  std::vector<NotDoneNote> not_done;  // what a user would expect here is not known, and why
+  std::vector<NotDoneNote> not_done;  // expected but unknown values, with causes
 };
 
-// By the row of the pod's kind: job_rank.cc has the table, with where each fact is taken from.
-// `annotations` are the pod's.
+// Determines the rank by the row of the pod's kind; job_rank.cc has the table with the sources.
+// `annotations`: of the pod.
 JobRank JobRankOf(const kube::Json& pod, const Annotations& annotations);
 
-// How many Jobs are one job with this one: those of its replicatedJob, or 1. `object` is a Job or a
-// pod with JobSet's labels, `annotations` those of the pod, or of the Job's template.
+// Returns the number of Jobs that form one job with this one: those of its replicatedJob, or 1.
+// `object`: a Job or a pod with JobSet's labels. `annotations`: of the pod, or of the Job's
+// template.
 int JobsTogether(const kube::Json& object, const Annotations& annotations);
 
 }  // namespace railhead::op

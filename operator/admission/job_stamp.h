@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What admission writes into the pod template of a Job, for the pods that will be made of it. Pure.
+// Annotations that admission writes to a Job's pod template for the later pods. Pure.
 #ifndef RAILHEAD_OPERATOR_ADMISSION_JOB_STAMP_H_
 #define RAILHEAD_OPERATOR_ADMISSION_JOB_STAMP_H_
 
@@ -11,18 +11,17 @@
 
 namespace railhead::op {
 
-// The annotation of a Job's template with the number of its pods, which they get as WORLD_SIZE.
+// Annotation of a Job's template: number of its pods, which becomes WORLD_SIZE.
 inline constexpr char kWorldSize[] = "railhead.io/world-size";
 
-// Stamps the template of a new Job whose pods ask for RDMA: the number of pods of an Indexed Job
-// and, where gangs are served, the size of its gang and its label (gang_gate.h). What the template
-// says of these itself stays, with a warning where it does not fit. Warns of Jobs whose ranks could
-// not find each other.
+// Annotates the template of a new Job whose pods request RDMA: number of pods of an Indexed Job
+// and, if gangs are on, the gang's size and label (gang_gate.h). Existing values of the template
+// are kept, with a warning if they do not fit. Warns about Jobs whose ranks cannot find each other.
 absl::Status StampTemplate(const InjectionConfig& config, Draft& job);
 
-// Stamps anew what follows from the size of a Job that was `before`, as it changes: one that Kueue
-// starts in part, or that its user resizes. A stamp that is not what admission wrote stays. The
-// template of a Job that has started cannot change; its user is told what to do instead.
+// Updates annotations that depend on the Job's size when the Job changes from `before`: Kueue
+// starts it partially, or its user resizes it. Values that admission did not write are kept. The
+// template of a started Job is immutable; its user gets a warning with the fix.
 absl::Status RestampTemplate(const InjectionConfig& config, const kube::Json& before, Draft& job);
 
 }  // namespace railhead::op

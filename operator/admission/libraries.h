@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Libraries that a pod's own images do not have: an init container copies them out of an image of
-// their own into a volume, which the pod's containers see.
+// Libraries that a pod's own images lack: an init container copies them from a separate image to a
+// volume that is mounted in the pod's containers.
 #ifndef RAILHEAD_OPERATOR_ADMISSION_LIBRARIES_H_
 #define RAILHEAD_OPERATOR_ADMISSION_LIBRARIES_H_
 
@@ -15,11 +15,11 @@
 
 namespace railhead::op {
 
-// Adds to a pod the volume and its mount in these containers (FindRdmaContainers). Returns the init
-// containers, which are to run before all others, as the user that the first of those containers
-// runs as. Leaves existing parts of the injection alone. A pod with a volume of that name, or a
-// container with another mount there, keeps it, with a warning. InvalidArgument when a list of the
-// pod is none.
+// Adds the volume and its mounts in these containers (FindRdmaContainers). Returns the init
+// containers, which must run before all others; they run as the user of the first of those
+// containers. Keeps parts that are present already. If the pod has another volume of that name, or
+// a container another mount at that path, these are kept, with a warning. Returns InvalidArgument
+// if a field of the pod that must be a list is not.
 absl::StatusOr<std::vector<kube::Json>> AddLibraries(const Injection& injection,
                                                      const std::vector<std::string>& containers,
                                                      Draft& pod);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists of a pod under admission: where they are, and what is in them. Pure.
+// Access to lists of a pod under admission. Pure.
 #ifndef RAILHEAD_OPERATOR_ADMISSION_LISTS_H_
 #define RAILHEAD_OPERATOR_ADMISSION_LISTS_H_
 
@@ -13,15 +13,15 @@
 
 namespace railhead::op {
 
-// The list at a JSON Pointer; null where it is absent or null. InvalidArgument when something else
-// is there.
+// Returns the list at a JSON Pointer; null if it is absent or null. Returns InvalidArgument if the
+// value is not a list.
 absl::StatusOr<const kube::Json*> ListAt(const Draft& draft, const std::string& pointer);
 
-// The entry of that name; null when there is none, or no list (null).
+// Returns the entry with that name; null if there is none or the list is null.
 const kube::Json* Named(const kube::Json* list, absl::string_view name);
 
-// The entry of a list of volumeMounts whose mountPath is this folder, with slashes at its end or
-// without; null when there is none, or no list (null).
+// Returns the entry of a list of volumeMounts whose mountPath is this directory, with or without
+// trailing slashes; null if there is none or the list is null.
 const kube::Json* MountAt(const kube::Json* mounts, absl::string_view folder);
 
 }  // namespace railhead::op

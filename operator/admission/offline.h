@@ -18,14 +18,14 @@ enum class OfflineOutput {
 };
 
 struct OfflineResult {
-  std::string text;                   // JSON documents, each ended by a line break
-  std::vector<std::string> warnings;  // what kubectl would show
-  std::vector<std::string> reasons;   // which variable a profile gives, and by which of its fields
+  std::string text;                   // JSON documents, each with a line break at its end
+  std::vector<std::string> warnings;  // as kubectl shows them
+  std::vector<std::string> reasons;   // variables from a profile, each with its field
 };
 
-// What the webhook would make of the objects in a YAML or JSON text, without a cluster. Objects
-// other than Pods and Jobs are passed through. A pod without a namespace is in "default".
-// InvalidArgument when the text cannot be read.
+// Applies the webhook to the objects of a YAML or JSON text, without a cluster. Objects other than
+// Pods and Jobs pass unchanged. A pod without a namespace is in "default". Returns InvalidArgument
+// if the text cannot be parsed.
 absl::StatusOr<OfflineResult> MutateOffline(absl::string_view manifests,
                                             const InjectionConfig& config,
                                             const ProfileSet& profiles, OfflineOutput output);

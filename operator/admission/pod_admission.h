@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A pod on its way through the phases of admission (mutation.cc has their list). Pure.
+// State of a pod during the phases of admission (listed in mutation.cc). Pure.
 #ifndef RAILHEAD_OPERATOR_ADMISSION_POD_ADMISSION_H_
 #define RAILHEAD_OPERATOR_ADMISSION_POD_ADMISSION_H_
 
@@ -20,51 +20,51 @@
 
 namespace railhead::op {
 
-// Annotations that admission writes.
+// Annotations written by admission.
 inline constexpr char kProfile[] = "railhead.io/profile";    // "NAME@GENERATION"
-inline constexpr char kInjected[] = "railhead.io/injected";  // the version of Railhead
-// The port of the runtime's page; a user's, or ours where a profile injects the runtime.
+inline constexpr char kInjected[] = "railhead.io/injected";  // Railhead's version
+// Port of the runtime's metrics; set by the user, or by admission if a profile injects the runtime.
 inline constexpr char kMetricsPort[] = "railhead.io/metrics-port";
-inline constexpr char kKept[] = "railhead.io/kept-environment";  // names, with commas
+inline constexpr char kKept[] = "railhead.io/kept-environment";  // names, comma-separated
 
-// What is the same for all containers of a pod.
+// Settings common to all containers of a pod.
 struct PodSettings {
-  const RailProfile* profile = nullptr;            // the one that matches; null for none
-  std::string stamp;                               // "NAME@GENERATION"; empty without a profile
-  std::map<std::string, std::string> environment;  // of the configuration, over it the profile's
+  const RailProfile* profile = nullptr;            // the matching profile; null: none
+  std::string stamp;                               // "NAME@GENERATION"; empty: no profile
+  std::map<std::string, std::string> environment;  // from configuration, overridden by profile
   std::map<std::string, std::string> reasons;      // of the profile's variables, by name
 };
 
-// What has been through the pod before this call.
+// Mutations that the pod had before this call.
 enum class Earlier {
   kNothing,
-  kPolicy,   // the chart's admission policy, which knows no profile
-  kWebhook,  // this webhook: the API server calls it again after another webhook's change
+  kPolicy,   // the chart's admission policy, which ignores profiles
+  kWebhook,  // this webhook, called again after another webhook's change
 };
 
 struct PodAdmission {
   const InjectionConfig& config;
-  // Those that ask for RDMA, below its spec (FindRdmaContainers). Init containers, which would move
-  // them, are added last.
+  // Containers that request RDMA, as pointers below spec (FindRdmaContainers). Init containers are
+  // added last, because they would shift these indices.
   std::vector<std::string> containers = {};
   PodSettings settings = {};
   Earlier earlier = Earlier::kNothing;
-  // The variables that a container sets itself: those that an earlier call noted, and all so far.
+  // Variables that containers set themselves: noted by an earlier call, and all so far.
   std::set<std::string> kept_before = {};
   std::set<std::string> kept = {};
-  Annotations annotations = {};            // as they will be
+  Annotations annotations = {};            // final state
   std::vector<NotDoneNote> not_done = {};  // each reason once
-  // kube-scheduler places it, and its rank is known when its gang has its nodes.
+  // kube-scheduler places the pod; its rank is unknown until its gang has nodes.
   bool waits_for_rank = false;
   Draft draft;
 };
 
-// Notes what was not done for the pod, and warns its creator unless nobody asked for it. What has
-// been noted before stays as it is.
+// Notes a skipped step, and warns the pod's creator unless the step was not requested. An earlier
+// note is kept.
 void NoteNotDone(NotDoneNote note, PodAdmission& admission);
 
-// The admission of a pod of namespace `space` before its first phase. `config` and `profiles` must
-// outlive it. InvalidArgument when its annotations are not what Kubernetes says they are.
+// Starts the admission of a pod in namespace `space`. `config` and `profiles` must outlive it.
+// Returns InvalidArgument if its annotations have the wrong type.
 absl::StatusOr<PodAdmission> BeginPodAdmission(const kube::Json& pod, const InjectionConfig& config,
                                                const ProfileSet& profiles,
                                                const std::string& space);

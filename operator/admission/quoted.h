@@ -10,7 +10,7 @@
 
 namespace railhead::op {
 
-// The beginning of a user's text, for a message.
+// Quotes the beginning of a user's text for a message.
 inline std::string Quoted(absl::string_view text) {
   constexpr size_t kLongest = 40;
   return absl::StrCat("'", text.substr(0, kLongest), text.size() > kLongest ? "..." : "", "'");

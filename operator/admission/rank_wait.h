@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A pod that kube-scheduler places with its PodGroup starts as soon as it has its node, and its
-// rank is known when all of its gang have theirs. Variables are made when a container starts, so an
-// init container waits until the rank is there. Pure.
+// Wait for the rank in a pod that kube-scheduler places with its PodGroup. The pod starts when it
+// has a node, but its rank is unknown until its whole gang has nodes. Variables are fixed when a
+// container starts, so an init container waits for the rank. Pure.
 #ifndef RAILHEAD_OPERATOR_ADMISSION_RANK_WAIT_H_
 #define RAILHEAD_OPERATOR_ADMISSION_RANK_WAIT_H_
 
@@ -15,9 +15,9 @@
 
 namespace railhead::op {
 
-// Returns the init container, of the image of the container at `served`, which has /bin/sh, and
-// adds the volume that shows it the annotation railhead.io/rank. Nothing, with a warning, for a pod
-// with another volume of that name.
+// Adds the volume that exposes the annotation railhead.io/rank, and returns the init container. The
+// container uses the image of the container at `served`, which must have /bin/sh. Returns nullopt,
+// with a warning, for a pod with another volume of that name.
 absl::StatusOr<std::optional<kube::Json>> AddRankWait(const std::string& served, Draft& pod);
 
 }  // namespace railhead::op

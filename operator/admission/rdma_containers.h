@@ -11,9 +11,9 @@
 
 namespace railhead::op {
 
-// The containers of a pod that ask for RDMA devices, as JSON Pointers below its spec
-// ("/containers/0"): init containers (sidecars are some of them) and containers with a non-zero
-// quantity in limits or requests. InvalidArgument for a list that is none.
+// Returns the containers of a pod that request RDMA devices, as JSON Pointers below its spec
+// ("/containers/0"): containers and init containers (including sidecars) with a non-zero quantity
+// in limits or requests. Returns InvalidArgument if a field that must be a list is not.
 absl::StatusOr<std::vector<std::string>> FindRdmaContainers(const kube::Json& pod_spec,
                                                             const RdmaResources& rdma);
 

@@ -10,10 +10,10 @@
 
 namespace railhead::op {
 
-// Gives these containers of a pod (FindRdmaContainers) a /dev/shm of this size (a quantity;
-// container runtimes make it 64 MiB): an emptyDir in memory, which counts as theirs. A container
-// that mounts something at /dev/shm itself keeps that, and so does a pod in the host's IPC
-// namespace. InvalidArgument when a list of the pod is none.
+// Sets the size of /dev/shm (a quantity; default of container runtimes: 64 MiB) in these containers
+// (FindRdmaContainers), by an emptyDir in memory, which counts as the containers' memory. A
+// container with its own mount at /dev/shm is unchanged, as is a pod in the host's IPC namespace.
+// Returns InvalidArgument if a field of the pod that must be a list is not.
 absl::Status AddSharedMemory(const std::string& size, const std::vector<std::string>& containers,
                              Draft& pod);
 

@@ -11,8 +11,8 @@
 
 namespace railhead::op {
 
-// Adds a volume to a pod, unless the pod has one of its name, and the mount to each of the lists of
-// volumeMounts at these JSON Pointers. InvalidArgument if one of them is not a list. Pure.
+// Adds a volume to a pod, unless it has one of that name, and the mount to each list of
+// volumeMounts at these JSON Pointers. Returns InvalidArgument if one of them is not a list. Pure.
 absl::Status AddVolume(const kube::Json& volume, const kube::Json& mount,
                        const std::vector<std::string>& lists, Draft& pod);
 

@@ -12,12 +12,12 @@
 
 namespace railhead::op {
 
-// Where the API server sends admission reviews of Pods (v1) and Jobs (batch/v1).
+// HTTP path of admission reviews of Pods (v1) and Jobs (batch/v1).
 inline constexpr absl::string_view kMutatePath = "/mutate";
 
-// The webhook without its socket: an HTTP request to kMutatePath in, the answer out. It asks nobody
-// anything, so it answers at once, and it never denies. As long as the profiles are not known it
-// answers 503: the API server then goes by its failurePolicy, and knows that it did. Thread-safe.
+// The webhook without its socket: handles HTTP requests to kMutatePath. It makes no calls, so it
+// responds at once, and it never denies an object. While the profiles are unknown it responds 503,
+// and the API server applies its failurePolicy. Thread-safe.
 class Webhook {
  public:
   // `metrics` must outlive the webhook.
@@ -32,7 +32,8 @@ class Webhook {
   const InjectionConfig config_;
   const ProfileSource profiles_;
   Metrics* const metrics_;
-  // Of a container's 128 MiB. A pod with a thousand variables takes half of one.
+  // Memory for documents in progress, of the container's 128 MiB. A pod with 1000 variables needs
+  // half of a MiB.
   mutable kube::MemoryBudget documents_{32U << 20U};
 };
 

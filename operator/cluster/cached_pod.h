@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Pod as a replica keeps it, and its reader. It is read once from each object. Pure.
+// A cached Pod and its reader. Each object is parsed once. Pure.
 #ifndef RAILHEAD_OPERATOR_CLUSTER_CACHED_POD_H_
 #define RAILHEAD_OPERATOR_CLUSTER_CACHED_POD_H_
 
@@ -18,34 +18,34 @@
 
 namespace railhead::op {
 
-// What the readers of pods look at; a part is null if its reader ignores the pod. A change of one
-// part leaves the other where it is in memory, so that two addresses compare as two values do.
+// The parts of a pod that its consumers need; null for a consumer that ignores the pod. A change of
+// one part keeps the other at its address, so comparing addresses compares values.
 struct CachedPod {
   std::shared_ptr<const verdict::PodFacts> facts;  // for the verdict
-  std::shared_ptr<const gangs::StoredPod> held;    // for gangs: what it holds, and its gang
+  std::shared_ptr<const gangs::StoredPod> held;    // for gangs: its requests and its gang
 
   bool operator==(const CachedPod&) const = default;
 };
 
 struct PodReading {
   RdmaResources rdma_resources = {};
-  std::set<std::string> excluded_namespaces = {};  // whose pods the verdict ignores
+  std::set<std::string> excluded_namespaces = {};  // pods there are ignored by the verdict
   bool verdicts = false;
   bool gangs = false;
 };
 
-// Not thread-safe; what it returns is.
+// Parses pods. Not thread-safe; the returned values are.
 class PodReader {
  public:
   explicit PodReader(PodReading reading) : reading_(std::move(reading)) {}
 
-  // `before` is the pod's last value; null if there is none. Returns nothing for a pod that no
-  // reader looks at.
+  // `before`: last value of the pod; null if none. Returns nullopt for a pod that no consumer
+  // needs.
   std::optional<CachedPod> Read(const kube::Json& pod, const CachedPod* before);
 
  private:
   const PodReading reading_;
-  // The pods of a job have these alike.
+  // Shared by the pods of a job.
   verdict::ListPool<verdict::ContainerFacts> containers_;
   ValuePool<std::set<std::string>> interfaces_;
   ValuePool<gangs::Resources> requests_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All that a replica knows of the cluster: one cache and one watch for each kind of objects, shared
-// by admission, the verdict, gangs and the topology. Values hold what these readers look at, and no
-// more. Without the API server the caches keep what they have.
+// All cached objects of a replica: one cache and one watch per kind, shared by admission, verdict,
+// gangs and topology. Values contain only the fields that these need. While the API server is away,
+// the caches keep their content.
 #ifndef RAILHEAD_OPERATOR_CLUSTER_CLUSTER_CACHES_H_
 #define RAILHEAD_OPERATOR_CLUSTER_CLUSTER_CACHES_H_
 
@@ -25,25 +25,25 @@ namespace railhead::op {
 
 struct ClusterCachesOptions {
   RdmaResources rdma_resources = {};               // as in InjectionConfig
-  std::set<std::string> excluded_namespaces = {};  // whose pods the verdict ignores
-  // The readers beside admission.
+  std::set<std::string> excluded_namespaces = {};  // pods there are ignored by the verdict
+  // Consumers beside admission.
   bool verdicts = false;
   bool gangs = false;
   bool topology = false;
 };
 
 // Watches railprofiles, namespaces and nodes; pods for verdicts or gangs; fabrictopologies for the
-// topology. Readers subscribe to kinds in their constructors (watched_kind.h has the rules of
-// threads) and read the caches from any thread.
+// topology. Consumers subscribe to kinds in their constructors (see watched_kind.h for threads) and
+// read the caches on any thread.
 //
-// Rights needed: list and watch what is watched.
+// Rights needed: list and watch of the watched kinds.
 class ClusterCaches {
  public:
   // `api` must outlive the caches.
   ClusterCaches(const ClusterCachesOptions& options, kube::Api* api);
 
   void Start();
-  // Ends all watches, for which Join waits. Call Join before destroying a subscriber.
+  // Ends all watches; Join waits for them. Call Join before destroying a subscriber.
   void RequestStop();
   void Join();
 
@@ -53,21 +53,21 @@ class ClusterCaches {
   WatchedKind<CachedPod>& pods() { return pods_; }
   WatchedKind<topology::StoredTopology>& topologies() { return topologies_; }
 
-  // What is below is thread-safe.
+  // Thread-safe from here on.
   const WatchedKind<StoredProfile>& profiles() const { return profiles_; }
   const WatchedKind<Labels>& namespaces() const { return namespaces_; }
   const WatchedKind<StoredNode>& nodes() const { return nodes_; }
   const WatchedKind<CachedPod>& pods() const { return pods_; }
   const WatchedKind<topology::StoredTopology>& topologies() const { return topologies_; }
 
-  // Returns OK once profiles, namespaces and nodes, which admission needs, were complete.
-  // Unavailable names those that were not, and why.
+  // Returns OK once profiles, namespaces and nodes, which admission needs, were complete. Returns
+  // Unavailable with the kinds that were not, and the cause.
   absl::Status Synced() const;
-  // Returns the state of each kind that is watched.
+  // Returns the state of each watched kind.
   std::vector<kube::InformerState> States() const;
 
  private:
-  // Calls `visit` for each kind that is watched.
+  // Calls `visit` for each watched kind.
   template <typename Self, typename Visit>
   static void ForEachKind(Self& self, Visit visit) {
     visit(self.profiles_);
@@ -79,8 +79,8 @@ class ClusterCaches {
 
   const bool watches_pods_;
   const bool watches_topologies_;
-  PodReader pod_reader_;                       // used by the thread of pods_ alone
-  verdict::ListPool<fabric::SeenRail> rails_;  // of nodes; used by the thread of nodes_ alone
+  PodReader pod_reader_;                       // used only by the thread of pods_
+  verdict::ListPool<fabric::SeenRail> rails_;  // of nodes; used only by the thread of nodes_
 
   WatchedKind<StoredProfile> profiles_;
   WatchedKind<Labels> namespaces_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Node as a replica keeps it, for all that look at nodes: admission, the verdict, gangs and the
-// topology. It is read once from each object. Pure.
+// A cached Node for all consumers: admission, verdict, gangs and topology. Each object is parsed
+// once. Pure.
 #ifndef RAILHEAD_OPERATOR_CLUSTER_STORED_NODE_H_
 #define RAILHEAD_OPERATOR_CLUSTER_STORED_NODE_H_
 
@@ -18,24 +18,24 @@
 
 namespace railhead::op {
 
-// Heartbeats do not change it.
+// Node heartbeats do not change the value.
 struct StoredNode {
   std::string name;
   std::string uid;
-  Labels labels;             // railhead.io/*; for gangs all labels of nodes that HasRdma
-  verdict::NodeFacts facts;  // its RDMA devices, and what its agent publishes
+  Labels labels;             // railhead.io/*; for gangs all labels of nodes with RDMA
+  verdict::NodeFacts facts;  // RDMA devices, and what the agent publishes
   int hcas = 0;              // RDMA devices that it offers
 
-  // Read for gangs and the topology.
-  std::vector<fabric::SeenPlace> places;  // by its labels
+  // For gangs and topology.
+  std::vector<fabric::SeenPlace> places;  // from its labels
   bool cordoned = false;
-  bool ready = true;             // also if no condition says so
-  gangs::Resources allocatable;  // HCAs and GPUs; for gangs everything
+  bool ready = true;             // also if the condition is absent
+  gangs::Resources allocatable;  // HCAs and GPUs; for gangs all resources
 
-  // Read for gangs, of nodes that HasRdma.
-  std::string hostname;  // its label, by which pods are sent there
+  // For gangs; only of nodes for which HasRdma is true.
+  std::string hostname;  // label kubernetes.io/hostname, the target of released pods
   std::vector<gangs::Taint> taints;
-  std::vector<int> used_rails;  // as its agent says; ascending
+  std::vector<int> used_rails;  // as the agent reports; ascending
 
   bool operator==(const StoredNode&) const = default;
 };
@@ -48,11 +48,11 @@ struct NodeReading {
 
 StoredNode ReadNode(const kube::Json& node, const NodeReading& reading);
 
-// Returns true for a node that offers HCAs or has the facts of a node agent, legible or not. Gangs
-// go to no others.
+// Returns true for a node that offers HCAs or has node facts of an agent, readable or not. Gangs
+// are placed on no other nodes.
 bool HasRdma(const StoredNode& node);
 
-// Returns the node as the discovery of fabrics takes it.
+// Converts the node for fabric discovery.
 fabric::SeenNode SeenNodeOf(const StoredNode& node);
 
 }  // namespace railhead::op

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One kind of objects of the cluster as a replica keeps it: the cache, the one watch that keeps it
-// equal to the API server, and its readers. Used by ClusterCaches.
+// One watched kind of objects: the cache, the watch that keeps it equal to the API server, and the
+// subscribers. Used by ClusterCaches.
 //
-// Threads: the thread that sets up calls Subscribe, then Start. Each kind has one thread, on which
-// the subscribers are called, in the order in which they subscribed; a subscriber to two kinds is
-// called by two threads. All other methods are thread-safe.
+// Threads: the setup thread calls Subscribe, then Start. Each kind has one thread, which calls the
+// subscribers in the order of subscription. A subscriber to two kinds is called on two threads. All
+// other methods are thread-safe.
 #ifndef RAILHEAD_OPERATOR_CLUSTER_WATCHED_KIND_H_
 #define RAILHEAD_OPERATOR_CLUSTER_WATCHED_KIND_H_
 
@@ -21,13 +21,13 @@
 
 namespace railhead::op {
 
-// How the last list or watch of a resource ended. Thread-safe.
+// Last error of the list or watch of a resource. Thread-safe.
 class WatchTrouble {
  public:
   explicit WatchTrouble(std::string resource) : resource_(std::move(resource)) {}
-  // Logs `end` if it is an error, and not the one that was logged last.
+  // Logs `end` if it is an error and differs from the last one logged.
   void Note(const absl::Status& end);
-  // Returns the error's message; empty if there is none.
+  // Returns the error message; empty if none.
   std::string Message() const;
 
  private:
@@ -56,15 +56,15 @@ class WatchedKind {
                    },
                    [this](const absl::Status& end) { trouble_.Note(end); }}) {}
 
-  // Has `on_change` called for each change, as in Cache, and `on_synced` when the first list is
-  // complete. Both must return soon.
+  // Calls `on_change` for each change, as in Cache, and `on_synced` after the first list. Both must
+  // return quickly.
   void Subscribe(
       OnChange on_change, std::function<void()> on_synced = [] {}) {
     subscribers_.emplace_back(std::move(on_change), std::move(on_synced));
   }
   // Call once.
   void Start() { informer_.Start(); }
-  // Ends the thread, for which Join waits: about a second, or the API call in progress.
+  // Ends the thread: within about a second, or after the API call in progress. Join waits for it.
   void RequestStop() { informer_.RequestStop(); }
   void Join() { informer_.Join(); }
 

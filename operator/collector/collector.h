@@ -35,54 +35,54 @@ namespace railhead::op {
 struct CollectorOptions {
   std::string host;  // this replica, for its Events
   PagePoller::Fetch fetch = AskPod;
-  // Called by Run's thread.
+  // Called on Run's thread.
   std::function<verdict::ClusterSettings()> settings = [] { return verdict::ClusterSettings(); };
-  // Monotonic, and the time of day; called by several threads.
+  // Monotonic clock and wall clock; called concurrently.
   std::function<absl::Time()> clock = kube::MonotonicNow;
   std::function<absl::Time()> now = absl::Now;
 };
 
-// Asks the pods that ask for RDMA for their runtimes' pages, judges a job anew when something of it
-// has changed, and tells of what is wrong with it. The replica that leads does so; the others only
-// follow which pods there are.
+// Scrapes the runtimes of pods that request RDMA, diagnoses a job after each change, and reports
+// its faults. Active on the leader; other replicas only track which pods exist.
 //
-// Memory: of 20,000 pods with 8 rails that all report 28 MiB are kept (verdict/verdict_bench.cc),
-// and less than 1 KiB each in keys, queues and records: 48 MiB at most. With the 42 MiB of a
-// process that knows 5,000 nodes (docs/bench-scale.md) and the 7 MiB that the verdict keeps of
-// these, that is 97 MiB of the 128Mi that the chart allows. Eight pages are read at once, of each
-// of which 128 KiB at most are in memory.
+// Memory for 20,000 pods with 8 rails that all report: 28 MiB of reports
+// (verdict/verdict_bench.cc), and less than 1 KiB each in keys, queues and records: at most 48 MiB.
+// A process that caches 5,000 nodes uses 42 MiB (docs/bench-scale.md) and 7 MiB for the verdict's
+// part of these. In total 97 MiB of the chart's limit of 128Mi. Eight scrapes run at a time, each
+// with at most 128 KiB in memory.
 //
 // Rights needed, beside those of ClusterCaches and ReportWriter: create events.
 class Collector {
  public:
-  // Subscribes to `caches`, which are for verdicts. All must outlive the collector. `leads` is
-  // exact at any moment.
+  // Subscribes to `caches`, which must watch for verdicts. All must outlive the collector. `leads`
+  // must be exact at any time.
   Collector(CollectorOptions options, kube::Api* api, ClusterCaches* caches,
             const ProfileFeed* feed, std::function<bool()> leads);
 
-  // Works until `stop`.
+  // Runs until `stop`.
   void Run(const std::stop_token& stop);
 
-  // What is below is thread-safe, and brief.
+  // Thread-safe from here on; return quickly.
 
-  void OnLead();      // this replica has begun to
-  void OnProfiles();  // they have changed
-  // Of the jobs that there are; empty while another replica leads.
+  void OnLead();      // call when this replica becomes the leader
+  void OnProfiles();  // call when profiles change
+  // Counts findings of existing jobs; empty while another replica leads.
   VerdictCounts Counts() const;
   PageCounts Pages() const { return poller_.Counts(); }
 
  private:
   using Pod = std::shared_ptr<const verdict::PodFacts>;
 
-  // It has changed; null where it was not there before, or is not now.
+  // Handles a change; null: absent before, or now.
   void OnNode(const std::string& name, const verdict::NodeFacts* before,
               const verdict::NodeFacts* after);
   void OnPod(const std::string& key, const Pod& before, const Pod& after);
-  Pod PodAt(const std::string& key) const;  // null if there is none
-  // The jobs that the changed nodes are of interest to.
+  Pod PodAt(const std::string& key) const;  // null if absent
+  // Queues the jobs that the changed nodes affect.
   void QueueJobsOfNodes();
   absl::Status JudgeJob(const std::string& job);
-  // The job's pods; `again`: when it is to be judged again, whatever happens, or never.
+  // Collects the job's pods. `again`: delay until the next diagnosis without a change; may be
+  // infinite.
   verdict::JobFacts Gather(const std::string& job, JobName& name, absl::Duration& again);
   void NoteWaiting(const std::string& key, const Pod& before, const Pod& after);
   const verdict::Cluster& Cluster();
@@ -93,18 +93,18 @@ class Collector {
   const std::function<bool()> leads_;
   kube::WorkQueue queue_;  // keys of jobs
 
-  // Used by Run's thread alone.
+  // Used by Run's thread only.
   FindingEvents events_;
-  std::string trouble_;  // as told
+  std::string trouble_;  // as logged
   verdict::Cluster cluster_;
-  uint64_t cluster_nodes_ = 0;  // their generation
+  uint64_t cluster_nodes_ = 0;  // generation of its nodes
   std::shared_ptr<const ClusterProfiles> cluster_profiles_;
 
-  mutable std::mutex mutex_;  // guards the next five
+  mutable std::mutex mutex_;  // guards all down to rails_
   JobIndex jobs_;
   std::map<std::string, VerdictCounts> counts_;      // by job
   std::set<std::string> changed_nodes_;              // by name
-  std::map<std::string, absl::Time> waiting_since_;  // of pods that no scheduler finds a node for
+  std::map<std::string, absl::Time> waiting_since_;  // pods that no scheduler finds a node for
   RailWatch rails_;
 
   ReportWriter reports_;

@@ -10,22 +10,22 @@
 
 namespace railhead::op {
 
-// How many Events may be made, for the whole cluster and for each namespace, so that thousands of
-// pods of one cannot silence the pods of another. Pure: the time comes from outside.
+// Budget for Events, in total and per namespace, so that thousands of pods in one namespace cannot
+// suppress another's Events. Pure; the caller passes the time.
 class EventBudget {
  public:
   struct Options {
     kube::EventLimits all;
-    kube::EventLimits of_one;  // namespace
-    // The last of `all`: for namespaces that have used less than half of their own burst.
+    kube::EventLimits of_one;  // per namespace
+    // Last part of `all`, reserved for namespaces that have used less than half of their burst.
     double reserve = 0;
   };
 
   explicit EventBudget(Options options) : options_(options) {}
 
-  // Whether an Event may be made in this namespace.
+  // Returns whether an Event may be created in this namespace.
   bool Allows(const std::string& space, absl::Time now);
-  // It was made.
+  // Call after creating one.
   void Spend(const std::string& space, absl::Time now);
 
  private:
@@ -39,7 +39,7 @@ class EventBudget {
 
   const Options options_;
   Bucket all_;
-  std::map<std::string, Bucket> spaces_;  // that have not their whole burst
+  std::map<std::string, Bucket> spaces_;  // without those that have their full burst
 };
 
 }  // namespace railhead::op

@@ -6,15 +6,15 @@
 
 namespace railhead::op {
 
-// How namespaces share what there is for a cluster: whoever has little gets some, whatever others
-// have taken.
+// Sharing of a cluster-wide limit among namespaces: a namespace with a small share can always get
+// some.
 struct FairShare {
-  size_t most = 0;         // of all together
-  size_t most_of_one = 0;  // of one namespace
-  size_t reserve = 0;      // the last of all: for those that have no more than `small`
+  size_t most = 0;         // in total
+  size_t most_of_one = 0;  // per namespace
+  size_t reserve = 0;      // last part of `most`, for namespaces with at most `small`
   size_t small = 0;
 
-  // Whether a namespace that has `own` of the `all` that are taken may take `more`.
+  // Returns whether a namespace that holds `own` of the `all` in use may take `more`.
   constexpr bool Allows(size_t all, size_t own, size_t more) const {
     const bool is_small = own + more <= small;
     return own + more <= most_of_one && all + more <= (is_small ? most : most - reserve);

@@ -19,35 +19,36 @@
 
 namespace railhead::op {
 
-// Tells of each finding once, by an Event on its pod (on the pod's controller, of what admission
-// did not do: the controller has read the warning, and nobody else); again when it has been gone,
-// and its Event is. Of one reason in one job sixteen warnings are told within the hour for which
-// Events live: hundreds of the same would drive out of the cluster's memory what else has happened.
-// Of what is only to be known one pod of a job is told, and never at the expense of a warning.
-// Namespaces have budgets of their own, and what is left of the cluster's is kept for those that
-// were silent. The name of an Event is made of pod, reason and part, so another replica that finds
-// the same tells it no second time, whatever numbers it sees.
+// Reports each finding once, as an Event on the pod. Steps that admission skipped are reported on
+// the pod's controller, which alone received the warning. A finding is reported again if it was
+// gone and its Event has expired.
+//
+// Limits: per reason and job, 16 warnings per hour, which is the lifetime of Events, because
+// hundreds of equal ones would evict other Events. Infos are reported for one pod per job, from a
+// separate budget. Each namespace has its own budget; the last part of the cluster's is reserved
+// for namespaces with few Events. The name of an Event derives from pod, reason and part. Another
+// replica that makes the same finding therefore does not report it twice, even if numbers in the
+// message differ.
 //
 // Rights needed: create events. Not thread-safe.
 class FindingEvents {
  public:
-  // `host`: this replica. `now`: the time of day; `clock` is monotonic. `api` must outlive this.
+  // `host`: this replica. `now`: wall clock. `clock`: monotonic. `api` must outlive this.
   FindingEvents(kube::Api* api, const std::string& host, const std::function<absl::Time()>& now,
                 const std::function<absl::Time()>& clock);
 
-  // Tells what is new of a job, in their order. The first error ends it: the rest is told when this
-  // is called again. Where the server refuses Events of this job, no more are tried for a while,
-  // and that is an error once.
+  // Reports new findings of a job in their order. The first error ends it; call again for the rest.
+  // If the server rejects Events of this job, pauses reporting for it and returns the error once.
   absl::Status Tell(const std::string& job, const verdict::JobFacts& facts,
                     const std::vector<verdict::Finding>& findings);
-  // The job is gone.
+  // Call when the job is gone.
   void Forget(const std::string& job);
 
  private:
   using Key = std::pair<std::string, std::string>;  // a pod's uid, and the part
   struct Told {
     absl::Time at;
-    absl::Time found;  // for the last time
+    absl::Time found;  // last time
   };
   using Kind = std::pair<verdict::Reason, verdict::Severity>;
   struct Job {
@@ -55,7 +56,7 @@ class FindingEvents {
     absl::Time refused_until = absl::InfinitePast();
   };
 
-  // Whether one more of this kind may be told.
+  // Returns whether one more of this kind may be reported.
   static bool HasRoom(const std::map<Key, Told>& told, verdict::Severity severity, absl::Time now);
   kube::EventRecorder& RecorderOf(verdict::Severity severity);
   EventBudget& BudgetOf(verdict::Severity severity);

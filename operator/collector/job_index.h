@@ -12,40 +12,40 @@
 
 namespace railhead::op {
 
-// To which job a pod belongs. Another owner of the same name is another job.
+// The job of a pod. Another owner of the same name is another job.
 struct JobName {
   std::string space;
-  std::string kind;  // of the owner; "Pod" for a pod without one, "PodGroup" for a gang
+  std::string kind;  // of the owner; "Pod": no owner; "PodGroup": a gang
   std::string name;
-  std::string uid;           // of the owner; of the pod where it is judged alone; empty for a gang
+  std::string uid;           // of the owner; of the pod if diagnosed alone; empty for a gang
   std::string api = "";      // of the owner
   bool together = false;     // its pods work together, or may
-  bool one_program = false;  // they surely do, and can be compared with each other
+  bool one_program = false;  // its pods certainly run one program and can be compared
 
-  // For queues and maps.
+  // Returns the key for queues and maps.
   std::string Key() const;
 };
 
-// The pods of an owner whose pods are ranks (an Indexed Job, a training operator's kind) are a job;
-// else those of a gang are. Those of a StatefulSet may be ranks, or servers that know nothing of
-// each other: their reports tell. What a DaemonSet, a Deployment or anybody else makes, and a Job
-// without an index, has nothing to do with each other: such a pod is judged alone, under its
-// owner's name.
+// Determines the job of a pod. The pods of an owner whose pods are ranks (an Indexed Job, a kind of
+// the training operator) are one job; else the pods of a gang are. Pods of a StatefulSet may be
+// ranks or independent servers; their reports show which. Pods of a DaemonSet, a Deployment, any
+// other owner, or a Job without index are independent: each is diagnosed alone, under its owner's
+// name.
 JobName JobOf(const verdict::PodFacts& pod);
 
-// Which pods are of which job. A job without pods is none. Not thread-safe.
+// Index of pods by job. Contains only jobs with pods. Not thread-safe.
 class JobIndex {
  public:
-  // The time is monotonic.
+  // `now` is monotonic.
   void Add(const std::string& pod_key, const verdict::PodFacts& pod, absl::Time now);
   void Remove(const std::string& pod_key, const verdict::PodFacts& pod);
 
   struct Entry {
     JobName name;
     std::set<std::string> pods;  // keys
-    absl::Time grown;            // when the last of them was added
+    absl::Time grown;            // last time a pod was added
   };
-  // Null when there is none.
+  // Null if absent.
   const Entry* Find(const std::string& job) const;
   std::vector<std::string> Jobs() const;
 

@@ -10,24 +10,24 @@
 
 namespace railhead::op {
 
-// What a pod has answered so far, to questions of this replica.
+// Scrape results of a pod so far, from this replica.
 struct PageAnswer {
-  std::shared_ptr<const verdict::RuntimeReport> report;   // the last; null when there is none
-  std::shared_ptr<const verdict::RuntimeReport> learned;  // as of verdict::Learn
-  bool heard = false;                                     // it has named a rank at least once
-  bool from_start = false;                                // it has been asked since it started
-  absl::Duration silence = absl::ZeroDuration();  // without a report: how long it was asked in vain
-  absl::Duration unchanged = absl::ZeroDuration();  // how long the report has said the same
-  absl::Duration age = absl::ZeroDuration();        // since the report was given
+  std::shared_ptr<const verdict::RuntimeReport> report;   // the last one; null if none
+  std::shared_ptr<const verdict::RuntimeReport> learned;  // from verdict::Learn
+  bool heard = false;                                     // has named a rank at least once
+  bool from_start = false;                                // scraped since the pod started
+  absl::Duration silence = absl::ZeroDuration();  // without a report: how long scrapes have failed
+  absl::Duration unchanged = absl::ZeroDuration();  // time since the report last changed
+  absl::Duration age = absl::ZeroDuration();        // time since the report was received
 };
 
-// What is kept of it. Pure: the times come from outside, and are monotonic.
+// Stored scrape results of a pod. Pure; the caller passes monotonic times.
 class PageRecord {
  public:
-  // Whether there is something new to judge. A page that names no rank is that of a process that
-  // has not begun or has ended, or somebody else's: a question in vain.
+  // Records a response. Returns true if the pod must be diagnosed again. A response without a rank
+  // counts as failed: its process has not begun, has ended, or belongs to another program.
   bool Answered(verdict::RuntimeReport report, absl::Time now);
-  // A question was in vain. That is no news, until it has lasted for verdict::kSilence.
+  // Records a failed scrape. Returns true only after verdict::kSilence of failures.
   bool Missed(absl::Time now);
   PageAnswer At(absl::Time now) const;
 
@@ -37,8 +37,8 @@ class PageRecord {
   std::shared_ptr<const verdict::RuntimeReport> report_;
   std::shared_ptr<const verdict::RuntimeReport> learned_;
   bool heard_ = false;
-  int misses_ = 0;  // in a row
-  // Silence is what lies between two questions: nobody is silent while nobody asks.
+  int misses_ = 0;  // consecutive
+  // Silence is the time between two failed scrapes; time without scrapes does not count.
   std::optional<absl::Time> missed_since_;
   absl::Time missed_last_;
   absl::Time changed_;

@@ -10,20 +10,20 @@
 
 namespace railhead::op {
 
-// Whether a pod can have this address: InvalidArgument for a name, which is never looked up, and
-// for addresses of this machine alone, of its link, of no host or of many. A status that says so
-// would have the operator ask itself, or the cloud's metadata server.
+// Returns InvalidArgument unless a pod can have this address. Rejects names, which are never
+// resolved, and loopback, link-local, unspecified and multicast addresses. A forged pod status
+// could otherwise make the operator call itself, or the cloud's metadata server.
 absl::Status CheckAddressOfPod(const std::string& address);
 
-// Asks a pod for its metrics page: CheckAddressOfPod, and FetchPage.
+// Scrapes a pod: CheckAddressOfPod, then FetchPage.
 absl::StatusOr<std::string> AskPod(const std::string& address, int port, absl::Duration timeout);
 
-// GET http://ADDRESS:PORT/metrics, over a connection of its own and never over a proxy; of the
-// answer the lines that verdict::PageLines keeps. Errors name address and port:
-//   ResourceExhausted more than verdict::PageLines takes, or more than 64 KiB of headers
-//   DeadlineExceeded  the page was not complete within `timeout`, or no connection within 500 ms
-//   Unavailable       nobody listens, or another status than 200: a redirect is not followed, for
-//                     it would have the operator ask whomever a user likes
+// Sends GET http://ADDRESS:PORT/metrics over a new connection, never through a proxy; returns the
+// lines that verdict::PageLines keeps. Errors name address and port:
+//   ResourceExhausted more than verdict::PageLines accepts, or more than 64 KiB of headers
+//   DeadlineExceeded  response incomplete after `timeout`, or not connected after 500 ms
+//   Unavailable       connection refused, or a status other than 200. Redirects are not followed,
+//                     since a user could make the operator call any host
 // Thread-safe.
 absl::StatusOr<std::string> FetchPage(const std::string& address, int port, absl::Duration timeout);
 

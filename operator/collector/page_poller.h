@@ -20,49 +20,48 @@
 
 namespace railhead::op {
 
-// Asks running pods for their metrics pages, again and again: every two seconds in a pod's first
-// minute, then every fifteen, or less often where its namespace has thousands. Who keeps askers
-// waiting has askers of its own, and so have those that have just started: neither pods that hang,
-// nor the thousands that a new leader finds, come before them.
+// Scrapes running pods periodically: every 2 s in a pod's first minute, then every 15 s, or less
+// often if its namespace has thousands. Separate queues and threads serve pods that have just
+// started and pods that hang. So neither pods that hang, nor the thousands that a new leader finds,
+// delay others.
 class PagePoller {
  public:
-  // As AskPod; called by several threads.
+  // As AskPod; called concurrently.
   using Fetch = std::function<absl::StatusOr<std::string>(const std::string& address, int port,
                                                           absl::Duration timeout)>;
   using Pod = std::shared_ptr<const verdict::PodFacts>;
   using PodOf = std::function<Pod(const std::string& key)>;
 
-  // `pod_of`: the pod of this moment, null when there is none. Pods are asked only while `leads`.
-  // `clock` is monotonic. `on_news` is told the key of a pod of which there is something new to
-  // judge, by Run's threads.
+  // `pod_of`: returns the current pod, null if absent. Scrapes only while `leads` returns true.
+  // `clock` is monotonic. `on_news` is called on Run's threads with the key of a pod to diagnose.
   PagePoller(PodOf pod_of, Fetch fetch, std::function<bool()> leads,
              std::function<absl::Time()> clock,
              std::function<void(const std::string& key)> on_news);
 
-  // Whether it runs, and is annotated with a page.
+  // Returns whether the pod runs and has the annotation of its metrics port.
   static bool CanBeAsked(const verdict::PodFacts& pod);
 
-  // Works until ShutDown; may be called by several threads, each of which asks one pod at a time,
-  // of one kind.
+  // Runs until ShutDown. May be called on several threads; each scrapes one pod at a time, of one
+  // pace.
   enum class Pace {
-    kFirst,    // those that were seen to start, in their first minute
-    kUsual,    // those that have answered, or refused at once
-    kBacklog,  // those that ran before they were known here, and were not asked yet
-    kSlow,     // those that hung the last time, and those of jobs of which all did
+    kFirst,    // seen to start; in their first minute
+    kUsual,    // have responded, or refused the connection
+    kBacklog,  // ran before this replica knew them; not scraped yet
+    kSlow,     // timed out last time, or belong to a job whose pods all did
   };
   static constexpr size_t kPaces = 4;
   void Run(Pace pace);
   void ShutDown();
 
-  // What is below is thread-safe and brief.
+  // Thread-safe from here on; return quickly.
 
-  // The pod has just started: what it says from now on is all that it has said.
+  // Call when the pod has just started, so that its responses are complete from here on.
   void Begin(const std::string& key);
-  // The pod is to be asked as soon as possible, where it runs and has a page; not one that is slow.
+  // Scrapes the pod as soon as possible if it runs and has a metrics port. No effect on slow pods.
   void Follow(const std::string& key);
-  // The pod is gone, or does not run any more.
+  // Call when the pod is gone or no longer runs.
   void Forget(const std::string& key);
-  // All of them: what another replica has asked meanwhile is not known here.
+  // Forgets all pods, since this replica does not know what another leader scraped.
   void ForgetAll();
   PageAnswer Get(const std::string& key) const;
   PageCounts Counts() const;
@@ -76,15 +75,14 @@ class PagePoller {
     absl::Time began;  // or was found
     std::string job;
     std::string space;
-    size_t bytes = 0;  // of what it said
+    size_t bytes = 0;  // of its report
   };
   using Entries = std::map<std::string, Entry>;  // by key
 
   kube::WorkQueue& QueueOf(Pace pace) { return *queues_.at(static_cast<size_t>(pace)); }
   void Ask(const std::string& key, Pace pace);
-  // With mutex_ held:
-  // False when the pod has gone meanwhile, or is another one. Else when it is asked again, and
-  // whether there is news.
+  // The following need mutex_. Store() returns false if the pod is gone or was replaced. Else it
+  // sets the delay until the next scrape, and whether there is news.
   bool Store(const std::string& key, const verdict::PodFacts& pod,
              absl::StatusOr<verdict::RuntimeReport> report, bool hung, absl::Duration& again,
              bool& news);
@@ -102,20 +100,20 @@ class PagePoller {
   const std::function<bool()> leads_;
   const std::function<absl::Time()> clock_;
   const std::function<void(const std::string& key)> on_news_;
-  // Keys of pods, by pace; of a pod that is in several, all but one let go.
+  // Keys of pods, by pace. If a pod is in several queues, all but one drop it.
   std::array<std::unique_ptr<kube::WorkQueue>, kPaces> queues_;
 
   mutable std::mutex mutex_;  // guards all below
   Entries entries_;
-  std::array<size_t, kPaces> of_pace_ = {};  // how many entries
-  // Of a job that has entries.
+  std::array<size_t, kPaces> of_pace_ = {};  // number of entries
+  // Entries of a job.
   struct Reach {
     size_t pods = 0;
-    bool can_be_reached = false;  // some have answered or refused
-    int hung = 0;                 // until then
+    bool can_be_reached = false;  // some have responded or refused the connection
+    int hung = 0;                 // timeouts before that
   };
   std::map<std::string, Reach> jobs_;
-  // Of a namespace that has entries.
+  // Entries of a namespace.
   struct Space {
     std::array<size_t, kPaces> of_pace = {};
     size_t pods = 0;

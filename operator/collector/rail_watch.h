@@ -12,22 +12,22 @@
 
 namespace railhead::op {
 
-// Which HCAs have been in trouble for less than verdict::kPortPatience, as their nodes' agents say:
-// most of these are links that flap, and are back in a moment. One that was in trouble already when
-// its node was first seen has been so for long, as far as anybody knows. Pure: the times come from
-// outside, and are monotonic. Not thread-safe.
+// Tracks HCAs that have been faulty for less than verdict::kPortPatience, as their nodes' agents
+// report; most of these are flapping links that recover at once. An HCA that was faulty when its
+// node was first seen counts as faulty for long. Pure; the caller passes monotonic times. Not
+// thread-safe.
 class RailWatch {
  public:
-  // A node has changed; null where it was not there before, or is not now.
+  // Records a change of a node; null: absent before, or now.
   void Note(const std::string& node, const verdict::NodeFacts* before,
             const verdict::NodeFacts* after, absl::Time now);
-  // Node and device.
+  // Returns node and device of recently lost HCAs.
   std::set<std::pair<std::string, std::string>> JustLost(absl::Time now);
-  // How long until one of this node is lost for good; infinite when none is about to be.
+  // Returns the time until the next one of this node counts as lost; infinite if there is none.
   absl::Duration UntilLost(const std::string& node, absl::Time now) const;
 
  private:
-  std::map<std::pair<std::string, std::string>, absl::Time> lost_;  // since when
+  std::map<std::pair<std::string, std::string>, absl::Time> lost_;  // time of the loss
 };
 
 }  // namespace railhead::op

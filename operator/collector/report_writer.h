@@ -17,43 +17,43 @@
 
 namespace railhead::op {
 
-// Keeps a RailReport for each job that something is, or was, wrong with. One that is well, and
-// always was, has none. Nothing is written that stands there already, to no report twice within ten
-// seconds, to all of them ten times a second at most, and namespaces take turns; and no more
-// than two thousand say that something is wrong, 500 in one namespace: where everything is, a few
-// say so. The last 500 are for namespaces with less than 20. Those that were mended stay as long as
-// their jobs, and count for nothing.
+// Maintains a RailReport for each job that has or had a fault; a job that never had one has no
+// report. Limits: no write without a change; 10 s between writes of a report; 10 writes per second
+// in total, with namespaces taking turns. At most 2,000 reports contain a fault, 500 per namespace;
+// the last 500 are for namespaces with fewer than 20. Reports of resolved faults stay until their
+// jobs are gone, and do not count.
 //
-// Owners of a report that stands are changed only when none of them is there any more: it may take
-// the right to delete it (OwnerReferencesPermissionEnforcement), which nobody has here. Where that
-// is refused, the cluster removes the report with its owners, and another one is made.
+// Changes the owners of an existing report only if all of them are gone. The API server may require
+// the right to delete the owner for that (OwnerReferencesPermissionEnforcement), which the operator
+// lacks. If the change is rejected, the cluster deletes the report with its owners, and a new one
+// is created.
 //
 // Rights needed: list, create and patch railreports; patch railreports/status.
 class ReportWriter {
  public:
-  // `api` must outlive the writer. `leads` is exact at any moment; `clock` is monotonic, and called
-  // by several threads.
+  // `api` must outlive the writer. `leads` must be exact at any time. `clock` is monotonic and
+  // called concurrently.
   ReportWriter(kube::Api* api, std::function<bool()> leads, std::function<absl::Time()> clock);
 
-  // Works until ShutDown, in one thread.
+  // Runs until ShutDown, on one thread.
   void Run();
 
-  // What is below is thread-safe and brief.
+  // Thread-safe from here on; return quickly.
 
   void ShutDown();
-  void OnLead();  // another replica may have written meanwhile
-  // What is to be known of a job.
+  void OnLead();  // another replica may have written before
+  // Sets the report of a job.
   void Put(const std::string& job, const RailReport& report);
-  // It is gone, and its report with it.
+  // Call when the job is gone, and its report with it.
   void Forget(const std::string& job);
 
  private:
-  // As it stands at the server, as far as this replica knows.
+  // Server state as known to this replica.
   struct Written {
     std::string owners;  // JSON
     std::string status;  // JSON
     bool is_clear = false;
-    std::string job = {};  // whose it is; empty: that of one which this replica has not judged yet
+    std::string job = {};  // its job; empty if this replica has not diagnosed it yet
   };
   struct Wanted {
     std::string space;
@@ -64,28 +64,28 @@ class ReportWriter {
     bool is_certain = true;
   };
 
-  // Whose report it is from now on.
+  // Assigns the report to a job.
   void Claim(const std::string& job, const std::string& key);
   bool HasRoom(const std::string& space) const;
 
-  // Whether they wrote.
+  // Return whether they wrote.
   absl::StatusOr<bool> Load();
   absl::StatusOr<bool> Write(const std::string& job);
-  // What is to be written, if anything.
+  // Returns the report to write, if any.
   std::optional<Wanted> Next(const std::string& job);
   void Tell(const absl::Status& status);
 
   kube::Api* const api_;
   const std::function<bool()> leads_;
-  kube::WorkQueue queue_;  // jobs
+  kube::WorkQueue queue_;  // keys of jobs
 
-  std::string trouble_;  // as told; used by Run's thread alone
+  std::string trouble_;  // as logged; used by Run's thread only
 
   std::mutex mutex_;  // guards all below
   bool loaded_ = false;
   std::map<std::string, Wanted> wanted_;     // by job
   std::map<std::string, Written> written_;   // by namespace and name
-  std::map<std::string, std::string> keys_;  // of jobs that have one in written_
+  std::map<std::string, std::string> keys_;  // by job; key in written_
 };
 
 }  // namespace railhead::op

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the collector has to tell Prometheus. Values only.
+// The collector's counts for Prometheus. Values only.
 #ifndef RAILHEAD_OPERATOR_COLLECTOR_VERDICT_COUNTS_H_
 #define RAILHEAD_OPERATOR_COLLECTOR_VERDICT_COUNTS_H_
 
@@ -15,20 +15,21 @@
 
 namespace railhead::op {
 
-// Pages asked for, by what came of it.
+// Scrapes by result.
 struct PageCounts {
   uint64_t ok = 0;
   uint64_t unreachable = 0;
   uint64_t unreadable = 0;
 };
 
-// A kind of finding in a job. Where there are too many the first are shown, so warnings come first.
+// A series: one kind of finding in a job. Sorted with warnings first, because only the first series
+// are exported.
 struct VerdictSeries {
   bool warning = false;  // else an info
   std::string space;
-  std::string job;  // the owner's name
+  std::string job;  // name of the owner
   std::string reason;
-  // Where the reason is about a rail; else empty.
+  // Set if the reason concerns a rail; else empty.
   std::string rail = {};
   std::string node = {};
 
@@ -37,13 +38,13 @@ struct VerdictSeries {
            std::tie(warning, other.space, other.job, other.reason, other.rail, other.node);
   }
 };
-using VerdictCounts = std::map<VerdictSeries, size_t>;  // how many pods
+using VerdictCounts = std::map<VerdictSeries, size_t>;  // number of pods
 
-// At most so many of them. Where there are more, each namespace has an equal part, and the rest
-// goes to the first.
+// Returns at most `most` series. If there are more, each namespace gets an equal part, and the
+// first ones get the rest.
 VerdictCounts FairlyChosen(const VerdictCounts& counts, size_t most);
 
-// Of the job of that namespace and name.
+// Counts pods by series, for the job of that namespace and name.
 VerdictCounts CountPods(const std::string& space, const std::string& job,
                         const std::vector<verdict::Finding>& findings);
 

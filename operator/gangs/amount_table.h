@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Resources of many nodes as rows of numbers, so that "how many such pods fit on this node" looks
-// up no names. Pure.
+// Resources of many nodes as rows of numbers, so that counting the pods that fit on a node looks up
+// no names. Pure.
 #ifndef RAILHEAD_OPERATOR_GANGS_AMOUNT_TABLE_H_
 #define RAILHEAD_OPERATOR_GANGS_AMOUNT_TABLE_H_
 
@@ -17,19 +17,19 @@
 
 namespace railhead::op::gangs {
 
-// What a pod asks for: its resources of which it wants any, in the order of their names.
+// Requested amounts of a pod: resources with a non-zero amount, by name.
 struct Amounts {
   static constexpr int kOnNoNode = -1;
   struct Of {
-    int column = kOnNoNode;  // of the table; kOnNoNode: no node has such a resource
-    int64_t amount = 0;      // more than 0, in thousandths
+    int column = kOnNoNode;  // of the table; kOnNoNode: no node has the resource
+    int64_t amount = 0;      // above 0, in thousandths
   };
   std::vector<Of> of;
   int64_t hcas_of_no_node = 0;  // in whole devices
 };
 
-// What each node has, and what of that is in use. A resource that no node has is in no row.
-// Sums are exact: what was added can be removed again, in any order.
+// Allocatable and used resources of each node. A resource that no node has is not in the table.
+// Sums are exact: amounts can be removed in any order.
 class AmountTable {
  public:
   explicit AmountTable(const std::vector<NodeValue>& nodes, RdmaResources rdma = {});
@@ -38,15 +38,16 @@ class AmountTable {
 
   void Add(size_t node, const Amounts& amounts);
   void Remove(size_t node, const Amounts& amounts);
-  // What the node has from now on. False, and nothing is changed, where it has a resource that no
-  // node had when the table was made.
+  // Sets what the node has. Returns false without a change if it has a resource that no node had
+  // when the table was created.
   bool SetAllocatable(size_t node, const Resources& allocatable);
 
-  // How many pods fit that ask for this much; as many as can be counted if they ask for nothing.
+  // Returns the number of pods with these amounts that fit; the maximum of int64_t if they request
+  // nothing.
   int64_t Fits(size_t node, const Amounts& amounts) const;
-  // How many fit of these amounts alone.
+  // Returns the same for this resource only.
   int64_t FitsOf(size_t node, const Amounts::Of& of) const;
-  // Whether the node has as much at all, in use or not.
+  // Returns whether the node's allocatable amount suffices, in use or not.
   bool Has(size_t node, const Amounts::Of& of) const;
 
   int HcasInUse(size_t node) const;
@@ -63,10 +64,10 @@ class AmountTable {
   std::vector<size_t> hcas_;                      // columns
   std::vector<size_t> gpus_;
   std::vector<int64_t> allocatable_;  // [At(node, column)]
-  std::vector<int64_t> free_;         // never below nothing
-  // Wide, as pods that a node does not have room for may be bound to it all the same.
+  std::vector<int64_t> free_;         // never below 0
+  // Wide, since pods may be bound to a node without room for them.
   std::vector<absl::uint128> used_;
-  std::vector<int64_t> hcas_of_no_node_;  // in use, of each node
+  std::vector<int64_t> hcas_of_no_node_;  // in use, by node
 };
 
 }  // namespace railhead::op::gangs

@@ -10,25 +10,25 @@
 
 namespace railhead::op::gangs {
 
-// Which gangs the API server has refused to act on, since when, and with which words. Each has a
-// back-off of its own. Pure: the time comes from outside. Not thread-safe.
+// Gangs for which the API server rejected an action: time, message, and backoff per gang. Pure; the
+// caller passes the time. Not thread-safe.
 class Attempts {
  public:
-  // So often in a row a refusal may be a race that the watches settle.
+  // Up to this number of consecutive failures may be races that the watches resolve.
   static constexpr int kMayPass = 2;
 
   bool Due(const std::string& gang, absl::Time now) const;
   void Failed(const std::string& gang, std::string words, absl::Time now);
   void Worked(const std::string& gang) { failed_.erase(gang); }
-  // Of others nothing is remembered.
+  // Forgets all other gangs.
   void KeepOnly(const std::set<std::string>& gangs);
 
-  int FailuresOf(const std::string& gang) const;  // in a row
-  // The server's last words, where they are no passing matter; else empty.
+  int FailuresOf(const std::string& gang) const;  // consecutive
+  // Returns the server's last message if the failure is persistent; else empty.
   std::string WordsAbout(const std::string& gang) const;
-  // Gangs that fail for longer than a moment.
+  // Returns gangs with persistent failures.
   std::set<std::string> Failing() const;
-  // When the next one is due; InfiniteFuture: none waits.
+  // Returns the next due time; InfiniteFuture if no gang failed.
   absl::Time NextDue() const;
 
  private:

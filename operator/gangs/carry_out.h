@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Does at the API server what the gangs' machine says.
+// Executes the actions of the gang machine at the API server.
 #ifndef RAILHEAD_OPERATOR_GANGS_CARRY_OUT_H_
 #define RAILHEAD_OPERATOR_GANGS_CARRY_OUT_H_
 
@@ -12,10 +12,10 @@
 
 namespace railhead::op::gangs {
 
-// The results of all works, one for each action. Gangs come one after the other, the actions of one
-// side by side once the first has worked; those that have failed the last time are tried side by
-// side. Ends when `leads` says so, or when nobody answers for a pod at all: then no further gang is
-// begun.
+// Returns the results of all works, one per action. Gangs are processed one after the other; a
+// gang's first action runs alone, the others concurrently after it succeeds. Gangs that failed last
+// time run their first actions concurrently. Stops if `leads` returns false, or if the server does
+// not respond for some pod: then starts no further gang.
 std::vector<std::vector<Result>> CarryOut(kube::Api& api, const std::vector<Work>& works,
                                           const std::function<bool()>& leads);
 

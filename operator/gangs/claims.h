@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a pod holds of its node beside resources: ports, and that others stay away. Pure.
+// Claims of a pod on its node beside resources: host ports and anti-affinity. Pure.
 #ifndef RAILHEAD_OPERATOR_GANGS_CLAIMS_H_
 #define RAILHEAD_OPERATOR_GANGS_CLAIMS_H_
 
@@ -25,14 +25,14 @@ struct HostPort {
   bool Collides(const HostPort& other) const;
 };
 
-// A term of a required anti-affinity to pods.
+// A term of a required pod anti-affinity.
 struct KeepApart {
   LabelSelector selector;
   std::vector<std::string> spaces;  // namespaces; empty: all
-  std::string topology_key;         // the label of nodes that must not be the same
+  std::string topology_key;         // node label that must differ
 
   bool operator==(const KeepApart&) const = default;
-  bool operator<(const KeepApart& other) const;  // any order
+  bool operator<(const KeepApart& other) const;  // arbitrary order
   bool IsAbout(const std::string& space, const Labels& labels) const;
 };
 
@@ -44,8 +44,8 @@ struct Claims {
   bool empty() const { return ports.empty() && apart.empty(); }
 };
 
-// Of a term that is not known in all of its parts the most that it may mean. One that cannot be
-// read is left out: the API server would have refused it.
+// Reads the claims of a pod. For a term with unknown parts, returns its widest possible meaning.
+// Skips an unreadable term, which the API server would have rejected.
 Claims ReadClaims(const kube::Json& pod);
 
 }  // namespace railhead::op::gangs

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is free in a cluster, as kube-scheduler will count it, as a fabric for the solver. Pure.
+// Free capacity of a cluster, counted like kube-scheduler, as a fabric for the solver. Pure.
 #ifndef RAILHEAD_OPERATOR_GANGS_CLUSTER_ROOM_H_
 #define RAILHEAD_OPERATOR_GANGS_CLUSTER_ROOM_H_
 
@@ -26,19 +26,19 @@
 
 namespace railhead::op::gangs {
 
-// Nodes where the scheduler has lately refused a pod of a gang, by the gang's key.
+// Nodes on which the scheduler recently rejected a gang's pod, by the gang's key.
 using RefusedNodes = std::map<std::string, std::set<std::string>>;
 
-// Nodes that are not to be used, and why.
+// Excluded nodes, and the reason.
 struct Exclusion {
   std::string why;
-  std::vector<char> nodes;  // of each node of the tree whether it is one
+  std::vector<char> nodes;  // by node of the tree: whether it is excluded
 };
-// Of several that are about a node the first one says why.
+// If several exclude a node, the first gives the reason.
 using Outside = std::vector<std::shared_ptr<const Exclusion>>;
 
-// Gangs whose pods ask for the same share what was counted for it, and of that only nodes where
-// something has changed are looked at again: also from one round to the next.
+// Computes room for gangs. Gangs with equal requests share the counts. Updates recount only nodes
+// that changed, also between rounds.
 class ClusterRoom {
  public:
   // `tree` must outlive the room.
@@ -49,31 +49,30 @@ class ClusterRoom {
     Update(pods, promises);
   }
 
-  // All that there is now. Pods take their room on the node that they have, or that they were sent
-  // to. A pod is known again by its address, so values that do not change are cheap.
+  // Sets all current pods. Pods occupy the node they are bound to or were sent to. Pods are
+  // compared by address, so unchanged values are cheap.
   void Update(const std::vector<PodValue>& pods, const Promises& promises);
-  // The tree has another value of this node, of the same hostname. False: it has what no node had;
-  // make a new room.
+  // Reads the tree's new value of this node, with the same hostname. Returns false if it has a
+  // resource that no node had; create a new room then.
   bool Refresh(size_t node);
 
-  // Whether one domain of the level has room for so many pods of the gang, or without a level all
-  // nodes together. Cheap: where there is not, nobody needs to weigh anything.
+  // Returns whether one domain of the level, or without a level all nodes together, has room for
+  // this number of the gang's pods. Cheap; if false, no solver run is needed.
   bool HasRoom(const Gang& gang, int pods, const std::set<std::string>& refused,
                const Outside& outside, std::optional<int> level);
-  // The fabric for the gated pods of a gang, that are alike. A node takes no more of them than it
-  // has room for by all that they ask for; where it takes none it says why. True until the next
-  // call of anything here.
+  // Returns the fabric for the gated pods of a gang, which are identical. A node accepts at most as
+  // many as fit by all their requests; a node that accepts none contains the reason. Valid until
+  // the next call of any method.
   const fabric::FabricModel& ModelFor(const Gang& gang, const std::set<std::string>& refused,
                                       const Outside& outside);
 
-  // The most pods of the gang that there would be such room for if all that holds HCAs or GPUs
-  // ended. What holds neither, such as a pod of each node, is taken to stay.
+  // Returns the maximum number of the gang's pods with such room if all pods with HCAs or GPUs
+  // ended. Other pods, such as those of DaemonSets, are assumed to stay.
   int64_t MostRoomWhenFree(const Gang& gang, std::optional<int> level);
-  // For each node how many pods of the gang it has room for, and would have then.
+  // Returns, by node, the number of the gang's pods that fit now, and that would fit then.
   std::vector<NodeOutlook> OutlookFor(const Gang& gang, const std::set<std::string>& refused);
 
-  // Until the next Update there is one more such pod on the node, an index of the tree's; or one
-  // less.
+  // Adds or removes one pod on the node (index in the tree) until the next Update.
   void Take(size_t node, const PodValue& pod);
   void GiveBack(size_t node, const PodValue& pod);
 
@@ -81,56 +80,56 @@ class ClusterRoom {
   const RdmaResources& rdma() const { return rdma_; }
   const std::vector<std::vector<int>>& domains() const { return domains_; }  // [level][node]
   const std::map<std::string, std::string>& node_of_hostname() const { return hostnames_; }
-  // The index of the node; nothing for one that is not in the tree.
+  // Returns the index of the node; nullopt if it is not in the tree.
   std::optional<size_t> IndexOf(const std::string& node) const;
 
  private:
-  // What is the same of a node for all pods.
+  // Properties of a node that are equal for all pods.
   struct Facts {
     int gpus = 0;
-    int hcas = 0;   // as the model has them
-    int alive = 0;  // of these; less than none where more are dead
+    int hcas = 0;   // as in the model
+    int alive = 0;  // live ones; negative if more are dead
     bool usable = false;
-    bool shared = false;  // more HCAs are offered than are alive
+    bool shared = false;  // it offers more HCAs than are alive
   };
-  // Of some nodes the pods of one shape that they have room for.
+  // Pods of one shape that fit, by node and domain.
   struct Count {
     std::vector<int> of_node;
     std::vector<std::vector<int64_t>> of_domain;  // [level][domain]
     int64_t all = 0;
   };
-  // Which nodes pods with these rules may use.
+  // Nodes that pods with these rules may use.
   struct Allowed {
     NodeRules rules;
     std::vector<char> nodes;
   };
-  // The fabric as pods of a shape find it, but for what is masked for one gang.
+  // The fabric for pods of a shape, apart from nodes masked for one gang.
   struct Built {
     fabric::FabricModel model;
-    size_t as_of = 0;  // changes before that are in it
+    size_t as_of = 0;  // number of changes applied
     uint64_t used_at = 0;
-    std::vector<std::pair<size_t, std::string>> masked;  // nodes, and what they said before
+    std::vector<std::pair<size_t, std::string>> masked;  // nodes, with their original reason
   };
-  // Pods that ask for the same find the same room.
+  // Pods with equal requests, which have equal room.
   struct Shape {
     SharedValue<Resources> requests;
-    Amounts amounts;  // the same
+    Amounts amounts;  // of `requests`
     bool one_on_a_node = false;
-    placement::PlacementRequest request;  // the numbers of GPUs and HCAs alone
+    placement::PlacementRequest request;  // only the numbers of GPUs and HCAs
     std::shared_ptr<Allowed> allowed;
 
     Count now;
-    std::unique_ptr<Count> when_free;  // null until somebody asks
-    size_t as_of = 0;                  // changes before that are counted
-    uint64_t used_at = 0;              // for what is to be forgotten
-    std::unique_ptr<Built> built;      // null until somebody asks
+    std::unique_ptr<Count> when_free;  // null until needed
+    size_t as_of = 0;                  // number of changes counted
+    uint64_t used_at = 0;              // for eviction
+    std::unique_ptr<Built> built;      // null until needed
   };
-  // A pod that holds room.
+  // A pod that occupies room.
   struct Held {
     PodValue pod;
     size_t node = 0;
     Amounts amounts;
-    uint64_t round = 0;  // when it was last there
+    uint64_t round = 0;  // round in which it was last seen
     bool stays = false;  // it holds no devices
   };
   struct Trial {
@@ -157,10 +156,10 @@ class ClusterRoom {
   Built& BuiltOf(Shape& shape);
   static void Unmask(Built& built);
   void CatchUpBuilt(Shape& shape) const;
-  // The node as the shape finds it.
+  // Returns the node for this shape.
   fabric::FabricNode Describe(const Shape& shape, size_t node) const;
-  // Calls `exclude(node, why, whatever)` for each node that is not for the gang, some more than
-  // once; `whatever`: the node's own reason is of no interest.
+  // Calls `exclude(node, why, whatever)` for each excluded node, some more than once. If `whatever`
+  // is true, the node's own reason is irrelevant.
   template <typename Exclude>
   void ForEachExcluded(const Gang& gang, const std::set<std::string>& refused,
                        const Outside& outside, Exclude exclude) const;
@@ -170,8 +169,8 @@ class ClusterRoom {
   const RdmaResources rdma_;
   const std::vector<std::vector<int>> domains_;
   std::unordered_map<std::string, size_t> indices_;  // by name
-  std::map<std::string, std::string> hostnames_;     // names by the hostname label
-  std::vector<Facts> facts_;                         // of each node
+  std::map<std::string, std::string> hostnames_;     // names by hostname label
+  std::vector<Facts> facts_;                         // by node
   Neighbours neighbours_;
   AmountTable table_;    // with all pods
   AmountTable staying_;  // with pods without devices
@@ -179,7 +178,7 @@ class ClusterRoom {
   std::vector<Trial> trials_;  // since the last Update
   uint64_t round_ = 0;
 
-  std::vector<size_t> changes_;  // nodes, as they changed
+  std::vector<size_t> changes_;  // changed nodes, in order
   std::vector<std::unique_ptr<Shape>> shapes_;
   uint64_t uses_ = 0;
 };

@@ -12,8 +12,8 @@
 
 namespace railhead::op::gangs {
 
-// What there is by these decisions, added to what was done `before` them. `carried_out`: the keys
-// of gangs for which all was done that was decided.
+// Returns current counts from the decisions, plus the totals of `before`. `carried_out`: keys of
+// gangs whose actions all succeeded.
 GangCounts CountGangs(const std::vector<Decision>& decisions,
                       const std::set<std::string>& carried_out, const GangCounts& before,
                       absl::Time now);

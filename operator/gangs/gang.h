@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pods that start together, or not at all. Pure.
+// Gangs: pods that start together or not at all. Pure.
 #ifndef RAILHEAD_OPERATOR_GANGS_GANG_H_
 #define RAILHEAD_OPERATOR_GANGS_GANG_H_
 
@@ -19,79 +19,79 @@ namespace railhead::op::gangs {
 
 using PodValue = std::shared_ptr<const StoredPod>;
 
-// Where a pod was sent by a decision that its object may not show yet.
+// Node to which a pod was sent, possibly not yet visible in its object.
 struct Promise {
   std::string node;
-  std::string hostname;  // the node's label
+  std::string hostname;  // label of the node
   std::optional<int> rank;
-  std::string placement;  // which decision
+  std::string placement;  // name of the decision
 
   bool operator==(const Promise&) const = default;
 };
 using Promises = std::map<std::string, Promise>;  // by the pod's uid
 
-// A pod that has its node, or is on its way to it.
+// A pod that has its node, or was sent to it.
 struct Released {
   PodValue pod;
-  std::string node;  // its name; empty: nobody knows it
+  std::string node;  // name; empty: unknown
   std::optional<int> rank;
-  bool by_us = true;  // else it has come past admission, or is placed alone, or by the scheduler
+  bool by_us = true;  // else it bypassed admission, or is placed alone or by the scheduler
 };
 
 struct Gang {
-  std::string key;      // unlike that of every other gang
-  std::string lineage;  // the same for all tries of one whose controller makes it anew
+  std::string key;      // unique
+  std::string lineage;  // equal for all attempts of a gang that is recreated
   std::string space;
-  std::string name;  // for people: the owner's, or the label's value
+  std::string name;  // for users: the owner's, or the label's value
   Owner owner;
   int size = 0;
   int priority = 0;
   absl::Time created;  // of its first pod
-  // Of its last gated pod: since then it waits for room, if it is complete.
+  // Creation of its last gated pod; if the gang is complete, it waits for room since then.
   absl::Time waits_since = absl::InfinitePast();
 
-  std::vector<PodValue> gated;  // in the order of their ranks; without those that are promised
+  std::vector<PodValue> gated;  // in rank order; without promised ones
   std::vector<Released> released;
-  std::vector<Released> lost;  // that had a node from us, and have failed or are being deleted
+  std::vector<Released> lost;  // placed by the operator, then failed or being deleted
   int succeeded = 0;
-  int beside = 0;  // pods of it that ask for no RDMA, and are not ours to place
-  // The most of each resource that any gated pod asks for: their templates may differ.
+  int beside = 0;  // pods of it without RDMA; the operator does not place them
+  // Maximum of each resource over the gated pods, whose templates may differ.
   SharedValue<Resources> requests;
-  std::set<std::string> ended;  // uids of those
-  std::set<int> ended_ranks;    // theirs, where it is known
+  std::set<std::string> ended;  // uids of succeeded pods
+  std::set<int> ended_ranks;    // ranks of succeeded pods, if known
 
-  // We have sent some of it, so all of it was there once: the others take the places of pods that
-  // went, or that a leader which ended had not come to.
+  // Returns true if some pods were sent already, so all existed once. The others replace pods that
+  // are gone, or were not reached by an earlier leader.
   bool begun() const;
 };
 
-// Which gang a member is of: another name, namespace or owner is another gang.
+// Returns the key of a member's gang. Gangs differ in name, namespace or owner.
 std::string GangKeyOf(const StoredPod& pod);
 
-// All gangs of these pods, in the order in which they are to be placed: those that have begun, then
-// by priority, then the oldest. `node_of_hostname` are the names of nodes by their hostname label.
+// Returns all gangs of these pods in placement order: begun ones first, then by priority, then by
+// age. `node_of_hostname`: node names by hostname label.
 std::vector<Gang> GangsOf(const std::vector<PodValue>& pods, const Promises& promises,
                           const std::map<std::string, std::string>& node_of_hostname);
 
-// The ranks that no pod has: those that no pod had which has succeeded before those that one had.
+// Returns ranks without a pod: those never used by a succeeded pod first.
 std::vector<int> FreeRanks(const Gang& gang);
 
-// The rank that each gated pod gets: its index in its Job, or else the next of FreeRanks.
+// Returns the rank of each gated pod: its index in its Job, else the next of FreeRanks.
 std::vector<int> RanksOf(const Gang& gang);
 
-// The name in DNS of the pod with rank 0; empty: it has none, or there is no such pod.
+// Returns the DNS name of the pod with rank 0; empty if it has none or does not exist.
 std::string MasterOf(const Gang& gang);
 
-// Whether kube-scheduler has still to place some of it, with its PodGroup.
+// Returns whether kube-scheduler has still to place pods of it, with its PodGroup.
 bool WaitsInScheduler(const Gang& gang);
 
-// Why the gang's gated pods cannot be placed whatever the room is, and what to do; empty: they can.
+// Returns why the gated pods cannot be placed whatever the room, with the fix; empty if they can.
 std::string WhyNotComplete(const Gang& gang);
 
-// Whether somebody else, such as Kueue, has chosen a node for each of its gated pods.
+// Returns whether another program, such as Kueue, has chosen a node for each gated pod.
 bool IsChosenByOthers(const Gang& gang);
 
-// What the gated pods of a complete gang ask for.
+// Returns the request of a complete gang's gated pods.
 placement::PlacementRequest RequestOf(const Gang& gang, const RdmaResources& rdma);
 
 }  // namespace railhead::op::gangs

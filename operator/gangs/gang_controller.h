@@ -32,45 +32,45 @@ namespace railhead::op::gangs {
 
 struct GangControllerOptions {
   std::string host;  // this replica, for its Events
-  // For waits and ages. Called by several threads.
+  // Clock for waits and ages. Called concurrently.
   std::function<absl::Time()> now = kube::SteadyTimeOfDay();
-  std::function<absl::Time()> time_of_day = absl::Now;  // of Events
+  std::function<absl::Time()> time_of_day = absl::Now;  // wall clock, for Events
   RdmaResources rdma_resources = {};                    // as in admission
-  // A gang that has waited for so long has room kept free for it (planner.h).
+  // After this wait, room is kept free for a gang (planner.h).
   absl::Duration reserve_after = absl::InfiniteDuration();
-  // Where people have written a model into FabricTopologies, that says where nodes are.
+  // Use node places of a user's model in FabricTopologies, if any.
   bool topology = false;
 };
 
-// Carries out what the gangs' machine decides by the pods and nodes of the caches, while this
-// replica leads. What a leader before it has left half done it finds in the pods. A pod that has a
-// node is never touched.
+// Runs the gang machine on the cached pods and nodes, and executes its actions while this replica
+// leads. Continues unfinished work of earlier leaders, from the state of the pods. Never changes a
+// pod that has a node.
 //
 // Rights needed, beside those of ClusterCaches: get and patch pods; patch pods/status; create
 // pods/eviction; create and patch events.
 class GangController {
  public:
-  // Subscribes to `caches`, which are for gangs. `api` and `caches` must outlive the controller.
-  // `leads` is exact at any moment.
+  // Subscribes to `caches`, which must watch for gangs. `api` and `caches` must outlive the
+  // controller. `leads` must be exact at any time.
   GangController(GangControllerOptions options, kube::Api* api, ClusterCaches* caches,
                  std::function<bool()> leads);
 
-  // Works until `stop`.
+  // Runs until `stop`.
   void Run(const std::stop_token& stop);
 
-  // What is below is thread-safe, and brief.
-  void OnLead();  // this replica has begun to
+  // Thread-safe from here on; return quickly.
+  void OnLead();  // call when this replica becomes the leader
   GangCounts Counts() const;
 
  private:
   void Subscribe(ClusterCaches& caches);
   absl::Status Round();
   void TakeSnapshot();
-  // Does it, and adds what is to be told of that, and the gangs for which all was done. Unavailable
-  // when nobody has answered.
+  // Executes a step. Adds notices, and gangs whose actions all succeeded. Returns Unavailable if
+  // the server did not respond.
   absl::Status Act(const GangMachine::Step& step, std::vector<Notice>& notices,
                    std::set<std::string>& carried_out);
-  // Returns when there is more to be told.
+  // Reports the decisions as Events; returns the time of the next report.
   absl::Time Tell(const std::vector<Decision>& decisions, const std::set<std::string>& carried_out);
   void Told(const absl::Status& recorded);
   void Count(const std::vector<Decision>& decisions, const std::set<std::string>& carried_out);
@@ -81,17 +81,17 @@ class GangController {
   const std::function<bool()> leads_;
   Rounds rounds_;
 
-  // Used by Run's thread alone.
+  // Used by Run's thread only.
   GangEvents events_;
   GangMachine machine_;
-  std::map<std::string, absl::Time> first_seen_;  // gangs that are not complete, by their keys
+  std::map<std::string, absl::Time> first_seen_;  // incomplete gangs, by key
   std::vector<PodValue> pods_now_;
   NodeTree tree_;
-  std::unique_ptr<ClusterRoom> room_;  // of the tree
-  topology::JoinedModel model_;        // that people have written
-  uint64_t tree_generation_ = 0;       // of nodes
-  uint64_t tree_model_ = 0;            // as model_changes_
-  std::string untold_;                 // why an Event was not
+  std::unique_ptr<ClusterRoom> room_;  // of tree_
+  topology::JoinedModel model_;        // of users
+  uint64_t tree_generation_ = 0;       // generation of its nodes
+  uint64_t tree_model_ = 0;            // value of model_changes_
+  std::string untold_;                 // error of an Event that failed
 
   std::atomic<uint64_t> model_changes_{0};
 

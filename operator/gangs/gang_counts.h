@@ -10,16 +10,16 @@
 
 namespace railhead::op::gangs {
 
-// For Prometheus. What there is just now is nothing while another replica leads; what this one has
-// done only grows.
+// Counts for Prometheus. Current values are 0 while another replica leads; totals of this replica
+// only grow.
 struct GangCounts {
   size_t incomplete = 0;
   size_t waiting = 0;
   size_t running = 0;
-  absl::Duration longest_wait;  // of those that wait for room, since their first pod was made
-  std::string longest_space;    // whose wait this is, namespace and name; "" where none waits
+  absl::Duration longest_wait;  // of gangs that wait for room, since their first pod's creation
+  std::string longest_space;    // that gang's namespace and name; "" if none waits
   std::string longest_name;
-  uint64_t placed = 0;     // decisions that were carried out
+  uint64_t placed = 0;     // executed decisions
   uint64_t replanned = 0;  // pods evicted because no scheduler bound them
 
   bool operator==(const GangCounts&) const = default;

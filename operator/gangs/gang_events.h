@@ -18,27 +18,27 @@
 
 namespace railhead::op::gangs {
 
-// Tells people of gangs, by Events on a gang's owner, or on the first pod of one without. What is
-// told already is not told again; why a gang has no room, which changes with every pod that ends
-// anywhere, in turn (turns.h). Not thread-safe.
+// Reports gangs by Events on the gang's owner, or on the first pod of a gang without one. Does not
+// repeat a message. Reasons for missing room change with each pod that ends anywhere, so gangs take
+// turns to report them (turns.h). Not thread-safe.
 class GangEvents {
  public:
-  // `clock` is the time of day. `api` must outlive this. Rights needed: create and patch events.
+  // `clock`: wall clock. `api` must outlive this. Rights needed: create and patch events.
   GangEvents(kube::Api* api, std::string host, std::function<absl::Time()> clock);
 
-  // Whether in this round this gang is told why it has no room.
+  // Returns whether this gang's missing room is reported in this round.
   bool TakeTurn(const Gang& gang) { return turns_.Take(gang.key); }
-  // GangWaiting; without a turn, where somebody else has chosen its nodes, once a minute at most.
+  // GangWaiting. Without a turn, if others chose the nodes: at most once per minute.
   absl::Status HasNoRoom(const Gang& gang, const std::string& why);
-  // GangWaiting, too; once a minute at most.
+  // GangWaiting; at most once per minute.
   absl::Status IsIncomplete(const Gang& gang, const std::string& why);
   absl::Status IsPlaced(const Gang& gang, const std::string& where);  // GangPlaced
-  // GangBlocked, GangReplanned, GangOrdered or GangTimedOut. What is in the way of the same pod is
-  // told again only if it is something else, and once a minute at most.
+  // GangBlocked, GangReplanned, GangOrdered or GangTimedOut. An obstacle of one pod is repeated
+  // only if it changes, at most once per minute.
   absl::Status Notify(const Notice& notice);
 
-  // All gangs that there are, by their keys, and those without room in their order. Returns when
-  // the next one is to be told why.
+  // Ends the round. `gangs`: keys of all gangs. `without_room`: in order. Returns the time of the
+  // next turn.
   absl::Time EndRound(const std::set<std::string>& gangs,
                       const std::vector<std::string>& without_room);
 
@@ -53,7 +53,7 @@ class GangEvents {
   kube::EventRecorder recorder_;
   Turns turns_;
   std::map<std::string, Told> waiting_;                         // by the gang's key
-  std::map<std::string, std::map<std::string, Told>> blocked_;  // likewise, and by the pod's uid
+  std::map<std::string, std::map<std::string, Told>> blocked_;  // by gang key and pod uid
 };
 
 }  // namespace railhead::op::gangs

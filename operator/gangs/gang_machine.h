@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is to be done for all gangs, and what is remembered of them from one round to the next, as
-// a value: no I/O, no clock, no threads. Whoever leads calls Next(), carries out what it says, and
-// tells Happened() what came of it. Not thread-safe.
+// State machine of all gangs: computes the actions of each round from pods, nodes and its own
+// memory. A value: no I/O, no clock, no threads. The leader calls Next(), executes the actions, and
+// passes the results to Happened(). Not thread-safe.
 #ifndef RAILHEAD_OPERATOR_GANGS_GANG_MACHINE_H_
 #define RAILHEAD_OPERATOR_GANGS_GANG_MACHINE_H_
 
@@ -22,49 +22,49 @@
 
 namespace railhead::op::gangs {
 
-// One call of the API, about one pod.
+// One API call for one pod.
 struct Action {
   enum class Kind {
-    kRelease,   // sends it to its node (ReleasePatch)
-    kUngate,    // takes its gate away, and says nothing of a node (UngatePatch)
-    kTellRank,  // tells its rank a pod that the scheduler has placed by itself (RankPatch)
-    kFail,      // makes it fail (FailurePatch)
-    kEvict,     // has it made again
-    kLook,      // finds out whether it was released: nobody answered
+    kRelease,   // sends the pod to its node (ReleasePatch)
+    kUngate,    // removes the gate without choosing a node (UngatePatch)
+    kTellRank,  // gives the rank to a pod that the scheduler placed (RankPatch)
+    kFail,      // makes the pod fail (FailurePatch)
+    kEvict,     // evicts the pod, so that it is recreated
+    kLook,      // after a lost response: checks whether the pod was released
   };
   Kind kind = Kind::kRelease;
-  // The pod; its node, but for kUngate and kFail; its rank, if that is known; the master.
+  // The pod, its rank if known, the master, and its node except for kUngate and kFail.
   Assignment assignment;
-  std::string placement;  // of kRelease and kLook: the decision's name
-  std::string why;        // of kFail: for people
+  std::string placement;  // of kRelease and kLook: name of the decision
+  std::string why;        // of kFail: message for users
 };
 
-// What is to be done for one gang: the first action, and if that works the others. A server that
-// refuses all of them so refuses a whole gang, and not a half.
+// Actions for one gang: the first one and, if it succeeds, the others. If the server rejects them
+// all, the whole gang is rejected, not half of it.
 struct Work {
   std::string gang;  // its key
   std::vector<Action> actions;
-  bool again = false;  // the last time it failed
+  bool again = false;  // failed last time
 };
 
 struct Result {
   enum class Outcome {
     kDone,
-    kNotDone,  // the server says so, in these words; kLook: the pod still waits
-    kUnknown,  // nobody has answered, and nobody says what came of it
+    kNotDone,  // rejected, with the server's message; kLook: the pod is gated
+    kUnknown,  // no response, and the result is unknown
     kNotSent,
   };
   Outcome outcome = Outcome::kNotSent;
   std::string words;
 };
 
-// What people are to be told of a gang's pod.
+// Notice to users about a gang's pod.
 struct Notice {
   enum class Kind {
-    kBlocked,   // something is in the way that the gang cannot settle
-    kEvicted,   // it is made again, and placed anew
-    kOrdered,   // its gang's pods are made one after the other, so they do not wait
-    kTimedOut,  // its gang does not wait any more
+    kBlocked,   // an obstacle that the gang machine cannot resolve
+    kEvicted,   // it is recreated and placed again
+    kOrdered,   // the gang's pods are created one after the other, so they do not wait
+    kTimedOut,  // its gang no longer waits
   };
   Kind kind = Kind::kBlocked;
   std::string gang;  // its key
@@ -80,39 +80,39 @@ class GangMachine {
   };
   struct Step {
     std::vector<Decision> decisions;
-    std::vector<Work> works;  // gangs that have not failed come first
+    std::vector<Work> works;  // gangs that did not fail come first
     std::vector<Notice> notices;
-    absl::Time look_again;  // when time alone changes something; InfiniteFuture: never
+    absl::Time look_again;  // when time changes something; InfiniteFuture: never
   };
 
-  // An owner that makes its pods at once has made them within this time.
+  // Time in which an owner that creates its pods at once has created them.
   static constexpr absl::Duration kUntilOrdered = absl::Seconds(30);
-  // The longest time for which releases wait while kube-scheduler may be placing new pods of a
-  // PodGroup. Otherwise both could choose the same nodes, and one gang would be half placed.
+  // Maximum delay of releases while kube-scheduler may be placing new pods of a PodGroup. Otherwise
+  // both could choose the same nodes, and one gang would be half placed.
   static constexpr absl::Duration kUntilScheduled = absl::Seconds(10);
-  // What depends on the time alone is looked at so often while there are gangs that do not run.
+  // Interval of rounds for time-dependent decisions while some gangs do not run.
   static constexpr absl::Duration kLookAgain = absl::Seconds(10);
-  // So many gangs that failed are tried again in one round: each may take as long as a call may.
+  // Maximum number of failed gangs retried per round, since each may take as long as an API call.
   static constexpr size_t kTriesAgain = 8;
 
   explicit GangMachine(Options options) : options_(std::move(options)) {}
 
-  // All pods and nodes as they are now. `room` is of the nodes, and up to date afterwards.
+  // Computes the next step from all current pods and nodes. `room`: of these nodes; updated.
   Step Next(const std::vector<PodValue>& pods, ClusterRoom& room, absl::Time now);
-  // What came of the work, an action a result; and what is to be told of it.
+  // Records the results of the work, one per action, and returns notices.
   std::vector<Notice> Happened(const Work& work, const std::vector<Result>& results,
                                absl::Time now);
-  // When what has failed is tried again; InfiniteFuture: nothing has.
+  // Returns the time of the next retry; InfiniteFuture if nothing failed.
   absl::Time NextTry() const { return attempts_.NextDue(); }
-  // This replica does not lead: what it knows others find in the pods, or do not need.
+  // Call after losing leadership: the next leader finds all it needs in the pods.
   void Forget();
 
  private:
-  // A pod that was sent to a node, while the watches do not show it.
+  // A pod that was sent to a node, until the watches show it.
   struct Sent {
     Promise promise;
     std::string gang;
-    bool known = true;  // else nobody knows whether the server has done it
+    bool known = true;  // false: it is unknown whether the server did it
   };
 
   void ForgetWhatIsShown(const std::vector<PodValue>& pods);
@@ -127,10 +127,10 @@ class GangMachine {
   void KeepBounds(size_t tries_again, std::vector<Work>& works) const;
 
   const Options options_;
-  std::map<std::string, Sent> sent_;                // by the pod's uid
-  std::set<std::string> given_up_;                  // uids of pods whose wait has been ended
-  std::set<std::string> ranked_;                    // and of those that were told their ranks
-  std::map<std::string, absl::Time> alone_;         // uids, since when nothing is there beside them
+  std::map<std::string, Sent> sent_;         // by the pod's uid
+  std::set<std::string> given_up_;           // uids of pods whose wait was ended
+  std::set<std::string> ranked_;             // uids of pods that were given their ranks
+  std::map<std::string, absl::Time> alone_;  // by uid: time since which nothing is beside them
   absl::Time held_since_ = absl::InfiniteFuture();  // releases, for kube-scheduler
   Refusals refusals_;
   Attempts attempts_;

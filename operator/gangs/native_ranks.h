@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks of pods that kube-scheduler has placed by itself, with their PodGroup: in the order of the
-// fabric, as of those that we place. Pure.
+// Ranks of pods that kube-scheduler places with their PodGroup: in the order of the fabric, as for
+// other gangs. Pure.
 #ifndef RAILHEAD_OPERATOR_GANGS_NATIVE_RANKS_H_
 #define RAILHEAD_OPERATOR_GANGS_NATIVE_RANKS_H_
 
@@ -13,8 +13,8 @@
 
 namespace railhead::op::gangs {
 
-// The pods of the gang that want a rank, with it. Nothing until as many have nodes as the gang has
-// ranks. Ranks that pods have, they keep: one that is made again gets one that is free.
+// Returns the gang's pods that need a rank, with it. Empty until as many pods have nodes as the
+// gang has ranks. Pods keep their ranks; a recreated pod gets a free one.
 std::vector<Assignment> RanksByPlace(const Gang& gang, const ClusterRoom& room);
 
 }  // namespace railhead::op::gangs

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nodes that a pod may not use for what other pods hold there, or say: ports of the node, and
-// anti-affinity in both directions, as kube-scheduler reads them. Pure.
+// Nodes excluded for a pod by other pods: host ports, and anti-affinity in both directions, as
+// kube-scheduler interprets them. Pure.
 #ifndef RAILHEAD_OPERATOR_GANGS_NEIGHBOURS_H_
 #define RAILHEAD_OPERATOR_GANGS_NEIGHBOURS_H_
 
@@ -17,25 +17,25 @@
 
 namespace railhead::op::gangs {
 
-// Why nodes are not to be used, by their index.
+// Reasons by node index.
 using NodesInTheWay = std::map<size_t, std::string>;
 
-// Most pods of a cluster say the same of others as many more: what they say is kept once, with the
-// nodes where it holds.
+// Index of claims by node. Most pods have claims equal to those of many others, so each distinct
+// claim is stored once with its nodes.
 class Neighbours {
  public:
   // `tree` must outlive this.
   explicit Neighbours(const NodeTree* tree) : tree_(tree) {}
 
-  // The pod is on the node, or on its way there.
+  // Adds a pod that is bound or was sent to the node.
   void Add(size_t node, const PodValue& pod);
-  // One that was added.
+  // Removes a pod that was added.
   void Remove(size_t node, const PodValue& pod);
 
   NodesInTheWay For(const StoredPod& pod) const;
 
  private:
-  using Nodes = std::map<size_t, int>;  // how many pods there say it
+  using Nodes = std::map<size_t, int>;  // number of pods with the claim
   struct ByNodeAndUid {
     bool operator()(const std::pair<size_t, PodValue>& a,
                     const std::pair<size_t, PodValue>& b) const {
@@ -43,14 +43,14 @@ class Neighbours {
     }
   };
 
-  // Marks all nodes that have the same value of the label as one of these.
+  // Excludes all nodes whose value of the label equals that of one of these.
   void ExcludeLike(const std::set<size_t>& nodes, const std::string& label, const std::string& why,
                    NodesInTheWay& in_the_way) const;
 
   const NodeTree* const tree_;
   std::map<HostPort, Nodes> ports_;
   std::map<KeepApart, Nodes> apart_;
-  // Pods that have labels: looked at for a pod alone that keeps apart from others.
+  // Pods with labels; only searched for a pod with an anti-affinity.
   std::multiset<std::pair<size_t, PodValue>, ByNodeAndUid> labels_;
 };
 

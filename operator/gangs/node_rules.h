@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which nodes a pod may go to by what it says itself: its nodeSelector, its required node affinity,
-// and the taints that it tolerates. The rules are those of the Kubernetes API (v1 Pod).
+// Nodes that a pod may use by its own spec: nodeSelector, required node affinity, tolerations. The
+// rules are those of the Kubernetes API (v1 Pod).
 #ifndef RAILHEAD_OPERATOR_GANGS_NODE_RULES_H_
 #define RAILHEAD_OPERATOR_GANGS_NODE_RULES_H_
 
@@ -22,16 +22,16 @@ struct Taint {
 };
 
 struct Toleration {
-  std::string key;  // empty: every key
+  std::string key;  // empty: all keys
   bool exists = false;
   std::string value;
-  std::string effect;  // empty: every effect
+  std::string effect;  // empty: all effects
 
   bool operator==(const Toleration&) const = default;
 };
 
 struct NodeExpression {
-  bool of_field = false;  // of metadata.name, not of a label
+  bool of_field = false;  // of metadata.name instead of a label
   std::string key;
   std::string how;  // "In", "NotIn", "Exists", "DoesNotExist", "Gt" or "Lt"
   std::vector<std::string> values;
@@ -41,7 +41,7 @@ struct NodeExpression {
 
 struct NodeRules {
   Labels selector;
-  // One of these must hold, and of it all; nothing: every node will do.
+  // One of these must hold completely. Applies if has_terms.
   std::vector<std::vector<NodeExpression>> terms;
   bool has_terms = false;
   std::vector<Toleration> tolerations;
@@ -49,14 +49,14 @@ struct NodeRules {
   bool operator==(const NodeRules&) const = default;
 };
 
-// `spec` is a pod's. What is not as the API has it matches nothing.
+// Reads the rules from a pod's spec. Invalid rules match nothing.
 NodeRules ReadNodeRules(const kube::Json& spec);
 
-// Of a node's spec.
+// Reads the taints from a node's spec.
 std::vector<Taint> ReadTaints(const kube::Json& node_spec);
 
-// Why a node of this name, these labels and taints is not for the pod, in words that are the same
-// for all nodes with the same trouble; empty: it may go there.
+// Returns why the pod may not use a node with this name, labels and taints; empty if it may. The
+// text is equal for all nodes with the same cause.
 std::string WhyNot(const NodeRules& rules, const std::string& name, const Labels& labels,
                    const std::vector<Taint>& taints);
 

@@ -15,23 +15,22 @@ namespace railhead::op::gangs {
 
 using NodeValue = std::shared_ptr<const StoredNode>;
 
-// Where all nodes are, by their labels and facts, or as people say. Nothing is in use there.
+// Places of all nodes, from their labels and facts or from a user's model. Nothing in it is in use.
 struct NodeTree {
   fabric::FabricModel model;
-  std::vector<NodeValue> nodes;  // [node of the model]
-  // The first so many have a place. The others are one domain of each level: nobody knows how far
-  // from each other they are. Where no node has a place there is one level, "cluster".
+  std::vector<NodeValue> nodes;  // by node of the model
+  // Number of nodes with a place; they come first. The others form one domain per level, since
+  // their distances are unknown. If no node has a place, there is one level, "cluster".
   size_t placed = 0;
 };
 
-// `given`: the fabric that people have written (topology/stored_topology.h).
+// Builds the tree. `given`: the user's model (topology/stored_topology.h).
 NodeTree BuildTree(const std::vector<NodeValue>& nodes,
                    const std::optional<fabric::FabricModel>& given = std::nullopt);
 
-// Puts these values in the place of those that the tree has of the same nodes, where nothing has
-// changed of which nodes there are, where they are, and what their agents say of their rails.
-// Returns the nodes that have changed otherwise; nothing, and the tree is as it was, where there is
-// another one to be built.
+// Replaces the tree's nodes by these values, if the set of nodes, their places and their rails are
+// unchanged. Returns the nodes with other changes; nullopt, without a change, if the tree must be
+// rebuilt.
 std::optional<std::vector<size_t>> ReplaceNodes(const std::vector<NodeValue>& nodes,
                                                 NodeTree& tree);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the controllers that make pods do with them, by kind: the one table of it. How many pods a
-// gang has and which rank is whose they write into the pods (workload.h). Pure.
+// Behaviour of the controllers that create pods, by kind, as one table. Size and ranks of gangs
+// come from the pods instead (workload.h). Pure.
 #ifndef RAILHEAD_OPERATOR_GANGS_OWNERS_H_
 #define RAILHEAD_OPERATOR_GANGS_OWNERS_H_
 
@@ -12,26 +12,26 @@
 namespace railhead::op::gangs {
 
 struct OwnerRules {
-  // What becomes of a pod that is evicted before it has run.
+  // Consequence of evicting a pod before it has run.
   enum class Eviction {
-    kMadeAgain,  // there is another one, and nothing else happens
-    // It is counted as a failure, or ends what runs beside it, unless the owner says that it is not
+    kMadeAgain,  // it is recreated, without other effects
+    // It counts as a failure, or ends pods beside it, unless the owner declares otherwise
     // (kEvictable).
     kMayCost,
-    kIsTheEnd,  // nobody makes another one
+    kIsTheEnd,  // it is not recreated
   };
 
   absl::string_view kind;
   Eviction eviction;
-  // Whether a pod may be made only when the one before it runs, so that all are never there at once
-  // as long as the first one waits; and what to write so that it is not.
+  // True if a pod may be created only once the previous one runs. Then a gang never completes while
+  // its first pod is gated. `at_once` is the fix.
   bool may_be_in_order = false;
   absl::string_view at_once;
-  absl::string_view evictable;  // what to write so that an eviction costs nothing
+  absl::string_view evictable;  // fix that makes evictions free of cost
 };
 
-// `kind`: of what the pods work for (workload.h), or else of their controller; empty: none. A kind
-// that is not in the table may do anything.
+// Returns the row of a kind: that of the pods' workload (workload.h), else of their controller;
+// empty: none. Assumes the worst of unknown kinds.
 const OwnerRules& RulesOfOwner(absl::string_view kind);
 
 }  // namespace railhead::op::gangs

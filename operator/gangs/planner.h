@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which gangs go where, and why the others wait. Pure: no I/O, no clock; the same question always
-// has the same answer.
+// Placement of gangs, and reasons why others wait. Pure: no I/O, no clock; equal input gives equal
+// output.
 #ifndef RAILHEAD_OPERATOR_GANGS_PLANNER_H_
 #define RAILHEAD_OPERATOR_GANGS_PLANNER_H_
 
@@ -22,8 +22,8 @@ namespace railhead::op::gangs {
 struct Assignment {
   PodValue pod;
   std::string node;
-  std::string hostname;     // the node's label
-  std::optional<int> rank;  // nothing: unknown
+  std::string hostname;     // label of the node
+  std::optional<int> rank;  // nullopt: unknown
   std::string master;       // MasterOf its gang
 
   bool operator==(const Assignment&) const = default;
@@ -31,56 +31,56 @@ struct Assignment {
 
 struct Decision {
   enum class State {
-    kRunning,     // nothing of it is gated
-    kIncomplete,  // it cannot be placed as it is, whatever the room
-    kWaiting,     // there is no room
-    kPlaced,      // of its gated pods, all
-    kTimedOut,    // it has waited for as long as it wants to; its policy says what becomes of it
+    kRunning,     // no pod is gated
+    kIncomplete,  // cannot be placed whatever the room
+    kWaiting,     // there is not enough room
+    kPlaced,      // all of its gated pods
+    kTimedOut,    // has waited for its timeout; its policy determines the action
   };
   Gang gang;
   State state = State::kRunning;
-  std::vector<Assignment> assignments;  // of kPlaced, in the order of ranks
-  std::string placement;                // of kPlaced: what this decision is called
-  // For people: where it is placed, or why it waits; that is empty where nobody wants to know.
+  std::vector<Assignment> assignments;  // of kPlaced, in rank order
+  std::string placement;                // of kPlaced: name of the decision
+  // For users: its place, or why it waits; empty if not requested.
   std::string message;
-  std::vector<placement::Reason> reasons;  // of kWaiting, what the message is made of
+  std::vector<placement::Reason> reasons;  // of kWaiting: basis of the message
 };
 
+// How many times `reserve_after` room is kept free for a gang.
 inline constexpr int kReservations = 6;
 
 struct DecideOptions {
-  absl::Time now = absl::UnixEpoch();  // of day
-  // A gang that has waited for so long has room kept free for it.
+  absl::Time now = absl::UnixEpoch();  // wall clock
+  // After this wait, room is kept free for a gang.
   absl::Duration reserve_after = absl::InfiniteDuration();
-  // Whether anybody wants to know why this gang waits, which is much work; none: always. Called
-  // once for each gang without room, in their order.
+  // Whether to explain why this gang waits, which is expensive; null: always. Called once per gang
+  // without room, in order.
   std::function<bool(const Gang&)> explain = nullptr;
-  EmptySeats seats = {};        // room that is kept for gangs that have lost pods
-  RefusedNodes failed_on = {};  // where pods of a gang have failed, by its lineage
+  EmptySeats seats = {};        // room kept for gangs that lost pods
+  RefusedNodes failed_on = {};  // where a gang's pods failed, by lineage
   std::set<std::string> put_off =
-      {};  // keys of gangs that cannot be begun: others come before them
+      {};  // keys of gangs that must not begin now, because others come first
 };
 
-// Looks at the gangs in their order, and gives each that fits its room, which the later ones do not
-// have any more. A gang that fits nowhere may be overtaken by smaller ones, until it has waited for
-// `reserve_after`: from then on those after it in the order get no node that is kept free for it
-// (reservation.h), and only one such gang has any. Nobody has nodes idle for ever by a gang that
-// never fits: room is kept free for kReservations times `reserve_after`, and then for as long for
-// nobody; namespaces take turns; and a namespace without a gang on any node is not kept away by
-// another one's.
+// Processes the gangs in their order. A gang that fits takes its room, which later ones no longer
+// have. Smaller gangs may overtake one that does not fit, until it has waited for `reserve_after`.
+// From then on, later gangs get no node that is kept free for it (reservation.h). Only one
+// such gang has reserved nodes: for kReservations times `reserve_after`, then none for the same
+// time. Namespaces take turns, and a namespace without a gang on any node is not blocked by another
+// namespace's reservation.
 //
-// A gang uses nodes without a place in the topology only if it does not fit on those with one, and
-// never with a require-level. Of one that has begun, each pod goes into the innermost domain of its
-// neighbours in rank; where these have no room, the rest goes into the innermost domains that the
-// gang is in, and there first to nodes that give the same rails as those of the others; with a
-// require-level nowhere outside of that level's.
+// A gang uses nodes without a place in the topology only if it does not fit on nodes with one, and
+// never with a require-level. In a begun gang, each pod goes to the innermost domain of its
+// neighbours in rank. If that has no room, the rest goes to the innermost domains that the gang
+// uses, first to nodes with the same rails as the others. With a require-level, no pod leaves that
+// level's domain.
 //
-// A pod whose gang has begun goes back where one of it has failed only if its neighbours' domain
-// has no other node that is as good; a gang that is made anew, only if it would be in more domains
-// elsewhere.
+// A pod of a begun gang returns to a node where one of its pods failed only if its neighbours'
+// domain has no equally good node. A recreated gang does so only if it would use more domains
+// otherwise.
 //
-// With a prefer-wait, for so long nothing but one domain of its prefer-level will do. Where
-// somebody else has chosen the nodes, they are only looked at.
+// With a prefer-wait, only one domain of the prefer-level is acceptable for that time. If another
+// program chose the nodes, they are only checked.
 std::vector<Decision> Decide(std::vector<Gang> gangs, const RefusedNodes& refused,
                              ClusterRoom& room, const DecideOptions& options = {});
 

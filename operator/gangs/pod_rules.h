@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a pod says for other pods: of their nodes, and how they find it. Pure.
+// A pod's rules about other pods: on which nodes they may be, and how they find it. Pure.
 #ifndef RAILHEAD_OPERATOR_GANGS_POD_RULES_H_
 #define RAILHEAD_OPERATOR_GANGS_POD_RULES_H_
 
@@ -10,20 +10,20 @@
 
 namespace railhead::op::gangs {
 
-// The required terms of an affinity ("podAffinity", "podAntiAffinity"), none if there are no
-// such terms.
+// Returns the required terms of an affinity ("podAffinity", "podAntiAffinity"); empty if there are
+// none.
 const kube::Json::array_t& RequiredTerms(const kube::Json& pod, const char* kind);
 
-// Whether no other pod of its gang, which are all alike, may be on the pod's node: it has ports of
-// the node, or a required anti-affinity to pods as itself on a host.
+// Returns whether no other pod of its gang, all identical, may share its node: it has host ports,
+// or a required anti-affinity per host to pods like itself.
 bool OneOnANode(const kube::Json& pod);
 
-// The field with what a pod requires of other pods' nodes and placement does not look at: all but
-// that of OneOnANode; empty: there is nothing.
+// Returns the field with requirements about other pods that placement ignores: all except those of
+// OneOnANode; empty if there is none.
 std::string RuleAboutPods(const kube::Json& pod);
 
-// The name by which other pods of its namespace find the pod, "hostname.subdomain"; empty: it asks
-// for none.
+// Returns the name by which other pods of its namespace find it, "hostname.subdomain"; empty if it
+// requests none.
 std::string DnsNameOf(const kube::Json& pod);
 
 }  // namespace railhead::op::gangs

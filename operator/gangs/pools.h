@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What people are told of pools of nodes that may grow: an autoscaler does not look at pods that
-// have a scheduling gate, so it makes no nodes for a gang that waits. Pure.
+// Messages about pools of nodes that may grow. An autoscaler ignores pods with a scheduling gate,
+// so it adds no nodes for a waiting gang. Pure.
 #ifndef RAILHEAD_OPERATOR_GANGS_POOLS_H_
 #define RAILHEAD_OPERATOR_GANGS_POOLS_H_
 
@@ -15,13 +15,13 @@
 
 namespace railhead::op::gangs {
 
-// Which pool a node is of, by the labels of those who make nodes: "eks.amazonaws.com/nodegroup=p5";
-// empty: nobody says.
+// Returns the node's pool, from labels of node provisioners: "eks.amazonaws.com/nodegroup=p5";
+// empty if unknown.
 std::string PoolOf(const Labels& labels);
 
-// For a gang that waits: how many more nodes of which pool would have room for the `missing` pods;
-// or, where no node of the cluster would take such pods, that a pool which has none yet must be
-// made to grow by somebody. Empty: neither is known. Whether a pool may grow nobody here knows.
+// Returns, for a waiting gang, how many more nodes of which pool would have room for the `missing`
+// pods; or, if no node accepts such pods, the advice to grow a pool that has none yet. Empty if
+// neither is known. Whether a pool may grow is unknown here.
 std::string AboutPools(const NodeTree& tree, const std::vector<NodeOutlook>& outlook,
                        int64_t missing);
 

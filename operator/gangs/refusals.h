@@ -13,23 +13,22 @@
 
 namespace railhead::op::gangs {
 
-// Pods that were sent to a node and that the scheduler does not bind there: somebody else has taken
-// the node meanwhile, or there is a rule that we do not know. What becomes of them is the machine's
-// to say (gang_machine.h). Pure: the time comes from outside.
-// Not thread-safe.
+// Released pods that the scheduler does not bind to their node: other pods took the node, or an
+// unknown rule applies. The gang machine decides what becomes of them (gang_machine.h). Pure; the
+// caller passes the time. Not thread-safe.
 class Refusals {
  public:
-  // The scheduler tries again itself, as when a pod that ends makes room a moment later.
+  // The scheduler retries itself, for example when a pod that ends makes room.
   static constexpr absl::Duration kPatience = absl::Seconds(30);
-  // So long a gang is not sent there again.
+  // Time for which a gang avoids the node.
   static constexpr absl::Duration kAvoid = absl::Minutes(10);
 
-  // Of all pods those that were released and have been unschedulable for kPatience, by what was
-  // seen in this and earlier calls.
+  // Returns the released pods that have been unschedulable for kPatience, as observed by this and
+  // earlier calls.
   std::vector<PodValue> Due(const std::vector<PodValue>& pods, absl::Time now);
 
   void Avoid(const std::string& gang_key, const std::string& node, absl::Time now);
-  // What is to be avoided at this moment.
+  // Returns the nodes to avoid now.
   RefusedNodes Nodes(absl::Time now);
 
  private:

@@ -9,20 +9,20 @@
 
 namespace railhead::op::gangs {
 
-// The JSON Patch that sends a gated pod to its node, all of it or nothing: the node in its
-// nodeSelector, its rank and the decision's name in its annotations, and the gate away. It applies
-// to exactly this pod with exactly this gate: another one of the same name, or one that somebody
-// else has released, refuses it. The pod has annotations: that of its gang's size.
+// Returns the JSON Patch that sends a gated pod to its node, atomically: adds the node to its
+// nodeSelector, rank and decision to its annotations, and removes the gate. It applies to this pod
+// with this gate only: it fails for another pod of that name, or if the pod was released already.
+// The pod must have annotations, such as its gang's size.
 kube::Json ReleasePatch(const Assignment& assignment, const std::string& placement);
 
-// The JSON Patch that takes the gate of exactly this pod away, tells it its rank and where
-// rank 0 is, if they are known, and says nothing of a node.
+// Returns the JSON Patch that removes the gate of this pod only, and adds its rank and the address
+// of rank 0, if known, without a node.
 kube::Json UngatePatch(const Assignment& assignment);
 
-// The JSON Patch that tells its rank, and where rank 0 is, exactly this pod, which has none yet.
+// Returns the JSON Patch that adds rank and address of rank 0 to this pod, which has none yet.
 kube::Json RankPatch(const Assignment& assignment);
 
-// The JSON Patch of the status by which a gated pod has failed: for good, as if it had run.
+// Returns the JSON Patch of the status that makes a gated pod fail permanently, as if it had run.
 kube::Json FailurePatch(const StoredPod& pod, const std::string& why);
 
 }  // namespace railhead::op::gangs

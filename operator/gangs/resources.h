@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What pods ask for and nodes have, counted as kube-scheduler counts it.
+// Resources of pods and nodes, counted like kube-scheduler. Pure.
 #ifndef RAILHEAD_OPERATOR_GANGS_RESOURCES_H_
 #define RAILHEAD_OPERATOR_GANGS_RESOURCES_H_
 
@@ -14,25 +14,25 @@
 
 namespace railhead::op::gangs {
 
-// In thousandths, by the resource's name: "cpu" of a core, "memory" of a byte, "pods" of a pod,
-// "rdma/hca" of a device. Never negative; nothing is there as 0.
+// Amounts in thousandths by resource name: "cpu" of a core, "memory" of a byte, "pods" of a pod,
+// "rdma/hca" of a device. Never negative; amounts of 0 are omitted.
 using Resources = std::map<std::string, int64_t>;
 
-// What a pod takes of its node: of its containers all, of init containers that end the largest
-// beside what runs then, what is said for the pod as a whole instead of that, its overhead, and
-// itself as one of "pods". What cannot be read is left out. `spec` is the pod's.
+// Returns the requests of a pod on its node: the sum of its containers and sidecars or, if larger,
+// of an init container and the sidecars beside it; a pod-level request replaces these; plus
+// overhead; plus 1 of "pods". Skips unreadable values. `spec`: of the pod.
 Resources RequestsOf(const kube::Json& spec);
 
-// What a node has for pods: its status.allocatable.
+// Returns the node's status.allocatable.
 Resources AllocatableOf(const kube::Json& node);
 
 void Add(const Resources& more, Resources& all);
-void Subtract(const Resources& less, Resources& all);  // never below nothing
+void Subtract(const Resources& less, Resources& all);  // never below 0
 
-// Whether a resource of this name is GPUs (*/gpu, as vendors name them).
+// Returns whether the resource is GPUs (*/gpu, the vendors' convention).
 bool IsGpus(absl::string_view name);
 
-// The sums of HCAs and of GPUs, in whole devices.
+// Return the sum of HCAs or GPUs, in whole devices.
 int HcasIn(const Resources& resources, const RdmaResources& rdma);
 int GpusIn(const Resources& resources);
 

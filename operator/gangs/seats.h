@@ -12,7 +12,7 @@
 
 namespace railhead::op::gangs {
 
-// Where a rank of a running gang was, whose pod is gone.
+// Place of a rank in a running gang whose pod is gone.
 struct Seat {
   int rank = 0;
   std::string node;
@@ -21,37 +21,37 @@ struct Seat {
 };
 using EmptySeats = std::map<std::string, std::vector<Seat>>;  // by the gang's key
 
-// Where pods of gangs were: the room of one that is gone is kept until it is made again, and where
-// one has failed its gang goes only if it must. A leader that begins knows of those alone that are
-// still listed. Pure: the time comes from outside. Not thread-safe.
+// Places of gangs' pods. The room of a pod that is gone is kept until it is recreated. A gang
+// avoids nodes where its pod failed, if possible. A new leader knows only pods that still exist.
+// Pure; the caller passes the time. Not thread-safe.
 class Seats {
  public:
-  // Job controllers make a pod again within minutes, or have given up.
+  // Job controllers recreate a pod within minutes, or not at all.
   static constexpr absl::Duration kKeep = absl::Minutes(5);
   static constexpr absl::Duration kAvoid = absl::Minutes(10);
 
-  // All gangs that there are.
+  // `gangs`: all existing gangs.
   void Update(const std::vector<Gang>& gangs, absl::Time now);
 
-  // Of gangs of which something runs still; what has ended needs no room.
+  // Returns the empty seats of gangs with running pods; ended gangs need no room.
   const EmptySeats& empty() const { return empty_; }
-  // Nodes where pods have failed, by the gang's lineage: a JobSet that starts anew is another gang.
+  // Returns nodes where pods failed, by lineage, since a restarted JobSet is another gang.
   std::map<std::string, std::set<std::string>> FailedOn(absl::Time now) const;
-  // When the next seat is given up; InfiniteFuture: there is none.
+  // Returns when the next seat expires; InfiniteFuture if there is none.
   absl::Time NextEnd() const;
 
  private:
   struct Taken {
     std::string node;
     std::string uid;
-    absl::Time gone = absl::InfiniteFuture();  // since when nobody is there
+    absl::Time gone = absl::InfiniteFuture();  // time since which the seat is empty
   };
   struct OfGang {
     std::map<int, Taken> by_rank;
-    std::set<std::string> given_up;  // uids of pods whose seats are kept no more
+    std::set<std::string> given_up;  // uids of pods whose seats expired
   };
   std::map<std::string, OfGang> gangs_;  // by the gang's key
-  // Until when each node is avoided, by the gang's lineage: also while none of its pods is there.
+  // End of each node's avoidance, by lineage; kept also while the gang has no pod.
   std::map<std::string, std::map<std::string, absl::Time>> failed_;
   std::set<std::string> seen_failed_;  // uids
   EmptySeats empty_;

@@ -10,7 +10,7 @@
 
 namespace railhead::op::gangs {
 
-// Returns the node with all that gangs look at; nothing for a node that no gang goes to.
+// Returns the node with all fields for gangs; nullopt for a node that gangs do not use.
 std::optional<StoredNode> ReadStoredNode(const kube::Json& node, const RdmaResources& rdma = {});
 
 }  // namespace railhead::op::gangs

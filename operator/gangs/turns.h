@@ -12,33 +12,33 @@
 
 namespace railhead::op::gangs {
 
-// Which gangs are told in which round why they wait: it takes some milliseconds to find that out
-// for one, and there may be hundreds. A round is a call of Take for each gang that waits, in their
-// order, and then one of EndRound. Pure: the time comes from outside. Not thread-safe.
+// Turns of gangs to report why they wait: computing that takes milliseconds per gang, and there may
+// be hundreds. A round is one call of Take for each waiting gang, in order, then EndRound. Pure;
+// the caller passes the time. Not thread-safe.
 class Turns {
  public:
-  // At most so many in one round.
+  // Maximum turns per round.
   static constexpr size_t kInARound = 4;
-  // While there are more, rounds follow each other after this time.
+  // Interval of rounds while more gangs are due.
   static constexpr absl::Duration kNextRound = absl::Seconds(1);
-  // Each has its next turn after a minute, and where many wait after so long for each of them.
+  // Interval of a gang's turns: at least kAtSoonest, or kForEach per waiting gang.
   static constexpr absl::Duration kAtSoonest = absl::Minutes(1);
   static constexpr absl::Duration kForEach = absl::Seconds(1);
 
-  // Whether it is this gang's turn: at once where it is new and there is time for it.
+  // Returns whether it is this gang's turn; immediate for a new gang if the round has turns left.
   bool Take(const std::string& gang);
-  // Whether it has taken a turn in this round.
+  // Returns whether it took a turn in this round.
   bool HasTaken(const std::string& gang) const { return taken_.contains(gang); }
-  // It has taken its turn in vain, and keeps it. Who waits and does not take its turn has had it.
+  // Restores the turn of a gang whose report failed. A gang that waits and skips its turn loses it.
   void InVain(const std::string& gang) { taken_.erase(gang); }
-  // `waiting` are all gangs that wait, in their order; others are forgotten. When the next round is
-  // wanted; InfiniteFuture: nobody waits.
+  // Ends the round. `waiting`: all waiting gangs, in order; others are forgotten. Returns the time
+  // of the next round; InfiniteFuture if no gang waits.
   absl::Time EndRound(const std::vector<std::string>& waiting, absl::Time now);
 
  private:
-  std::map<std::string, absl::Time> last_;  // turn, of each gang that has had one
-  std::set<std::string> due_;               // whose turn it is in this round
-  size_t for_new_ = kInARound;              // turns that are left for gangs that are new
+  std::map<std::string, absl::Time> last_;  // last turn of each gang that had one
+  std::set<std::string> due_;               // gangs whose turn it is in this round
+  size_t for_new_ = kInARound;              // turns left for new gangs
   std::set<std::string> taken_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why a job's pods do not run yet, out of a cluster's objects. Pure: it asks the same planner as
-// the operator does.
+// Explains why a job's pods do not run yet, from a cluster's objects. Pure: runs the operator's
+// planner.
 #ifndef RAILHEAD_OPERATOR_GANGS_WHY_H_
 #define RAILHEAD_OPERATOR_GANGS_WHY_H_
 
@@ -18,39 +18,39 @@
 
 namespace railhead::op::gangs {
 
-// As the API has them. All of the cluster: what a gang has room for depends on the others.
+// API objects. Pass all of the cluster, since a gang's room depends on the others.
 struct ClusterObjects {
   std::vector<kube::Json> nodes;
   std::vector<kube::Json> pods;
-  std::vector<kube::Json> events;      // may be left out
-  std::vector<kube::Json> topologies;  // FabricTopologies; likewise
-  RdmaResources rdma = {};             // by the operator's ConfigMap, if it is there
+  std::vector<kube::Json> events;      // optional
+  std::vector<kube::Json> topologies;  // FabricTopologies; optional
+  RdmaResources rdma = {};             // from the operator's ConfigMap, if present
 };
 
-// Sorts the objects of a list, or one object, by their kinds; others are left out.
+// Sorts the objects of a list, or one object, by kind; skips others.
 void Collect(kube::Json document, ClusterObjects& objects);
 
 struct WhyAnswer {
   std::string space;
   std::string name;
-  std::string kind;   // "Gang", or that of the owner of pods that are none
+  std::string kind;   // "Gang", or the kind of the owner of other pods
   std::string state;  // "running", "incomplete", "waiting", "placed", "timed-out" or "pending"
   size_t pods = 0;
   size_t gated = 0;  // by the gang's gate
   size_t bound = 0;
   std::string message;
   std::vector<placement::Reason> reasons;
-  // What the scheduler says of pods without a node, and of how many.
+  // Messages of the scheduler about pods without a node, with the number of pods.
   std::vector<std::pair<std::string, size_t>> scheduler;
-  // What the operator has told last: reason and message, oldest first.
+  // The operator's latest Events: reason and message, oldest first.
   std::vector<std::pair<std::string, std::string>> told;
 
-  // Whether something is in the way.
+  // Returns whether an obstacle exists.
   bool pending() const { return state != "running" && state != "placed"; }
 };
 
-// `job` is the name of a gang, of the pods' owner, or of a pod; with `space` in that namespace
-// alone. NotFound when there is none; InvalidArgument when there are several, and which.
+// `job`: name of a gang, of the pods' owner, or of a pod; only in namespace `space` if not empty.
+// Returns NotFound if there is none, and InvalidArgument with the candidates if there are several.
 absl::StatusOr<WhyAnswer> Why(const ClusterObjects& objects, const std::string& space,
                               const std::string& job, absl::Time now);
 

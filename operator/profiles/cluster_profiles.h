@@ -15,19 +15,19 @@
 
 namespace railhead::op {
 
-// What is to be told about a profile.
+// Status to report about a profile.
 struct ProfileReport {
-  int64_t generation = 0;  // that it is about
-  std::string refusal;     // why it cannot be read, and so is left out; else empty
-  std::string conflict;    // which others it contradicts, as of FindConflicts; else empty
+  int64_t generation = 0;  // generation that it refers to
+  std::string refusal;     // why it is unreadable, and therefore skipped; else empty
+  std::string conflict;    // conflicting profiles, from FindConflicts; else empty
 
   bool operator==(const ProfileReport&) const = default;
 };
 
-// What the caches hold, made ready for admission: immutable.
+// Content of the caches, prepared for admission. Immutable.
 struct ClusterProfiles {
-  std::shared_ptr<const ProfileSet> set;         // never null; without what cannot be read
-  std::map<std::string, ProfileReport> reports;  // by the profile's name; of all of them
+  std::shared_ptr<const ProfileSet> set;         // never null; without unreadable profiles
+  std::map<std::string, ProfileReport> reports;  // by profile name; for all profiles
 };
 
 ClusterProfiles BuildClusterProfiles(const kube::Cache<StoredProfile>& profiles,

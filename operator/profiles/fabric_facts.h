@@ -10,25 +10,25 @@
 
 namespace railhead::op {
 
-// What the node agents of a cluster say of all its nodes together, from the labels that they write
-// (device-plugin/README.md, "What the cluster is told"). A pod may come to any node, so what is not
-// true of all of them cannot be its environment.
+// Facts that hold for all nodes of a cluster, from the labels of the node agents (see
+// device-plugin/README.md). A pod may run on any node, so only common facts may determine its
+// environment.
 struct FabricFacts {
   int nodes = 0;                           // with RDMA rails
-  std::map<std::string, int> link_layers;  // how many nodes say InfiniBand, Ethernet, mixed
-  // Of the nodes with rails and GPUs: those where an HCA reaches the GPUs' memory, by dmabuf or
-  // peermem, and those where none does.
+  std::map<std::string, int> link_layers;  // number of nodes by value: InfiniBand, Ethernet, mixed
+  // Nodes with rails and GPUs: those on which an HCA reaches GPU memory, by dmabuf or peermem, and
+  // those on which no HCA does.
   int gpu_direct = 0;
   int no_gpu_direct = 0;
   std::string no_gpu_direct_node;  // one of the latter, for messages
 
-  // Counts a node in. One without rails has no say.
+  // Adds a node. Ignores nodes without rails.
   void AddNode(const std::string& name, const Labels& labels);
 
   bool operator==(const FabricFacts&) const = default;
 };
 
-// Of a node's labels those that AddNode looks at; nothing for a node that has no say.
+// Returns the labels that AddNode reads; nullopt for a node that it ignores.
 std::optional<Labels> FabricLabels(const Labels& labels);
 
 }  // namespace railhead::op

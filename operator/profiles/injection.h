@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// spec.inject of a RailProfile: libraries that a pod's own images do not have, each out of an image
-// of its own. admission/libraries.h brings them into the pod. Pure.
+// spec.inject of a RailProfile: libraries that a pod's own images lack, each from a separate image.
+// Brought into the pod by admission/libraries.h. Pure.
 #ifndef RAILHEAD_OPERATOR_PROFILES_INJECTION_H_
 #define RAILHEAD_OPERATOR_PROFILES_INJECTION_H_
 
@@ -14,37 +14,38 @@
 
 namespace railhead::op {
 
-// What a profile says; images that are empty are not asked for.
+// Content of spec.inject; an empty image is not injected.
 struct Injection {
   std::string runtime_image;   // with librailhead for any image: images/inject
   std::string plugin_image;    // with a network plugin of NCCL
-  std::string plugin_library;  // its path there: "/opt/plugin/lib/libnccl-net-ofi.so"
-  // Which of kFrameworks are to use the runtime; none: programs that are linked with librailhead.
+  std::string plugin_library;  // path in the image: "/opt/plugin/lib/libnccl-net-ofi.so"
+  // Frameworks (kFrameworks) that use the runtime. Empty: only programs linked with librailhead.
   std::vector<std::string> frameworks = {};
 
   bool empty() const { return runtime_image.empty() && plugin_image.empty(); }
   bool operator==(const Injection&) const = default;
 };
 
-// Reads spec.inject, which is at `path`. InvalidArgument begins with the path of the wrong field.
+// Parses spec.inject at `path`. Returns InvalidArgument, beginning with the path of the invalid
+// field.
 absl::StatusOr<Injection> ReadInjection(const kube::Json& value, const std::string& path);
 
-// What spec.inject.runtime.frameworks may have.
+// Allowed values of spec.inject.runtime.frameworks.
 inline constexpr const char* kFrameworks[] = {"torch", "jax", "mlx", "mpi"};
 
-// The folders of a container in which the libraries lie.
+// Directories of the libraries in a container.
 inline constexpr char kRuntimeLibraries[] = "/opt/railhead/runtime";
 inline constexpr char kPluginLibraries[] = "/opt/railhead/nccl-net";
 
-// Lists of folders by which the libraries are found, by variable (LD_LIBRARY_PATH, PYTHONPATH):
-// they go before all that is in that variable otherwise.
+// Returns the search paths of the libraries by variable (LD_LIBRARY_PATH, PYTHONPATH). Prepend them
+// to the variable's other value.
 std::map<std::string, std::string> SearchPaths(const Injection& injection);
 
-// The other variables by which the frameworks find the runtime.
+// Returns the other variables by which the frameworks find the runtime.
 std::map<std::string, std::string> FrameworkVariables(const Injection& injection);
 
-// What NCCL_NET_PLUGIN has to be: "ofi". Empty where NCCL finds the library by itself
-// (libnccl-net.so), or there is none.
+// Returns the value of NCCL_NET_PLUGIN: "ofi". Empty if NCCL finds the library by default
+// (libnccl-net.so), or if there is no plugin.
 std::string PluginName(const Injection& injection);
 
 }  // namespace railhead::op

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RailProfile, the kind railprofiles.railhead.io (v1alpha1): which environment pods that ask for
-// rdma/* get. The API server checks it by the schema in charts/railhead; a profile from a file is
-// checked here alone, so both hold the same rules.
+// RailProfile, the kind railprofiles.railhead.io (v1alpha1): the environment of pods that request
+// rdma/*. The API server validates it by the schema in charts/railhead; a profile from a file is
+// validated here only. Both apply the same rules.
 #ifndef RAILHEAD_OPERATOR_PROFILES_PROFILE_H_
 #define RAILHEAD_OPERATOR_PROFILES_PROFILE_H_
 
@@ -23,20 +23,20 @@ inline constexpr absl::string_view kProfileKind = "RailProfile";
 
 enum class Fabric { kInfiniBand, kRoce, kIwarp, kEfa, kTcp };
 
-// What a job is told to do where RDMA was asked for and cannot be had.
+// Behaviour of a job that requests RDMA and cannot get it.
 enum class RequireRdma { kFail, kWarn, kAllow };
 
 struct RailProfile {
   std::string name;
-  int64_t generation = 0;  // 0 for one that the API server has not stored
+  int64_t generation = 0;  // 0 if not stored in the API server
   Fabric fabric = Fabric::kInfiniBand;
   LabelSelector namespaces;
-  LabelSelector pods;    // matches all by default
-  int64_t priority = 0;  // the highest wins
+  LabelSelector pods;    // default: matches all
+  int64_t priority = 0;  // the highest one applies
   RequireRdma require_rdma = RequireRdma::kWarn;
-  std::map<std::string, std::string> settings;     // by ProfileSetting::Name, as ReadSetting
+  std::map<std::string, std::string> settings;     // by ProfileSetting::Name, from ReadSetting
   std::map<std::string, std::string> environment;  // spec.env
-  std::string shared_memory_size;                  // of /dev/shm, a quantity; empty: as it is
+  std::string shared_memory_size;                  // of /dev/shm, a quantity; empty: unchanged
   Injection inject;
 
   bool operator==(const RailProfile&) const = default;
@@ -45,9 +45,9 @@ struct RailProfile {
 absl::string_view FabricName(Fabric fabric);
 absl::string_view RequireRdmaName(RequireRdma require);
 
-// Reads an object of this kind. InvalidArgument begins with the path of the first wrong field:
-// unknown fields, values out of range, contradictions, variables in spec.env that Railhead computes
-// or that have a field of their own, and selectors that would match kube-system.
+// Parses an object of this kind. Returns InvalidArgument, beginning with the path of the first
+// invalid field. Rejects unknown fields, values out of range, contradictions, selectors that match
+// kube-system, and variables in spec.env that Railhead computes or that have a field of their own.
 absl::StatusOr<RailProfile> ParseRailProfile(const kube::Json& object);
 
 }  // namespace railhead::op

@@ -13,23 +13,23 @@
 
 namespace railhead::op {
 
-// Makes the caches ready for admission, beside it: a request finds what is there, and waits for
-// nobody. Changes that come together are taken together.
+// Prepares the cached objects for admission in a separate thread, so that requests never wait.
+// Collects several changes into one update.
 class ProfileFeed {
  public:
-  // Subscribes to `caches`, which must outlive the feed. `on_new` is called by Run's thread when
-  // there is something new.
+  // Subscribes to `caches`, which must outlive the feed. `on_new` is called on Run's thread after
+  // each update.
   ProfileFeed(ClusterCaches* caches, std::function<void()> on_new);
 
-  // Works until `stop`.
+  // Runs until `stop`.
   void Run(const std::stop_token& stop);
 
-  // Null until all caches were complete once: whoever answered then would leave profiles out.
+  // Returns null until all caches were complete once, since admission would miss profiles before.
   // Thread-safe.
   std::shared_ptr<const ClusterProfiles> Get() const;
 
  private:
-  void Wake();  // the caches have changed; thread-safe
+  void Wake();  // called when the caches change; thread-safe
   void Rebuild();
 
   const ClusterCaches* const caches_;

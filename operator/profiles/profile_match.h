@@ -12,21 +12,21 @@
 namespace railhead::op {
 
 struct ProfileChoice {
-  const RailProfile* profile = nullptr;  // one of those given; null for none
-  // Why none is taken although some match: the best ones contradict each other. Begins with the
-  // field's path. The pod must not depend on which of them came first.
+  const RailProfile* profile = nullptr;  // points into `profiles`; null: none
+  // Why no profile is chosen although some match: those with the highest priority contradict each
+  // other, and the result must not depend on their order. Begins with the field's path.
   std::string conflict;
 };
 
-// The profile for a pod: of those whose selectors match, the one with the highest priority. No
-// profile ever matches in kube-system, whatever labels somebody gave it.
+// Returns the matching profile with the highest priority. No profile matches in kube-system,
+// whatever labels it has.
 ProfileChoice ChooseProfile(const std::vector<RailProfile>& profiles,
                             const Labels& namespace_labels, const Labels& pod_labels);
 
-// Profiles of one priority of which a pod could match both, in a namespace that there is: to such a
-// pod neither is applied. There is no conflict where a profile of higher priority matches all such
-// pods of the namespace. By the name of each profile that is in conflict, what to tell about it;
-// begins with the field's path. `namespaces` are the labels of each, by its name.
+// Finds profiles of equal priority that can match the same pod in an existing namespace; such a pod
+// gets neither. It is not a conflict if a profile of higher priority matches all such pods of the
+// namespace. Returns a message for each conflicting profile, by name, beginning with the field's
+// path. `namespaces`: labels by name.
 std::map<std::string, std::string> FindConflicts(const std::vector<RailProfile>& profiles,
                                                  const std::map<std::string, Labels>& namespaces);
 

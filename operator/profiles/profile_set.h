@@ -18,32 +18,31 @@
 
 namespace railhead::op {
 
-// All of a cluster that the environment of a pod depends on: a value, made anew when the cluster
+// All cluster state that the environment of pods depends on. A value, rebuilt when the cluster
 // changes.
 struct ProfileSet {
   std::vector<RailProfile> profiles;
   std::map<std::string, Labels> namespaces;  // by name
   FabricFacts facts;
 
-  // The labels of a namespace. Of one that is not known: the one label that it surely has.
+  // Returns the namespace's labels. If it is unknown: only kubernetes.io/metadata.name.
   Labels NamespaceLabels(const std::string& name) const;
 
   bool operator==(const ProfileSet&) const = default;
 };
 
-// Where admission finds the set of this moment; null while it is not known. Called by many threads
-// at once.
+// Returns the current profiles; null if not known yet. Called concurrently by admission.
 using ProfileSource = std::function<std::shared_ptr<const ProfileSet>()>;
 
-// Takes in an object as the API writes it: a RailProfile, a Namespace, a Node, or a List of them.
-// InvalidArgument names kind, object and field; another kind is refused, as is a profile twice.
+// Adds an API object: a RailProfile, a Namespace, a Node, or a List of these. Returns
+// InvalidArgument with kind, object and field; rejects other kinds and duplicate profiles.
 absl::Status AddObject(const kube::Json& object, ProfileSet& set);
 
-// The objects of a YAML or JSON text. Errors begin with `source`.
+// Adds the objects of a YAML or JSON text. Errors begin with `source`.
 absl::Status AddObjects(absl::string_view text, absl::string_view source, ProfileSet& set);
 
-// The objects of a file, or of all *.yaml, *.yml and *.json of a folder: profiles, and, where their
-// labels matter, what `kubectl get railprofiles,namespaces,nodes -o json` prints.
+// Loads a file, or all *.yaml, *.yml and *.json of a directory. They contain profiles and, if their
+// labels matter, the output of `kubectl get railprofiles,namespaces,nodes -o json`.
 absl::StatusOr<ProfileSet> LoadProfileSet(const std::string& path);
 
 }  // namespace railhead::op

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fields of a RailProfile that become environment variables, as one table: what may be said,
-// and which variable says it to the library. The schema of the CRD must agree; a test holds the two
-// together.
+// Table of the RailProfile fields that become environment variables: allowed values, and the
+// variable. The schema of the CRD must match; a test compares them.
 //
-// What the variables mean, and the values that they take, is in NCCL's user guide ("Environment
-// Variables"), in UCX's own help (ucx_info -c), in PyTorch's documentation of torch.distributed for
-// gloo, and in runtime/config/env.cc for ours.
+// Sources for the variables and their values: NCCL's user guide ("Environment Variables"), ucx_info
+// -c of UCX, PyTorch's documentation of torch.distributed for gloo, and runtime/config/env.cc for
+// Railhead.
 #ifndef RAILHEAD_OPERATOR_PROFILES_PROFILE_SETTINGS_H_
 #define RAILHEAD_OPERATOR_PROFILES_PROFILE_SETTINGS_H_
 
@@ -22,11 +21,11 @@ namespace railhead::op {
 
 struct ProfileSetting {
   enum class Kind {
-    kSwitch,        // true or false; the variable says 1 or 0
+    kSwitch,        // true or false; the variable has 1 or 0
     kInteger,       // from min to max
     kWord,          // one of words
-    kInterfaces,    // network interfaces by their exact names, or with '^' in front all others
-    kTransports,    // names, or with '^' in front all others
+    kInterfaces,    // exact interface names; with '^' first: all others
+    kTransports,    // names; with '^' first: all others
     kPartitionKey,  // 0x8001
     kText,
   };
@@ -37,10 +36,10 @@ struct ProfileSetting {
   Kind kind;
   int64_t min = 0;
   int64_t max = 0;
-  // "A|B=C": A is set as it is, B as C.
+  // "A|B=C": A is passed unchanged, B as C.
   const char* words = "";
-  // The setting "nccl.trafficClass" that counts where this one is absent: the packets of a job
-  // belong to one class, whichever library sends them.
+  // Name of the setting that is used if this one is absent, such as "nccl.trafficClass": all
+  // packets of a job belong to one class, whichever library sends them.
   const char* otherwise = "";
 
   std::string Name() const;  // "nccl.trafficClass"
@@ -48,13 +47,13 @@ struct ProfileSetting {
 
 absl::Span<const ProfileSetting> ProfileSettings();
 
-// What a profile says in a field, as text: "true", "106", "IPv4". InvalidArgument begins with
-// `path` and says what is allowed.
+// Returns the value of a profile's field as text: "true", "106", "IPv4". Returns InvalidArgument
+// with the allowed values, beginning with `path`.
 absl::StatusOr<std::string> ReadSetting(const ProfileSetting& setting, const kube::Json& value,
                                         absl::string_view path);
 
-// The same as the variable wants it: "1", "106", "AF_INET". Empty where the variable cannot say it:
-// only NCCL can be told which interfaces not to use.
+// Converts such a text to the variable's value: "1", "106", "AF_INET". Empty if the variable cannot
+// express it: only NCCL can exclude interfaces.
 std::string VariableValue(const ProfileSetting& setting, const std::string& said);
 
 }  // namespace railhead::op

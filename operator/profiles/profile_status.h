@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The status of a RailProfile: the conditions Accepted (it could be read, and is used) and
-// Conflicts (there are pods that it is not applied to, because another profile has the same
-// priority).
+// Status of a RailProfile: the conditions Accepted (readable and in use) and Conflicts (some pods
+// do not get it, because another profile has the same priority).
 #ifndef RAILHEAD_OPERATOR_PROFILES_PROFILE_STATUS_H_
 #define RAILHEAD_OPERATOR_PROFILES_PROFILE_STATUS_H_
 
@@ -15,9 +14,9 @@
 
 namespace railhead::op {
 
-// The object to apply to the subresource status so that it says what the report says; nothing when
-// it does so already. It carries the resourceVersion that it was decided on. A condition whose
-// status stays keeps its lastTransitionTime; `now` is that of the others.
+// Returns the object to apply to the status subresource; nullopt if the stored status equals the
+// report. It contains the resourceVersion of `stored`. An unchanged condition keeps its
+// lastTransitionTime; others get `now`.
 std::optional<kube::Json> StatusToApply(const StoredProfile& stored, const ProfileReport& report,
                                         absl::Time now);
 

@@ -17,32 +17,32 @@
 
 namespace railhead::op {
 
-// The replica that leads tells on each RailProfile what became of it, whenever that changes. What
-// it writes applies to exactly the version of the profile that it was decided on. Another operator
-// of the cluster may see things in another way, and each write is news for both: nothing is written
-// to a profile twice within a few seconds, nor tried again before its time, whatever news there is.
+// Writes the status of each RailProfile when it changes; the leader does. A write applies only to
+// the version of the profile that it was computed from. Another operator in the cluster may compute
+// a different status, and each write triggers the other operator. Therefore a profile is written at
+// most once in a few seconds, and changes do not shorten the backoff.
 //
 // Rights needed: patch railprofiles/status.
 class ProfileStatusWriter {
  public:
-  // All must outlive the writer. `leads` is exact at any moment; `clock` is monotonic, and called
-  // by several threads.
+  // All arguments must outlive the writer. `leads` must be exact at any time. `clock` is monotonic
+  // and called concurrently.
   ProfileStatusWriter(kube::Api* api, const kube::Cache<StoredProfile>* profiles,
                       const ProfileFeed* feed, std::function<bool()> leads,
                       std::function<absl::Time()> clock);
 
-  // There is something new, or this replica has begun to lead. Thread-safe, brief.
+  // Call after a change, or when this replica becomes the leader. Thread-safe; returns quickly.
   void Wake();
 
-  // Works until `stop`.
+  // Runs until `stop`.
   void Run(const std::stop_token& stop);
 
  private:
-  // What came of a look at a profile.
+  // Result of reconciling a profile.
   enum class Outcome { kNothingToDo, kWritten, kFailed };
 
   Outcome Reconcile(const std::string& name);
-  // Logs what is new of it.
+  // Logs the result if it differs from the last one.
   void Tell(const std::string& name, const absl::Status& applied);
 
   kube::Api* const api_;
@@ -51,7 +51,7 @@ class ProfileStatusWriter {
   const std::function<bool()> leads_;
   kube::WorkQueue queue_;  // names of profiles
 
-  std::map<std::string, std::string> trouble_;  // as told, by name; used by Run's thread alone
+  std::map<std::string, std::string> trouble_;  // as logged, by profile; used by Run's thread only
 };
 
 }  // namespace railhead::op

@@ -12,26 +12,26 @@
 
 namespace railhead::op {
 
-// A condition as the API has them, without its type.
+// A condition of the API, without its type.
 struct ProfileCondition {
   std::string status;  // "True", "False"
   std::string reason;
   std::string message;
   int64_t generation = 0;  // observedGeneration
-  std::string since;       // lastTransitionTime, as it is written
+  std::string since;       // lastTransitionTime, as written
 
   bool operator==(const ProfileCondition&) const = default;
 };
 
-// What the operator keeps of a RailProfile in the cluster. The API server's schema lets no wrong
-// one in, but it may be older or newer than this program.
+// A cached RailProfile. The schema of the API server rejects invalid ones, but may be older or
+// newer than this program.
 struct StoredProfile {
   std::string name;
   std::string version;                 // metadata.resourceVersion
   int64_t generation = 0;              // metadata.generation
-  std::optional<RailProfile> profile;  // nothing when it cannot be read
-  std::string refusal;                 // why not; begins with the path of the field
-  // What its status says, of whatever condition.
+  std::optional<RailProfile> profile;  // nullopt if unreadable
+  std::string refusal;                 // why it is unreadable; begins with the field's path
+  // Its status.observedGeneration, not that of a condition.
   int64_t observed_generation = 0;
   std::map<std::string, ProfileCondition> conditions;  // by type
 

@@ -10,7 +10,7 @@
 
 namespace railhead::topology {
 
-// What the topology looks at of a Node: what it tells of the fabric, and what is published on it.
+// The fields of a Node for the topology: its facts, and the labels published on it.
 struct ClusterNode {
   fabric::SeenNode seen;
   op::Labels published;  // labels railhead.io/topology-*
@@ -18,8 +18,8 @@ struct ClusterNode {
   bool operator==(const ClusterNode&) const = default;
 };
 
-// Returns nothing for a node that has nothing to do with a fabric. GPUs and HCAs are counted as
-// `railhead topology` counts them.
+// Returns nullopt for a node that has nothing to do with a fabric. Counts GPUs and HCAs as
+// `railhead topology` does.
 std::optional<ClusterNode> ClusterNodeOf(const op::StoredNode& node);
 
 }  // namespace railhead::topology

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fabric as objects of other schedulers, where a cluster has them.
+// The fabric as objects of other schedulers, if the cluster has them.
 #ifndef RAILHEAD_OPERATOR_TOPOLOGY_FOREIGN_OBJECTS_H_
 #define RAILHEAD_OPERATOR_TOPOLOGY_FOREIGN_OBJECTS_H_
 
@@ -17,22 +17,22 @@
 
 namespace railhead::topology {
 
-// Keeps Kueue's and KAI's Topology and Volcano's HyperNodes as a fabric is, by server-side apply,
-// each where the API server has its kind. What has been applied is applied again only when it is
-// another one, or after ten minutes, since somebody may have changed or removed it. HyperNodes that
-// were of this fabric and are not any more are deleted; a Topology stays, for queues refer to it.
+// Keeps Kueue's and KAI's Topology and Volcano's HyperNodes equal to the fabric, by server-side
+// apply, if the API server has the kind. Applies an object again only if it differs, or after 10
+// minutes, because others may have changed or deleted it. Deletes HyperNodes that the fabric no
+// longer has; a Topology is not deleted, because queues refer to it.
 //
 // Rights needed: create and patch topologies (kueue.x-k8s.io, kai.scheduler) and hypernodes
 // (topology.volcano.sh); list and delete hypernodes.
 class ForeignObjects {
  public:
-  // `api` must outlive this. `leads` is asked before each write.
+  // `api` must outlive this. `leads` is called before each write.
   ForeignObjects(kube::Api* api, std::function<bool()> leads);
 
-  // All that can be written is; the first trouble of the rest. Labels only where all nodes can have
-  // some: else those who need them are left out.
+  // Writes the objects of each scheduler; returns the first error after trying all schedulers. Pass
+  // `labels` only if all nodes can have them; without, objects that need labels are skipped.
   absl::Status Write(const fabric::FabricModel& model, const PlaceLabels* labels, absl::Time now);
-  // This replica does not lead any more, and does not know what others write.
+  // Call after losing leadership: forgets what was applied, since another leader may change it.
   void Forget();
 
  private:

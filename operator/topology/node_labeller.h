@@ -13,9 +13,9 @@
 
 namespace railhead::topology {
 
-// Keeps the labels of nodes that say where they are, by server-side apply. Each write names the UID
-// of its node, so that none is made that has gone. A node without a place loses the labels that it
-// got here; those that somebody else put there stay, and are no reason to write again.
+// Maintains the labels that give a node's place, by server-side apply. Each write contains the
+// node's UID, so that a deleted node is not created. Nodes without a place lose the labels written
+// here. Labels of other field managers stay and cause no further write.
 //
 // Rights needed: patch nodes.
 class NodeLabeller {
@@ -24,20 +24,20 @@ class NodeLabeller {
   struct Node {
     std::string name;
     std::string uid;
-    Labels published;  // labels railhead.io/topology-* that it has
+    Labels published;  // its labels railhead.io/topology-*
   };
 
-  // `api` must outlive this. `leads` is asked before each write.
+  // `api` must outlive this. `leads` is called before each write.
   NodeLabeller(kube::Api* api, std::function<bool()> leads);
 
-  // `wanted`: of each node by its name; who is not in it is to have none. The first trouble; where
-  // a server is away, it is not asked for each node.
+  // `wanted`: labels by node name; nodes not in it must have none. Returns the first error. Stops
+  // if the server is away.
   absl::Status Write(const std::vector<Node>& nodes, const std::map<std::string, Labels>& wanted);
-  // This replica does not lead any more, and does not know what others write.
+  // Call after losing leadership: forgets what was written, since another leader may change it.
   void Forget() { written_.clear(); }
 
  private:
-  // What was written on a node as it was.
+  // Last write to a node, and the labels that the node had then.
   struct Written {
     std::string uid;
     Labels wanted;

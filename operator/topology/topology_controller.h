@@ -23,32 +23,32 @@
 namespace railhead::topology {
 
 struct TopologyControllerOptions {
-  bool publish = false;  // labels of nodes, and objects of other schedulers
-  // Changes that come together are looked at together.
+  bool publish = false;  // node labels, and objects of other schedulers
+  // Delay that collects several changes into one round.
   absl::Duration settle = absl::Seconds(2);
-  // The status is not written more often than this, but for what people wait for (IsUrgent).
+  // Minimum interval between status updates, except for urgent ones (IsUrgent).
   absl::Duration between_statuses = absl::Seconds(15);
   std::function<absl::Time()> monotonic = kube::MonotonicNow;
-  std::function<absl::Time()> now = absl::Now;  // the time of day
+  std::function<absl::Time()> now = absl::Now;  // wall clock
 };
 
-// Keeps the status of the FabricTopology called "cluster" as the fabric is, by the nodes and
-// FabricTopologies of the caches; with `publish` also the labels of nodes and the objects of other
-// schedulers. The replica that leads writes, and only what has changed.
+// Keeps the status of the FabricTopology "cluster" equal to the fabric, from the cached nodes and
+// FabricTopologies. With `publish`, also the node labels and objects of other schedulers. The
+// leader writes, and only changes.
 //
 // Rights needed, beside those of ClusterCaches: create fabrictopologies; patch
-// fabrictopologies/status; with `publish` those of NodeLabeller and ForeignObjects.
+// fabrictopologies/status; with `publish`, those of NodeLabeller and ForeignObjects.
 class TopologyController {
  public:
-  // Subscribes to `caches`, which are for the topology. `api` and `caches` must outlive the
-  // controller. `leads` is exact at any moment.
+  // Subscribes to `caches`, which must watch for the topology. `api` and `caches` must outlive the
+  // controller. `leads` must be exact at any time.
   TopologyController(TopologyControllerOptions options, kube::Api* api, op::ClusterCaches* caches,
                      std::function<bool()> leads);
 
-  // Works until `stop`.
+  // Runs until `stop`.
   void Run(const std::stop_token& stop);
 
-  // This replica has begun to lead. Thread-safe, brief.
+  // Call when this replica becomes the leader. Thread-safe; returns quickly.
   void OnLead();
 
  private:
@@ -62,11 +62,11 @@ class TopologyController {
   const std::function<bool()> leads_;
   op::Rounds rounds_;
 
-  // Used by Run's thread alone.
+  // Used by Run's thread only.
   NodeLabeller labeller_;
   ForeignObjects foreign_;
   JoinedModel model_;
-  absl::Time last_status_ = absl::InfinitePast();  // when it was written; monotonic
+  absl::Time last_status_ = absl::InfinitePast();  // last write; monotonic
 };
 
 }  // namespace railhead::topology

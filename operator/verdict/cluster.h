@@ -12,39 +12,39 @@
 
 namespace railhead::op::verdict {
 
-// How many devices of a resource a node has.
+// Capacity of the nodes for a resource.
 struct Offer {
-  int64_t most_healthy = 0;  // the most that one node has in order
-  int64_t most = 0;          // the most that one node has, in order or not
+  int64_t most_healthy = 0;  // healthy devices; maximum over all nodes
+  int64_t most = 0;          // devices, healthy or not; maximum over all nodes
   std::string roomiest;      // the first node that has `most`
 };
 
-// What the administrator and the cluster's history say.
+// Settings by the administrator, and the cluster's history.
 struct ClusterSettings {
-  // Pods that are not younger could not pass our admission.
-  absl::Time admission_since = absl::InfinitePast();  // by the API server's clock
-  bool tells_missed = true;     // whether pods that did not pass it are anybody's concern
-  bool memlock_raised = false;  // on some nodes, for whoever holds RDMA devices
+  // Older pods cannot have passed admission.
+  absl::Time admission_since = absl::InfinitePast();  // API server's clock
+  bool tells_missed = true;                           // report pods that did not pass admission
+  bool memlock_raised = false;  // on some nodes, for containers with RDMA devices
 };
 
-// What every pod is judged by. What has to be known of all nodes is found once, here: a rule that
-// is applied to each pod of a large job can look nodes up, and has no way to go through them.
+// Inputs common to the diagnosis of all pods. Facts about all nodes are computed once, here. A
+// rule, which runs for each pod of a large job, can look nodes up but not iterate over them.
 class Cluster {
  public:
-  using Nodes = std::map<std::string, std::shared_ptr<const NodeFacts>>;  // none of them null
+  using Nodes = std::map<std::string, std::shared_ptr<const NodeFacts>>;  // values are never null
 
   Cluster() = default;
-  // `nodes`: all that can take pods, by name; `profiles`: by name.
+  // `nodes`: all that accept pods, by name; `profiles`: by name.
   Cluster(Nodes nodes, std::map<std::string, ProfileFacts> profiles, ClusterSettings settings = {});
 
   bool knows_nodes() const { return !nodes_.empty(); }
-  // Nodes may be added because pods wait for them.
+  // Returns whether nodes may be added for waiting pods.
   bool may_grow() const { return may_grow_; }
-  // Some node offers some RDMA device.
+  // Returns whether some node offers an RDMA device.
   bool has_devices() const { return has_devices_; }
   const ClusterSettings& settings() const { return settings_; }
   void Set(const ClusterSettings& settings) { settings_ = settings; }
-  // Each is null where there is none of that name.
+  // Each returns null if the name is unknown.
   const NodeFacts* FindNode(const std::string& name) const;
   const ProfileFacts* FindProfile(const std::string& name) const;
   const Offer* FindOffer(const std::string& resource) const;

@@ -12,12 +12,11 @@
 
 namespace railhead::op::verdict {
 
-// The variables whose values ContainerFacts keeps.
+// Returns the variables whose values ContainerFacts keeps.
 absl::Span<const absl::string_view> WatchedVariables();
 
-// What the verdict keeps of a container of this pod. What is strange is as if it were not there.
-// `room`: how many bytes of variables' values may still be kept; a value that is longer is as if it
-// were not written there.
+// Returns the facts of a container of this pod; malformed fields are treated as absent. `room`:
+// remaining bytes for values of variables; a longer value is treated as absent.
 ContainerFacts ContainerFactsOf(const kube::Json& container, const kube::Json& pod,
                                 const RdmaResources& rdma, size_t& room);
 

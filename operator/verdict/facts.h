@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the verdict knows: of pods what they ask for, of nodes what they have, of profiles what they
-// mean, and what runtimes report. Values only; what is not known is empty, and is no reason to
-// blame anybody.
+// Inputs of the diagnosis: requests of pods, devices of nodes, meaning of profiles, reports of
+// runtimes. Values only. Unknown values are empty, and never lead to a finding.
 #ifndef RAILHEAD_OPERATOR_VERDICT_FACTS_H_
 #define RAILHEAD_OPERATOR_VERDICT_FACTS_H_
 
@@ -27,27 +26,27 @@
 
 namespace railhead::op::verdict {
 
-// /dev/shm of a container by default: of containerd, Docker and CRI-O. With no more, NCCL's shared
-// memory between GPUs ends with a bus error.
+// Default size of /dev/shm in containers, in bytes: containerd, Docker and CRI-O. With no more,
+// NCCL's shared memory between GPUs fails with a bus error.
 inline constexpr double kUsualSharedMemory = 64 << 20;
 
-// A container that asks for RDMA.
+// A container that requests RDMA.
 struct ContainerFacts {
   std::string name;
-  std::map<std::string, int64_t> devices;  // how many of each RDMA resource
+  std::map<std::string, int64_t> devices;  // number of each RDMA resource
   int64_t gpus = 0;
-  // Variables with a value that is written out in the pod, for those that the verdict looks at.
+  // Watched variables with a literal value in the pod.
   std::map<std::string, std::string> environment;
-  // Surely subject to RLIMIT_MEMLOCK: it has no capability IPC_LOCK, or no use of it as non-root.
+  // Certainly subject to RLIMIT_MEMLOCK: lacks IPC_LOCK, or cannot use it as non-root.
   bool memlock_applies = false;
-  bool non_root = false;  // surely
-  bool init = false;      // an init container; also one that stays as a sidecar
-  // Bytes of /dev/shm by the pod's spec; nothing where it does not tell, or sets no limit.
+  bool non_root = false;  // certainly
+  bool init = false;      // an init container, also a sidecar
+  // Bytes of /dev/shm by the pod's spec; nullopt if unknown or unlimited.
   std::optional<double> shared_memory;
-  bool shared_memory_assumed = false;  // it is what container runtimes give to who says nothing
+  bool shared_memory_assumed = false;  // the container runtime's default
 
   bool operator==(const ContainerFacts&) const = default;
-  // Any order will do, to find those that are alike.
+  // Arbitrary order, to find equal values.
   auto Key() const {
     return std::tie(name, devices, gpus, environment, memlock_applies, non_root, init,
                     shared_memory, shared_memory_assumed);
@@ -59,26 +58,26 @@ struct PodFacts {
   std::string space;
   std::string name;
   std::string uid;
-  std::optional<Owner> owner;  // nothing for a pod that somebody made by hand
-  std::string gang;            // of pods that are scheduled together, by a label; mostly empty
-  std::string revision;        // of the template that it was made from, where there are several
-  absl::Time created = absl::InfiniteFuture();  // by the API server's clock; future: unknown
-  std::string node;                             // empty until it is scheduled
+  std::optional<Owner> owner;                   // nullopt for a pod created by hand
+  std::string gang;                             // label of pods scheduled together; mostly empty
+  std::string revision;                         // of the template, if there are several
+  absl::Time created = absl::InfiniteFuture();  // API server's clock; future: unknown
+  std::string node;                             // empty until scheduled
   std::string address;
-  bool finished = false;      // or about to go
-  std::string unschedulable;  // the scheduler's message, while it finds no node
-  absl::Time running_since = absl::InfiniteFuture();  // all containers of it
+  bool finished = false;                              // or being deleted
+  std::string unschedulable;                          // scheduler's message while it finds no node
+  absl::Time running_since = absl::InfiniteFuture();  // all its containers
 
-  bool admitted = false;              // has been through our admission
-  std::string profile;                // by its stamp; empty for none
-  int64_t generation = 0;             // of the profile then
-  std::set<std::string> kept;         // variables that some container sets itself
-  std::vector<NotDoneNote> not_done;  // by admission
-  std::optional<int> rank;            // its completion index
-  std::optional<int> world;           // pods of its Job, by the stamp
+  bool admitted = false;              // has passed admission
+  std::string profile;                // from its annotation; empty: none
+  int64_t generation = 0;             // of the profile at admission
+  std::set<std::string> kept;         // variables that a container sets itself
+  std::vector<NotDoneNote> not_done;  // from admission
+  std::optional<int> rank;            // completion index
+  std::optional<int> world;           // pods of its Job, from the annotation
 
   bool host_network = false;
-  // Its network interfaces, where they are known.
+  // Its network interfaces, if known.
   std::optional<SharedValue<std::set<std::string>>> interfaces;
   int metrics_port = 0;  // 0: none
   SharedList<ContainerFacts> containers;
@@ -86,19 +85,19 @@ struct PodFacts {
   bool operator==(const PodFacts&) const = default;
 };
 
-// What the agent publishes of a node, and the kubelet of its devices.
+// Facts of a node: published by the agent, and devices as kubelet reports them.
 struct NodeFacts {
-  std::map<std::string, int64_t> allocatable;  // of each RDMA resource
+  std::map<std::string, int64_t> allocatable;  // per RDMA resource
   std::map<std::string, int64_t> capacity;     // healthy or not
-  bool announced = false;                      // its agent has written facts, and they can be read
-  std::string fault;                           // why they cannot
+  bool announced = false;                      // the agent's facts exist and are readable
+  std::string fault;                           // why they are not readable
   SharedList<fabric::SeenRail> rails;
-  int gpus = 0;                    // that its agent sees
-  std::string gpu_direct_trouble;  // why HCAs do not reach the GPUs' memory
+  int gpus = 0;                    // as the agent sees them
+  std::string gpu_direct_trouble;  // why HCAs cannot access GPU memory
   std::string link_layer;          // "InfiniBand", "Ethernet" or "mixed"
   std::string gpu_direct;          // "dmabuf", "peermem" or "none"
   std::optional<double> memlock;   // bytes; may be infinite
-  // It belongs to somebody's pool of machines, of which there may be more when they are needed.
+  // The node belongs to a pool, which may grow on demand.
   bool of_a_pool = false;
 
   bool operator==(const NodeFacts&) const = default;
@@ -114,32 +113,32 @@ struct ProfileFacts {
 
 struct JudgedPod {
   std::shared_ptr<const PodFacts> pod;  // never null
-  // What it says now; null when there is none, or it is of no rank.
+  // Current report; null if there is none or it has no rank.
   std::shared_ptr<const RuntimeReport> report;
-  // What its ranks have said of their start, of each the latest; null when none has. It stays when
-  // a runtime has ended and its pod goes on: the pod's devices and limits are as they were.
+  // Latest report of each rank's start; null if none. Kept when a runtime has ended and its pod
+  // continues, since devices and limits of the pod are unchanged.
   std::shared_ptr<const RuntimeReport> learned;
-  bool heard = false;  // it has reported before, if not now
-  // It has been asked since it started, so that what it has said was heard.
+  bool heard = false;  // has reported before
+  // Scraped since its start, so no report was missed.
   bool from_start = true;
-  // Without a report: for how long it has been asked for one in vain.
+  // Without a report: how long scrapes have failed.
   absl::Duration silence = absl::ZeroDuration();
-  // Where the scheduler finds no node for it: for how long that has been known.
+  // If the scheduler finds no node: how long that has been known.
   absl::Duration waiting = absl::ZeroDuration();
-  // With one: for how long it has said the same, and how old it is.
+  // With a report: how long it has been unchanged, and its age.
   absl::Duration unchanged = absl::ZeroDuration();
   absl::Duration age = absl::ZeroDuration();
 };
 
-// The pods of a job, or one pod that is judged alone.
+// The pods of a job, or one pod that is diagnosed alone.
 struct JobFacts {
   std::vector<JudgedPod> pods;  // by name
-  // They work together and are all there, so that what differs between them is wrong. Not so while
-  // a job is still being created.
+  // They work together and all exist, so differences between them are faults. False while a job is
+  // being created.
   bool comparable = true;
-  // That they are ranks of one program follows from what made them; else only from their reports.
+  // Its owner implies that they are ranks of one program; else only their reports show it.
   bool one_program = true;
-  // HCAs that are in trouble since a moment ago, and may be back the next: node and device.
+  // HCAs that failed recently and may recover at once: node and device.
   std::set<std::pair<std::string, std::string>> just_lost = {};
 };
 

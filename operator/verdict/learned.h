@@ -9,14 +9,14 @@
 
 namespace railhead::op::verdict {
 
-// What is kept of the starts of a pod's ranks, when it says `now` what it says: of each rank that
-// tells of its start the latest, and those of `before` that it says nothing of any more. Null when
-// no rank ever did. Mostly it is `now` itself, which costs no memory. A process that goes on making
-// communicators of other names does not fill it: no more ranks are kept than a page may have.
+// Returns the latest reports of the starts of a pod's ranks: each rank in `now` that reports its
+// start, and ranks of `before` that `now` no longer has. Null if no rank ever reported its start.
+// Usually that is `now` itself, without further memory. A process that keeps creating communicators
+// with new names cannot fill it: the number of ranks is limited as in a page.
 std::shared_ptr<const RuntimeReport> Learn(const std::shared_ptr<const RuntimeReport>& before,
                                            const std::shared_ptr<const RuntimeReport>& now);
 
-// About how many bytes a report takes up, without lists that it has in common with others.
+// Returns the approximate size of a report in bytes, without lists that it shares with others.
 size_t BytesOf(const RuntimeReport& report);
 
 }  // namespace railhead::op::verdict

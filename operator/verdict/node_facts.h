@@ -8,8 +8,8 @@
 
 namespace railhead::op::verdict {
 
-// What the verdict keeps of a node: its devices, and what its agent has written
-// (device-plugin/README.md, "What the cluster is told"). Facts that cannot be read are left out.
+// Returns the facts of a node: its devices, and what its agent published (see
+// device-plugin/README.md). Skips unreadable facts.
 NodeFacts NodeFactsOf(const kube::Json& node, const RdmaResources& rdma);
 
 }  // namespace railhead::op::verdict

@@ -7,9 +7,9 @@
 
 namespace railhead::op::verdict {
 
-// Whether the page that answered at a pod's address is the pod's own: an address may have belonged
-// to another pod a moment ago, and pods in the network of their node share one, where only a page
-// that names its pod is believed. FailedPrecondition names both pods.
+// Checks that the metrics from a pod's address are the pod's own. The address may have belonged to
+// another pod before, and pods in the host network share one: there, the metrics must name the pod.
+// Returns FailedPrecondition with both pods.
 absl::Status CheckPageIsOf(const RuntimeReport& report, const PodFacts& pod);
 
 }  // namespace railhead::op::verdict

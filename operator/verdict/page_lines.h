@@ -10,31 +10,31 @@
 
 namespace railhead::op::verdict {
 
-// A page has some hundred bytes for each series, and a thousand series for a rank that has done
-// every collective in every way. Most of them are of no interest here, and are not kept.
+// A page has a few hundred bytes per series, and 1000 series for a rank that ran every collective
+// with every algorithm. Most series are not relevant and are dropped.
 inline constexpr size_t kMaxPageBytes = 2U << 20U;
 inline constexpr size_t kMaxLineBytes = 64U << 10U;
-// Of the lines that are of interest: enough for 16 ranks with 8 rails, or for one with 64.
+// Limit of relevant lines: enough for 16 ranks with 8 rails, or one with 64.
 inline constexpr size_t kMaxKeptBytes = 64U << 10U;
 
-// Whether ParseRuntimePage reads the series of this line.
+// Returns whether ParseRuntimePage reads the series of this line.
 bool IsOfInterest(absl::string_view line);
 
-// Takes a page in pieces, as they come, and keeps the lines that are of interest: a page of
+// Incremental filter: receives a page in pieces and keeps the relevant lines, so that a page of
 // megabytes is never in memory.
 class PageLines {
  public:
-  // InvalidArgument when page, line or what is of interest are larger than is allowed.
+  // Returns InvalidArgument if page, line or relevant lines exceed their limit.
   absl::Status Append(absl::string_view bytes);
-  // The lines so far, of which the last may be without a line break.
+  // Returns the lines so far; the last may lack its line break.
   std::string Take() &&;
 
  private:
   absl::Status EndLine();
 
-  size_t seen_ = 0;  // bytes
+  size_t seen_ = 0;  // total bytes received
   std::string kept_;
-  std::string line_;  // that has not ended yet
+  std::string line_;  // incomplete line
 };
 
 }  // namespace railhead::op::verdict

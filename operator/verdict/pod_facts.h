@@ -10,9 +10,8 @@
 
 namespace railhead::op::verdict {
 
-// What the verdict keeps of a pod; nothing of one that asks for no RDMA, or that cannot be read.
-// What is strange in it is as if it were not there: the pod is somebody's, who may have written
-// what they like, so what is kept of it is bounded, too.
+// Returns the facts of a pod; nullopt if it requests no RDMA or is unreadable. Malformed fields are
+// treated as absent. Pods are untrusted input, so the size of the result is bounded.
 std::optional<PodFacts> PodFactsOf(const kube::Json& pod, const RdmaResources& rdma);
 
 }  // namespace railhead::op::verdict

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The lines of a metrics page (Prometheus, "Text-based format", version 0.0.4). Pure.
+// Parser of metrics in Prometheus text format, version 0.0.4. Pure.
 #ifndef RAILHEAD_OPERATOR_VERDICT_PROMETHEUS_TEXT_H_
 #define RAILHEAD_OPERATOR_VERDICT_PROMETHEUS_TEXT_H_
 
@@ -15,17 +15,17 @@ namespace railhead::op::verdict {
 struct Sample {
   std::string name;
   std::map<std::string, std::string, std::less<>> labels;
-  double value = 0;  // may be infinite or no number
+  double value = 0;  // may be infinite or NaN
 
-  // The label's value; empty when there is none.
+  // Returns the label's value; empty if absent.
   absl::string_view Label(absl::string_view label) const;
 };
 
-// The metric's name that a line begins with; empty for comments, empty lines and what is none.
+// Returns the metric name at the start of a line; empty for comments, empty and invalid lines.
 absl::string_view NameOfSample(absl::string_view line);
 
-// A line that is no comment and not empty, without its line break. A time behind the value is left
-// out. InvalidArgument says what is wrong, and never quotes more than a name.
+// Parses a line without its line break; comments and empty lines are not allowed. Drops a timestamp
+// after the value. Returns InvalidArgument with the cause; it quotes nothing but a name.
 absl::StatusOr<Sample> ParseSample(absl::string_view line);
 
 }  // namespace railhead::op::verdict

@@ -8,8 +8,8 @@
 
 namespace railhead::op::verdict {
 
-// A quantity of the Kubernetes API ("8", "64Mi", "1.5G", "100m", "1e3"), or a plain number. Nothing
-// for what is none, or is negative.
+// Parses a quantity of the Kubernetes API ("8", "64Mi", "1.5G", "100m", "1e3"), or a plain number.
+// Returns nullopt for invalid or negative values.
 std::optional<double> ParseQuantity(const kube::Json& value);
 
 }  // namespace railhead::op::verdict

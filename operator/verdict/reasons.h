@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All that the verdict can say: one table of reasons, with what is wrong and what to do.
+// All findings that the diagnosis can make: one table of reasons, with cause and fix.
 #ifndef RAILHEAD_OPERATOR_VERDICT_REASONS_H_
 #define RAILHEAD_OPERATOR_VERDICT_REASONS_H_
 
@@ -14,12 +14,12 @@
 namespace railhead::op::verdict {
 
 enum class Reason {
-  // A pod that finds no node.
+  // The pod has no node.
   kResourceUnknown,
   kTooManyDevices,
   kRailsDownAtNodes,
   kDevicesInUse,
-  // Its spec, and what became of it at admission.
+  // Its spec, and its admission.
   kAdmissionMissed,
   kProfileOutdated,
   kNotDone,
@@ -33,7 +33,7 @@ enum class Reason {
   kMemlockTooLow,
   kMemlockTight,
   kSharedMemoryTooSmall,
-  // What its runtime says.
+  // Reports of its runtime.
   kRdmaNotUsed,
   kRailsNotGiven,
   kDeviceNodeMissing,
@@ -42,7 +42,7 @@ enum class Reason {
   kRailDown,
   kRailPathLost,
   kUnauthenticated,
-  // What fits to no other pod.
+  // Contradictions to other pods.
   kRankSilent,
   kMetricsPortShared,
   kProfilesDiffer,
@@ -55,22 +55,22 @@ enum class Reason {
 };
 
 enum class Severity {
-  kInfo,     // to be known; nothing is broken
-  kWarning,  // the job runs slower than it was meant to, or not at all
+  kInfo,     // for information; no fault
+  kWarning,  // the job runs slower than intended, or not at all
 };
 
 struct ReasonRow {
   Reason reason;
   Severity severity;
-  absl::string_view name;  // in CamelCase, for machines
-  absl::string_view what;  // with places $0, $1, ... for what was seen
-  absl::string_view fix;   // the same places
+  absl::string_view name;  // in CamelCase, for programs
+  absl::string_view what;  // cause, with placeholders $0, $1, ...
+  absl::string_view fix;   // fix, with the same placeholders
 };
 
 absl::Span<const ReasonRow> Reasons();
 const ReasonRow& RowOf(Reason reason);
 
-// Where a rail is.
+// Location of a rail.
 struct RailPlace {
   int rail = 0;
   std::string node;
@@ -78,28 +78,29 @@ struct RailPlace {
   bool operator==(const RailPlace&) const = default;
 };
 
-// One thing that is wrong with one pod. Of a pod there is one finding for each reason and part:
-// these say what it is, without anything that moves; the message may change.
+// A fault of one pod. A pod has one finding per reason and part, which identify it and do not
+// change; the message may change.
 struct Finding {
   Reason reason;
-  std::string pod;                 // its name
-  std::string part;                // the container, "rail N" or a word; empty for the whole pod
-  std::optional<RailPlace> place;  // where the reason is about a rail
-  std::string message;             // one line: pod, container, what, and the fix
-  std::string fix;                 // the end of the message
-  Severity severity = Severity::kWarning;  // mostly that of the reason
+  std::string pod;                         // its name
+  std::string part;                        // container, "rail N" or a word; empty: the whole pod
+  std::optional<RailPlace> place;          // set if the reason concerns a rail
+  std::string message;                     // one line: pod, container, cause and fix
+  std::string fix;                         // end of the message
+  Severity severity = Severity::kWarning;  // usually that of the reason
 
   bool operator==(const Finding&) const = default;
 };
 
-// The message of a finding: "pod P, container C: WHAT; FIX". `container` may be empty.
+// Returns a finding with the message "pod P, container C: WHAT; FIX". `container` may be empty.
+// `seen`: values of the placeholders.
 Finding MakeFinding(Reason reason, absl::string_view pod, absl::string_view container,
                     const std::vector<std::string>& seen);
-// The same for a reason that is about a rail.
+// Likewise, for a reason that concerns a rail.
 Finding MakeRailFinding(Reason reason, absl::string_view pod, absl::string_view container,
                         const RailPlace& place, const std::vector<std::string>& seen);
 
-// What may be mending itself: to be known, and no warning yet.
+// Marks the finding as possibly transient: an info, not yet a warning.
 void SayThatItMayPass(absl::string_view why, Finding& finding);
 
 }  // namespace railhead::op::verdict

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of Judge, private to it. Pods are neither finished nor about to go.
+// Rules of Judge, private to it. Pods that are finished or being deleted are excluded.
 #ifndef RAILHEAD_OPERATOR_VERDICT_RULES_H_
 #define RAILHEAD_OPERATOR_VERDICT_RULES_H_
 
@@ -22,40 +22,39 @@ namespace railhead::op::verdict {
 using Findings = std::vector<Finding>;
 using Pods = std::vector<const JudgedPod*>;
 
-// Why a pod that waits has no node. `just_lost` is of the job.
+// Explains why a waiting pod has no node. `just_lost`: of the job.
 void JudgeScheduling(const JudgedPod& judged, const Cluster& cluster,
                      const std::set<std::pair<std::string, std::string>>& just_lost,
                      Findings& findings);
-// What a pod says, against its node and its profile.
+// Checks a pod's spec against its node and profile.
 void JudgeSpec(const JudgedPod& judged, const Cluster& cluster, Findings& findings);
-// How much memory it may pin, and has at /dev/shm.
+// Checks the memory that it may pin, and its size of /dev/shm.
 void JudgeMemory(const JudgedPod& judged, const Cluster& cluster, Findings& findings);
-// What its runtime says.
+// Checks its runtime's report.
 void JudgeRuntime(const JudgedPod& judged, const Cluster& cluster, Findings& findings);
-// Which rails of these pods of the job were lost while it runs, and whose they are.
+// Finds rails that these pods of the job lost while running, and the node at fault.
 void JudgeLostRails(const Pods& pods, const Cluster& cluster, const JobFacts& job,
                     Findings& findings);
-// What the pods of a job have in common. `one_program` is of the job.
+// Compares the pods of a job. `one_program`: of the job.
 void JudgeTogether(const Pods& pods, const Cluster& cluster, bool one_program, Findings& findings);
-// Whether these are the pods of all ranks, as far as their job says how many there are. Jobs that
-// work through a list, a few pods at a time, have never all; and no two of these know each other.
+// Returns whether these are the pods of all ranks, as far as their job gives the number. Jobs that
+// process a list, a few pods at a time, never have all, and their pods are independent.
 bool AreAllThere(const Pods& pods);
 
-// Whether the pod's runtime may still report what it does, and take back what its spec or its node
-// make one expect.
+// Returns whether the pod's runtime may still send a report that refutes what spec or node suggest.
 bool ReportMayCome(const JudgedPod& judged);
-// What its ranks say of their start, now or before; null when nothing is known.
+// Returns the current or earlier report of its ranks' start; null if unknown.
 const RuntimeReport* StartOf(const JudgedPod& judged);
-// How many devices of each resource the pod takes from its node.
+// Returns the number of devices per resource that the pod uses on its node.
 std::map<std::string, int64_t> DevicesOf(const PodFacts& pod);
-// The pod's profile, and null where it has none, or one that is no more.
+// Returns the pod's profile; null if it has none, or if the profile no longer exists.
 const ProfileFacts* ProfileOf(const PodFacts& pod, const Cluster& cluster);
 const NodeFacts* NodeOf(const PodFacts& pod, const Cluster& cluster);
-// Whether the pod is to run without RDMA, or may.
+// Returns whether the pod should or may run without RDMA.
 bool TcpIsMeant(const PodFacts& pod, const Cluster& cluster);
-// The container's name where only one can be meant; else nothing.
+// Returns the name of the only container that can be meant; empty if there are several.
 absl::string_view OnlyContainer(const PodFacts& pod);
-// "8.0 MiB"
+// Returns "8.0 MiB".
 std::string Bytes(double bytes);
 
 }  // namespace railhead::op::verdict

@@ -11,16 +11,15 @@
 
 namespace railhead::op::verdict {
 
-// No process has more ranks. (No rank has more than fabric::kMaxRails rails.)
+// Maximum ranks per process. (A rank has at most fabric::kMaxRails rails.)
 inline constexpr size_t kMaxRanks = 64;
 
-// Reads the metrics page of Railhead's runtime (runtime/metrics/page.cc). The page is not trusted:
-// it comes from the user's pod, whose runtime may also be newer than the operator: series, labels
-// and words that are not known are no error. What is read of texts is one line of at most 512
-// bytes, and valid UTF-8. InvalidArgument names line and cause for a line that is none, a label
-// that is missing or out of range, a series that is there twice, and a page that is larger than
-// PageLines allows, or has too many ranks or rails. Of a page that PageLines has taken up the lines
-// are those that it has kept.
+// Parses the metrics of Railhead's runtime (runtime/metrics/page.cc). The text is untrusted: it
+// comes from the user's pod, whose runtime may be newer than the operator. Unknown series, labels
+// and words are ignored. Text values are limited to one line of 512 bytes in valid UTF-8. Returns
+// InvalidArgument with line and cause for an invalid line, a label that is missing or out of range,
+// a duplicate series, a page larger than the limits of PageLines, and too many ranks or rails. If
+// PageLines filtered the page, line numbers are those of the lines it kept.
 absl::StatusOr<RuntimeReport> ParseRuntimePage(absl::string_view page);
 
 }  // namespace railhead::op::verdict

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists that many values have alike: the pods of a job have the same containers, and mostly the
-// same rails. Each different list is in memory once.
+// Lists that many values share: the pods of a job have equal containers, and mostly equal rails.
+// Each distinct list is in memory once.
 #ifndef RAILHEAD_OPERATOR_VERDICT_SHARED_LIST_H_
 #define RAILHEAD_OPERATOR_VERDICT_SHARED_LIST_H_
 
@@ -15,7 +15,7 @@
 
 namespace railhead::op::verdict {
 
-// A list that does not change, and is cheap to copy. Compared by what is in it.
+// Immutable list, cheap to copy. Compared by content.
 template <typename T>
 class SharedList {
  public:
@@ -31,11 +31,11 @@ class SharedList {
   bool empty() const { return size() == 0; }
   const T& front() const { return items_->front(); }
   const T& operator[](size_t at) const { return (*items_)[at]; }
-  // For who changes it into another list.
+  // Returns a copy to modify.
   std::vector<T> Copy() const { return {begin(), end()}; }
-  // No other list has the same place in memory.
+  // Returns true if no other list shares this memory.
   bool IsAlone() const { return items_.use_count() == 1; }
-  // How many lists have it, roughly: other threads may be making or dropping some.
+  // Returns the approximate number of lists that share this memory; other threads may change it.
   size_t sharers() const { return static_cast<size_t>(items_.use_count()); }
 
   friend bool operator==(const SharedList& a, const SharedList& b) {
@@ -49,12 +49,12 @@ class SharedList {
   std::shared_ptr<const std::vector<T>> items_;  // null: none
 };
 
-// Not thread-safe; the lists that it gives are.
+// Deduplicates lists. Not thread-safe; the returned lists are.
 template <typename T>
 class ListPool {
  public:
-  // The list that is kept for all that are equal to this one. Those that nobody has any more are
-  // let go when there are twice as many as there were the last time.
+  // Returns the stored list that is equal to this one. Unused lists are freed whenever the number
+  // has doubled since the last cleanup.
   SharedList<T> Share(const SharedList<T>& list) {
     if (lists_.size() >= tidy_at_) {
       std::erase_if(lists_, [](const SharedList<T>& kept) { return kept.IsAlone(); });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is usual: the tightest domain that holds the gang, and in it the fullest leaves first.
+// The usual greedy algorithm, as reference: tightest domain that holds the gang, then the emptiest
+// leaves.
 #ifndef RAILHEAD_PLACEMENT_TESTING_BEST_FIT_H_
 #define RAILHEAD_PLACEMENT_TESTING_BEST_FIT_H_
 
@@ -11,10 +12,10 @@
 
 namespace railhead::placement::testing {
 
-// A greedy answer to compare with: of the innermost level of which one domain has room for all, the
-// domain with least room; inside, at each level, the domains with most room first, and for what
-// is left at last the domain with least room that holds it. Knows nothing of rails and of
-// requireLevel. The node of each rank; empty when there is no room.
+// Returns the node of each rank by a greedy algorithm; empty if there is not enough room. At the
+// innermost level that has a domain with room for all pods, takes the domain with least room.
+// Inside, takes domains with most room first at each level, and for the rest the domain with least
+// room that holds it. Ignores rails and requireLevel.
 std::vector<int> BestFit(const fabric::FabricModel& model, const PlacementRequest& request);
 
 }  // namespace railhead::placement::testing

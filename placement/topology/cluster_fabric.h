@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fabric of a cluster, from what is known in it.
+// Fabric of a cluster, from a user's model or from discovery. Pure.
 #ifndef RAILHEAD_PLACEMENT_TOPOLOGY_CLUSTER_FABRIC_H_
 #define RAILHEAD_PLACEMENT_TOPOLOGY_CLUSTER_FABRIC_H_
 
@@ -14,19 +14,19 @@
 
 namespace railhead::topology {
 
-// Whether a node has, or offers, any of what fabrics are about.
+// Returns true if the node has or offers GPUs, HCAs or a place in a fabric.
 bool InFabric(const fabric::SeenNode& node);
 
 struct ClusterFabric {
-  bool given = false;  // by people; else discovered
+  bool given = false;  // a user provided the model; else discovered
   fabric::DiscoveredFabric found;
 };
 
-// With a model that people give, that is the fabric: of its nodes those that the cluster has, with
-// the GPUs and rails that they tell; where the two differ is a finding. Without one, the labels of
-// nodes say where they are.
+// Determines the fabric. If users provide a model, it applies: restricted to nodes of the cluster,
+// with the GPUs and rails that these report. Each contradiction becomes a finding. Without a model,
+// node labels give the places.
 //
-// FailedPrecondition: no node has a place. The message says what to give.
+// Returns FailedPrecondition if no node has a place; the message says what to provide.
 absl::StatusOr<ClusterFabric> FindFabric(std::vector<fabric::SeenNode> nodes,
                                          const std::optional<fabric::FabricModel>& given);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names of switches and nodes as label values that sort as the names do.
+// Names of switches and nodes as label values that sort like the names. Pure.
 #ifndef RAILHEAD_PLACEMENT_TOPOLOGY_PLACE_VALUE_H_
 #define RAILHEAD_PLACEMENT_TOPOLOGY_PLACE_VALUE_H_
 
@@ -10,19 +10,18 @@
 
 namespace railhead::topology {
 
-// A valid, non-empty label value of at most 63 characters. Bytes of values compare as names do in
-// natural order, where numbers count as numbers: each has five digits at least ("lf7" is
-// "lf00007"). It depends on the name alone, so that nothing is numbered anew when something is
-// added or taken away.
+// Returns a valid, non-empty label value of at most 63 characters. Byte order of values is the
+// natural order of names: numbers are padded to at least five digits ("lf7" becomes "lf00007"). The
+// value depends on the name only, so adding or removing a switch renumbers nothing.
 //
-// What a value cannot hold is left out, and eight hexadecimal digits of a hash of the name are
-// added: such values still sort by what is left. Of a name that is too long, all letters between
-// two numbers are cut to as many as there is room for, so that all numbers stay: names of hosts,
-// which differ in their numbers, sort as before. Names that differ in leading zeros alone have the
-// same value.
+// If a name contains characters that a value cannot hold, these are dropped and eight hexadecimal
+// digits of a hash of the name are appended. Such values sort by the remaining characters. If a
+// name is too long, all runs of letters between two numbers are cut to the length that fits, so all
+// numbers remain. Host names, which differ in numbers, keep their order. Names that differ in
+// leading zeros only have the same value.
 std::string PlaceValue(absl::string_view name);
 
-// The same as a name of a Kubernetes object: small letters, digits and '-'.
+// Returns the same as the name of a Kubernetes object: lower-case letters, digits and '-'.
 std::string ObjectName(absl::string_view name);
 
 }  // namespace railhead::topology

@@ -16,43 +16,44 @@ namespace railhead::topology {
 inline constexpr char kTopologyVersion[] = "railhead.io/v1alpha1";
 inline constexpr char kTopologyKind[] = "FabricTopology";
 inline constexpr char kTopologyResource[] = "fabrictopologies";
-// There is one fabric in a cluster, and one object of this name that says what it is. A model that
-// people write and that outgrows this object (some 15,000 nodes) is in several: the names of the
-// others begin with the second one.
+// A cluster has one fabric, described by the object of this name. A user's model that exceeds the
+// size of one object (about 15,000 nodes) is split over several; names of the others have the
+// prefix kPartPrefix.
 inline constexpr char kTopologyName[] = "cluster";
 inline constexpr char kPartPrefix[] = "cluster-";
 
-// What people have written into one of these objects.
+// The part of a user's model in one of these objects.
 struct ModelPart {
   std::string name;   // of the object
-  std::string model;  // spec.model, as JSON; empty: there is none
+  std::string model;  // spec.model, as JSON; empty: absent
 
   bool operator==(const ModelPart&) const = default;
 };
 
-// Nothing for an object of another name.
+// Returns nullopt for an object of another name.
 std::optional<ModelPart> ReadModelPart(const kube::Json& object);
 
-// The fabric that all parts are together: the domains of "cluster", and then those of the others in
-// the natural order of their names. They are of the same topology, levels and rails; all else
-// stands in "cluster". Nothing: no part has a model. InvalidArgument names the object, if it is not
-// the only one, and the field. The API server's schema lets little wrong in, but it may be older or
+// Joins the parts to one fabric: the domains of "cluster", then those of the others in natural
+// order of names. All parts have equal topology, levels and rails; everything else is in "cluster".
+// Returns nullopt if no part has a model, and InvalidArgument with the field, and the object if
+// there are several. The schema of the API server rejects most invalid models, but may be older or
 // newer than this program.
 absl::StatusOr<std::optional<fabric::FabricModel>> JoinModel(std::vector<ModelPart> parts);
 
-// What the operator keeps of a FabricTopology.
+// Cached part of a FabricTopology in the operator.
 struct StoredTopology {
   std::string version;  // metadata.resourceVersion
   int64_t generation = 0;
   ModelPart part;
-  kube::Json status;  // of "cluster"; null: there is none yet
+  kube::Json status;  // of "cluster"; null: none yet
 
   bool operator==(const StoredTopology&) const = default;
 };
 
 std::optional<StoredTopology> ReadStoredTopology(const kube::Json& object);
 
-// JoinModel of what does not change between two questions is parsed once. Not thread-safe.
+// Caches the result of JoinModel: parses only if the parts differ from the last call. Not
+// thread-safe.
 class JoinedModel {
  public:
   const absl::StatusOr<std::optional<fabric::FabricModel>>& Of(std::vector<ModelPart> parts);

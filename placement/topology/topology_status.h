@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The status of the FabricTopology: what the fabric is, what is wrong with it, and whether it is
-// published. Bounded: it has leaves, and not their nodes. Pure.
+// Status of the FabricTopology: the fabric, its faults, and whether it is published. Bounded: it
+// lists leaves, not their nodes. Pure.
 #ifndef RAILHEAD_PLACEMENT_TOPOLOGY_TOPOLOGY_STATUS_H_
 #define RAILHEAD_PLACEMENT_TOPOLOGY_TOPOLOGY_STATUS_H_
 
@@ -17,29 +17,29 @@
 
 namespace railhead::topology {
 
-// An object of the API has less than 1.5 MiB.
+// Maximum size in bytes; the API server's limit for an object is 1.5 MiB.
 inline constexpr size_t kMaxStatus = size_t{512} << 10;
 
 struct TopologyReport {
   int64_t generation = 0;
   absl::StatusOr<ClusterFabric> fabric;   // or why there is none
-  std::optional<absl::Status> published;  // nothing: it is not to be published
+  std::optional<absl::Status> published;  // nullopt: publishing is off
 };
 
-// The object to apply to the subresource status; nothing when it says the same already. Conditions:
+// Returns the object to apply to the status subresource; nullopt if the stored status is equal.
+// Conditions:
 //
-//   Discovered  there is a fabric (reason Given or Labels), or why not
-//   Consistent  no source contradicts another; or else what does, with the nodes and what to do
-//   Published   labels and objects of other schedulers are as the fabric is
+//   Discovered  a fabric is known (reason Given or Labels), or why not
+//   Consistent  sources agree; else the contradictions, with nodes and fixes
+//   Published   labels and objects of other schedulers match the fabric
 //
-// A condition whose status stays keeps its lastTransitionTime, and the whole its lastChange while
-// nothing in it is another; `now` is that of the others. It carries the resourceVersion that it was
-// decided on.
+// An unchanged condition keeps its lastTransitionTime; an unchanged status keeps its lastChange.
+// All others get `now`. The object contains the resourceVersion of `stored`.
 std::optional<kube::Json> StatusToApply(const StoredTopology& stored, const TopologyReport& report,
                                         absl::Time now);
 
-// Whether people wait for this: there is another generation, or a condition has turned. What is
-// only counted, such as nodes and dead rails, changes all the time in a large cluster.
+// Returns true if the change should be written without delay: a new generation, or a condition that
+// changed. Counts, such as nodes and dead rails, change constantly in a large cluster.
 bool IsUrgent(const kube::Json& before, const kube::Json& after);
 
 }  // namespace railhead::topology

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A controller of gangs at a fake API server, with a clock that tests can move ahead.
+// Test fixture: a gang controller with a fake API server and an adjustable clock.
 #ifndef RAILHEAD_OPERATOR_GANGS_TESTING_CONTROLLER_SCENE_H_
 #define RAILHEAD_OPERATOR_GANGS_TESTING_CONTROLLER_SCENE_H_
 
@@ -30,8 +30,8 @@
 
 namespace railhead::op::gangs::testing {
 
-// The server, which refuses some calls, and after some patches of pods is out of reach of whoever
-// sends them: it takes `lost` more without an answer.
+// An API server that can reject calls. After `good` patches of pods, no patch gets a response; the
+// first `lost` of these take effect.
 class FailingApi final : public kube::Api {
  public:
   explicit FailingApi(kube::Api* api) : api_(api) {}
@@ -51,7 +51,7 @@ class FailingApi final : public kube::Api {
     return api_->Stream(request, on_bytes);
   }
 
-  // From now on each call is asked about first; OK: it goes through.
+  // Passes each later call to `refuse` first; OK: the call proceeds.
   void Refuse(std::function<absl::Status(const kube::ApiRequest&)> refuse) {
     const std::lock_guard<std::mutex> lock(mutex_);
     refuse_ = std::move(refuse);
@@ -76,7 +76,7 @@ class ControllerScene : public ::testing::Test {
   }
   void TearDown() override { Stop(); }
 
-  // The fake server lists what lies directly below the collection.
+  // The fake server lists objects directly below the collection.
   static kube::ObjectRef Pod(const std::string& name) { return {"v1", "pods", "", name}; }
   void PutPod(const PodSpec& spec) {
     kube::Json pod = PodObject(spec);
@@ -125,7 +125,7 @@ class ControllerScene : public ::testing::Test {
     }
     return released;
   }
-  // What the scheduler says of a pod that it does not bind.
+  // Sets the scheduler's message of an unschedulable pod.
   void Unschedulable(const std::string& name, const std::string& words) {
     kube::Json pod = api_.At(Pod(name));
     pod["status"]["conditions"] = {{{"type", "PodScheduled"},
@@ -134,7 +134,7 @@ class ControllerScene : public ::testing::Test {
                                     {"message", words}}};
     api_.Put(Pod(name), pod);
   }
-  // Binds a pod to the node that it names.
+  // Binds a pod to the node in its nodeSelector.
   void Bind(const std::string& name) {
     kube::Json pod = api_.At(Pod(name));
     pod["spec"]["nodeName"] = NodeOf(name);
@@ -149,8 +149,8 @@ class ControllerScene : public ::testing::Test {
     pod["status"]["phase"] = "Failed";
     api_.Put(Pod(name), pod);
   }
-  // Waits until the controller has acted on all that has been written so far: it sends a pod, which
-  // has come after that, to a node of its own.
+  // Waits until the controller has acted on everything written so far: adds a later pod and waits
+  // until it is sent to a node of its own.
   bool CaughtUp() {
     kube::Json aside = NodeObject("aside", "", "");
     aside["metadata"]["labels"]["test/aside"] = "yes";
@@ -171,7 +171,7 @@ class ControllerScene : public ::testing::Test {
     }
     return false;
   }
-  // The last message of Events with this reason about this object.
+  // Returns the last message of Events with this reason about this object.
   std::string Told(const std::string& reason, const std::string& about) const {
     std::string told;
     for (const kube::Json& event : api_.In("/api/v1/namespaces/default/events")) {
@@ -186,7 +186,7 @@ class ControllerScene : public ::testing::Test {
   FailingApi failing_{&api_};
   std::atomic<bool> leads_{true};
   const absl::Time start_ = kube::MonotonicNow();
-  std::atomic<int> seconds_{0};  // so far the clock is ahead
+  std::atomic<int> seconds_{0};  // offset of the clock
   int serial_ = 0;
   std::unique_ptr<ClusterCaches> caches_;
   std::unique_ptr<GangController> controller_;

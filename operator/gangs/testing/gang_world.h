@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A cluster as a value, for random histories: nodes, the controllers of jobs, a scheduler that
-// binds, and an API server that fails. What the gangs' machine sees of it may be late.
+// A simulated cluster as a value, for random histories: nodes, job controllers, a scheduler that
+// binds, and a failing API server. The gang machine may see it with delay.
 #ifndef RAILHEAD_OPERATOR_GANGS_TESTING_GANG_WORLD_H_
 #define RAILHEAD_OPERATOR_GANGS_TESTING_GANG_WORLD_H_
 
@@ -26,17 +26,17 @@ class GangWorld {
  public:
   explicit GangWorld(uint32_t seed);
 
-  // One thing happens, the leader looks and acts, controllers and the scheduler go on.
+  // Performs one random event, one round of the leader, and one of controllers and scheduler.
   void Step();
-  // From now on nothing bad happens any more, and a gang that runs as a whole ends soon.
+  // Stops faults; gangs that run completely end soon.
   void CalmDown();
   bool AllDone() const { return jobs_.empty(); }
 
-  // What must never be, in words; empty: it has not been.
+  // Returns a violated invariant; empty if there is none.
   const std::string& wrong() const { return wrong_; }
   std::string Describe() const;
 
-  // What has happened, by which a test knows that it was no idle walk.
+  // Counts of events, so that a test can verify its coverage.
   struct Tally {
     int released = 0, whole = 0, evicted = 0, refused = 0, lost_answers = 0, restarts = 0,
         ended = 0;
@@ -50,9 +50,9 @@ class GangWorld {
     int hcas = 8;
     int priority = 0;
     bool evictable = false;
-    int failures_left = 0;            // of a Job; more end it
-    std::map<int, std::string> pods;  // the names of what is alive, by index
-    std::map<int, int> made_at;       // when what is missing is made, in steps
+    int failures_left = 0;            // of a Job; more failures end it
+    std::map<int, std::string> pods;  // names of live pods, by index
+    std::map<int, int> made_at;       // by index: step in which a missing pod is created
     std::set<int> succeeded;
     int whole_for = 0;  // steps
   };
@@ -66,12 +66,12 @@ class GangWorld {
   void Arrive();
   void MakePod(const std::string& name, Job& job, int index);
   void PodIsGone(const std::string& name, bool counts, bool by_us);
-  void GoOn();  // the controllers of jobs
-  void Bind();  // the scheduler
-  void Lead();  // the machine
+  void GoOn();  // job controllers
+  void Bind();  // scheduler
+  void Lead();  // gang machine
   Result Do(const Work& work, const Action& action);
   bool Apply(const Action& action);
-  void Look();  // at what must never be
+  void Look();  // checks invariants
   int UsedOn(const std::string& node, bool sent) const;
   std::string NodeOf(const StoredPod& pod) const;
   void BuildRoom();
@@ -85,10 +85,10 @@ class GangWorld {
   std::set<std::string> gone_, cordoned_;
   std::map<std::string, StoredPod> pods_;  // by name
   std::map<std::string, Job> jobs_;
-  std::map<std::string, int> outsiders_;  // pods' names, and the step of their end
+  std::map<std::string, int> outsiders_;  // names of other pods, and the step of their end
   std::vector<PodValue> seen_;            // what the watches show
-  std::set<std::string> denied_;          // owners whose pods a webhook refuses
-  int away_until_ = 0;                    // the step until which the server is away
+  std::set<std::string> denied_;          // owners whose pods a webhook rejects
+  int away_until_ = 0;                    // step until which the server is away
   NodeTree tree_;
   std::unique_ptr<ClusterRoom> room_;
   std::unique_ptr<GangMachine> machine_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A cluster made up for tests: its objects as the API has them, and a scheduler that binds.
+// A small test cluster: API objects, and a scheduler that binds.
 #ifndef RAILHEAD_OPERATOR_GANGS_TESTING_SMALL_CLUSTER_H_
 #define RAILHEAD_OPERATOR_GANGS_TESTING_SMALL_CLUSTER_H_
 
@@ -15,14 +15,14 @@ namespace railhead::op::gangs::testing {
 
 struct PodSpec {
   std::string name = {};
-  std::string gang = {};   // empty: of none
+  std::string gang = {};   // empty: none
   int size = 0;            // of the gang
-  std::string owner = {};  // a Job's name, and its uid; empty: none
+  std::string owner = {};  // name and uid of a Job; empty: none
   int index = -1;          // in its Job
-  int hcas = 8;            // and as many GPUs
+  int hcas = 8;            // also the number of GPUs
   std::string require_level = {};
   int priority = 0;
-  int second = 0;            // of its creation
+  int second = 0;            // of its creation time
   std::string kind = "Job";  // of its owner
 };
 
@@ -34,21 +34,21 @@ class SmallCluster {
   void AddNode(const std::string& name, const std::string& spine, const std::string& leaf) {
     nodes[name] = NodeObject(name, spine, leaf);
   }
-  // With a uid that no other pod ever had.
+  // Adds a pod with a new uid.
   void AddPod(const PodSpec& spec);
 
   std::vector<NodeValue> Nodes() const;
   std::vector<PodValue> Pods() const;
   std::vector<Decision> Decide(const Promises& promises = {}, const RefusedNodes& refused = {},
                                const DecideOptions& options = {}) const;
-  // As the API server applies it; false when it is refused.
+  // Applies the patch like the API server; false if rejected.
   bool Release(const Assignment& assignment, const std::string& placement);
   void ReleaseAll(const std::vector<Decision>& decisions);
-  // Binds every pod without gates to the node that it names, and returns how many have no room.
+  // Binds each pod without gates to the node in its nodeSelector; returns how many have no room.
   int Bind();
-  // HCAs of the node that pods have which are bound there, by the objects alone.
+  // Returns the HCAs of pods bound to the node, from the objects only.
   int UsedHcas(const std::string& node) const;
-  // The nodes of a gang's pods in the order of their ranks; "" for one that is gated.
+  // Returns the nodes of a gang's pods in rank order; "" for a gated pod.
   std::vector<std::string> NodesOf(const std::string& gang) const;
 
   std::map<std::string, kube::Json> nodes;  // by name

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The matrix of jobs that are set up wrongly, and of jobs that are fine.
+// Test cases: misconfigured jobs, and correct ones.
 #ifndef RAILHEAD_OPERATOR_VERDICT_TESTING_CASES_H_
 #define RAILHEAD_OPERATOR_VERDICT_TESTING_CASES_H_
 
@@ -14,32 +14,31 @@
 
 namespace railhead::op::verdict::testing {
 
-// What must be told.
+// An expected finding.
 struct Expected {
   std::string pod;
   std::string reason;
   std::vector<std::string> says;  // parts of the message
 };
 
-// What is done to a scene where nothing is wrong.
+// A change to a Scene without faults.
 struct Case {
   const char* name;
   std::function<void(Scene&)> spoil;
   std::vector<Expected> expected = {};
-  // How soon after the pods' start that is told, by who sees it from there on.
+  // Maximum time from the pods' start to the finding, for an observer since then.
   absl::Duration within = absl::Seconds(5);
-  // What is told at once, and no warning: it may pass, or is only to be known.
+  // Infos expected at once: possibly transient, or for information.
   std::vector<Expected> first = {};
-  // It is what it is by not having lasted yet, by having lasted for long, or by what came before:
-  // nothing that a cluster could be put into.
+  // The case depends on time or history, so a real cluster cannot be put into this state.
   bool takes_time = false;
-  // So that the test's name is readable.
+  // Makes the test's name readable.
   friend void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 };
 
-// Each must be told as expected, and nothing else.
+// Each must give exactly the expected findings.
 const std::vector<Case>& BadCases();
-// Nothing of these may be told.
+// Each must give no finding.
 const std::vector<Case>& GoodCases();
 
 }  // namespace railhead::op::verdict::testing

@@ -8,7 +8,7 @@
 
 namespace railhead::op::verdict::testing {
 
-// A page that says this, as a runtime's would (runtime/metrics/page.cc).
+// Formats a report as the metrics of a runtime (runtime/metrics/page.cc).
 std::string PageOf(const RuntimeReport& report);
 
 }  // namespace railhead::op::verdict::testing

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A cluster, a job and what its runtimes report, as the API and the pods would show them, for tests
-// to spoil.
+// Test fixture: a cluster, a job and the reports of its runtimes, as API and pods show them. Tests
+// modify it.
 #ifndef RAILHEAD_OPERATOR_VERDICT_TESTING_SCENE_H_
 #define RAILHEAD_OPERATOR_VERDICT_TESTING_SCENE_H_
 
@@ -20,8 +20,8 @@
 
 namespace railhead::op::verdict::testing {
 
-// An Indexed Job "train" of four pods with 8 GPUs and 8 HCAs each, which run for an hour on nodes
-// n0 to n3 over InfiniBand, under a profile of generation 2; nothing is wrong.
+// An Indexed Job "train" of four pods with 8 GPUs and 8 HCAs each. They have run for an hour on
+// nodes n0 to n3 over InfiniBand, with a profile of generation 2, without faults.
 struct Scene {
   Scene();
 
@@ -30,33 +30,33 @@ struct Scene {
   std::map<std::string, ProfileFacts> profiles;
   std::vector<RuntimeReport> reports;  // by rank
   std::vector<bool> reporting;         // by rank: there is a report
-  // By rank. Without a report: for how long it has been asked in vain.
+  // By rank. Without a report: how long scrapes have failed.
   std::vector<absl::Duration> silence;
-  std::vector<absl::Duration> unchanged;  // by rank: for how long the report has said so
-  // By rank: what it had reported when its runtime ended; nothing as long as `reporting`.
+  std::vector<absl::Duration> unchanged;  // by rank: age of the last change
+  // By rank: last report of an ended runtime; nullopt if `reporting`.
   std::vector<std::optional<RuntimeReport>> ended;
-  bool from_start = true;                   // the pods have been asked since they started
+  bool from_start = true;                   // scraped since the pods started
   absl::Duration waiting = absl::Hours(1);  // of pods that the scheduler finds no node for
   std::set<std::pair<std::string, std::string>> just_lost;  // node and device
   ClusterSettings settings;
   bool comparable = true;
-  std::string kind = "Job";  // of what made the pods
+  std::string kind = "Job";  // of the pods' owner
 
   kube::Json& Container(int pod) { return pods[pod]["spec"]["containers"][0]; }
-  // Adds a variable to a pod's container: what the user had set before it was admitted.
+  // Adds a variable to a pod's container, set by the user before admission.
   void UserSets(int pod, const std::string& name, const std::string& value);
-  // Adds one that admission has set.
+  // Adds one that admission sets.
   void WeSet(int pod, const std::string& name, const std::string& value);
-  // Nobody reports, as with programs that use NCCL alone, and has not for an hour.
+  // Removes all reports for the last hour, as if the programs used NCCL only.
   void WithoutReports();
-  // The runtimes have ended, and the pods go on: pages are gone, or name no rank any more.
+  // Ends all runtimes while the pods continue: no metrics, or metrics without a rank.
   void RuntimesEnd();
-  // Another replica leads, which has not heard what was said before: nobody it asks answers.
+  // Lets another replica lead, which has no earlier reports and gets no response.
   void LeaderChanges();
-  // The pod waits for a node.
+  // Makes the pod wait for a node.
   void Unschedulable(int pod, const std::string& message);
 
-  // What the API and the pods show, read as in a cluster.
+  // Return the facts as read from API and pods.
   JobFacts Job() const;
   verdict::Cluster MakeCluster() const;
   std::vector<Finding> Judge() const;

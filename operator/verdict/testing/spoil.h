@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ways to spoil a scene that several cases share.
+// Changes to a Scene that several cases share.
 #ifndef RAILHEAD_OPERATOR_VERDICT_TESTING_SPOIL_H_
 #define RAILHEAD_OPERATOR_VERDICT_TESTING_SPOIL_H_
 
@@ -15,7 +15,7 @@
 
 namespace railhead::op::verdict::testing {
 
-// All pods have what one of them has.
+// Applies a change to all pods.
 inline void All(Scene& scene, const std::function<void(int)>& change) {
   for (int pod = 0; pod < static_cast<int>(scene.pods.size()); ++pod) change(pod);
 }
@@ -36,13 +36,13 @@ inline void EditUsed(RankReport& rank, const std::function<void(std::vector<Used
   rank.used = SharedList(std::move(rails));
 }
 
-// A pod that asks for so many HCAs, and for as many GPUs.
+// Makes a pod request this number of HCAs and of GPUs.
 inline void AsksFor(Scene& scene, int pod, int hcas) {
   scene.Container(pod)["resources"]["limits"]["rdma/hca"] = absl::StrCat(hcas);
   scene.Container(pod)["resources"]["limits"]["nvidia.com/gpu"] = absl::StrCat(hcas);
 }
 
-// One rank cannot use one of its rails, so that nobody uses it.
+// Makes a rail unusable for one rank, so that no rank uses it.
 inline void BreakRail(Scene& scene, int pod, int rail, const char* trouble, const char* cause) {
   const auto at = static_cast<size_t>(rail);
   EditGiven(Rank(scene, pod), [&](std::vector<GivenRail>& rails) {
@@ -56,7 +56,8 @@ inline void BreakRail(Scene& scene, int pod, int rail, const char* trouble, cons
   });
 }
 
-// A rail of the pod is lost: it reaches no peer by it, and each of the two beside it one less.
+// Takes a rail of the pod down: its rank loses all peers there, and the two ring neighbours
+// `beside` lose one.
 inline void LoseRail(Scene& scene, int pod, int rail, const std::vector<int>& beside) {
   const auto at = static_cast<size_t>(rail);
   EditUsed(Rank(scene, pod), [&](std::vector<UsedRail>& rails) {
@@ -93,12 +94,12 @@ inline void Resource(Scene& scene, const char* field, const kube::Json& value) {
   for (kube::Json& node : scene.nodes) node["status"][field] = value;
 }
 
-// Nodes that somebody makes when pods need them.
+// Makes the nodes members of a pool that grows on demand.
 inline void OfAPool(Scene& scene) {
   for (kube::Json& node : scene.nodes) node["spec"]["providerID"] = "aws:///zone/i-0123456789";
 }
 
-// What a StatefulSet makes has no ranks by Kubernetes.
+// Makes a StatefulSet the owner: Kubernetes gives its pods no ranks.
 inline void MakeStatefulSet(Scene& scene) {
   scene.kind = "StatefulSet";
   All(scene, [&](int pod) {
