@@ -21,8 +21,8 @@ LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 SOURCE = re.compile(r"`([\w./-]+\.(?:h|cc|py|sh|cmake|proto))`")
 COMPONENT = re.compile(r"\| `([\w-]+)/` \|.*\|(.*\S.*)\|$", re.MULTILINE)
 INCLUDE = re.compile(r'^#include "([\w-]+/[^"]+)"', re.MULTILINE)
-PLAIN = re.compile(r"(kube|fabric|device-plugin|runtime/(base|bootstrap|collectives|config|device|metrics|net|perf|preflight|"
-                   r"rails|recorder|reduce|shm|transport|tuner))/(?!.*testing/).*\.h$")
+PLAIN = re.compile(r"(kube|fabric|device-plugin|runtime/(base|bootstrap|collectives|comm|config|device|metrics|net|perf|preflight|"
+                   r"rails|recorder|reduce|shm|transfers|transport|tuner)|placement|operator|cli)/(?!.*testing/).*\.h$")
 HABITS = (
     (re.compile(r"^//+ *(Who|Whoever|Where|Of) "), "name the subject first"),
     (re.compile(r"\b(is|are|was|were) told\b"), "programs report, log or request"),

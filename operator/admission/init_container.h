@@ -11,11 +11,10 @@
 
 namespace railhead::op {
 
-// An init container for a pod of this spec. The pod's quality of service stays what it was: limits
-// are as little as a shell needs and equal to requests, so that a Guaranteed pod keeps its own
-// CPUs, and there are none where the pod's containers say nothing of CPU and memory, or the pod
-// does for all of them. What is allowed to the container `served`, for which it is, is allowed to
-// it, and nothing more.
+// Returns an init container for a pod of this spec. The pod's quality of service stays the same.
+// Limits are minimal for a shell and equal to requests, so a Guaranteed pod keeps its exclusive
+// CPUs; they are omitted if the pod's containers set no CPU and memory, or if the pod sets them for
+// all. It gets the permissions of the container `served`, and no more.
 kube::Json InitContainer(const char* name, const std::string& image, const kube::Json& command,
                          const kube::Json& mount, const kube::Json& served, const kube::Json& spec);
 
