@@ -241,19 +241,23 @@ absl::Status Mesh::Progress() {
   Hold();
   const absl::Time start = MonotonicNow();
   absl::Time now = start;
-  const bool accompanied = CompanionWaits();
   const auto in_memory = [](const Entry* entry) { return entry->in_memory; };
-  const bool spins = accompanied || std::any_of(busy_.begin(), busy_.end(), in_memory);
-  do {
+  const bool sockets = CompanionWaits() || SpinsOnSockets();
+  const bool spins = sockets || std::any_of(busy_.begin(), busy_.end(), in_memory);
+  for (bool at_first = true; at_first || now - start < kSpin; at_first = false) {
     absl::Status polled = Poll(now);
-    if (polled.ok() && accompanied) polled = PollSockets();
+    if (polled.ok() && sockets) polled = PollSockets();
     if (!polled.ok()) return polled;
     now = MonotonicNow();
-    if (moved_ || KeepUnacknowledged()) return CheckPatience(now);
+    if (moved_ || KeepUnacknowledged()) {
+      if (!at_first) spins_in_vain_ = 0;
+      return CheckPatience(now);
+    }
     if (!spins) break;
     // Where ranks share a core, what this one waits for may need it.
     std::this_thread::yield();
-  } while (now - start < kSpin);
+  }
+  ++spins_in_vain_;
   return Sleep();
 }
 

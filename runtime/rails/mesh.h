@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // This rank's rails to all its peers, and the wait for them: a short spin, then a sleep until a
-// rail or the abort alarm wakes it, so that ranks that share a core do not burn it.
+// rail or the abort alarm wakes it, so that ranks that share a core do not burn it. Spinning on
+// sockets costs a system call per look, so it is only for ranks that have a core each
+// (SpinOnSockets), and rare while the waits prove to be longer.
 //
 // Idle peers cost nothing. A peer is busy from the first post until everything is complete and
 // acknowledged. Only busy peers are polled, and if that costs a system call, only when their
@@ -70,6 +72,9 @@ class Mesh final : public collectives::Messenger {
   // If `copies` (the default), copies small messages and the last bytes of others, so that their
   // senders need not wait for acknowledgements. Pass false for memory that the CPU cannot access.
   void CopySmall(bool copies);
+  // Makes Progress look at sockets repeatedly for a moment before it sleeps: a wake-up takes longer
+  // than a small message. For ranks that have a core each; the default is not to.
+  void SpinOnSockets(bool spins) { spins_on_sockets_ = spins; }
   // Starts a collective: Progress fails with DeadlineExceeded after `patience` without progress.
   void Begin(absl::Duration patience);
   // Waits until nothing depends on further polling unless a rail is lost, so that the owner may
@@ -138,8 +143,12 @@ class Mesh final : public collectives::Messenger {
   // PollRound also accepts new peers.
   absl::Status PollPeers(absl::Time now, size_t most);
   absl::Status PollCompanion();
-  // With a companion that always has work: polls busy peers whose descriptor is readable.
+  // Polls busy peers whose descriptor is readable, without a sleep.
   absl::Status PollSockets();
+  // Returns true if this wait is likely to be shorter than a spin; now and then it tries anyway.
+  bool SpinsOnSockets() const {
+    return spins_on_sockets_ && (spins_in_vain_ < kVainSpins || spins_in_vain_ % kSpinTrial == 0);
+  }
   bool CompanionWaits() const { return companion_ != nullptr && companion_->Waits(); }
   absl::Status PollRound(absl::Time now);
   // Polls busy peers in memory, or with data for their links.
@@ -157,6 +166,9 @@ class Mesh final : public collectives::Messenger {
   uint64_t ProgressOfAll() const;
   // Fails after too long without progress.
   absl::Status CheckPatience(absl::Time now);
+
+  static constexpr uint32_t kVainSpins = 8;
+  static constexpr uint32_t kSpinTrial = 16;
 
   // Current user of the mesh. Every call of the owner acquires it; Finish releases it. After an
   // error the owner keeps it.
@@ -180,7 +192,9 @@ class Mesh final : public collectives::Messenger {
   bool copies_small_ = true;
   net::Fd epoll_;
   bool finishing_ = false;  // waits for NICs and sockets
-  bool must_poll_ = false;  // some link has no descriptor
+  bool spins_on_sockets_ = false;
+  uint32_t spins_in_vain_ = 0;  // waits in a row that outlasted the spin
+  bool must_poll_ = false;      // some link has no descriptor
   absl::Duration patience_ = absl::InfiniteDuration();
   uint64_t progress_of_idle_ = 0;  // of idle peers
   Traffic moved_of_idle_;

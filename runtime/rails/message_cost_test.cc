@@ -87,7 +87,7 @@ TEST(MessageCostTest, NotEveryLookIsAtIdlePeers) {
 // with which they are connected and idle.
 class PingPong {
  public:
-  PingPong(size_t rails, int idle) {
+  PingPong(size_t rails, int idle, bool spins) {
     std::map<int, std::unique_ptr<Peer>> peers_a;
     std::map<int, std::unique_ptr<Peer>> peers_b;
     for (int rank = 1; rank <= 1 + idle; ++rank) {
@@ -104,6 +104,8 @@ class PingPong {
     }
     a_ = MeshOf(std::move(peers_a));
     b_ = MeshOf(std::move(peers_b));
+    a_->SpinOnSockets(spins);
+    b_->SpinOnSockets(spins);
   }
 
   bool ThereAndBack() { return Send(*a_, *b_) && Send(*b_, *a_); }
@@ -148,19 +150,22 @@ std::vector<size_t> TraceRounds(pid_t child) {
   return calls;
 }
 
-// Of most rounds; in some, ranks also look after their rails and idle peers.
-size_t CallsThereAndBack(size_t rails, int idle) {
-  constexpr size_t kRounds = 200;
+constexpr size_t kRounds = 200;
+
+// Returns the system calls of most rounds; in some, ranks also look after their rails and idle
+// peers. `prepare` returns what a round does, and whether it went well.
+size_t CallsOfARound(const std::function<std::function<bool()>()>& prepare) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(100);
-    PingPong ranks(rails, idle);
-    bool done = ranks.ThereAndBack();
+    const std::function<bool()> round = prepare();
+    bool done = true;
+    for (int i = 0; i < 20; ++i) done = round() && done;
     if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) ::_exit(2);
     ::raise(SIGSTOP);
     for (size_t i = 0; i < kRounds && done; ++i) {
       ::syscall(SYS_getppid);
-      done = ranks.ThereAndBack();
+      done = round();
     }
     ::_exit(done ? 0 : 1);
   }
@@ -174,9 +179,37 @@ size_t CallsThereAndBack(size_t rails, int idle) {
 TEST(MessageCostTest, FewSystemCallsWhoeverElseIsConnected) {
   for (const size_t rails : {size_t{1}, size_t{2}}) {
     for (const int idle : {0, 8}) {
-      EXPECT_LE(CallsThereAndBack(rails, idle), 6U) << rails << " rails, " << idle << " idle peers";
+      for (const bool spins : {false, true}) {
+        const size_t calls = CallsOfARound([&] {
+          auto ranks = std::make_shared<PingPong>(rails, idle, spins);
+          return [ranks] { return ranks->ThereAndBack(); };
+        });
+        EXPECT_LE(calls, 6U) << rails << " rails, " << idle << " idle peers, spins: " << spins;
+      }
     }
   }
+}
+
+// A rank that waits longer than it may spin, time after time, stops spinning but for a trial now
+// and then.
+TEST(MessageCostTest, LongWaitsAreSleptThrough) {
+  const size_t calls = CallsOfARound([] {
+    railhead::testing::TcpPair pair = railhead::testing::ConnectedTcp();
+    std::vector<Rail> rails;
+    rails.push_back({{0, "lo", 0, "tcp"}, std::move(pair.a)});
+    std::map<int, std::unique_ptr<Peer>> peers;
+    peers[1] = std::make_unique<Peer>("a peer", std::move(rails));
+    const std::shared_ptr<Mesh> mesh = MeshOf(std::move(peers));
+    mesh->SpinOnSockets(true);
+    const auto bytes = std::make_shared<std::vector<std::byte>>(8);
+    mesh->PostReceive(1, Into(*bytes));
+    const std::shared_ptr<transport::Link> other = std::move(pair.b);
+    return [mesh, bytes, other] {
+      mesh->Begin(absl::Milliseconds(1));
+      return absl::IsDeadlineExceeded(mesh->Progress());
+    };
+  });
+  EXPECT_LE(calls, 8U);
 }
 
 #endif
