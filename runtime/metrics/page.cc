@@ -18,7 +18,6 @@ namespace railhead::metrics {
 namespace {
 
 using prometheus::ClientMetric;
-using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
 

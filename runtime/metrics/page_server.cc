@@ -89,12 +89,13 @@ void PageServer::Run() {
   std::vector<pollfd> entries;
   while (true) {
     absl::Time now = MonotonicNow();
-    entries.assign({{stop_.get(), POLLIN, 0},
-                    {listener_.get(), static_cast<short>(now < no_accept_until_ ? 0 : POLLIN), 0}});
+    entries.assign(
+        {{stop_.get(), POLLIN, 0},
+         {listener_.get(), static_cast<int16_t>(now < no_accept_until_ ? 0 : POLLIN), 0}});
     absl::Time wake = now < no_accept_until_ ? no_accept_until_ : absl::InfiniteFuture();
     for (const Connection& one : connections_) {
       const bool writes = one.state == Connection::State::kReading;
-      entries.push_back({one.fd.get(), static_cast<short>(writes ? POLLOUT : POLLIN), 0});
+      entries.push_back({one.fd.get(), static_cast<int16_t>(writes ? POLLOUT : POLLIN), 0});
       wake = std::min({wake, one.deadline,
                        one.state == Connection::State::kWaiting ? next_page_ : one.deadline});
     }
