@@ -37,15 +37,16 @@ class SharedValue {
   std::shared_ptr<const T> value_;
 };
 
-// Deduplicates values. Not thread-safe; the returned values are.
-template <typename T>
-class ValuePool {
+// Deduplicates values of a type that shares its memory, such as SharedValue. Not thread-safe; the
+// returned values are.
+template <typename Shared>
+class Pool {
  public:
   // Returns the stored value that is equal to this one. Unused values are freed whenever the number
   // has doubled since the last cleanup.
-  SharedValue<T> Share(const SharedValue<T>& value) {
+  Shared Share(const Shared& value) {
     if (values_.size() >= tidy_at_) {
-      std::erase_if(values_, [](const SharedValue<T>& kept) { return kept.IsAlone(); });
+      std::erase_if(values_, [](const Shared& kept) { return kept.IsAlone(); });
       tidy_at_ = std::max<size_t>(64, 2 * values_.size());
     }
     return *values_.insert(value).first;
@@ -53,9 +54,12 @@ class ValuePool {
   size_t size() const { return values_.size(); }
 
  private:
-  std::set<SharedValue<T>> values_;
+  std::set<Shared> values_;
   size_t tidy_at_ = 64;
 };
+
+template <typename T>
+using ValuePool = Pool<SharedValue<T>>;
 
 }  // namespace railhead::op
 

@@ -9,9 +9,10 @@
 #include <cstddef>
 #include <initializer_list>
 #include <memory>
-#include <set>
 #include <utility>
 #include <vector>
+
+#include "operator/shared_value.h"
 
 namespace railhead::op::verdict {
 
@@ -49,25 +50,8 @@ class SharedList {
   std::shared_ptr<const std::vector<T>> items_;  // null: none
 };
 
-// Deduplicates lists. Not thread-safe; the returned lists are.
 template <typename T>
-class ListPool {
- public:
-  // Returns the stored list that is equal to this one. Unused lists are freed whenever the number
-  // has doubled since the last cleanup.
-  SharedList<T> Share(const SharedList<T>& list) {
-    if (lists_.size() >= tidy_at_) {
-      std::erase_if(lists_, [](const SharedList<T>& kept) { return kept.IsAlone(); });
-      tidy_at_ = std::max<size_t>(64, 2 * lists_.size());
-    }
-    return *lists_.insert(list).first;
-  }
-  size_t size() const { return lists_.size(); }
-
- private:
-  std::set<SharedList<T>> lists_;
-  size_t tidy_at_ = 64;
-};
+using ListPool = Pool<SharedList<T>>;
 
 }  // namespace railhead::op::verdict
 
