@@ -1,14 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that files which Markdown texts name exist, that folders include only what ARCHITECTURE.md permits,
-and that comments of headers are plain English.
+"""Checks that files which Markdown texts name exist, and unit tests that the threat model names, that folders include
+only what ARCHITECTURE.md permits, and that comments of headers are plain English.
 
 usage: tools/docs.py
 
 Links are relative to their text. A name in backticks that looks like a source file ("draft.h",
 "rails/peer.h") must be the end of a path in the repository. Comments in headers of the folders in PLAIN
 must not match a pattern of HABITS. A folder's row of the table of components ("| `cli/` | contents | `base` |")
-lists the folders and files that it may include beside its own. Exits with 1 and a line for each violation.
+lists the folders and files that it may include beside its own. A name in backticks such as "TcpTest.AFullWire" is a test,
+one that ends in "*" or a suite alone all of those. Exits with 1 and a line for each violation.
 """
 
 import pathlib
@@ -20,6 +21,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 SOURCE = re.compile(r"`([\w./-]+\.(?:h|cc|py|sh|cmake|proto))`")
 COMPONENT = re.compile(r"\| `([\w-]+)/` \|.*\|(.*\S.*)\|$", re.MULTILINE)
+NAMED_TEST = re.compile(r"`([A-Z]\w+Tests?)(?:\.(\w+)\*?)?`")
+DEFINED_TEST = re.compile(r"^(?:TEST|TEST_F|TEST_P)\((\w+),\s*(\w+)\)", re.MULTILINE)
 INCLUDE = re.compile(r'^#include "([\w-]+/[^"]+)"', re.MULTILINE)
 PLAIN = re.compile(r"(kube|fabric|device-plugin|runtime/(base|bootstrap|collectives|comm|config|device|metrics|net|perf|preflight|"
                    r"rails|recorder|reduce|shm|transfers|transport|tuner)|placement|operator|cli)/(?!.*testing/).*\.h$")
@@ -60,12 +63,23 @@ def directions():
                     yield f"{name}: {included} is not among what {folder}/ depends on in ARCHITECTURE.md"
 
 
+def tests():
+    """Lines for unit tests that THREAT_MODEL.md names and that do not exist."""
+    defined = {}
+    for name in listed("*_test.cc"):
+        for suite, test in DEFINED_TEST.findall((ROOT / name).read_text("utf-8")):
+            defined.setdefault(suite, []).append(test)
+    for suite, test in NAMED_TEST.findall((ROOT / "THREAT_MODEL.md").read_text("utf-8")):
+        if not any(name.startswith(test) for name in defined.get(suite, [])):
+            yield f"THREAT_MODEL.md: there is no test {suite}.{test or '*'}"
+
+
 def main():
     ends = set()  # all ends of all paths
     for name in listed():
         parts = name.split("/")
         ends.update("/".join(parts[begin:]) for begin in range(len(parts)))
-    wrong, texts = list(directions()), listed("*.md")
+    wrong, texts = [*directions(), *tests()], listed("*.md")
     for name in texts:
         path = ROOT / name
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):

@@ -2,8 +2,8 @@
 """The time of day is set, by an hour back, an hour and a day ahead, on the machine of the operator that leads:
 while a gang comes in, while it waits for room, while it is held, while leases are renewed and certificates
 kept. Nothing ends by that, and nothing hangs. Each replica has a time of day of its own (time_of_day.c); the
-API server's stays. What ranks of a job do then is tested in runtime/comm/wall_clock_test.cc, and the node
-agent in device-plugin/wall_clock_test.cc."""
+API server's stays. What ranks of a job do then is tested in runtime/comm/api/wall_clock_test.cc, and the
+node agent in device-plugin/wall_clock_test.cc."""
 
 import os
 import pathlib
