@@ -77,6 +77,8 @@ class Job {
       }
       ranks_.push_back(child);
     }
+    // Once all ranks are gone, who reads what they tell must not wait for more.
+    for (const int of_ranks : {go[0], told[1], stay[0]}) ::close(of_ranks);
     go_ = go[1];
     told_ = told[0];
     stay_ = stay[1];
