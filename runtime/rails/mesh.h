@@ -2,8 +2,7 @@
 //
 // This rank's rails to all its peers, and the wait for them: a short spin, then a sleep until a
 // rail or the abort alarm wakes it, so that ranks that share a core do not burn it. Spinning on
-// sockets costs a system call per look, so it is only for ranks that have a core each
-// (SpinOnSockets), and rare while the waits prove to be longer.
+// sockets costs a system call per look, so it is rare while the waits prove to be longer.
 //
 // Idle peers cost nothing. A peer is busy from the first post until everything is complete and
 // acknowledged. Only busy peers are polled, and if that costs a system call, only when their
@@ -72,9 +71,6 @@ class Mesh final : public collectives::Messenger {
   // If `copies` (the default), copies small messages and the last bytes of others, so that their
   // senders need not wait for acknowledgements. Pass false for memory that the CPU cannot access.
   void CopySmall(bool copies);
-  // Makes Progress look at sockets repeatedly for a moment before it sleeps: a wake-up takes longer
-  // than a small message. For ranks that have a core each; the default is not to.
-  void SpinOnSockets(bool spins) { spins_on_sockets_ = spins; }
   // Starts a collective: Progress fails with DeadlineExceeded after `patience` without progress.
   void Begin(absl::Duration patience);
   // Waits until nothing depends on further polling unless a rail is lost, so that the owner may
@@ -147,7 +143,7 @@ class Mesh final : public collectives::Messenger {
   absl::Status PollSockets();
   // Returns true if this wait is likely to be shorter than a spin; now and then it tries anyway.
   bool SpinsOnSockets() const {
-    return spins_on_sockets_ && (spins_in_vain_ < kVainSpins || spins_in_vain_ % kSpinTrial == 0);
+    return spins_in_vain_ < kVainSpins || spins_in_vain_ % kSpinTrial == 0;
   }
   bool CompanionWaits() const { return companion_ != nullptr && companion_->Waits(); }
   absl::Status PollRound(absl::Time now);
@@ -191,8 +187,7 @@ class Mesh final : public collectives::Messenger {
   collectives::Call call_;
   bool copies_small_ = true;
   net::Fd epoll_;
-  bool finishing_ = false;  // waits for NICs and sockets
-  bool spins_on_sockets_ = false;
+  bool finishing_ = false;      // waits for NICs and sockets
   uint32_t spins_in_vain_ = 0;  // waits in a row that outlasted the spin
   bool must_poll_ = false;      // some link has no descriptor
   absl::Duration patience_ = absl::InfiniteDuration();

@@ -87,7 +87,7 @@ TEST(MessageCostTest, NotEveryLookIsAtIdlePeers) {
 // with which they are connected and idle.
 class PingPong {
  public:
-  PingPong(size_t rails, int idle, bool spins) {
+  PingPong(size_t rails, int idle) {
     std::map<int, std::unique_ptr<Peer>> peers_a;
     std::map<int, std::unique_ptr<Peer>> peers_b;
     for (int rank = 1; rank <= 1 + idle; ++rank) {
@@ -104,8 +104,6 @@ class PingPong {
     }
     a_ = MeshOf(std::move(peers_a));
     b_ = MeshOf(std::move(peers_b));
-    a_->SpinOnSockets(spins);
-    b_->SpinOnSockets(spins);
   }
 
   bool ThereAndBack() { return Send(*a_, *b_) && Send(*b_, *a_); }
@@ -179,13 +177,11 @@ size_t CallsOfARound(const std::function<std::function<bool()>()>& prepare) {
 TEST(MessageCostTest, FewSystemCallsWhoeverElseIsConnected) {
   for (const size_t rails : {size_t{1}, size_t{2}}) {
     for (const int idle : {0, 8}) {
-      for (const bool spins : {false, true}) {
-        const size_t calls = CallsOfARound([&] {
-          auto ranks = std::make_shared<PingPong>(rails, idle, spins);
-          return [ranks] { return ranks->ThereAndBack(); };
-        });
-        EXPECT_LE(calls, 6U) << rails << " rails, " << idle << " idle peers, spins: " << spins;
-      }
+      const size_t calls = CallsOfARound([&] {
+        auto ranks = std::make_shared<PingPong>(rails, idle);
+        return [ranks] { return ranks->ThereAndBack(); };
+      });
+      EXPECT_LE(calls, 6U) << rails << " rails, " << idle << " idle peers";
     }
   }
 }
@@ -200,7 +196,6 @@ TEST(MessageCostTest, LongWaitsAreSleptThrough) {
     std::map<int, std::unique_ptr<Peer>> peers;
     peers[1] = std::make_unique<Peer>("a peer", std::move(rails));
     const std::shared_ptr<Mesh> mesh = MeshOf(std::move(peers));
-    mesh->SpinOnSockets(true);
     const auto bytes = std::make_shared<std::vector<std::byte>>(8);
     mesh->PostReceive(1, Into(*bytes));
     const std::shared_ptr<transport::Link> other = std::move(pair.b);

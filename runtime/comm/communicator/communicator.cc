@@ -106,7 +106,6 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Start(CommunicatorOp
       comm->fabric_.reach ? comm->fabric_.reach(*comm->watch_) : rails::Reach());
   if (!mesh.ok()) return mesh.status();
   comm->mesh_ = *std::move(mesh);
-  comm->mesh_->SpinOnSockets(!comm->fabric_.decision.crowded);
   comm->patient_ = std::make_unique<Patient>(*comm->mesh_, comm->go_on_,
                                              [raw = comm.get()] { raw->watch_->Ask(); });
   if (absl::Status shared = comm->UseSharedMemory(); !shared.ok()) {

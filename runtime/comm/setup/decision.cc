@@ -172,34 +172,17 @@ std::vector<std::vector<int>> SeveralPlaces(absl::Span<const RankReport> reports
   return places;
 }
 
-// Ranks by machine. A place begins with the machine's boot id (shm::PlaceOfProcess); a rank without
-// a place is on its own.
-std::vector<std::vector<int>> ByMachine(absl::Span<const RankReport> reports) {
-  std::vector<std::vector<int>> machines;
-  std::map<absl::string_view, size_t> known;
-  for (size_t rank = 0; rank < reports.size(); ++rank) {
-    const absl::string_view place = reports[rank].place;
-    size_t machine = machines.size();
-    if (!place.empty())
-      machine = known.try_emplace(place.substr(0, place.find(' ')), machine).first->second;
-    if (machine == machines.size()) machines.emplace_back();
-    machines[machine].push_back(static_cast<int>(rank));
-  }
-  return machines;
-}
-
-bool Crowded(absl::Span<const RankReport> reports) {
-  const std::vector<std::vector<int>> machines = ByMachine(reports);
-  return !std::all_of(machines.begin(), machines.end(), [&reports](const std::vector<int>& ranks) {
+bool Crowded(absl::Span<const RankReport> reports, const std::vector<std::vector<int>>& places) {
+  return !std::all_of(places.begin(), places.end(), [&reports](const std::vector<int>& place) {
     constexpr uint64_t kCore = 1000;
     std::vector<Cores> cores;
-    cores.reserve(ranks.size());
+    cores.reserve(place.size());
     std::map<uint64_t, uint64_t> wanted;  // by the group whose limit it counts against
-    for (const int rank : ranks) {
+    for (const int rank : place) {
       const RankReport& report = reports[static_cast<size_t>(rank)];
-      if (!report.cores.empty()) cores.push_back(report.cores);
+      cores.push_back(report.cores);
       if (report.cpu.millicores == 0) continue;
-      // A rank that spins uses up its CPU time as if it worked.
+      // Who looks at what it waits for uses its time up as if it worked.
       uint64_t& of_group = wanted[report.cpu.group];
       of_group += kCore;
       if (of_group > report.cpu.millicores) return false;
@@ -318,7 +301,7 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
     decision.shm = true;
     std::vector<int>& all = decision.places.emplace_back(reports.size());
     std::iota(all.begin(), all.end(), 0);
-    decision.crowded = Crowded(reports);
+    decision.crowded = Crowded(reports, decision.places);
     return decision;
   }
   const auto wants_shm = std::find_if(reports.begin(), reports.end(), [](const RankReport& r) {
@@ -330,7 +313,7 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
                                                       ") but cannot be used: ", why_not_shared));
   }
   decision.places = SeveralPlaces(reports, decision.flat_reason);
-  decision.crowded = Crowded(reports);
+  decision.crowded = Crowded(reports, decision.places);
 
   std::set<int> common;
   std::set<int> known;

@@ -109,7 +109,7 @@ struct Decision {
   // The rank and setting that prevent shared memory within places; "" if they share it, failed to
   // set it up, or no place has two ranks.
   std::string flat_reason;
-  bool crowded = false;  // on some machine, not every rank has its own core
+  bool crowded = false;  // in some place, not every rank has its own core
   bool verbs = false;
   std::vector<int> rails;       // rails in use, ascending, if verbs
   std::string degraded_reason;  // "" if the job got what it requested

@@ -74,25 +74,6 @@ TEST(DecisionTest, RanksAreCrowdedWhereTheirTimeIsLimited) {
   EXPECT_FALSE(crowded({{0, 0}, {0, 0}, {7, 1500}}));
 }
 
-// Pods of one machine share its cores, whatever carries their messages.
-TEST(DecisionTest, RanksOfSeveralPodsOfAMachineAreCrowdedWithoutACoreEach) {
-  const auto crowded = [](const std::string& other_machine, const Cores& cores,
-                          config::TransportChoice choice) {
-    std::vector<RankReport> reports = {Local(0, "m net:1", cores), Local(1, "m net:1", cores),
-                                       Local(2, other_machine + " net:2", cores)};
-    for (RankReport& report : reports) report.choice = choice;
-    const absl::StatusOr<Decision> decision = Decide(reports);
-    EXPECT_FALSE(decision->shm);
-    return decision->crowded;
-  };
-  for (const auto choice : {config::TransportChoice::kAuto, config::TransportChoice::kTcp}) {
-    EXPECT_TRUE(crowded("m", "\3", choice));
-    EXPECT_FALSE(crowded("m", "\7", choice));
-    EXPECT_FALSE(crowded("n", "\3", choice));
-    EXPECT_TRUE(crowded("n", "\1", choice));
-  }
-}
-
 TEST(DecisionTest, WhatProgramsHaveSetMustBeTheSame) {
   std::vector<RankReport> reports = {Local(0, "a"), Local(1, "a"), Local(2, "b")};
   for (RankReport& report : reports) report.configured = {{"commName", "tp"}};
