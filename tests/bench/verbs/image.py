@@ -16,8 +16,9 @@ from railbed.image import layer_of, write_image  # noqa: E402
 from railbed.process import run  # noqa: E402
 
 NAME = "docker.io/railhead/bench:local"
-PACKAGES = ("openmpi-bin", "socat", "ibverbs-providers", "libibverbs1", "libabsl20220623", "libssl3",
-            "libprometheus-cpp-core1.0", "libprometheus-cpp-pull1.0")
+# What the library needs is what the runtime image has.
+PACKAGES = ("openmpi-bin", "socat", *(line for line in (ROOT / "images/runtime/packages.txt").read_text().split("\n")
+                                      if line and not line.startswith("#")))
 # What mpirun takes for ssh: the command goes to the shell that each pod offers at this port. That is for
 # a testbed in a network of its own.
 PORT = 2222
