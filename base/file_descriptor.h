@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// RAII file descriptor for the agent, `fabric` and `kube`. The runtime has its own (net::Fd), which
+// also handles fork().
 #ifndef RAILHEAD_BASE_FILE_DESCRIPTOR_H_
 #define RAILHEAD_BASE_FILE_DESCRIPTOR_H_
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Output files of subcommands, such as that of `railhead plan --save`.
 #ifndef RAILHEAD_CLI_FILES_H_
 #define RAILHEAD_CLI_FILES_H_
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Picture of a fabric: output of `railhead topology -o svg`.
 #ifndef RAILHEAD_CLI_TOPOLOGY_SVG_H_
 #define RAILHEAD_CLI_TOPOLOGY_SVG_H_
 

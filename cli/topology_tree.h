@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Text picture of a fabric: output of `railhead topology`.
 #ifndef RAILHEAD_CLI_TOPOLOGY_TREE_H_
 #define RAILHEAD_CLI_TOPOLOGY_TREE_H_
 

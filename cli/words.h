@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Plurals and counts of nouns in the messages of the CLI.
 #ifndef RAILHEAD_CLI_WORDS_H_
 #define RAILHEAD_CLI_WORDS_H_
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// CPU of a node, as NCCL's topology file describes it. Used by nccl_topology.h and the agent.
 #ifndef RAILHEAD_FABRIC_CPU_MODEL_H_
 #define RAILHEAD_FABRIC_CPU_MODEL_H_
 

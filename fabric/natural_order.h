@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Natural order of names: numbers in them compare by value. Used for devices, nodes, domains and
+// pods.
 #ifndef RAILHEAD_FABRIC_NATURAL_ORDER_H_
 #define RAILHEAD_FABRIC_NATURAL_ORDER_H_
 

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Local copy of a collection of API objects, reduced to one value per object by a transform, so
+// that the caller decides how much memory an object takes. Informer (informer.h) keeps it equal to
+// the API server; the operator reads it.
 #ifndef RAILHEAD_KUBE_CACHE_H_
 #define RAILHEAD_KUBE_CACHE_H_
 
@@ -26,8 +30,7 @@ inline std::string KeyOf(const Json& object) {
   return absl::StrCat(space, space.empty() ? "" : "/", StringAt(object, {"metadata", "name"}));
 }
 
-// Local copy of a collection, reduced to one value T per object by a transform, so that the caller
-// decides how much memory an object takes. A reflector writes it; any thread reads it.
+// Cache with one value T per object. A reflector writes it; any thread reads it.
 //
 // T is comparable: a change of the object that leaves T equal is ignored, so heartbeats trigger no
 // callback. Include metadata.uid in T if a deleted and recreated object must count as changed.

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Creates and rotates the certificates of a webhook. All replicas share the CA in a Secret. Used by
+// the operator.
 #ifndef RAILHEAD_KUBE_CERTIFICATE_KEEPER_H_
 #define RAILHEAD_KUBE_CERTIFICATE_KEEPER_H_
 
@@ -29,8 +32,7 @@ struct CertificateKeeperOptions {
   absl::Duration settle = absl::Seconds(10);
 };
 
-// Creates and rotates the certificates of a webhook. All replicas share the CA in a Secret. Each
-// replica signs its own serving certificate and keeps it in memory only. The webhook
+// Each replica signs its own serving certificate and keeps it in memory only. The webhook
 // configuration's caBundle contains the CA and, after rotations, up to eight previous CAs that are
 // still valid.
 //

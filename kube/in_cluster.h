@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Client configuration of a pod: API server and service account. Used by the agent, the operator,
+// and the CLI in a pod without a kubeconfig (kubeconfig.h).
 #ifndef RAILHEAD_KUBE_IN_CLUSTER_H_
 #define RAILHEAD_KUBE_IN_CLUSTER_H_
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Informer, as in client-go: a cache and the thread that keeps it equal to a collection of the API
+// server. Used by the operator, with one informer per kind of objects.
 #ifndef RAILHEAD_KUBE_INFORMER_H_
 #define RAILHEAD_KUBE_INFORMER_H_
 
@@ -27,8 +30,7 @@ struct InformerState {
   absl::Duration age = absl::InfiniteDuration();
 };
 
-// A cache and the thread that keeps it equal to a collection of the API server. Rights needed: list
-// and watch.
+// Rights needed: list and watch.
 template <typename T>
 class Informer final : private ObjectSink {
  public:

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Leader election over the API: one replica at a time holds a Lease. Adds API calls to the pure
+// state machine of election.h. Used by the operator.
 #ifndef RAILHEAD_KUBE_LEADER_ELECTOR_H_
 #define RAILHEAD_KUBE_LEADER_ELECTOR_H_
 
@@ -21,7 +24,7 @@ struct ElectorCallbacks {
   std::function<void(const absl::Status&)> on_trouble;
 };
 
-// Leader election over the API (election.h). Rights needed: get, create and patch leases.
+// Rights needed: get, create and patch leases.
 //
 // Leadership may end between Leads() and an action that depends on it: writes must carry the
 // resourceVersion or uid that they were decided on.

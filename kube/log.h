@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Log of the agent and the operator: destination, format and level.
 #ifndef RAILHEAD_KUBE_LOG_H_
 #define RAILHEAD_KUBE_LOG_H_
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Memory limit shared by threads, for example for parsed documents. The operator's webhook uses it
+// to stay within its container's memory.
 #ifndef RAILHEAD_KUBE_MEMORY_BUDGET_H_
 #define RAILHEAD_KUBE_MEMORY_BUDGET_H_
 
@@ -11,7 +14,7 @@
 
 namespace railhead::kube {
 
-// Memory limit shared by threads, for example for parsed documents. Thread-safe.
+// Thread-safe.
 class MemoryBudget {
  public:
   // Returns its bytes when destroyed.

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Clocks that continue evenly if the time of day is set. Used for deadlines, ages and backoff by
+// the agent and the operator.
 #ifndef RAILHEAD_KUBE_MONOTONIC_H_
 #define RAILHEAD_KUBE_MONOTONIC_H_
 

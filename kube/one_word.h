@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Check of text that becomes part of an HTTP request, such as a token: with white space it could
+// become another header. Used by the readers of credentials.
 #ifndef RAILHEAD_KUBE_ONE_WORD_H_
 #define RAILHEAD_KUBE_ONE_WORD_H_
 
@@ -6,8 +9,7 @@
 
 namespace railhead::kube {
 
-// Returns true if the text has no white space and no control characters, and is not empty. What
-// becomes part of a request must be so, or it could become another header.
+// Returns true if the text has no white space and no control characters, and is not empty.
 inline bool IsOneWord(absl::string_view text) {
   for (const char c : text) {
     if (static_cast<unsigned char>(c) <= 0x20 || c == 0x7f) return false;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Keeps a sink equal to a collection of the API server, as client-go's Reflector: one list, then a
+// watch from its version. Used by Informer, which adds a cache and a thread.
 #ifndef RAILHEAD_KUBE_REFLECTOR_H_
 #define RAILHEAD_KUBE_REFLECTOR_H_
 
@@ -40,8 +43,6 @@ struct ReflectorOptions {
   bool may_be_unknown = false;
 };
 
-// Keeps a sink equal to a collection of the API server: one list, then a watch from its version.
-//
 // Lists read the latest state (no resourceVersion, so that they never go back in time) in pages of
 // one version. After a watch ends, a new one resumes at its version. A new list is needed only if
 // the server rejects that version (410 Gone, or a response that is not a watch), and after a silent

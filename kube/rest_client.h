@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Implementation of Api (client.h) over libcurl: HTTPS, with a bearer token or a client
+// certificate. Used by the agent, the operator and the CLI.
 #ifndef RAILHEAD_KUBE_REST_CLIENT_H_
 #define RAILHEAD_KUBE_REST_CLIENT_H_
 
@@ -31,8 +34,7 @@ struct ClientOptions {
   size_t max_answer_bytes = 16U << 20U;  // of a call; streams are not limited
 };
 
-// Api over libcurl. Keeps connections open between calls. Thread-safe. The program must ignore
-// SIGPIPE.
+// Keeps connections open between calls. Thread-safe. The program must ignore SIGPIPE.
 class RestClient final : public Api {
  public:
   explicit RestClient(ClientOptions options);

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Serving certificate of a server, replaceable at runtime: new connections use the new one, open
+// connections keep theirs. Set by CertificateKeeper, read by HttpServer.
 #ifndef RAILHEAD_KUBE_TLS_IDENTITY_H_
 #define RAILHEAD_KUBE_TLS_IDENTITY_H_
 
@@ -12,8 +15,7 @@ struct ssl_ctx_st;  // OpenSSL's SSL_CTX
 
 namespace railhead::kube {
 
-// Serving certificate of a server, replaceable at runtime: new connections use the new one, open
-// connections keep theirs. Thread-safe.
+// Thread-safe.
 class TlsIdentity {
  public:
   // Keeps the old identity and returns InvalidArgument if certificate and key are not PEM or do not

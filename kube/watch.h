@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// One watch of a collection: a request whose response is a stream of events. Used by Reflector,
+// which starts the next watch or a new list.
 #ifndef RAILHEAD_KUBE_WATCH_H_
 #define RAILHEAD_KUBE_WATCH_H_
 

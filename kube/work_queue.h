@@ -1,4 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Thread-safe work queue: QueueState (queue_state.h) with a mutex and a clock. Event handlers add
+// items; workers, such as the operator's controllers, take them.
+//
+//   while (!queue.is_shut_down()) {
+//     const std::optional<std::string> item = queue.Take(absl::Seconds(1));
+//     if (!item) continue;
+//     Reconcile(*item).ok() ? queue.Finish(*item) : queue.Retry(*item);
+//   }
 #ifndef RAILHEAD_KUBE_WORK_QUEUE_H_
 #define RAILHEAD_KUBE_WORK_QUEUE_H_
 
@@ -15,14 +24,6 @@
 
 namespace railhead::kube {
 
-// Thread-safe work queue: QueueState with a mutex and a clock. Event handlers add items, workers
-// take them.
-//
-//   while (!queue.is_shut_down()) {
-//     const std::optional<std::string> item = queue.Take(absl::Seconds(1));
-//     if (!item) continue;
-//     Reconcile(*item).ok() ? queue.Finish(*item) : queue.Retry(*item);
-//   }
 class WorkQueue {
  public:
   // `clock` is monotonic and called concurrently. `group_of`: as in QueueState.

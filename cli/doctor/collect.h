@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// First step of `railhead doctor`: reads the evidence from the API server. The later steps
+// (diagnose.h, print.h) need no cluster.
 #ifndef RAILHEAD_CLI_DOCTOR_COLLECT_H_
 #define RAILHEAD_CLI_DOCTOR_COLLECT_H_
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Second step of `railhead doctor`: runs the checks on the evidence. Pure: equal evidence gives
+// equal findings.
 #ifndef RAILHEAD_CLI_DOCTOR_DIAGNOSE_H_
 #define RAILHEAD_CLI_DOCTOR_DIAGNOSE_H_
 
@@ -17,9 +20,9 @@ struct Check {
 };
 std::vector<Check> Checks();
 
-// Diagnoses the cluster. Pure: equal evidence gives equal findings. Each check that could run has
-// at least one finding. Findings of agents, operator and topology are repeated verbatim; pods are
-// diagnosed by the operator's rules (operator/verdict).
+// Diagnoses the cluster. Each check that could run has at least one finding. Findings of agents,
+// operator and topology are repeated verbatim; pods are diagnosed by the operator's rules
+// (operator/verdict).
 Diagnosis Diagnose(const Evidence& evidence, const Scope& scope);
 
 // Returns the worst verdict of all findings.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Last step of `railhead doctor`: formats the findings as text or JSON. Pure.
 #ifndef RAILHEAD_CLI_DOCTOR_PRINT_H_
 #define RAILHEAD_CLI_DOCTOR_PRINT_H_
 

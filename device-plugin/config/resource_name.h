@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Check of resource names, with which the agent rejects a configuration that kubelet would not
+// accept. Used by the configuration reader.
 #ifndef RAILHEAD_DEVICE_PLUGIN_CONFIG_RESOURCE_NAME_H_
 #define RAILHEAD_DEVICE_PLUGIN_CONFIG_RESOURCE_NAME_H_
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Hash for names that must be unique and stable: files by content, sockets and devices by their
+// long names.
 #ifndef RAILHEAD_DEVICE_PLUGIN_FILES_CONTENT_HASH_H_
 #define RAILHEAD_DEVICE_PLUGIN_FILES_CONTENT_HASH_H_
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Listening Unix socket of the agent's gRPC server, whose client is kubelet. Used by PluginServer.
 #ifndef RAILHEAD_DEVICE_PLUGIN_KUBELET_UNIX_LISTENER_H_
 #define RAILHEAD_DEVICE_PLUGIN_KUBELET_UNIX_LISTENER_H_
 

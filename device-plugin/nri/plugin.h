@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// NRI plugin of the agent: raises the limit of locked memory of new containers with RDMA devices.
+// Used by main.cc (--nri-socket).
 #ifndef RAILHEAD_DEVICE_PLUGIN_NRI_PLUGIN_H_
 #define RAILHEAD_DEVICE_PLUGIN_NRI_PLUGIN_H_
 
@@ -13,7 +16,7 @@
 namespace railhead::device_plugin::nri {
 
 // Keeps a Session with the node's container runtime, and reconnects with backoff after it ends.
-// Containers created meanwhile keep the runtime's limits. Used by main.cc (--nri-socket).
+// Containers created meanwhile keep the runtime's limits.
 class Plugin {
  public:
   // `socket`: the runtime's NRI socket, /var/run/nri/nri.sock by default.

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// One connection to a container runtime as an NRI plugin, without the socket: bytes in, bytes out.
+// Used by Plugin.
 #ifndef RAILHEAD_DEVICE_PLUGIN_NRI_SESSION_H_
 #define RAILHEAD_DEVICE_PLUGIN_NRI_SESSION_H_
 
@@ -12,9 +15,6 @@
 
 namespace railhead::device_plugin::nri {
 
-// One connection to a container runtime as an NRI plugin, without the socket: bytes in, bytes out.
-// Used by Plugin.
-//
 // The plugin registers; the runtime accepts, requests its configuration (events: container
 // creation), reports existing containers, and then calls it for every new container, which waits
 // for the response. A container must never fail because of the plugin: if a request cannot be

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Findings of topology discovery: faults and notes, with their text. Made by the sources and checks
+// of this folder; shown by `railhead topology` and the status of the FabricTopology.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_FINDING_H_
 #define RAILHEAD_FABRIC_DISCOVERY_FINDING_H_
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Unique names of domains that are discovered from cables or labels.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_FREE_NAME_H_
 #define RAILHEAD_FABRIC_DISCOVERY_FREE_NAME_H_
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Short lists of names for the findings of topology discovery.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_LISTED_H_
 #define RAILHEAD_FABRIC_DISCOVERY_LISTED_H_
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// JSON output of a fabric model, for `railhead topology -o json` and files of placement decisions.
 #ifndef RAILHEAD_FABRIC_MODEL_MODEL_JSON_H_
 #define RAILHEAD_FABRIC_MODEL_MODEL_JSON_H_
 

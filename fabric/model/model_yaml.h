@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// YAML output of a fabric model, for `railhead topology -o yaml`.
 #ifndef RAILHEAD_FABRIC_MODEL_MODEL_YAML_H_
 #define RAILHEAD_FABRIC_MODEL_MODEL_YAML_H_
 
