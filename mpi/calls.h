@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Begin and end of every exported MPI function: it finds the communicator, runs a body that returns
+// an Outcome, and reports a failure as the error handler requires.
 #ifndef RAILHEAD_MPI_CALLS_H_
 #define RAILHEAD_MPI_CALLS_H_
 
@@ -11,8 +14,6 @@
 #include "mpi/process.h"
 
 namespace railhead::mpi {
-
-// How a function of MPI begins and ends: what all exported functions share.
 
 // Tells of a failure of `name` (as "MPI_Bcast") as the error handler wants it: returns the error
 // class, or ends the process with the reason on standard error. `group` may be null.

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// MPI's collectives, by those of librailhead. Arguments are MPI's, with the same meaning: counts
+// and displacements in elements of the type beside them, MPI_IN_PLACE as a buffer where MPI allows
+// it. Counts are not negative, types and operators not null: calls.h has checked them.
 #ifndef RAILHEAD_MPI_COLLECTIVES_H_
 #define RAILHEAD_MPI_COLLECTIVES_H_
 
@@ -6,10 +10,6 @@
 #include "mpi/objects.h"
 
 namespace railhead::mpi {
-
-// MPI's collectives by those of librailhead. Arguments are MPI's, with the same meaning: counts and
-// displacements in elements of the type beside them, MPI_IN_PLACE as a buffer where MPI allows it.
-// Counts are not negative, types and operators not null (calls.h has checked them).
 
 inline void* const kInPlace = reinterpret_cast<void*>(1);
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Macro that defines and exports a function of MPI. Used by export_*.cc and unserved.cc.
 #ifndef RAILHEAD_MPI_EXPORT_H_
 #define RAILHEAD_MPI_EXPORT_H_
 

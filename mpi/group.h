@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// One communicator of MPI: a communicator of the library, and what a program has attached to it.
+// Process (process.h) owns all of them.
 #ifndef RAILHEAD_MPI_GROUP_H_
 #define RAILHEAD_MPI_GROUP_H_
 
@@ -12,7 +15,6 @@
 
 namespace railhead::mpi {
 
-// One communicator of MPI: a communicator of the library, and what a program has attached to it.
 class Group {
  public:
   Group(rhComm_t comm, int rank, int size) : comm_(comm), rank_(rank), size_(size) {}

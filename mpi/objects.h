@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Objects that MPI's handles point to. Handles are pointers to these objects, as in Open MPI. Those
+// that MPI predefines (MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) are symbols of the library
+// (predefined.cc).
 #ifndef RAILHEAD_MPI_OBJECTS_H_
 #define RAILHEAD_MPI_OBJECTS_H_
 
@@ -10,9 +14,6 @@
 #include "railhead/railhead.h"
 
 namespace railhead::mpi {
-
-// What MPI's handles point to. Handles are pointers to these objects, as in Open MPI. Those that
-// MPI predefines (MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) are symbols of the library (predefined.cc).
 
 // MPI's error classes that this library returns, with Open MPI's numbers.
 enum ErrorClass : int {

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Handles that MPI predefines and the library itself compares with or returns. The objects are
+// exported symbols: a program that is linked with the library may have replaced them by copies of
+// its own.
 #ifndef RAILHEAD_MPI_PREDEFINED_H_
 #define RAILHEAD_MPI_PREDEFINED_H_
 
@@ -6,9 +10,6 @@
 
 namespace railhead::mpi {
 
-// The handles that MPI predefines and the library itself compares with or hands out. The objects
-// are exported symbols: a program that is linked with the library may have replaced them by copies
-// of its own.
 Communicator* CommWorld();
 Communicator* CommSelf();
 Communicator* CommNull();

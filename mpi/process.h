@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// MPI in this process: MPI_COMM_WORLD, MPI_COMM_SELF and all other communicators, from MPI_Init to
+// MPI_Finalize. Used by all exported functions.
 #ifndef RAILHEAD_MPI_PROCESS_H_
 #define RAILHEAD_MPI_PROCESS_H_
 
@@ -12,8 +15,7 @@
 
 namespace railhead::mpi {
 
-// MPI in this process: MPI_COMM_WORLD, MPI_COMM_SELF and all other communicators, from MPI_Init to
-// MPI_Finalize. Thread-safe.
+// Thread-safe.
 class Process {
  public:
   enum class State { kBefore, kRunning, kAfter };

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// MPI's operators on MPI's types: by librailhead if it has them, else element by element. Pure.
+// Used by the collectives.
 #ifndef RAILHEAD_MPI_REDUCTION_H_
 #define RAILHEAD_MPI_REDUCTION_H_
 
@@ -10,8 +13,6 @@
 #include "railhead/railhead.h"
 
 namespace railhead::mpi {
-
-// What MPI's operators are on MPI's types. Pure; used by collectives.h.
 
 // A reduction that librailhead does itself: `parts` elements of `type` for each element of MPI's.
 struct Native {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Finds the ranks that can share memory, for MPI_Comm_split_type.
 #ifndef RAILHEAD_MPI_SAME_HOST_H_
 #define RAILHEAD_MPI_SAME_HOST_H_
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// MPI's sends and receives by rhIsend and rhIrecv, which match by rank and tag as MPI does. All
+// sends are rendezvous above 16 KiB, as MPI allows.
 #ifndef RAILHEAD_MPI_TRANSFERS_H_
 #define RAILHEAD_MPI_TRANSFERS_H_
 
@@ -8,9 +11,6 @@
 #include "mpi/objects.h"
 
 namespace railhead::mpi {
-
-// MPI's sends and receives by rhIsend and rhIrecv, which match by rank and tag as MPI does. All
-// sends are rendezvous above 16 KiB, as MPI allows.
 
 // Source, tag and size of a received message: the content of MPI_Status.
 struct Arrival {

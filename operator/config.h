@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Configuration file of the operator: the administrator's settings for admission and the
+// controllers. The CLI reads the RDMA resources from it, in the cluster's ConfigMap.
 #ifndef RAILHEAD_OPERATOR_CONFIG_H_
 #define RAILHEAD_OPERATOR_CONFIG_H_
 

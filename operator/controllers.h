@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The operator's controllers and their shared caches. Each replica keeps what admission and the
+// controllers need; the one that holds the Lease writes. Used by serve.cc.
 #ifndef RAILHEAD_OPERATOR_CONTROLLERS_H_
 #define RAILHEAD_OPERATOR_CONTROLLERS_H_
 
@@ -45,9 +48,8 @@ struct ControllersOptions {
   bool publish_topology = false;
 };
 
-// The operator's controllers. Each replica keeps what admission and the controllers need; the one
-// that holds the Lease writes. To add a controller: a member, a thread, one line for changes, and
-// one line for the start of leadership.
+// To add a controller: a member, a thread, one line for changes, and one line for the start of
+// leadership.
 //
 // Rights needed, beside those of ClusterCaches and the controllers: get and patch of the Lease;
 // create if it may be missing.

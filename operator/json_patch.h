@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// JSON Patch operations (RFC 6902), for admission and gangs.
 #ifndef RAILHEAD_OPERATOR_JSON_PATCH_H_
 #define RAILHEAD_OPERATOR_JSON_PATCH_H_
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Label selectors of the Kubernetes API: parsing, matching, overlap. Pure. Used by profiles and
+// gangs.
 #ifndef RAILHEAD_OPERATOR_LABEL_SELECTOR_H_
 #define RAILHEAD_OPERATOR_LABEL_SELECTOR_H_
 

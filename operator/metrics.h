@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The operator's metrics for Prometheus. The webhook, the controllers and serve.cc set them;
+// serve.cc answers GET /metrics with them.
 #ifndef RAILHEAD_OPERATOR_METRICS_H_
 #define RAILHEAD_OPERATOR_METRICS_H_
 
@@ -15,7 +18,7 @@
 
 namespace railhead::op {
 
-// The operator's metrics for Prometheus. Thread-safe.
+// Thread-safe.
 class Metrics {
  public:
   Metrics();

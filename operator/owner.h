@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Controller of an object, such as the Job of a pod. Used by admission, gangs and diagnosis.
 #ifndef RAILHEAD_OPERATOR_OWNER_H_
 #define RAILHEAD_OPERATOR_OWNER_H_
 

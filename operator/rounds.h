@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Reconcile loop of a controller that processes everything at once, in rounds: after each change,
+// and after a failed round with backoff. Used by the controllers of gangs and topology.
 #ifndef RAILHEAD_OPERATOR_ROUNDS_H_
 #define RAILHEAD_OPERATOR_ROUNDS_H_
 
@@ -12,8 +15,7 @@
 
 namespace railhead::op {
 
-// Reconcile loop of a controller that processes everything at once, in rounds: after each change,
-// and after a failed round with backoff. A persistent error is logged once.
+// Logs a persistent error once.
 class Rounds {
  public:
   // `name`: of the controller, for the log.

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The running operator: webhook over HTTPS; /healthz, /readyz and /metrics over HTTP; a thread that
+// keeps the API server's trust; the controllers. Used by main.cc.
 #ifndef RAILHEAD_OPERATOR_SERVE_H_
 #define RAILHEAD_OPERATOR_SERVE_H_
 
@@ -26,9 +29,8 @@ struct ServeOptions {
   absl::Duration retry_interval = absl::Seconds(2);  // while they are not valid
 };
 
-// The running operator: webhook over HTTPS; /healthz, /readyz and /metrics over HTTP; a thread that
-// keeps the API server's trust; the controllers. Ready once the API server trusts the webhook and
-// all profiles are known. Later, losing the API server does not make it unready.
+// Ready once the API server trusts the webhook and all profiles are known. Later, losing the API
+// server does not make it unready.
 class Operator {
  public:
   // `api` must outlive the operator. API calls may take long, so cancel them before Stop.

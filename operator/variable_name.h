@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Checks of the names of environment variables in profiles, pods and the configuration.
 #ifndef RAILHEAD_OPERATOR_VARIABLE_NAME_H_
 #define RAILHEAD_OPERATOR_VARIABLE_NAME_H_
 

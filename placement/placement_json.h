@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// JSON output of placement requests, results and reasons: of `railhead plan`, `railhead why` and
+// files of decisions.
 #ifndef RAILHEAD_PLACEMENT_PLACEMENT_JSON_H_
 #define RAILHEAD_PLACEMENT_PLACEMENT_JSON_H_
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Init containers that the webhook adds to pods: those that copy libraries, and the one that waits
+// for the pod's rank. Pure.
 #ifndef RAILHEAD_OPERATOR_ADMISSION_INIT_CONTAINER_H_
 #define RAILHEAD_OPERATOR_ADMISSION_INIT_CONTAINER_H_
 

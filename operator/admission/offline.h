@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The webhook without a cluster, for manifests in files. Used by `railhead-operator mutate`.
 #ifndef RAILHEAD_OPERATOR_ADMISSION_OFFLINE_H_
 #define RAILHEAD_OPERATOR_ADMISSION_OFFLINE_H_
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Quotes from a user's pod in the webhook's messages.
 #ifndef RAILHEAD_OPERATOR_ADMISSION_QUOTED_H_
 #define RAILHEAD_OPERATOR_ADMISSION_QUOTED_H_
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Finds the containers of a pod that request RDMA devices. Pure. Used by admission and diagnosis.
 #ifndef RAILHEAD_OPERATOR_ADMISSION_RDMA_CONTAINERS_H_
 #define RAILHEAD_OPERATOR_ADMISSION_RDMA_CONTAINERS_H_
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Admission step that enlarges /dev/shm: ranks of one pod exchange data through it. Pure.
 #ifndef RAILHEAD_OPERATOR_ADMISSION_SHARED_MEMORY_H_
 #define RAILHEAD_OPERATOR_ADMISSION_SHARED_MEMORY_H_
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Volumes that admission adds to pods: for libraries, rank files and /dev/shm.
 #ifndef RAILHEAD_OPERATOR_ADMISSION_VOLUME_H_
 #define RAILHEAD_OPERATOR_ADMISSION_VOLUME_H_
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The admission webhook without its socket: handles HTTP requests to kMutatePath. Used by serve.cc.
 #ifndef RAILHEAD_OPERATOR_ADMISSION_WEBHOOK_H_
 #define RAILHEAD_OPERATOR_ADMISSION_WEBHOOK_H_
 
@@ -15,9 +17,8 @@ namespace railhead::op {
 // HTTP path of admission reviews of Pods (v1) and Jobs (batch/v1).
 inline constexpr absl::string_view kMutatePath = "/mutate";
 
-// The webhook without its socket: handles HTTP requests to kMutatePath. It makes no calls, so it
-// responds at once, and it never denies an object. While the profiles are unknown it responds 503,
-// and the API server applies its failurePolicy. Thread-safe.
+// Makes no calls, so it responds at once, and never denies an object. While the profiles are
+// unknown it responds 503, and the API server applies its failurePolicy. Thread-safe.
 class Webhook {
  public:
   // `metrics` must outlive the webhook.

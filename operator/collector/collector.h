@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Controller for diagnosis: scrapes the runtimes of pods that request RDMA, diagnoses a job after
+// each change, and reports its faults. Active on the leader; other replicas only track which pods
+// exist.
 #ifndef RAILHEAD_OPERATOR_COLLECTOR_COLLECTOR_H_
 #define RAILHEAD_OPERATOR_COLLECTOR_COLLECTOR_H_
 
@@ -42,9 +46,6 @@ struct CollectorOptions {
   std::function<absl::Time()> now = absl::Now;
 };
 
-// Scrapes the runtimes of pods that request RDMA, diagnoses a job after each change, and reports
-// its faults. Active on the leader; other replicas only track which pods exist.
-//
 // Memory for 20,000 pods with 8 rails that all report: 28 MiB of reports
 // (verdict/verdict_bench.cc), and less than 1 KiB each in keys, queues and records: at most 48 MiB.
 // A process that caches 5,000 nodes uses 42 MiB (docs/bench-scale.md) and 7 MiB for the verdict's

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Budget for Events, in total and per namespace, so that thousands of pods in one namespace cannot
+// suppress another's Events. Used by FindingEvents.
 #ifndef RAILHEAD_OPERATOR_COLLECTOR_EVENT_BUDGET_H_
 #define RAILHEAD_OPERATOR_COLLECTOR_EVENT_BUDGET_H_
 
@@ -10,8 +13,7 @@
 
 namespace railhead::op {
 
-// Budget for Events, in total and per namespace, so that thousands of pods in one namespace cannot
-// suppress another's Events. Pure; the caller passes the time.
+// Pure; the caller passes the time.
 class EventBudget {
  public:
   struct Options {

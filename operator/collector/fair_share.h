@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Sharing of a cluster-wide limit among namespaces: a namespace with a small share can always get
+// some. Used for the memory of scraped reports and for the number of RailReports.
 #ifndef RAILHEAD_OPERATOR_COLLECTOR_FAIR_SHARE_H_
 #define RAILHEAD_OPERATOR_COLLECTOR_FAIR_SHARE_H_
 
@@ -6,8 +9,6 @@
 
 namespace railhead::op {
 
-// Sharing of a cluster-wide limit among namespaces: a namespace with a small share can always get
-// some.
 struct FairShare {
   size_t most = 0;         // in total
   size_t most_of_one = 0;  // per namespace

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Events of the collector: reports each finding once, as an Event on the pod, within budgets that
+// keep other Events from being evicted.
 #ifndef RAILHEAD_OPERATOR_COLLECTOR_FINDING_EVENTS_H_
 #define RAILHEAD_OPERATOR_COLLECTOR_FINDING_EVENTS_H_
 
@@ -19,9 +22,8 @@
 
 namespace railhead::op {
 
-// Reports each finding once, as an Event on the pod. Steps that admission skipped are reported on
-// the pod's controller, which alone received the warning. A finding is reported again if it was
-// gone and its Event has expired.
+// Steps that admission skipped are reported on the pod's controller, which alone received the
+// warning. A finding is reported again if it was gone and its Event has expired.
 //
 // Limits: per reason and job, 16 warnings per hour, which is the lifetime of Events, because
 // hundreds of equal ones would evict other Events. Infos are reported for one pod per job, from a

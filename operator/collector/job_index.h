@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Jobs for diagnosis: which pods work together, and an index of pods by job. Used by Collector.
 #ifndef RAILHEAD_OPERATOR_COLLECTOR_JOB_INDEX_H_
 #define RAILHEAD_OPERATOR_COLLECTOR_JOB_INDEX_H_
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Scrape results of one pod: its last report, and for how long scrapes have failed. Used by
+// PagePoller.
 #ifndef RAILHEAD_OPERATOR_COLLECTOR_PAGE_ANSWER_H_
 #define RAILHEAD_OPERATOR_COLLECTOR_PAGE_ANSWER_H_
 

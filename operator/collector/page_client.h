@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// HTTP client that scrapes training pods. Their addresses and responses are untrusted, so addresses
+// are checked, and time and size are limited. Used by PagePoller.
 #ifndef RAILHEAD_OPERATOR_COLLECTOR_PAGE_CLIENT_H_
 #define RAILHEAD_OPERATOR_COLLECTOR_PAGE_CLIENT_H_
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Scraper: scrapes running pods periodically, every 2 s in a pod's first minute, then every 15 s,
+// or less often if its namespace has thousands. Used by Collector.
 #ifndef RAILHEAD_OPERATOR_COLLECTOR_PAGE_POLLER_H_
 #define RAILHEAD_OPERATOR_COLLECTOR_PAGE_POLLER_H_
 
@@ -20,10 +23,8 @@
 
 namespace railhead::op {
 
-// Scrapes running pods periodically: every 2 s in a pod's first minute, then every 15 s, or less
-// often if its namespace has thousands. Separate queues and threads serve pods that have just
-// started and pods that hang. So neither pods that hang, nor the thousands that a new leader finds,
-// delay others.
+// Separate queues and threads serve pods that have just started and pods that hang. So neither pods
+// that hang, nor the thousands that a new leader finds, delay others.
 class PagePoller {
  public:
   // As AskPod; called concurrently.

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Debouncer for rails: tracks HCAs that have been faulty for less than verdict::kPortPatience, as
+// their nodes' agents report; most of these are flapping links that recover at once. Used by
+// Collector.
 #ifndef RAILHEAD_OPERATOR_COLLECTOR_RAIL_WATCH_H_
 #define RAILHEAD_OPERATOR_COLLECTOR_RAIL_WATCH_H_
 
@@ -12,10 +16,8 @@
 
 namespace railhead::op {
 
-// Tracks HCAs that have been faulty for less than verdict::kPortPatience, as their nodes' agents
-// report; most of these are flapping links that recover at once. An HCA that was faulty when its
-// node was first seen counts as faulty for long. Pure; the caller passes monotonic times. Not
-// thread-safe.
+// An HCA that was faulty when its node was first seen counts as faulty for long. Pure; the caller
+// passes monotonic times. Not thread-safe.
 class RailWatch {
  public:
   // Records a change of a node; null: absent before, or now.

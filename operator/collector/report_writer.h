@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Writer of RailReports: maintains one for each job that has or had a fault; a job that never had
+// one has no report. Used by Collector.
 #ifndef RAILHEAD_OPERATOR_COLLECTOR_REPORT_WRITER_H_
 #define RAILHEAD_OPERATOR_COLLECTOR_REPORT_WRITER_H_
 
@@ -17,9 +20,8 @@
 
 namespace railhead::op {
 
-// Maintains a RailReport for each job that has or had a fault; a job that never had one has no
-// report. Limits: no write without a change; 10 s between writes of a report; 10 writes per second
-// in total, with namespaces taking turns. At most 2,000 reports contain a fault, 500 per namespace;
+// Limits: no write without a change; 10 s between writes of a report; 10 writes per second in
+// total, with namespaces taking turns. At most 2,000 reports contain a fault, 500 per namespace;
 // the last 500 are for namespaces with fewer than 20. Reports of resolved faults stay until their
 // jobs are gone, and do not count.
 //

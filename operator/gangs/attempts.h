@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Gangs for which the API server rejected an action: time, message, and backoff per gang. Used by
+// GangMachine.
 #ifndef RAILHEAD_OPERATOR_GANGS_ATTEMPTS_H_
 #define RAILHEAD_OPERATOR_GANGS_ATTEMPTS_H_
 
@@ -10,8 +13,7 @@
 
 namespace railhead::op::gangs {
 
-// Gangs for which the API server rejected an action: time, message, and backoff per gang. Pure; the
-// caller passes the time. Not thread-safe.
+// Pure; the caller passes the time. Not thread-safe.
 class Attempts {
  public:
   // Up to this number of consecutive failures may be races that the watches resolve.

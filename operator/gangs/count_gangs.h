@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Computes the counts of gangs for Prometheus after each round of GangController. Pure.
 #ifndef RAILHEAD_OPERATOR_GANGS_COUNT_GANGS_H_
 #define RAILHEAD_OPERATOR_GANGS_COUNT_GANGS_H_
 

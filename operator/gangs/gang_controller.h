@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Controller of gangs: runs the gang machine on the cached pods and nodes, and executes its actions
+// while this replica leads.
 #ifndef RAILHEAD_OPERATOR_GANGS_GANG_CONTROLLER_H_
 #define RAILHEAD_OPERATOR_GANGS_GANG_CONTROLLER_H_
 
@@ -42,9 +45,8 @@ struct GangControllerOptions {
   bool topology = false;
 };
 
-// Runs the gang machine on the cached pods and nodes, and executes its actions while this replica
-// leads. Continues unfinished work of earlier leaders, from the state of the pods. Never changes a
-// pod that has a node.
+// Continues unfinished work of earlier leaders, from the state of the pods. Never changes a pod
+// that has a node.
 //
 // Rights needed, beside those of ClusterCaches: get and patch pods; patch pods/status; create
 // pods/eviction; create and patch events.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Counts of gangs for Prometheus: computed in count_gangs.h, exported by Metrics.
 #ifndef RAILHEAD_OPERATOR_GANGS_GANG_COUNTS_H_
 #define RAILHEAD_OPERATOR_GANGS_GANG_COUNTS_H_
 
@@ -10,8 +12,7 @@
 
 namespace railhead::op::gangs {
 
-// Counts for Prometheus. Current values are 0 while another replica leads; totals of this replica
-// only grow.
+// Current values are 0 while another replica leads; totals of this replica only grow.
 struct GangCounts {
   size_t incomplete = 0;
   size_t waiting = 0;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Reports gangs by Events on the gang's owner, or on the first pod of a gang without one. Used by
+// GangController.
 #ifndef RAILHEAD_OPERATOR_GANGS_GANG_EVENTS_H_
 #define RAILHEAD_OPERATOR_GANGS_GANG_EVENTS_H_
 
@@ -18,9 +21,8 @@
 
 namespace railhead::op::gangs {
 
-// Reports gangs by Events on the gang's owner, or on the first pod of a gang without one. Does not
-// repeat a message. Reasons for missing room change with each pod that ends anywhere, so gangs take
-// turns to report them (turns.h). Not thread-safe.
+// Does not repeat a message. Reasons for missing room change with each pod that ends anywhere, so
+// gangs take turns to report them (turns.h). Not thread-safe.
 class GangEvents {
  public:
   // `clock`: wall clock. `api` must outlive this. Rights needed: create and patch events.

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Tree of the cluster's nodes by place, on which gangs are planned. It is kept between rounds, and
+// rebuilt only if nodes, places or rails change.
 #ifndef RAILHEAD_OPERATOR_GANGS_NODE_TREE_H_
 #define RAILHEAD_OPERATOR_GANGS_NODE_TREE_H_
 

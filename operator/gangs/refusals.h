@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Released pods that the scheduler does not bind to their node: other pods took the node, or an
+// unknown rule applies. The gang machine decides what becomes of them (gang_machine.h).
 #ifndef RAILHEAD_OPERATOR_GANGS_REFUSALS_H_
 #define RAILHEAD_OPERATOR_GANGS_REFUSALS_H_
 
@@ -13,9 +16,7 @@
 
 namespace railhead::op::gangs {
 
-// Released pods that the scheduler does not bind to their node: other pods took the node, or an
-// unknown rule applies. The gang machine decides what becomes of them (gang_machine.h). Pure; the
-// caller passes the time. Not thread-safe.
+// Pure; the caller passes the time. Not thread-safe.
 class Refusals {
  public:
   // The scheduler retries itself, for example when a pod that ends makes room.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// JSON Patches with which the leader changes a gang's pods: release, ranks, failure. Pure.
 #ifndef RAILHEAD_OPERATOR_GANGS_RELEASE_PATCH_H_
 #define RAILHEAD_OPERATOR_GANGS_RELEASE_PATCH_H_
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Places of gangs' pods. The room of a pod that is gone is kept until it is recreated. A gang
+// avoids nodes where its pod failed, if possible. Used by GangMachine and the planner.
 #ifndef RAILHEAD_OPERATOR_GANGS_SEATS_H_
 #define RAILHEAD_OPERATOR_GANGS_SEATS_H_
 
@@ -21,9 +24,7 @@ struct Seat {
 };
 using EmptySeats = std::map<std::string, std::vector<Seat>>;  // by the gang's key
 
-// Places of gangs' pods. The room of a pod that is gone is kept until it is recreated. A gang
-// avoids nodes where its pod failed, if possible. A new leader knows only pods that still exist.
-// Pure; the caller passes the time. Not thread-safe.
+// A new leader knows only pods that still exist. Pure; the caller passes the time. Not thread-safe.
 class Seats {
  public:
   // Job controllers recreate a pod within minutes, or not at all.

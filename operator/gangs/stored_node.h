@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Reader of Nodes with the fields that gangs need. Used by `railhead why`; the operator reads its
+// cached Nodes in cluster/.
 #ifndef RAILHEAD_OPERATOR_GANGS_STORED_NODE_H_
 #define RAILHEAD_OPERATOR_GANGS_STORED_NODE_H_
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Cached fields of a Pod for gangs, and their reader: what it uses of a node, and its membership in
+// a gang. Also used by `railhead doctor` and `railhead why`.
 #ifndef RAILHEAD_OPERATOR_GANGS_STORED_POD_H_
 #define RAILHEAD_OPERATOR_GANGS_STORED_POD_H_
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Turns of gangs to report why they wait: computing that takes milliseconds per gang, and there may
+// be hundreds. Used by GangEvents.
 #ifndef RAILHEAD_OPERATOR_GANGS_TURNS_H_
 #define RAILHEAD_OPERATOR_GANGS_TURNS_H_
 
@@ -12,9 +15,8 @@
 
 namespace railhead::op::gangs {
 
-// Turns of gangs to report why they wait: computing that takes milliseconds per gang, and there may
-// be hundreds. A round is one call of Take for each waiting gang, in order, then EndRound. Pure;
-// the caller passes the time. Not thread-safe.
+// A round is one call of Take for each waiting gang, in order, then EndRound. Pure; the caller
+// passes the time. Not thread-safe.
 class Turns {
  public:
   // Maximum turns per round.

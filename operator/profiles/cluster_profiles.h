@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// RailProfiles of the cluster, prepared from the caches: for admission, for diagnosis and for the
+// status of each profile. Built by ProfileFeed.
 #ifndef RAILHEAD_OPERATOR_PROFILES_CLUSTER_PROFILES_H_
 #define RAILHEAD_OPERATOR_PROFILES_CLUSTER_PROFILES_H_
 

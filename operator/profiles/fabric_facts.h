@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Facts that hold for all nodes of a cluster, from the labels of the node agents (see
+// device-plugin/README.md). A pod may run on any node, so only common facts may determine its
+// environment.
 #ifndef RAILHEAD_OPERATOR_PROFILES_FABRIC_FACTS_H_
 #define RAILHEAD_OPERATOR_PROFILES_FABRIC_FACTS_H_
 
@@ -10,9 +14,6 @@
 
 namespace railhead::op {
 
-// Facts that hold for all nodes of a cluster, from the labels of the node agents (see
-// device-plugin/README.md). A pod may run on any node, so only common facts may determine its
-// environment.
 struct FabricFacts {
   int nodes = 0;                           // with RDMA rails
   std::map<std::string, int> link_layers;  // number of nodes by value: InfiniBand, Ethernet, mixed

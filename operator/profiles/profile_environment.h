@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Environment variables that a RailProfile gives to pods. Pure. Used by admission.
 #ifndef RAILHEAD_OPERATOR_PROFILES_PROFILE_ENVIRONMENT_H_
 #define RAILHEAD_OPERATOR_PROFILES_PROFILE_ENVIRONMENT_H_
 

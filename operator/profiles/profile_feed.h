@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Prepares the cached objects for admission in a separate thread, so that requests never wait. Used
+// by the controllers.
 #ifndef RAILHEAD_OPERATOR_PROFILES_PROFILE_FEED_H_
 #define RAILHEAD_OPERATOR_PROFILES_PROFILE_FEED_H_
 
@@ -13,7 +16,6 @@
 
 namespace railhead::op {
 
-// Prepares the cached objects for admission in a separate thread, so that requests never wait.
 // Collects several changes into one update.
 class ProfileFeed {
  public:

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Selects the RailProfile of a pod, and finds profiles that conflict. Pure. Used by admission, and
+// for the status of profiles.
 #ifndef RAILHEAD_OPERATOR_PROFILES_PROFILE_MATCH_H_
 #define RAILHEAD_OPERATOR_PROFILES_PROFILE_MATCH_H_
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// All cluster state that the environment of pods depends on. Built from the caches, or from files
+// for the webhook without a cluster.
 #ifndef RAILHEAD_OPERATOR_PROFILES_PROFILE_SET_H_
 #define RAILHEAD_OPERATOR_PROFILES_PROFILE_SET_H_
 
@@ -18,8 +21,7 @@
 
 namespace railhead::op {
 
-// All cluster state that the environment of pods depends on. A value, rebuilt when the cluster
-// changes.
+// A value, rebuilt when the cluster changes.
 struct ProfileSet {
   std::vector<RailProfile> profiles;
   std::map<std::string, Labels> namespaces;  // by name

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Writes the status of each RailProfile when it changes, on the leader. Used by the controllers.
 #ifndef RAILHEAD_OPERATOR_PROFILES_PROFILE_STATUS_WRITER_H_
 #define RAILHEAD_OPERATOR_PROFILES_PROFILE_STATUS_WRITER_H_
 
@@ -17,10 +19,9 @@
 
 namespace railhead::op {
 
-// Writes the status of each RailProfile when it changes; the leader does. A write applies only to
-// the version of the profile that it was computed from. Another operator in the cluster may compute
-// a different status, and each write triggers the other operator. Therefore a profile is written at
-// most once in a few seconds, and changes do not shorten the backoff.
+// A write applies only to the version of the profile that it was computed from. Another operator in
+// the cluster may compute a different status, and each write triggers the other operator. Therefore
+// a profile is written at most once in a few seconds, and changes do not shorten the backoff.
 //
 // Rights needed: patch railprofiles/status.
 class ProfileStatusWriter {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Cached fields of a RailProfile, and their reader. Used by ClusterCaches and `railhead doctor`.
 #ifndef RAILHEAD_OPERATOR_PROFILES_STORED_PROFILE_H_
 #define RAILHEAD_OPERATOR_PROFILES_STORED_PROFILE_H_
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Nodes as topology discovery needs them, made from the operator's cached Nodes.
 #ifndef RAILHEAD_OPERATOR_TOPOLOGY_CLUSTER_NODE_H_
 #define RAILHEAD_OPERATOR_TOPOLOGY_CLUSTER_NODE_H_
 

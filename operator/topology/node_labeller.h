@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Maintains the labels that give a node's place, by server-side apply. Used by TopologyController.
 #ifndef RAILHEAD_OPERATOR_TOPOLOGY_NODE_LABELLER_H_
 #define RAILHEAD_OPERATOR_TOPOLOGY_NODE_LABELLER_H_
 
@@ -13,9 +15,8 @@
 
 namespace railhead::topology {
 
-// Maintains the labels that give a node's place, by server-side apply. Each write contains the
-// node's UID, so that a deleted node is not created. Nodes without a place lose the labels written
-// here. Labels of other field managers stay and cause no further write.
+// Each write contains the node's UID, so that a deleted node is not created. Nodes without a place
+// lose the labels written here. Labels of other field managers stay and cause no further write.
 //
 // Rights needed: patch nodes.
 class NodeLabeller {

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Controller of the topology: keeps the status of the FabricTopology "cluster" equal to the fabric,
+// from the cached nodes and FabricTopologies. With `publish`, also the node labels and objects of
+// other schedulers. The leader writes, and only changes.
 #ifndef RAILHEAD_OPERATOR_TOPOLOGY_TOPOLOGY_CONTROLLER_H_
 #define RAILHEAD_OPERATOR_TOPOLOGY_TOPOLOGY_CONTROLLER_H_
 
@@ -32,10 +36,6 @@ struct TopologyControllerOptions {
   std::function<absl::Time()> now = absl::Now;  // wall clock
 };
 
-// Keeps the status of the FabricTopology "cluster" equal to the fabric, from the cached nodes and
-// FabricTopologies. With `publish`, also the node labels and objects of other schedulers. The
-// leader writes, and only changes.
-//
 // Rights needed, beside those of ClusterCaches: create fabrictopologies; patch
 // fabrictopologies/status; with `publish`, those of NodeLabeller and ForeignObjects.
 class TopologyController {

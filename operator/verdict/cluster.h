@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Inputs common to the diagnosis of all pods: nodes, profiles and settings. Built by the collector
+// and `railhead doctor`.
 #ifndef RAILHEAD_OPERATOR_VERDICT_CLUSTER_H_
 #define RAILHEAD_OPERATOR_VERDICT_CLUSTER_H_
 
@@ -27,8 +30,8 @@ struct ClusterSettings {
   bool memlock_raised = false;  // on some nodes, for containers with RDMA devices
 };
 
-// Inputs common to the diagnosis of all pods. Facts about all nodes are computed once, here. A
-// rule, which runs for each pod of a large job, can look nodes up but not iterate over them.
+// Facts about all nodes are computed once, here. A rule, which runs for each pod of a large job,
+// can look nodes up but not iterate over them.
 class Cluster {
  public:
   using Nodes = std::map<std::string, std::shared_ptr<const NodeFacts>>;  // values are never null

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Facts of one container for the diagnosis. Pure. Used by pod_facts.cc.
 #ifndef RAILHEAD_OPERATOR_VERDICT_CONTAINER_FACTS_H_
 #define RAILHEAD_OPERATOR_VERDICT_CONTAINER_FACTS_H_
 

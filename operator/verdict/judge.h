@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Diagnosis of a job: from facts to findings. Pure: equal facts give equal findings. Used by the
+// collector and `railhead doctor`.
 #ifndef RAILHEAD_OPERATOR_VERDICT_JUDGE_H_
 #define RAILHEAD_OPERATOR_VERDICT_JUDGE_H_
 
@@ -32,7 +35,7 @@ inline constexpr absl::Duration kUntilAgentsCome = absl::Seconds(30);
 inline constexpr double kLeastMemlockForGpus = 64 << 20;
 
 // Diagnoses the pods of a job: one finding per pod, reason and part, warnings first. Empty if
-// everything is as requested. Pure: equal facts give equal findings.
+// everything is as requested.
 //
 // Only known facts count. A pod without a report is diagnosed by its spec and node only, a finished
 // pod not at all. If a profile specifies or allows TCP, using it is not a fault. A report's

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Start reports of ranks, kept for the diagnosis after their runtime no longer exports them. Pure.
+// Used by the collector.
 #ifndef RAILHEAD_OPERATOR_VERDICT_LEARNED_H_
 #define RAILHEAD_OPERATOR_VERDICT_LEARNED_H_
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Facts of a Node for the diagnosis. Pure. Used by the caches and `railhead doctor`.
 #ifndef RAILHEAD_OPERATOR_VERDICT_NODE_FACTS_H_
 #define RAILHEAD_OPERATOR_VERDICT_NODE_FACTS_H_
 

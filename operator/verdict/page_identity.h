@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Check that scraped metrics belong to the scraped pod. Pure. Used by PagePoller.
 #ifndef RAILHEAD_OPERATOR_VERDICT_PAGE_IDENTITY_H_
 #define RAILHEAD_OPERATOR_VERDICT_PAGE_IDENTITY_H_
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Incremental filter for scraped metrics: receives a page in pieces and keeps the relevant lines,
+// so that a page of megabytes is never in memory. Used by the HTTP client of the collector.
 #ifndef RAILHEAD_OPERATOR_VERDICT_PAGE_LINES_H_
 #define RAILHEAD_OPERATOR_VERDICT_PAGE_LINES_H_
 
@@ -20,8 +23,6 @@ inline constexpr size_t kMaxKeptBytes = 64U << 10U;
 // Returns whether ParseRuntimePage reads the series of this line.
 bool IsOfInterest(absl::string_view line);
 
-// Incremental filter: receives a page in pieces and keeps the relevant lines, so that a page of
-// megabytes is never in memory.
 class PageLines {
  public:
   // Returns InvalidArgument if page, line or relevant lines exceed their limit.

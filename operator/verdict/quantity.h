@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Quantities of the Kubernetes API, such as "64Mi". Pure. Used by diagnosis and gangs.
 #ifndef RAILHEAD_OPERATOR_VERDICT_QUANTITY_H_
 #define RAILHEAD_OPERATOR_VERDICT_QUANTITY_H_
 

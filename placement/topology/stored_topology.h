@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// FabricTopology objects as the operator and the CLI read them: cached fields, and a user's fabric
+// model in their specs.
 #ifndef RAILHEAD_PLACEMENT_TOPOLOGY_STORED_TOPOLOGY_H_
 #define RAILHEAD_PLACEMENT_TOPOLOGY_STORED_TOPOLOGY_H_
 
