@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Abort flag: ends every wait of a rank from outside, whether it spins or sleeps. Checked by waits
+// for rails and for shared memory.
 #ifndef RAILHEAD_RUNTIME_BASE_ALARM_H_
 #define RAILHEAD_RUNTIME_BASE_ALARM_H_
 
@@ -8,7 +11,7 @@
 
 namespace railhead {
 
-// Ends every wait from outside: sets `raised`, and makes `event_fd` readable.
+// When a job fails, `raised` becomes true and `event_fd` readable.
 struct Alarm {
   const std::atomic<bool>* raised = nullptr;
   int event_fd = -1;

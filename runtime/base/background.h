@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Work that its caller does not wait for: the end of a communicator that takes long, and the file
+// of the flight recorder.
 #ifndef RAILHEAD_RUNTIME_BASE_BACKGROUND_H_
 #define RAILHEAD_RUNTIME_BASE_BACKGROUND_H_
 

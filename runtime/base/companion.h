@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Additional work that a wait (rails/mesh.h) performs and waits for, so that one thread waits for
+// both. Implemented for messages in shared memory.
 #ifndef RAILHEAD_RUNTIME_BASE_COMPANION_H_
 #define RAILHEAD_RUNTIME_BASE_COMPANION_H_
 
@@ -9,8 +12,7 @@
 
 namespace railhead {
 
-// Additional work that a wait (rails/mesh.h) performs and waits for, so that one thread waits for
-// both. Use from one thread at a time.
+// Use from one thread at a time.
 class Companion {
  public:
   virtual ~Companion() = default;

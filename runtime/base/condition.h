@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// std::condition_variable with deadlines of MonotonicNow. The standard's timed waits follow the
+// time of day with C libraries older than glibc 2.30.
 #ifndef RAILHEAD_RUNTIME_BASE_CONDITION_H_
 #define RAILHEAD_RUNTIME_BASE_CONDITION_H_
 
@@ -14,8 +17,6 @@
 
 namespace railhead {
 
-// std::condition_variable with deadlines of MonotonicNow. The standard's timed waits follow the
-// time of day with C libraries older than glibc 2.30.
 class Condition {
  public:
   Condition() {

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Assigns ranges of a buffer's values to ranks: equal parts, or parts of given sizes. Used by all
+// collectives.
 #ifndef RAILHEAD_RUNTIME_BASE_PARTS_H_
 #define RAILHEAD_RUNTIME_BASE_PARTS_H_
 
@@ -16,7 +19,6 @@ struct Range {
   size_t size = 0;
 };
 
-// Assigns ranges of a buffer's values to ranks.
 class Parts {
  public:
   // Consecutive parts of equal size; the first `count % ranks` have one value more.

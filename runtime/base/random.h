@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Random bytes of the kernel, for keys, tokens and nonces.
 #ifndef RAILHEAD_RUNTIME_BASE_RANDOM_H_
 #define RAILHEAD_RUNTIME_BASE_RANDOM_H_
 

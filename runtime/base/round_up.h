@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Rounds sizes up to multiples of a cache line or page.
 #ifndef RAILHEAD_RUNTIME_BASE_ROUND_UP_H_
 #define RAILHEAD_RUNTIME_BASE_ROUND_UP_H_
 

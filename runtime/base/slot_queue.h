@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Queue whose entries are numbered from 0 in order of Push. It reuses slots with the memory they
+// own: after it has grown to its working size, it does not allocate. Used for frames and messages.
 #ifndef RAILHEAD_RUNTIME_BASE_SLOT_QUEUE_H_
 #define RAILHEAD_RUNTIME_BASE_SLOT_QUEUE_H_
 
@@ -9,8 +12,6 @@
 
 namespace railhead {
 
-// Queue whose entries are numbered from 0 in order of Push. It reuses slots with the memory they
-// own: after it has grown to its working size, it does not allocate.
 template <class T>
 class SlotQueue {
  public:

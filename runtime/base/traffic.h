@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Byte counts of a rank, in total and per peer and rail. The hang detector compares them to detect
+// progress.
 #ifndef RAILHEAD_RUNTIME_BASE_TRAFFIC_H_
 #define RAILHEAD_RUNTIME_BASE_TRAFFIC_H_
 

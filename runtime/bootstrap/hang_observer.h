@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Interface between the watchdog (watch.h), which queries all ranks, and the observer, which knows
+// this rank's activity and evaluates the replies. Implemented by HangReporter.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_HANG_OBSERVER_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_HANG_OBSERVER_H_
 
@@ -11,8 +14,7 @@
 
 namespace railhead::bootstrap {
 
-// Hang observer: knows this rank's activity, and evaluates all ranks' replies. Called on the
-// watchdog's thread (watch.h).
+// Called on the watchdog's thread (watch.h).
 class HangObserver {
  public:
   // Intervals of the watchdog.

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Position of a rank in the binomial tree of `root`. Relative to the root, the parent of rank v is
+// v without its lowest bit; so v and its subtree are consecutive ranks.
 #ifndef RAILHEAD_RUNTIME_COLLECTIVES_BINOMIAL_PLACE_H_
 #define RAILHEAD_RUNTIME_COLLECTIVES_BINOMIAL_PLACE_H_
 
@@ -8,8 +11,6 @@
 
 namespace railhead::collectives {
 
-// Position of a rank in the binomial tree of `root`. Relative to the root, the parent of rank v is
-// v without its lowest bit; so v and its subtree are consecutive ranks.
 class BinomialPlace {
  public:
   BinomialPlace(int rank, int world_size, int root)

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Fingerprint of a call: what all ranks must agree on, in one word sent with its data, so that
+// ranks with different calls detect it from the first bytes. Used on rails, in shared memory and by
+// the flight recorder.
 #ifndef RAILHEAD_RUNTIME_COLLECTIVES_CALL_H_
 #define RAILHEAD_RUNTIME_COLLECTIVES_CALL_H_
 
@@ -12,9 +16,7 @@
 
 namespace railhead::collectives {
 
-// Fingerprint of a call: what all ranks must agree on, in one word sent with its data, so that
-// ranks with different calls detect it from the first bytes. Some of it is readable, for messages;
-// the rest is a 20-bit digest of all arguments.
+// Some of the word is readable, for messages; the rest is a 20-bit digest of all arguments.
 class Call {
  public:
   struct Arguments {

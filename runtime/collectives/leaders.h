@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Number of ranks of a place that send to other places in a hierarchical collective. Used by
+// Hierarchy and the tuner.
 #ifndef RAILHEAD_RUNTIME_COLLECTIVES_LEADERS_H_
 #define RAILHEAD_RUNTIME_COLLECTIVES_LEADERS_H_
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Messenger between a subset of ranks, renumbered, so that any algorithm can run on any suitably
+// connected ranks.
 #ifndef RAILHEAD_RUNTIME_COLLECTIVES_SUBGROUP_H_
 #define RAILHEAD_RUNTIME_COLLECTIVES_SUBGROUP_H_
 
@@ -11,8 +14,6 @@
 
 namespace railhead::collectives {
 
-// Messenger between a subset of ranks, renumbered, so that any algorithm can run on any suitably
-// connected ranks.
 class Subgroup final : public Messenger {
  public:
   // `ranks`: numbers in `all` of ranks 0, 1, ... of the subgroup. `all` must outlive this.

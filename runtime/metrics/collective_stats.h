@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Counts and durations of collectives, by algorithm and size class: recorded by the communicator,
+// read for the metrics page.
 #ifndef RAILHEAD_RUNTIME_METRICS_COLLECTIVE_STATS_H_
 #define RAILHEAD_RUNTIME_METRICS_COLLECTIVE_STATS_H_
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// All data that the metrics page shows of one rank: taken by the communicator, formatted by page.h.
 #ifndef RAILHEAD_RUNTIME_METRICS_SNAPSHOT_H_
 #define RAILHEAD_RUNTIME_METRICS_SNAPSHOT_H_
 
@@ -27,7 +29,6 @@ struct GpuDirectSnapshot {
   fabric::GpuDirectWay way = fabric::GpuDirectWay::kNone;
 };
 
-// All data that the page shows of one rank.
 struct Snapshot {
   std::string job;
   int rank = 0;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// RAII file descriptor that can be kept from forked children. Used throughout the runtime.
 #ifndef RAILHEAD_RUNTIME_NET_FD_H_
 #define RAILHEAD_RUNTIME_NET_FD_H_
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Output of `railhead-perf COLLECTIVE --explain`.
 #ifndef RAILHEAD_RUNTIME_PERF_EXPLAIN_H_
 #define RAILHEAD_RUNTIME_PERF_EXPLAIN_H_
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Pseudorandom numbers for the test data of railhead-perf. All ranks compute the same.
 #ifndef RAILHEAD_RUNTIME_PERF_MIX_H_
 #define RAILHEAD_RUNTIME_PERF_MIX_H_
 
@@ -6,7 +8,7 @@
 
 namespace railhead::perf {
 
-// Spreads every bit of `x` over the result: random numbers that everybody can compute.
+// Spreads every bit of `x` over the result.
 inline uint64_t Mix(uint64_t x) {
   for (int i = 0; i < 2; ++i) {
     x = (x ^ (x >> 32)) * 0x9e3779b97f4a7c15;

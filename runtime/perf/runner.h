@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Measurement of one collective, over all sizes and kinds of values. Used by railhead-perf on every
+// rank.
 #ifndef RAILHEAD_RUNTIME_PERF_RUNNER_H_
 #define RAILHEAD_RUNTIME_PERF_RUNNER_H_
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Buffer sizes of railhead-perf: the user's text, and the series to measure. Pure.
 #ifndef RAILHEAD_RUNTIME_PERF_SIZES_H_
 #define RAILHEAD_RUNTIME_PERF_SIZES_H_
 

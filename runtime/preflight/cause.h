@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Cause for which a rail cannot be used, as a word. Used for the start report in the metrics.
 #ifndef RAILHEAD_RUNTIME_PREFLIGHT_CAUSE_H_
 #define RAILHEAD_RUNTIME_PREFLIGHT_CAUSE_H_
 

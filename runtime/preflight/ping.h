@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Round-trip time of a connected rail, for the preflight check.
 #ifndef RAILHEAD_RUNTIME_PREFLIGHT_PING_H_
 #define RAILHEAD_RUNTIME_PREFLIGHT_PING_H_
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Division of a transfer into chunks, which go over different rails. Used by Peer.
 #ifndef RAILHEAD_RUNTIME_RAILS_CHUNK_H_
 #define RAILHEAD_RUNTIME_RAILS_CHUNK_H_
 

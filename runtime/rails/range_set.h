@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Set of arrived bytes of a transfer: disjoint ranges, adjacent ones merged. Chunks arrive nearly
+// in order, so there are rarely more ranges than rails. Used by ReceiveLedger.
 #ifndef RAILHEAD_RUNTIME_RAILS_RANGE_SET_H_
 #define RAILHEAD_RUNTIME_RAILS_RANGE_SET_H_
 
@@ -8,8 +11,6 @@
 
 namespace railhead::rails {
 
-// Set of arrived bytes of a transfer: disjoint ranges, adjacent ones merged. Chunks arrive nearly
-// in order, so there are rarely more ranges than rails. Used by ReceiveLedger.
 class RangeSet {
  public:
   // Adds [begin, end). Returns false and changes nothing if the set contains any of it.

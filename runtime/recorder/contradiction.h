@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Detects in the ranks' positions that two ranks called different collectives. Pure. Used by
+// HangReporter.
 #ifndef RAILHEAD_RUNTIME_RECORDER_CONTRADICTION_H_
 #define RAILHEAD_RUNTIME_RECORDER_CONTRADICTION_H_
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Hang report for people, from the positions of all ranks. Pure. Used by HangReporter.
 #ifndef RAILHEAD_RUNTIME_RECORDER_REPORT_H_
 #define RAILHEAD_RUNTIME_RECORDER_REPORT_H_
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Default floating-point environment for reductions. Frameworks change it (they flush denormals for
+// speed), and ranks would get different results.
 #ifndef RAILHEAD_RUNTIME_REDUCE_FLOAT_ENVIRONMENT_H_
 #define RAILHEAD_RUNTIME_REDUCE_FLOAT_ENVIRONMENT_H_
 
@@ -11,7 +14,6 @@
 namespace railhead::reduce {
 
 // While it lives, this thread rounds to nearest, computes with denormals and traps nothing.
-// Frameworks change that (they flush denormals for speed), and ranks would get different results.
 class DefaultFloatEnvironment {
  public:
 #if defined(__x86_64__)

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Factors of the program's own operators (rhRedOpCreatePreMulSum).
 #ifndef RAILHEAD_RUNTIME_REDUCE_SCALAR_H_
 #define RAILHEAD_RUNTIME_REDUCE_SCALAR_H_
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Memory that is left for a process. Segment checks it before it creates shared memory, so that the
+// user gets an error instead of a process that the OOM killer ends.
 #ifndef RAILHEAD_RUNTIME_SHM_AVAILABLE_MEMORY_H_
 #define RAILHEAD_RUNTIME_SHM_AVAILABLE_MEMORY_H_
 

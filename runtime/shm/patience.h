@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Wait policy of ranks that share memory: spin time, timeout, cancellation.
 #ifndef RAILHEAD_RUNTIME_SHM_PATIENCE_H_
 #define RAILHEAD_RUNTIME_SHM_PATIENCE_H_
 
@@ -18,7 +20,6 @@
 
 namespace railhead::shm {
 
-// Wait policy: spin time, timeout, cancellation.
 struct Patience {
   absl::Duration look;                           // spin time before sleeping
   absl::Duration limit;                          // timeout: DeadlineExceeded

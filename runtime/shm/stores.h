@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Choice between cached and streaming stores. Used by all collectives in shared memory.
 #ifndef RAILHEAD_RUNTIME_SHM_STORES_H_
 #define RAILHEAD_RUNTIME_SHM_STORES_H_
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Acceptor: listens on one rail of a rank for the connections of all its peers. Used by both
+// transports, with one Reconnector per peer.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_CONNECT_ACCEPTOR_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_CONNECT_ACCEPTOR_H_
 
@@ -24,10 +27,10 @@
 
 namespace railhead::transport {
 
-// Acceptor: listens on one rail of a rank for the connections of all its peers. A client names its
-// rank and proves that it has the job's key (rail_handshake.h); the connection then waits until its
-// Reconnector takes it, even if this rank does not expect it yet. Clients without the key, and
-// replays, are rejected and counted. Use from one thread at a time; no call blocks.
+// A client names its rank and proves that it has the job's key (rail_handshake.h); the connection
+// then waits until its Reconnector takes it, even if this rank does not expect it yet. Clients
+// without the key, and replays, are rejected and counted. Use from one thread at a time; no call
+// blocks.
 class Acceptor final : public WakeSource {
  public:
   // Address of an acceptor, for other ranks.

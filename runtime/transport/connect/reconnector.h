@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Provides one peer's authenticated connections over a rail: the first, and further ones after a
+// loss. Used by RecoveringLink.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_CONNECT_RECONNECTOR_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_CONNECT_RECONNECTOR_H_
 
@@ -26,9 +29,8 @@ struct Line {
   bool valid() const { return fd.valid(); }
 };
 
-// Provides one peer's connections over a rail: the first, and further ones after a loss. The side
-// with the smaller token dials; the other accepts in its Acceptor. Both prove that they have the
-// job's key, in this handshake (rail_handshake.h). Used by RecoveringLink; no call blocks.
+// The side with the smaller token dials; the other accepts in its Acceptor. Both prove that they
+// have the job's key, in this handshake (rail_handshake.h). No call blocks.
 //
 //   dialing side:    connects, sends Hello   receives Answer, confirms: connected
 //   accepting side:            sends Answer from its acceptor         receives that: connected

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Acknowledgement timeout: distinguishes a dead network from a busy peer by the kernel's state of
+// the connection. Used by TcpWire.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_TCP_ACK_TIMEOUT_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_TCP_ACK_TIMEOUT_H_
 
@@ -8,10 +11,8 @@
 
 namespace railhead::transport {
 
-// Acknowledgement timeout: distinguishes a dead network from a busy peer by the kernel's state of
-// the connection. A peer that does not read closes its window, and then nothing is in flight; its
-// kernel acknowledges what is. (TCP_USER_TIMEOUT would also count the closed window.) Used by
-// TcpWire.
+// A peer that does not read closes its window, and then nothing is in flight; its kernel
+// acknowledges what is. (TCP_USER_TIMEOUT would also count the closed window.)
 class AckTimeout {
  public:
   struct Signs {

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Protection of the frames of a TCP connection in transit: none, signatures, or encryption. Chosen
+// at the start of a communicator, applied by FrameSealer.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_TCP_FRAME_PROTECTION_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_TCP_FRAME_PROTECTION_H_
 
@@ -6,7 +9,7 @@
 
 namespace railhead::transport {
 
-// Protection of the frames of a TCP connection in transit. Both sides use the same.
+// Both sides use the same.
 enum class FrameProtection : uint8_t {
   kNone,
   kSigned,            // Poly1305

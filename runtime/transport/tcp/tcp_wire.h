@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Frames on a connected socket, acknowledged, and optionally signed or encrypted. One connection of
+// a TCP link (recovering_link.h): after a loss the link gets another.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_TCP_TCP_WIRE_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_TCP_TCP_WIRE_H_
 
@@ -18,10 +21,10 @@
 
 namespace railhead::transport {
 
-// Frames on a connected socket: a header (tcp_wire.cc) and the payload. Every header has the number
-// of frames that its sender has consumed. A header without a frame is an acknowledgement: sent if
-// the peer waits for it, after many frames, and before this side sleeps. With seals (frame_seal.h),
-// those of payload and header follow the header.
+// A frame is a header (tcp_wire.cc) and the payload. Every header has the number of frames that its
+// sender has consumed. A header without a frame is an acknowledgement: sent if the peer waits for
+// it, after many frames, and before this side sleeps. With seals (frame_seal.h), those of payload
+// and header follow the header.
 //
 // A connection is lost when the peer or the network ends it, or when the peer's kernel acknowledges
 // nothing (ack_timeout.h).

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Result of registering GPU memory with an RDMA rail. Separate from user_memory.h, so that comm/
+// needs no verbs header.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_KNOWN_GPU_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_KNOWN_GPU_H_
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Packet settings of a job's RDMA rails, from its user's variables.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_SETTINGS_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_SETTINGS_H_
 
@@ -9,7 +11,6 @@ namespace railhead::transport {
 // Maximum queue pairs of a connection.
 inline constexpr uint8_t kMostQpsPerRail = 8;
 
-// Packet settings of a job, from its user's variables.
 struct VerbsSettings {
   // In the IP header (RoCE) and global route (InfiniBand): DSCP times 4, plus ECN bits.
   uint8_t traffic_class = 0;
