@@ -84,16 +84,18 @@ class Pods:
 
 
 class Probes:
-    """tests/rails/probe.c on both ranks: an all-reduce after the other, with a line for each."""
+    """tests/rails/probe.c on both ranks: an all-reduce after the other, with a line for each. Rank 0 ends them all
+    when it gets the signal."""
 
     def __init__(self, pods, folder, seconds, size):
-        words = [*RAILHEAD, "/bench/probe", str(seconds), str(size)]
+        commands = ([*RAILHEAD, "timeout", "--preserve-status", str(seconds), "/bench/probe", str(size)],
+                    [*RAILHEAD, "/bench/probe", str(size)])
         self._seconds = seconds
         self._log = folder / "probe.log"
         self._lines = []  # (when it came here, its words)
         with open(self._log, "w", encoding="utf-8") as log:
             self._children = [pods.start(rank, words, log if rank else subprocess.PIPE, log)
-                              for rank in range(2)]
+                              for rank, words in enumerate(commands)]
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
