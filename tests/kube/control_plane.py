@@ -56,33 +56,40 @@ def folder_for(test, name):
     return folder
 
 
+CERTIFICATES = """\
+[req]
+distinguished_name = name
+[name]
+[ca]
+default_ca = own
+[own]
+new_certs_dir = {folder}
+database = {folder}/{name}.index
+serial = {folder}/{name}.serial
+default_md = sha256
+policy = any
+x509_extensions = address
+[any]
+commonName = supplied
+[address]
+subjectAltName = IP:127.0.0.1
+basicConstraints = CA:TRUE
+"""
+
+
 def certificate(folder, name):
-    """A self-signed certificate for 127.0.0.1; returns the paths of certificate and key."""
-    paths = folder / f"{name}.crt", folder / f"{name}.key"
-    subprocess.run(
-        [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-days",
-            "2",
-            "-subj",
-            f"/CN={name}",
-            "-addext",
-            "subjectAltName=IP:127.0.0.1",
-            "-out",
-            paths[0],
-            "-keyout",
-            paths[1],
-        ],
-        check=True,
-        capture_output=True,
-        timeout=30,
-    )
-    return paths
+    """A self-signed certificate for 127.0.0.1, from two days ago until in two days, since tests set the time of
+    day of clients; returns the paths of certificate and key."""
+    crt, key, request, config = (folder / f"{name}.{end}" for end in ("crt", "key", "csr", "cnf"))
+    config.write_text(CERTIFICATES.format(folder=folder, name=name), encoding="utf-8")
+    (folder / f"{name}.index").touch()
+    begin, end = (time.strftime("%y%m%d%H%M%SZ", time.gmtime(time.time() + days * 86400)) for days in (-2, 2))
+    for command in (
+            ["req", "-new", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-keyout", key, "-out", request],
+            ["ca", "-selfsign", "-batch", "-notext", "-create_serial", "-startdate", begin, "-enddate", end,
+             "-keyfile", key, "-in", request, "-out", crt]):
+        subprocess.run(["openssl", *command, "-config", config], check=True, capture_output=True, timeout=30)
+    return crt, key
 
 
 class ControlPlane:
