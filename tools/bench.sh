@@ -166,7 +166,7 @@ auth() {
 One TCP rail on the loopback device carries messages from one process to another, one after the other, with each value
 of RAILHEAD_AUTH. A bare socket and TLS do the same, and the receiver confirms each message there, too. Both ranks sign,
 check, encrypt and decrypt on the thread that moves the data, and on this device that thread is what limits the
-bandwidth. The CPU time holds waits that look again and again. What the handshake costs a start is in
+bandwidth. The CPU time includes waits that spin. What the handshake costs a start is in
 [bench-start](bench-start.md), where jobs have a secret: it is in each of them. Verbs has no step of it on its data path.
 
 `encrypt` takes AES-256-GCM if all ranks' CPUs have instructions for it. libsodium on one core of this kind of machine, in

@@ -84,7 +84,7 @@ absl::StatusOr<std::string> Hkdf(absl::string_view key, absl::string_view salt,
         OSSL_PARAM_construct_octet_string(name, const_cast<char*>(value.data()), value.size()));
   };
   add(OSSL_KDF_PARAM_KEY, key);
-  // What is empty is as if it were absent (RFC 5869), and for OpenSSL an error.
+  // An empty salt or info counts as absent (RFC 5869); OpenSSL rejects an empty parameter.
   if (!salt.empty()) add(OSSL_KDF_PARAM_SALT, salt);
   if (!info.empty()) add(OSSL_KDF_PARAM_INFO, info);
   parameters.push_back(OSSL_PARAM_construct_end());

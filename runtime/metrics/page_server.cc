@@ -105,7 +105,7 @@ void PageServer::Run() {
     now = MonotonicNow();
     size_t entry = 2;
     for (auto one = connections_.begin(); one != connections_.end(); ++entry) {
-      // Who sends a byte now and then does not put the deadline off.
+      // A client that sends a byte now and then does not extend its deadline.
       const bool over =
           now >= one->deadline || (entries[entry].revents != 0 && !Advance(*one, now));
       one = over ? connections_.erase(one) : std::next(one);

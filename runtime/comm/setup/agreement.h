@@ -27,7 +27,7 @@
 
 namespace railhead::comm {
 
-// What other ranks need to connect to a rank.
+// The name and addresses of a rank, with which other ranks connect to it.
 struct Whereabouts {
   std::string name;                    // "rank 2 (pod a on node b)"
   std::vector<std::string> addresses;  // by rail

@@ -75,7 +75,7 @@ struct RailReport {
 // Maximum size of RankReport::rejoin_address, in bytes.
 inline constexpr size_t kRejoinAddressLimit = 18;
 
-// What one rank requested, and what it has.
+// Report of one rank: its settings and its resources.
 struct RankReport {
   std::string name;  // "rank 2 (pod a on node b)"
   config::TransportChoice choice = config::TransportChoice::kAuto;

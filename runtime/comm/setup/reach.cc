@@ -76,7 +76,7 @@ class Others {
       const std::optional<std::string> bytes = watch_.Locate(rank);
       if (!bytes.has_value()) return std::nullopt;
       absl::StatusOr<Whereabouts> whereabouts = ParseWhereabouts(*bytes);
-      // What is malformed has no addresses, and the link reports that.
+      // Malformed bytes give no addresses; the link reports that there are none.
       found =
           known_.emplace(rank, whereabouts.ok() ? *std::move(whereabouts) : Whereabouts()).first;
     }
