@@ -114,14 +114,32 @@ absl::StatusOr<std::string> DataOrFile(const Section& section, absl::string_view
   return content;
 }
 
+// Reads what stands between this machine and the server: its other name, and a proxy.
+absl::Status ReadRoute(const Section& cluster, ClientOptions& client) {
+  absl::StatusOr<std::string> name = cluster.Text("tls-server-name");
+  if (!name.ok()) return name.status();
+  constexpr char kOfNames[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:-_";
+  if (name->find_first_not_of(kOfNames) != std::string::npos) {
+    return Wrong(cluster.PathOf("tls-server-name"),
+                 absl::StrCat("is not a host name or address: \"", *name, "\""));
+  }
+  client.server_name = *std::move(name);
+  absl::StatusOr<std::string> proxy = cluster.Text("proxy-url");
+  if (!proxy.ok() || proxy->empty()) return proxy.status();
+  const size_t scheme = proxy->find("://");
+  const std::string kind = scheme == std::string::npos ? "" : proxy->substr(0, scheme);
+  if ((kind != "http" && kind != "https" && kind != "socks5") || !IsOneWord(*proxy) ||
+      proxy->size() == kind.size() + 3) {
+    // It may hold a password, so it is not quoted.
+    return Wrong(cluster.PathOf("proxy-url"),
+                 "is not http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT");
+  }
+  client.proxy = *std::move(proxy);
+  return absl::OkStatus();
+}
+
 absl::Status ReadCluster(const Section& cluster, const Surroundings& surroundings,
                          ClientOptions& client) {
-  for (const absl::Status& refused :
-       {cluster.Refuse("proxy-url", "is not supported: connect without a proxy"),
-        cluster.Refuse("tls-server-name",
-                       "is not supported: use a server address that its certificate names")}) {
-    if (!refused.ok()) return refused;
-  }
   if (cluster.Value("insecure-skip-tls-verify") != nullptr) {
     return Wrong(cluster.PathOf("insecure-skip-tls-verify"),
                  "is not supported: give the cluster's certificate-authority");
@@ -139,7 +157,7 @@ absl::Status ReadCluster(const Section& cluster, const Surroundings& surrounding
   if (!authority.ok()) return authority.status();
   if (authority->empty()) return Wrong(cluster.PathOf("certificate-authority"), "is missing");
   client.ca_pem = *std::move(authority);
-  return absl::OkStatus();
+  return ReadRoute(cluster, client);
 }
 
 // The function that gives the user's token, if it has one.
@@ -213,6 +231,9 @@ class PluginCredential {
 Json ClusterInfo(const Section& cluster, const ClientOptions& client) {
   Json info = {{"server", client.server},
                {"certificate-authority-data", absl::Base64Escape(client.ca_pem)}};
+  for (const char* key : {"tls-server-name", "proxy-url"}) {
+    if (const Json* value = cluster.Value(key)) info[key] = *value;
+  }
   const Json* extensions = cluster.Value("extensions");
   if (extensions == nullptr || !extensions->is_array()) return info;
   for (const Json& entry : *extensions) {

@@ -42,9 +42,11 @@ struct Kubeconfig {
 // credential plugin (exec). The plugin's command is run at once, unless there is another
 // credential, and for a call after its token has expired; its certificate is that of the first run.
 //
+// Supports tls-server-name, and a proxy-url with http, https or socks5.
+//
 // InvalidArgument names the field that is wrong or unsupported: auth-provider credentials,
-// passwords, servers without https or without a CA, insecure-skip-tls-verify, proxies,
-// tls-server-name. FailedPrecondition: the plugin's command failed.
+// passwords, servers without https or without a CA, insecure-skip-tls-verify.
+// FailedPrecondition: the plugin's command failed.
 absl::StatusOr<Kubeconfig> ParseKubeconfig(absl::Span<const KubeconfigFile> files,
                                            absl::string_view context,
                                            const Surroundings& surroundings);

@@ -94,6 +94,16 @@ TEST_F(KubeconfigTest, ReadsTheCurrentContextOrTheOneAskedFor) {
   EXPECT_EQ(other->space, "team");
 }
 
+TEST_F(KubeconfigTest, ReadsTheNameOfTheCertificateAndTheProxy) {
+  const std::string cluster =
+      "{server: 'https://h', certificate-authority-data: Q0E=, tls-server-name: api.internal, "
+      "proxy-url: 'socks5://p:1080'}";
+  const auto config = Parse(Config(cluster, kUser));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->client.server_name, "api.internal");
+  EXPECT_EQ(config->client.proxy, "socks5://p:1080");
+}
+
 TEST_F(KubeconfigTest, FilesAreRelativeToItsFolderAndTokensAreReadAnew) {
   files_ = {{"/home/me/.kube/ca.crt", "PEM CA"},
             {"/etc/me.crt", "PEM ME"},
@@ -130,10 +140,16 @@ TEST_F(KubeconfigTest, NamesTheFieldThatIsWrongOrNotSupported) {
        "clusters[k].cluster.certificate-authority no file"},
       {Config("{server: 'https://h', insecure-skip-tls-verify: true}", kUser),
        "clusters[k].cluster.insecure-skip-tls-verify"},
-      {Config("{server: 'https://h', proxy-url: 'http://p'}", kUser),
-       "clusters[k].cluster.proxy-url"},
-      {Config("{server: 'https://h', tls-server-name: x}", kUser),
-       "clusters[k].cluster.tls-server-name"},
+      {Config("{server: 'https://h', certificate-authority-data: Q0E=, proxy-url: 'ftp://p'}",
+              kUser),
+       "clusters[k].cluster.proxy-url is not http://HOST:PORT, https://HOST:PORT or "
+       "socks5://HOST:PORT"},
+      {Config("{server: 'https://h', certificate-authority-data: Q0E=, proxy-url: 'http://'}",
+              kUser),
+       "clusters[k].cluster.proxy-url is not"},
+      {Config("{server: 'https://h', certificate-authority-data: Q0E=, tls-server-name: 'a b'}",
+              kUser),
+       "clusters[k].cluster.tls-server-name is not a host name or address: \"a b\""},
       {Config("7", kUser), "clusters[k].cluster is not a mapping"},
       {Config(kCluster, "{}"), "users[u].user.client-certificate and token are missing"},
       {Config(kCluster, "{token: 'a b'}"), "users[u].user.token"},

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace railhead::kube {
@@ -102,13 +104,13 @@ struct Answer {
   std::string body;
 };
 
-// A header list that frees itself. Appending to libcurl's list can fail only for want of memory.
-class Headers {
+// A list of libcurl's that frees itself. Appending to it can fail only for want of memory.
+class CurlList {
  public:
-  ~Headers() { curl_slist_free_all(list_); }
-  Headers() = default;
-  Headers(const Headers&) = delete;
-  Headers& operator=(const Headers&) = delete;
+  ~CurlList() { curl_slist_free_all(list_); }
+  CurlList() = default;
+  CurlList(const CurlList&) = delete;
+  CurlList& operator=(const CurlList&) = delete;
   void Add(const std::string& line) { list_ = curl_slist_append(list_, line.c_str()); }
   curl_slist* get() const { return list_; }
 
@@ -116,10 +118,73 @@ class Headers {
   curl_slist* list_ = nullptr;
 };
 
+// How to reach the server. libcurl sends the name in the URL to the server and compares it with the
+// certificate, so a name of its own stands there, and the address is where to connect instead.
+struct Route {
+  std::string base;        // of URLs
+  std::string connect_to;  // CURLOPT_CONNECT_TO; empty: the URL's host
+  std::string host;        // header Host; empty: the URL's
+  std::string proxy;       // CURLOPT_PROXY; empty: none
+  std::string told;        // in errors: server and proxy
+};
+
+std::string UrlPart(CURLU* url, CURLUPart part, unsigned int flags = 0) {
+  char* text = nullptr;
+  if (curl_url_get(url, part, &text, flags) != CURLUE_OK) return "";
+  std::string value = text;
+  curl_free(text);
+  return value;
+}
+
+// The proxy of `options`, as libcurl takes it and as errors name it.
+void AddProxy(const std::string& proxy, Route& route) {
+  if (proxy.empty()) return;
+  const std::unique_ptr<CURLU, void (*)(CURLU*)> url(curl_url(), curl_url_cleanup);
+  if (curl_url_set(url.get(), CURLUPART_URL, proxy.c_str(), CURLU_NON_SUPPORT_SCHEME) !=
+      CURLUE_OK) {
+    route.proxy = proxy;  // libcurl says what is wrong
+    absl::StrAppend(&route.told, " through its proxy");
+    return;
+  }
+  const std::string scheme = UrlPart(url.get(), CURLUPART_SCHEME);
+  std::string port = UrlPart(url.get(), CURLUPART_PORT);
+  // libcurl's own default is 1080 for all kinds.
+  if (port.empty()) port = scheme == "http" ? "80" : scheme == "https" ? "443" : "1080";
+  curl_url_set(url.get(), CURLUPART_PORT, port.c_str(), 0);
+  // The proxy resolves the server's name.
+  if (scheme == "socks5") {
+    curl_url_set(url.get(), CURLUPART_SCHEME, "socks5h", CURLU_NON_SUPPORT_SCHEME);
+  }
+  route.proxy = UrlPart(url.get(), CURLUPART_URL);
+  // Without user and password, which are not printed.
+  absl::StrAppend(&route.told, " through the proxy ", scheme, "://",
+                  UrlPart(url.get(), CURLUPART_HOST), ":", port);
+}
+
+Route MakeRoute(const ClientOptions& options) {
+  Route route = {options.server, "", "", "", options.server};
+  AddProxy(options.proxy, route);
+  if (options.server_name.empty()) return route;
+  const std::unique_ptr<CURLU, void (*)(CURLU*)> url(curl_url(), curl_url_cleanup);
+  if (curl_url_set(url.get(), CURLUPART_URL, options.server.c_str(), 0) != CURLUE_OK) return route;
+  const std::string port = UrlPart(url.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT);
+  const std::string host = UrlPart(url.get(), CURLUPART_HOST);
+  const std::string name = absl::StrContains(options.server_name, ':')
+                               ? absl::StrCat("[", options.server_name, "]")
+                               : options.server_name;
+  if (curl_url_set(url.get(), CURLUPART_HOST, name.c_str(), 0) != CURLUE_OK) return route;
+  route.base = UrlPart(url.get(), CURLUPART_URL);
+  while (absl::EndsWith(route.base, "/")) route.base.pop_back();
+  route.connect_to = absl::StrCat("::", host, ":", port);
+  route.host = absl::StrCat("Host: ", host, ":", port);
+  return route;
+}
+
 }  // namespace
 
 struct RestClient::State {
   ClientOptions options;
+  Route route;  // of the options
   std::atomic<bool> cancelled{false};
   std::mutex mutex;  // guards idle
   std::vector<CURL*> idle;
@@ -166,19 +231,25 @@ absl::StatusOr<Answer> RestClient::State::Transact(const ApiRequest& request,
   transfer.curl = curl;
   transfer.cancelled = &cancelled;
   transfer.heard = Clock::now();
-  Headers headers;
+  CurlList headers;
   headers.Add("Accept: application/json");
   headers.Add("Expect:");
   if (!token.empty()) headers.Add(absl::StrCat("Authorization: Bearer ", token));
   if (!request.content_type.empty()) {
     headers.Add(absl::StrCat("Content-Type: ", request.content_type));
   }
-  const std::string url = absl::StrCat(options.server, request.path);
+  if (!route.host.empty()) headers.Add(route.host);
+  CurlList connect_to;
+  if (!route.connect_to.empty()) connect_to.Add(route.connect_to);
+  const std::string url = absl::StrCat(route.base, request.path);
   char error[CURL_ERROR_SIZE] = "";
 
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https");
-  curl_easy_setopt(curl, CURLOPT_PROXY, "");  // the cluster is never behind the pod's proxy
+  // Empty: the cluster is never behind the proxy of the environment.
+  curl_easy_setopt(curl, CURLOPT_PROXY, route.proxy.c_str());
+  curl_easy_setopt(curl, CURLOPT_NOPROXY, "");
+  curl_easy_setopt(curl, CURLOPT_CONNECT_TO, connect_to.get());
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
   curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
   curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request.method.c_str());
@@ -191,10 +262,13 @@ absl::StatusOr<Answer> RestClient::State::Transact(const ApiRequest& request,
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "railhead/" RAILHEAD_VERSION);
   if (options.ca_pem.empty()) {
     curl_easy_setopt(curl, CURLOPT_CAINFO, options.ca_file.c_str());
+    curl_easy_setopt(curl, CURLOPT_PROXY_CAINFO, options.ca_file.c_str());
   } else {
     SetBlob(curl, CURLOPT_CAINFO_BLOB, options.ca_pem);
+    SetBlob(curl, CURLOPT_PROXY_CAINFO_BLOB, options.ca_pem);
   }
   curl_easy_setopt(curl, CURLOPT_CAPATH, nullptr);
+  curl_easy_setopt(curl, CURLOPT_PROXY_CAPATH, nullptr);
   if (!options.key_pem.empty()) {
     SetBlob(curl, CURLOPT_SSLCERT_BLOB, options.certificate_pem);
     SetBlob(curl, CURLOPT_SSLKEY_BLOB, options.key_pem);
@@ -223,7 +297,7 @@ absl::StatusOr<Answer> RestClient::State::Transact(const ApiRequest& request,
   Return(curl);
 
   const auto failed = [&](absl::StatusCode code, absl::string_view why) {
-    return absl::Status(code, absl::StrCat(request.subject, " at ", options.server, ": ", why));
+    return absl::Status(code, absl::StrCat(request.subject, " at ", route.told, ": ", why));
   };
   if (cancelled.load()) return failed(absl::StatusCode::kCancelled, "the client is stopping");
   if (!transfer.refused.ok()) return transfer.refused;
@@ -272,6 +346,7 @@ RestClient::RestClient(ClientOptions options) : state_(std::make_unique<State>()
   // Not thread-safe by itself in every build of libcurl, and needed once.
   static const CURLcode kInitialized = curl_global_init(CURL_GLOBAL_DEFAULT);
   static_cast<void>(kInitialized);
+  state_->route = MakeRoute(options);
   state_->options = std::move(options);
 }
 
@@ -290,7 +365,7 @@ absl::StatusOr<Json> RestClient::Call(const ApiRequest& request) {
   if (!answer.ok()) return answer.status();
   absl::StatusOr<Json> body = ParseJson(answer->body);
   if (!body.ok()) {
-    return absl::UnavailableError(absl::StrCat(request.subject, " at ", state_->options.server,
+    return absl::UnavailableError(absl::StrCat(request.subject, " at ", state_->route.told,
                                                ": the answer is ", body.status().message()));
   }
   return body;

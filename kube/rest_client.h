@@ -29,6 +29,11 @@ struct ClientOptions {
   std::function<absl::StatusOr<std::string>()> token;
   std::string certificate_pem;  // client certificate, with its key; or neither
   std::string key_pem;
+  // Host name or address that the server's certificate must have; the server's own if empty.
+  std::string server_name;
+  // "http://", "https://" or "socks5://" and host:port of a proxy; empty for none. The environment
+  // is not looked at. The certificate of an https proxy must be signed by the cluster's CA.
+  std::string proxy;
   // Limit of a call, from connecting to the last byte; for a stream, of connecting.
   absl::Duration timeout = absl::Seconds(5);
   size_t max_answer_bytes = 16U << 20U;  // of a call; streams are not limited

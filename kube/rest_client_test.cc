@@ -186,6 +186,54 @@ class ScriptedServer {
   std::thread thread_;
 };
 
+// An HTTP proxy that answers one request, with 403.
+class RefusingProxy {
+ public:
+  RefusingProxy() {
+    listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(listener_, 1), 0);
+    getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this] { Run(); });
+  }
+  ~RefusingProxy() {
+    shutdown(listener_, SHUT_RDWR);
+    if (thread_.joinable()) thread_.join();
+    close(listener_);
+  }
+  int port() const { return port_; }
+  // Call once, after the client's.
+  std::string request() {
+    thread_.join();
+    return request_;
+  }
+
+ private:
+  void Run() {
+    const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (fd < 0) return;
+    char buffer[4096];
+    while (!absl::EndsWith(request_, "\r\n\r\n")) {
+      const ssize_t count = recv(fd, buffer, sizeof(buffer), 0);
+      if (count <= 0) break;
+      request_.append(buffer, static_cast<size_t>(count));
+    }
+    const std::string answer = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n";
+    send(fd, answer.data(), answer.size(), MSG_NOSIGNAL);
+    close(fd);
+  }
+
+  int listener_ = -1;
+  int port_ = 0;
+  std::string request_;
+  std::thread thread_;
+};
+
 class ClientTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -282,6 +330,47 @@ TEST_F(ClientTest, ConnectsOnlyToTheCluster) {
     EXPECT_EQ(Get(client, kSecret).status().code(), absl::StatusCode::kUnavailable);
     EXPECT_THAT(server.requests(), SizeIs(0));
   }
+}
+
+// As behind a load balancer or a tunnel that the certificate does not name.
+TEST_F(ClientTest, TheCertificateMayHaveTheNameThatIsExpected) {
+  const auto misnamed =
+      SignServingCertificate(authority_, {"api.internal"}, absl::Now(), absl::Hours(1));
+  ASSERT_TRUE(misnamed.ok());
+  ScriptedServer server(*misnamed, [](const std::string&) { return Http("200 OK", "{}"); });
+  ClientOptions options = Options(server.url() + "/of/a/gateway");
+  options.server_name = "api.internal";
+  RestClient client(options);
+  const absl::Status got = Get(client, kSecret).status();
+  EXPECT_TRUE(got.ok()) << got;
+  const std::string host = server.url().substr(std::string("https://").size());
+  EXPECT_THAT(server.requests(),
+              ElementsAre(AllOf(HasSubstr("GET /of/a/gateway/api/v1/namespaces/team/secrets/"),
+                                HasSubstr(absl::StrCat("Host: ", host, "\r\n")))));
+  options.server_name = "api.external";
+  RestClient other(options);
+  EXPECT_EQ(Get(other, kSecret).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(server.requests(), SizeIs(1));
+}
+
+TEST_F(ClientTest, AProxyThatRefusesIsNamedWithoutItsPassword) {
+  RefusingProxy proxy;
+  ClientOptions options = Options("https://cluster.example:6443");
+  options.proxy = absl::StrCat("http://me:open@127.0.0.1:", proxy.port());
+  RestClient client(options);
+  const absl::Status status = Get(client, kSecret).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(
+      std::string(status.message()),
+      AllOf(HasSubstr(absl::StrCat(
+                "get secrets team/authority at https://cluster.example:6443 through the proxy "
+                "http://127.0.0.1:",
+                proxy.port(), ": ")),
+            HasSubstr("403"), Not(HasSubstr("open"))));
+  // The proxy never sees the token.
+  EXPECT_THAT(proxy.request(),
+              AllOf(HasSubstr("CONNECT cluster.example:6443 HTTP/1.1\r\n"),
+                    HasSubstr("Proxy-Authorization: Basic "), Not(HasSubstr("sesame"))));
 }
 
 TEST_F(ClientTest, NeverSendsTheTokenInTheClear) {

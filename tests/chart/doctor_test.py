@@ -14,6 +14,7 @@ import unittest
 import yaml
 
 from apiserver_test import Cluster, profile
+from forward_proxy import ForwardProxy
 from helm import NAMESPACE, ROOT
 from replica import NAME, Replica, install, send_reviews_to
 from verdict_test import Api
@@ -385,6 +386,53 @@ class Doctor(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("log in first", done.stderr)
         self.assertIn("/login ended with exit code 5", done.stderr)
+
+    def config_with(self, name, **cluster):
+        """A kubeconfig whose cluster has these fields as well, and the environment that names it."""
+        config = yaml.safe_load(self.cluster.kubeconfig.read_text())
+        config["clusters"][0]["cluster"] |= cluster
+        path = self.folder / name
+        path.write_text(yaml.safe_dump(config))
+        return config, os.environ | {"KUBECONFIG": str(path)}
+
+    def test_proxies_and_names_of_certificates_as_kubectl_takes_them(self):
+        self.expect_healthy()
+        config, _ = self.config_with("direct")
+        port = config["clusters"][0]["cluster"]["server"].rsplit(":", 1)[1]
+        # The certificate is for 127.0.0.1 alone.
+        other = {"server": f"https://localhost:{port}"}
+        named = other | {"tls-server-name": "127.0.0.1"}
+        crt = config["clusters"][0]["cluster"]["certificate-authority"]
+        tls = (crt, crt.replace(".crt", ".key"))
+        with (
+            ForwardProxy() as http,
+            ForwardProxy(certificate=tls) as https,
+            ForwardProxy("socks5") as socks,
+            ForwardProxy(refuses=True) as closed,
+        ):
+            proxies = (http, https, socks)
+            for fields, works in (
+                (other, False),
+                (named, True),
+                *((named | {"proxy-url": proxy.url}, True) for proxy in proxies),
+                (named | {"proxy-url": closed.url}, False),
+                (named | {"proxy-url": "http://127.0.0.1:9"}, False),
+            ):
+                _, environment = self.config_with("another", **fields)
+                told = {}
+                for words in (("kubectl", "get", "namespaces"), (PROGRAM, "doctor")):
+                    with self.subTest(words=words, **fields):
+                        done = subprocess.run(
+                            words, env=environment, capture_output=True, text=True, timeout=60, check=False
+                        )
+                        told[words[0]] = done.stdout
+                        self.assertEqual(done.returncode == 0, works, done.stdout + done.stderr)
+                if not works and "proxy-url" in fields:
+                    self.assertIn(f"through the proxy {fields['proxy-url']}: ", told[PROGRAM])
+            # Those of kubectl and of the program; the proxy resolves the name.
+            for proxy in (*proxies, closed):
+                self.assertEqual(set(proxy.asked), {f"localhost:{port}"}, proxy.url)
+                self.assertGreaterEqual(len(proxy.asked), 2, proxy.url)
 
     def test_a_thousand_nodes(self):
         names = [f"many-{number:04}" for number in range(MANY)]
