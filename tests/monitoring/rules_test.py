@@ -315,6 +315,11 @@ CASES = {
         [('up{job="railhead-operator",namespace="rh",pod="op-a"}', hold(1, 5), hold(0, 15)),
          ('railhead_leader{namespace="rh",pod="op-a"}', hold(1, 5), "stale")],
         {4: [], 8: [('namespace="rh"', "No replica of the operator in rh leads")]}),
+    "no replica is there": Case(
+        "RailheadNoLeader",
+        [('up{job="railhead-operator",namespace="rh",pod="op-a"}', hold(1, 5), "stale"),
+         ('railhead_leader{namespace="rh",pod="op-a"}', hold(1, 5), "stale")],
+        {4: [], 8: [('namespace="rh"', "No replica of the operator in rh leads")], 70: []}),
     "a leader that is replaced by another": Case(
         "RailheadNoLeader",
         [('up{job="railhead-operator",namespace="rh",pod="op-a"}', hold(1, 20)),
