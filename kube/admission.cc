@@ -69,10 +69,10 @@ HttpResponse AnswerAdmission(
     const std::function<AdmissionAnswer(const AdmissionRequest&)>& decide) {
   if (request.method != "POST") return {405, "text/plain; charset=utf-8", "use POST\n"};
   const size_t needed = JsonTreeBytes(request.body);
-  if (needed > memory.total_bytes()) {
+  if (needed > memory.largest_claim()) {
     return {413, "text/plain; charset=utf-8",
             absl::StrCat("the review would take ", needed, " bytes of memory, more than ",
-                         memory.total_bytes(), "\n")};
+                         memory.largest_claim(), "\n")};
   }
   const std::optional<MemoryBudget::Claim> claim = memory.Take(needed, kMemoryTimeout);
   if (!claim.has_value()) {

@@ -45,7 +45,8 @@ std::string EncodeAdmissionReview(absl::string_view uid, const AdmissionAnswer& 
 
 // Handles an HTTP request of one webhook: 400 with the reason if the body is not a review, 405 for
 // methods other than POST, else the response of `decide`. Documents share `memory`: a review waits
-// up to two seconds for free memory (then 503); a review that needs more than the total gets 413.
+// up to two seconds for free memory (then 503); one that needs more than the largest claim gets
+// 413.
 HttpResponse AnswerAdmission(const HttpRequest& request, MemoryBudget& memory,
                              const std::function<AdmissionAnswer(const AdmissionRequest&)>& decide);
 

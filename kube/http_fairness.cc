@@ -90,12 +90,13 @@ std::optional<size_t> WhoMakesRoom(const std::vector<const HttpStanding*>& all,
   return chosen;
 }
 
-std::optional<size_t> WhoFreesMemory(const std::vector<const HttpStanding*>& all, absl::Time now) {
+std::optional<size_t> WhoFreesMemory(const std::vector<const HttpStanding*>& all, size_t share,
+                                     absl::Time now) {
   std::optional<size_t> chosen;
   std::tuple<size_t, bool, double> best;
   for (size_t i = 0; i < all.size(); ++i) {
     const HttpStanding& one = *all[i];
-    if (one.bytes == 0 || one.state == State::kInHand) continue;
+    if (one.bytes <= share || one.state == State::kInHand) continue;
     // What is complete goes last: it needs nothing more from its client.
     const std::tuple<size_t, bool, double> key = {
         SIZE_MAX - one.source->bytes, one.state == State::kQueued, BytesPerSecond(one, now)};

@@ -54,8 +54,11 @@ std::optional<size_t> WhoMakesRoom(const std::vector<const HttpStanding*>& all,
                                    const HttpSource& newcomer, bool own, absl::Time now);
 
 // Returns the connection to close to free memory: the slowest one of the source that holds most.
-// Nullopt if handlers hold all memory.
-std::optional<size_t> WhoFreesMemory(const std::vector<const HttpStanding*>& all, absl::Time now);
+// Connections that hold at most `share` bytes are never closed: that would free little, and a small
+// request would fail because of large ones from the same source. Nullopt if there is no other
+// connection than these and those in handlers.
+std::optional<size_t> WhoFreesMemory(const std::vector<const HttpStanding*>& all, size_t share,
+                                     absl::Time now);
 
 // Returns the request to handle next: sources take turns, each in order of arrival. `queued` is not
 // empty.

@@ -113,9 +113,20 @@ TEST(HttpFairnessTest, TheSlowestOfTheLargestSourceFreesMemory) {
       Standing(large, State::kQueued, absl::Seconds(9), false, 300),
       Standing(large, State::kInHand, absl::Seconds(9), false, 100),
   };
-  EXPECT_EQ(WhoFreesMemory(Pointers(all), kThen), 2U);
-  EXPECT_EQ(WhoFreesMemory(Pointers({all[0], all[3], all[4]}), kThen), 1U) << "then what waits";
-  EXPECT_EQ(WhoFreesMemory(Pointers({all[4]}), kThen), std::nullopt);
+  EXPECT_EQ(WhoFreesMemory(Pointers(all), 0, kThen), 2U);
+  EXPECT_EQ(WhoFreesMemory(Pointers({all[0], all[3], all[4]}), 0, kThen), 1U) << "then what waits";
+  EXPECT_EQ(WhoFreesMemory(Pointers({all[4]}), 0, kThen), std::nullopt);
+}
+
+TEST(HttpFairnessTest, ASmallRequestIsNotGivenUpForLargeOnesOfItsSource) {
+  const HttpSource source{.name = "source", .bytes = 1000};
+  const std::vector<HttpStanding> all = {
+      Standing(source, State::kSending, absl::Seconds(9), false, 20),
+      Standing(source, State::kQueued, absl::Seconds(9), false, 20),
+      Standing(source, State::kSending, absl::Seconds(1), false, 960),
+  };
+  EXPECT_EQ(WhoFreesMemory(Pointers(all), 20, kThen), 2U);
+  EXPECT_EQ(WhoFreesMemory(Pointers({all[0], all[1]}), 20, kThen), std::nullopt);
 }
 
 TEST(HttpFairnessTest, SourcesTakeTurns) {

@@ -294,11 +294,14 @@ class HttpServer::Impl {
     client.standing.bytes = bytes;
   }
 
-  // Gives up what is slowest until all that is left fits.
+  // A request of this size counts as small, for memory and for threads.
+  size_t Share() const { return options_.max_bytes / options_.max_connections; }
+
+  // Gives up what is slowest until all that is left fits, or only small requests are left.
   void FreeMemory() {
     while (bytes_ > options_.max_bytes) {
       std::vector<Client*> open = Open();
-      const std::optional<size_t> at = WhoFreesMemory(Standings(open), now_);
+      const std::optional<size_t> at = WhoFreesMemory(Standings(open), Share(), now_);
       if (!at.has_value()) return;
       Client& client = *open[*at];
       const State state = client.standing.state;
@@ -545,9 +548,15 @@ class HttpServer::Impl {
       if (client->connection == nullptr || client->standing.state != State::kQueued) continue;
       (IsProbe(*client) ? probes : queued).push_back(client.get());
     }
-    while (free_threads_ > 0 && !queued.empty()) Give(TakeNext(queued), false);
+    while (free_threads_ > 0 && !queued.empty()) {
+      Client& next = TakeNext(queued);
+      // Handlers may wait for memory with a large request; small ones keep half of the threads.
+      if (!IsLarge(next) || large_in_hand_ < (options_.threads + 1) / 2) Give(next, false);
+    }
     while (!probe_in_hand_ && !probes.empty()) Give(TakeNext(probes), true);
   }
+
+  bool IsLarge(const Client& client) const { return client.reader.request().body.size() > Share(); }
 
   bool IsProbe(const Client& client) const {
     return options_.probe_paths.contains(client.reader.request().path);
@@ -565,6 +574,7 @@ class HttpServer::Impl {
     task.client = client.id;
     task.source = client.source;
     task.is_probe = is_probe;
+    task.is_large = !is_probe && IsLarge(client);
     task.with_body = !client.reader.is_head();
     task.request = client.reader.Release();
     task.bytes = task.request.body.capacity();
@@ -574,6 +584,7 @@ class HttpServer::Impl {
     client.source->bytes += task.bytes;
     ++client.source->in_hand;
     ++in_hand_;
+    large_in_hand_ += task.is_large ? 1 : 0;
     (is_probe ? probe_in_hand_ : free_threads_) += is_probe ? 1 : -1;
     workers_.Give(std::move(task));
   }
@@ -582,6 +593,7 @@ class HttpServer::Impl {
     for (const HttpTask& task : workers_.TakeDone()) {
       (task.is_probe ? probe_in_hand_ : free_threads_) += task.is_probe ? -1 : 1;
       --in_hand_;
+      large_in_hand_ -= task.is_large ? 1 : 0;
       --task.source->in_hand;
       task.source->bytes -= task.bytes;
       bytes_ -= task.bytes;
@@ -615,6 +627,7 @@ class HttpServer::Impl {
   size_t open_ = 0;   // connections
   size_t bytes_ = 0;  // of requests and answers
   int in_hand_ = 0;
+  int large_in_hand_ = 0;
   int free_threads_ = 0;
   int probe_in_hand_ = 0;
   char piece_[kPieceBytes];

@@ -21,12 +21,15 @@ namespace railhead::kube {
 struct HttpServerOptions {
   std::string address;  // bind address; empty: all addresses, IPv6 and IPv4
   int port = 0;         // 0: any free port
-  int threads = 16;     // requests handled concurrently, besides a probe
+  // Requests handled concurrently, besides a probe. At most half of them are large ones.
+  int threads = 16;
   // A separate thread handles requests of these paths, so that other requests cannot delay them.
   // Their handlers should take microseconds.
   std::set<std::string> probe_paths;
   size_t max_body_bytes = 4U << 20U;
-  // Limit of all requests and responses in memory. The server may exceed it by one buffer's growth.
+  // Limit of all requests and responses in memory. The server may exceed it by one buffer's growth,
+  // and by small requests, of at most max_bytes / max_connections each: large ones do not displace
+  // them.
   size_t max_bytes = 16U << 20U;
   size_t max_connections = 512;
   size_t max_connections_of_source = 256;

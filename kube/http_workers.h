@@ -26,6 +26,7 @@ struct HttpTask {
   HttpSource* source = nullptr;
   size_t bytes = 0;
   bool is_probe = false;
+  bool is_large = false;
   bool with_body = true;
   HttpRequest request;
   HttpResponse response;

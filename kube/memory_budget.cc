@@ -18,10 +18,11 @@ MemoryBudget::Claim::~Claim() {
 }
 
 std::optional<MemoryBudget::Claim> MemoryBudget::Take(size_t bytes, absl::Duration timeout) {
-  if (bytes > total_bytes_) return std::nullopt;
+  if (bytes > largest_claim_) return std::nullopt;
+  const size_t stays_free = bytes > reserve_ ? reserve_ : 0;
   std::unique_lock<std::mutex> lock(mutex_);
   if (!freed_.wait_for(lock, absl::ToChronoNanoseconds(timeout),
-                       [this, bytes] { return bytes <= free_bytes_; })) {
+                       [&] { return bytes + stays_free <= free_bytes_; })) {
     return std::nullopt;
   }
   free_bytes_ -= bytes;

@@ -32,14 +32,18 @@ class MemoryBudget {
     size_t bytes_;
   };
 
-  explicit MemoryBudget(size_t bytes) : total_bytes_(bytes), free_bytes_(bytes) {}
+  // Claims of more than `reserve` bytes share `bytes`. Smaller ones may take `reserve` bytes more,
+  // so that they do not wait for large ones.
+  explicit MemoryBudget(size_t bytes, size_t reserve = 0)
+      : largest_claim_(bytes), reserve_(reserve), free_bytes_(bytes + reserve) {}
 
-  size_t total_bytes() const { return total_bytes_; }
-  // Waits until `bytes` are free. Nullopt after `timeout`, or if `bytes` exceeds the total.
+  size_t largest_claim() const { return largest_claim_; }
+  // Waits until `bytes` are free. Nullopt after `timeout`, or if `bytes` exceeds the largest claim.
   std::optional<Claim> Take(size_t bytes, absl::Duration timeout);
 
  private:
-  const size_t total_bytes_;
+  const size_t largest_claim_;
+  const size_t reserve_;
   std::mutex mutex_;
   std::condition_variable freed_;
   size_t free_bytes_;  // guarded by mutex_

@@ -30,6 +30,24 @@ TEST(MemoryBudgetTest, MoreThanAllIsRefusedAtOnce) {
   EXPECT_FALSE(budget.Take(101, absl::InfiniteDuration()).has_value());
 }
 
+TEST(MemoryBudgetTest, SmallClaimsDoNotWaitForLargeOnes) {
+  MemoryBudget budget(100, 10);
+  EXPECT_FALSE(budget.Take(101, absl::InfiniteDuration()).has_value());
+  const std::optional<MemoryBudget::Claim> large = budget.Take(100, absl::ZeroDuration());
+  ASSERT_TRUE(large.has_value());
+  EXPECT_FALSE(budget.Take(11, absl::ZeroDuration()).has_value());
+  const std::optional<MemoryBudget::Claim> small = budget.Take(10, absl::ZeroDuration());
+  EXPECT_TRUE(small.has_value());
+  EXPECT_FALSE(budget.Take(1, absl::ZeroDuration()).has_value()) << "all of the reserve is taken";
+}
+
+TEST(MemoryBudgetTest, LargeClaimsLeaveTheReserveToSmallOnes) {
+  MemoryBudget budget(100, 10);
+  const std::optional<MemoryBudget::Claim> first = budget.Take(60, absl::ZeroDuration());
+  EXPECT_FALSE(budget.Take(41, absl::ZeroDuration()).has_value());
+  EXPECT_TRUE(budget.Take(40, absl::ZeroDuration()).has_value());
+}
+
 TEST(MemoryBudgetTest, ThreadsNeverHoldMoreThanAll) {
   MemoryBudget budget(10);
   std::atomic<int> held{0};

@@ -34,8 +34,9 @@ class Webhook {
   const ProfileSource profiles_;
   Metrics* const metrics_;
   // Memory for documents in progress, of the container's 128 MiB. A pod with 1000 variables needs
-  // half of a MiB.
-  mutable kube::MemoryBudget documents_{32U << 20U};
+  // half of a MiB; such pods have a reserve, because a review that fails starts its pod without
+  // our changes.
+  mutable kube::MemoryBudget documents_{32U << 20U, 4U << 20U};
 };
 
 }  // namespace railhead::op
