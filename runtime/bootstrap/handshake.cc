@@ -74,7 +74,8 @@ std::optional<Refusal> HostHandshake::Object() const {
     return Refusal{
         false,
         absl::StrCat(Guest(), hello_.has_secret ? " has a secret, " : " has no secret, ", Self(),
-                     secret_.has_file() ? " has one: " : " has none: ", kSameSecret),
+                     secret_.has_file() ? " has one: " : " has none: ", kSameSecret,
+                     "; ranks with RAILHEAD_AUTH=off or RAILHEAD_JOB_SECRET=off use none"),
         true};
   }
   return std::nullopt;

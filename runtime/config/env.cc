@@ -107,6 +107,12 @@ std::string ParseRails(const std::string& text, std::vector<int>& into) {
 std::string ParseAuth(const std::string& text, Settings& into) {
   FrameWish frames = FrameWish::kPlain;
   bool require = false;
+  if (absl::StripAsciiWhitespace(text) == "off") {
+    into.frames = frames;
+    into.require_secret = require;
+    into.use_secret = false;
+    return "";
+  }
   for (const absl::string_view word : absl::StrSplit(text, ',')) {
     const absl::string_view value = absl::StripAsciiWhitespace(word);
     if (value == "frames") {
@@ -116,9 +122,11 @@ std::string ParseAuth(const std::string& text, Settings& into) {
     } else if (value == "require") {
       require = true;
     } else if (value != "handshake") {
-      return "handshake, frames, encrypt or require, or several of them separated by commas";
+      return "off alone, or handshake, frames, encrypt or require, or several of these separated "
+             "by commas";
     }
   }
+  into.use_secret = true;
   into.frames = frames;
   into.require_secret = require;
   return "";
@@ -210,8 +218,10 @@ constexpr auto kTable = std::to_array<Variable>({
        return "";
      }},
     {Group::kSettings, "RAILHEAD_AUTH", "handshake",
-     "Authentication between ranks; a list such as frames,require. handshake: both sides of "
-     "every connection prove that they belong to this job; always on. frames: in addition, "
+     "Authentication between ranks; a list such as frames,require. off: the job's secret is "
+     "not used, neither RAILHEAD_SECRET_FILE nor that of the node agent, so that any process that "
+     "knows the job's name can join it; must be set on all ranks or none. handshake: both sides "
+     "of every connection prove that they belong to this job. frames: in addition, "
      "every frame over TCP is signed, so that it cannot be changed or inserted in transit. "
      "encrypt: its data is encrypted, too. A job that needs the network must then use TCP "
      "(RAILHEAD_TRANSPORT=tcp) and have a secret, or it fails at start. require: a job without a "

@@ -50,6 +50,7 @@ struct Settings {
   std::string job = "default";
   std::string secret_file;  // "": ranks are identified by the name of their job only
   bool job_secret = true;   // without `secret_file`, use the node agent's (job_secret.h)
+  bool use_secret = true;   // false: neither of the two is used (RAILHEAD_AUTH=off)
   FrameWish frames = FrameWish::kPlain;
   bool require_secret = false;  // fail without a secret
   std::string pod;              // "" outside Kubernetes

@@ -109,6 +109,20 @@ TEST(EnvTest, EveryVariableIsRead) {
   EXPECT_EQ(settings->log_level, LogLevel::kDebug);
 }
 
+// Off is no policy that could be added to others.
+TEST(EnvTest, AuthenticationIsSwitchedOffByOneWordAlone) {
+  Environment env{{{"RAILHEAD_AUTH", " off"}}};
+  absl::StatusOr<Settings> settings = Read(env);
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_FALSE(settings->use_secret);
+  EXPECT_FALSE(settings->require_secret);
+  EXPECT_EQ(settings->frames, FrameWish::kPlain);
+  env.values["RAILHEAD_AUTH"] = "handshake";
+  settings = Read(env);
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_TRUE(settings->use_secret);
+}
+
 struct Wrong {
   const char* name;
   const char* value;
@@ -133,7 +147,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Wrong{"RANK", "-1", "from 0 to"}, Wrong{"RANK", "1x", "whole number"},
                       Wrong{"WORLD_SIZE", "0", "from 1 to"},
                       Wrong{"WORLD_SIZE", "99999999999", "from 1 to"},
-                      Wrong{"RAILHEAD_AUTH", "frames,off", "handshake, frames, encrypt or require"},
+                      Wrong{"RAILHEAD_AUTH", "frames,off",
+                            "off alone, or handshake, frames, encrypt"},
                       Wrong{"MASTER_PORT", "65536", "to 65535"},
                       Wrong{"RAILHEAD_TRANSPORT", "rdma", "auto, verbs, tcp or shm"},
                       Wrong{"RAILHEAD_REQUIRE_RDMA", "yes", "0 or 1"},

@@ -34,6 +34,15 @@ constexpr absl::Duration kJobSecretTakes = absl::Seconds(15);
 // is why this rank cannot take part.
 absl::StatusOr<std::string> SecretOf(CommunicatorOptions& options, const Logger& log) {
   config::Settings& settings = options.setup.settings;
+  if (!settings.use_secret) {
+    // Read neither of them: a file that cannot be read is no reason not to start.
+    if (options.key.empty() && options.rendezvous.world_size > 1) {
+      options.setup.no_secret_cause = "RAILHEAD_AUTH=off";
+      log.Write(LogLevel::kInfo,
+                "any process that knows the name of the job can join it: RAILHEAD_AUTH=off");
+    }
+    return std::string();
+  }
   if (!settings.secret_file.empty()) {
     return bootstrap::ReadSecretFile(settings.secret_file, log, settings.SetBy("secretFile"));
   }

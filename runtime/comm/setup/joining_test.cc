@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/comm/setup/setup.h"
+#include "runtime/comm/setup/start.h"
 #include "runtime/testing/ranks.h"
 
 namespace railhead::comm {
@@ -134,6 +135,57 @@ TEST_F(JoiningTest, AProgramThatWantsNoSecretGetsNone) {
   Give(1, "key", kOther);
   for (int rank = 0; rank < 2; ++rank) ranks_[rank].setup.settings.configured["secretFile"] = "";
   EXPECT_EQ(Run(), (Outcome{"open", "open"}));
+}
+
+// Not even a file that cannot be read keeps such ranks from starting; their pages say how they run.
+TEST_F(JoiningTest, SwitchedOffOnAllRanksNoSecretIsUsedAndTheReportSaysSo) {
+  Give(0, "key", kOne);
+  Give(1, "key", kOther);
+  ranks_[0].setup.settings.secret_file = "/nonexistent/key";
+  for (int rank = 0; rank < 2; ++rank) ranks_[rank].setup.settings.use_secret = false;
+  EXPECT_EQ(Run(), (Outcome{"open", "open"}));
+  const int port = FreePort();
+  const Outcome outcomes = RunRanks(2, [&](int rank) -> std::string {
+    CommunicatorOptions one = Copy(ranks_[rank]);
+    one.rendezvous.master_port = port;
+    absl::StatusOr<bootstrap::Bootstrap> joined = Join(one);
+    if (!joined.ok()) return joined.status().ToString();
+    const absl::StatusOr<Fabric> fabric = comm::SetUp(*joined, one.setup);
+    return fabric.ok() ? DescribeStart(one.setup, *fabric, 2).unauthenticated
+                       : fabric.status().ToString();
+  });
+  EXPECT_EQ(outcomes, (Outcome{"RAILHEAD_AUTH=off", "RAILHEAD_AUTH=off"}));
+}
+
+// They have no common secret, so they cannot agree on the strictest: the error names both.
+TEST_F(JoiningTest, SwitchedOffOnSomeRanksTheStartFailsAndNamesThem) {
+  for (int off = 0; off < 2; ++off) {
+    for (int rank = 0; rank < 2; ++rank) {
+      Give(rank, "key", kOne);
+      ranks_[rank].setup.settings.use_secret = rank != off;
+    }
+    for (const std::string& outcome : Run()) {
+      EXPECT_THAT(outcome, AllOf(HasSubstr("rank 0 (pod p0) has "), HasSubstr("RAILHEAD_AUTH=off"),
+                                 HasSubstr("rank 1 (pod p1) has ")));
+    }
+  }
+}
+
+// Off asks for less than any other policy, of ranks without a secret, too.
+TEST_F(JoiningTest, WithoutASecretTheStrictestOfOffAndFramesCounts) {
+  ranks_[0].setup.settings.use_secret = false;
+  ranks_[1].setup.settings.frames = config::FrameWish::kSigned;
+  const int port = FreePort();
+  const Outcome outcomes = RunRanks(2, [&](int rank) -> std::string {
+    CommunicatorOptions one = Copy(ranks_[rank]);
+    one.rendezvous.master_port = port;
+    absl::StatusOr<bootstrap::Bootstrap> joined = Join(one);
+    if (!joined.ok()) return joined.status().ToString();
+    const absl::StatusOr<Fabric> fabric = comm::SetUp(*joined, one.setup);
+    if (!fabric.ok()) return fabric.status().ToString();
+    return fabric->decision.protection == transport::FrameProtection::kSigned ? "signed" : "plain";
+  });
+  EXPECT_EQ(outcomes, (Outcome{"signed", "signed"}));
 }
 
 TEST_F(JoiningTest, WhereNoneCameTheJobIsOpenUnlessItIsRequired) {
