@@ -62,7 +62,7 @@ done
 "${alone[@]}" ../bench/operator/gangs.py 96 8 32 || failed=1
 "${alone[@]}" -m unittest apiserver_test.Chart policy_test.Policy policy_test.Together \
   profiles_test.Profiles certificates_test.Certificates gangs_test.Gangs native_test.Native \
-  topology_test.Topology tokens_test.Tokens rights_test.Rights pod_security_test.PodSecurity job_secrets_test.JobSecrets doctor_test.Doctor || failed=1
+  topology_test.Topology tokens_test.Tokens rights_test.Rights rights_test.AgentRights pod_security_test.PodSecurity job_secrets_test.JobSecrets doctor_test.Doctor || failed=1
 for i in "${!waiting[@]}"; do
   wait "${pids[i]}" || failed=1
   cat "$logs/${waiting[i]}"

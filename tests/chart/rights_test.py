@@ -1,16 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rights that the operator has are rights that it uses: every rule of its roles, with gangs, is in the API
-server's audit log after gangs have come, waited, ended and been reported about; and nothing was refused."""
+"""Rights that the operator and the node agent have are rights that they use: every rule of their roles is in the
+API server's audit log, of the operator after gangs have come, waited, ended and been reported about, of an agent
+after a rail has failed and come back; and nothing was refused."""
 
+import contextlib
 import json
+import os
+import pathlib
+import subprocess
 import unittest
 
-from apiserver_test import profile
+import yaml
+
+from apiserver_test import AGENT, OPERATOR, Cluster, profile
+from doors_test import BUILD, process
 from gangs_test import SPACE, GangScene, pod
 from helm import NAMESPACE
-from replica import NAME
+from replica import NAME, install
+from topology_test import kind
 
-from control_plane import wait_until
+from control_plane import folder_for, free_port, wait_until
 
 # What these scenes do not come to, or what the log calls otherwise.
 ELSEWHERE = {
@@ -19,37 +28,50 @@ ELSEWHERE = {
     ("", "pods/eviction", "create"),  # of a pod that has no room on its node: job_controllers_test.py
     ("railhead.io", "railreports", "create"),  # a patch that makes the object needs it (server-side apply)
 }
+# Of an agent, with the namespace of a role.
+AGENTS_ELSEWHERE = {
+    ("", "", "pods", "get"),  # of pods that are given HCAs, for their secret: agent_secret_test.cc, tests/e2e
+    (NAMESPACE, "nfd.k8s-sigs.io", "nodefeatures", "create"),  # as for RailReports
+}
+
+
+def granted(cluster, account):
+    """(namespace, group, resource, verb) of all roles that the account is bound to; "" for the whole cluster."""
+    rights = set()
+    for bindings, where in (("rolebindings", ("-n", NAMESPACE)), ("clusterrolebindings", ())):
+        for binding in cluster.get(bindings, *where)["items"]:
+            if [item["name"] for item in binding.get("subjects", [])] != [account]:
+                continue
+            role = binding["roleRef"]
+            space = where if role["kind"] == "Role" else ()
+            for rule in cluster.get(role["kind"].lower(), role["name"], *space)["rules"]:
+                rights |= {(NAMESPACE if where else "", group, resource, verb) for group in rule["apiGroups"]
+                           for resource in rule["resources"] for verb in rule["verbs"]}
+    return rights
+
+
+def used(audit, user):
+    """The same of what the audit log has, and what was refused. The release's namespace counts as a role's."""
+    rights, refused = set(), []
+    for line in audit.read_text().splitlines():
+        event = json.loads(line)
+        what = event.get("objectRef", {})
+        if event["user"]["username"] != user or "resource" not in what:
+            continue
+        resource = "/".join(filter(None, (what["resource"], what.get("subresource"))))
+        where = what.get("namespace", "")
+        right = (where if where == NAMESPACE else "", what.get("apiGroup", ""), resource, event["verb"])
+        if event["responseStatus"]["code"] == 403:
+            refused.append(right)
+        rights.add(right)
+    return rights, refused
 
 
 class Rights(GangScene):
-    def granted(self):
-        """(group, resource, verb) of all roles that the operator's account is bound to."""
-        rights = set()
-        for kind, space in (("rolebindings", ("-n", NAMESPACE)), ("clusterrolebindings", ())):
-            for binding in self.cluster.get(kind, *space)["items"]:
-                subjects = [item["name"] for item in binding.get("subjects", [])]
-                if subjects != [NAME]:
-                    continue
-                role = binding["roleRef"]
-                where = space if role["kind"] == "Role" else ()
-                for rule in self.cluster.get(role["kind"].lower(), role["name"], *where)["rules"]:
-                    rights |= {(group, resource, verb) for group in rule["apiGroups"]
-                               for resource in rule["resources"] for verb in rule["verbs"]}
-        return rights
-
-    def used(self):
-        used, refused = set(), []
-        for line in self.audit.read_text().splitlines():
-            event = json.loads(line)
-            what = event.get("objectRef", {})
-            if event["user"]["username"] != f"system:serviceaccount:{NAMESPACE}:{NAME}" or "resource" not in what:
-                continue
-            resource = "/".join(filter(None, (what["resource"], what.get("subresource"))))
-            right = (what.get("apiGroup", ""), resource, event["verb"])
-            if event["responseStatus"]["code"] == 403:
-                refused.append(right)
-            used.add(right)
-        return used, refused
+    def unused(self):
+        """Wherever they are granted."""
+        used_rights = {right[1:] for right in used(self.audit, OPERATOR)[0]}
+        return {right[1:] for right in granted(self.cluster, NAME)} - used_rights
 
     def test_every_right_is_used_and_none_is_missing(self):
         self.cluster.kubectl("create", objects=[profile("p", {"fabric": "RoCE", "namespaceSelector": {"matchLabels": {"test": "p"}}})])
@@ -64,17 +86,99 @@ class Rights(GangScene):
         bare = pod("missed", 0, 1)
         del bare["metadata"]["labels"]
         self.ask("POST", f"{SPACE}/pods", bare)
-
-        def all_used():
-            return not self.granted() - self.used()[0] - ELSEWHERE
-
         try:
-            wait_until(all_used, "every right")
+            wait_until(lambda: not self.unused() - ELSEWHERE, "every right")
         except AssertionError as late:
-            raise AssertionError(f"unused: {sorted(self.granted() - self.used()[0] - ELSEWHERE)}") from late
-        used, refused = self.used()
-        self.assertEqual(refused, [])
-        self.assertEqual(sorted(self.granted() - used), sorted(ELSEWHERE))
+            raise AssertionError(f"unused: {sorted(self.unused() - ELSEWHERE)}") from late
+        self.assertEqual(used(self.audit, OPERATOR)[1], [])
+        self.assertEqual(sorted(self.unused()), sorted(ELSEWHERE))
+
+
+class AgentRights(unittest.TestCase):
+    """An agent with a token as kubelet gives it to its pod: bound to the pod, and so to the node."""
+
+    POD = "railhead-device-plugin-x"
+    NODE = "node"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = folder_for(cls, "agent-rights")
+        policy = cls.folder / "audit.yaml"
+        policy.write_text(yaml.safe_dump({"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
+                                          "omitStages": ["RequestReceived"],
+                                          "rules": [{"level": "Metadata", "users": [AGENT]}]}))
+        cls.audit = cls.folder / "audit.log"
+        cls.cluster = Cluster(cls.folder, f"--audit-policy-file={policy}", f"--audit-log-path={cls.audit}")
+        cls.cluster.start_for(cls)
+        crd = kind("nfd.k8s-sigs.io", "v1alpha1", "nodefeatures", "NodeFeature")
+        crd["spec"]["scope"] = "Namespaced"
+        cls.cluster.kubectl("create", objects=[crd])
+        install(cls.cluster)
+        daemon_set = cls.cluster.get("daemonset", "railhead-device-plugin", "-n", NAMESPACE)
+        spec = daemon_set["spec"]["template"]["spec"]
+        owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "controller": True,
+                 "name": daemon_set["metadata"]["name"], "uid": daemon_set["metadata"]["uid"]}
+        cls.cluster.kubectl("create", objects=[
+            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": cls.NODE}},
+            {"apiVersion": "v1", "kind": "Pod",
+             "metadata": {"name": cls.POD, "namespace": NAMESPACE, "ownerReferences": [owner]},
+             "spec": {"nodeName": cls.NODE, "serviceAccountName": spec["serviceAccountName"],
+                      "containers": [{"name": "agent", "image": "none"}]}}])
+        account = cls.folder / "account"
+        account.mkdir()
+        (account / "token").write_text(cls.cluster.kubectl(
+            "create", "token", spec["serviceAccountName"], "-n", NAMESPACE, "--bound-object-kind=Pod",
+            f"--bound-object-name={cls.POD}").stdout.strip())
+        (account / "ca.crt").write_bytes(pathlib.Path(cls.cluster.authority).read_bytes())
+        (account / "namespace").write_text(NAMESPACE)
+
+    @contextlib.contextmanager
+    def agent(self):
+        """Yields the tree of its node. Its account is where a pod has it, in a mount namespace of its own."""
+        plugins = self.folder / "plugins"
+        plugins.mkdir()
+        programs = BUILD / "device-plugin"
+        place = "/var/run/secrets/kubernetes.io/serviceaccount"
+        within = ["unshare", "--mount", "sh", "-ec",
+                  f'mount -t tmpfs tmpfs "$(realpath /var/run)"; mkdir -p {place}; mount --bind "$0" {place}; exec "$@"',
+                  self.folder / "account"]
+        environment = os.environ | {"KUBERNETES_SERVICE_HOST": "127.0.0.1",
+                                    "KUBERNETES_SERVICE_PORT": str(self.cluster.port),
+                                    "POD_NAME": self.POD, "POD_NAMESPACE": NAMESPACE}
+        with process(self.folder, "tree", programs / "railhead-test-node", "DGX H100", plugins,
+                     stdout=subprocess.PIPE) as tree:
+            root = pathlib.Path(tree.stdout.readline().decode().strip())
+            with process(self.folder, "agent", *within, programs / "railhead-device-plugin", "--root", root,
+                         "--node-name", self.NODE, "--kubelet-dir", plugins, "--health-address",
+                         f":{free_port()}", "--metrics-address", "", env=environment):
+                yield root
+
+    def unused(self):
+        return granted(self.cluster, "railhead-device-plugin") - used(self.audit, AGENT)[0]
+
+    def events(self, reason):
+        """How often each of the node's Events was told."""
+        return [event.get("count", 1) for event in self.cluster.get("events", "-A")["items"]
+                if event["reason"] == reason]
+
+    def test_every_right_is_used_and_none_is_missing(self):
+        with self.agent() as root:
+            log = self.folder / "agent.log"
+            wait_until(lambda: "railhead.io/rails" in
+                       self.cluster.get("node", self.NODE)["metadata"].get("labels", {}), "the node's labels", log)
+            port = root / "sys/class/infiniband/mlx5_3/ports/1/state"
+            up = port.read_text()
+            for times in (1, 2):
+                port.write_text("1: DOWN\n")
+                wait_until(lambda times=times: self.events("RailDown") == [times], f"RailDown, {times} times", log)
+                port.write_text(up)
+                wait_until(lambda times=times: self.events("RailUp") == [times], f"RailUp, {times} times", log)
+            try:
+                wait_until(lambda: not self.unused() - AGENTS_ELSEWHERE, "every right")
+            except AssertionError as late:
+                raise AssertionError(f"unused: {sorted(self.unused() - AGENTS_ELSEWHERE)}") from late
+        self.assertEqual(used(self.audit, AGENT)[1], [])
+        self.assertEqual(sorted(self.unused()), sorted(AGENTS_ELSEWHERE))
 
 
 if __name__ == "__main__":
