@@ -14,8 +14,10 @@ usage: images/build.sh [--pause] BUILD_DIR OUT_DIR BASE
   BUILD_DIR  a CMake build folder in which the programs are built
   OUT_DIR    gets device-plugin.tar, operator.tar, runtime.tar (docker-archive, with the names
              docker.io/railhead/NAME:VERSION)
-  BASE       the image to build on: a Debian 12 image, such as
-             docker.io/library/debian:bookworm-slim, or "local" for a Debian 12 root made here with mmdebstrap, which needs no registry
+  BASE       the image to build on: a Debian 12 image by its digest, as
+             docker.io/library/debian@sha256:..., since a tag may name another one tomorrow; or "local" for a
+             Debian 12 root made here with mmdebstrap, which needs no registry: apt checks the signed hash of
+             each package
   --pause    also build pause.tar, the sandbox image of the testbed's nodes
   --base-only
              make the root of "local" and end: it takes a minute and needs no programs
@@ -65,6 +67,8 @@ elif [ $inject = true ]; then
 else
   [ ${#arguments[@]} = 3 ] || { usage >&2; die "needs BUILD_DIR, OUT_DIR and BASE"; }
   build=${arguments[0]} out=${arguments[1]} base=${arguments[2]}
+  [ "$base" = local ] || [[ $base =~ @sha256:[0-9a-f]{64}$ ]] ||
+    die "BASE is '$base': name the image by its digest (IMAGE@sha256:...), or say local"
 fi
 
 [ "$(id -u)" = 0 ] || die "must run as root: buildah mounts and chroots"

@@ -20,6 +20,6 @@ done
   { echo "tests/chart: PyYAML is missing: apt-get install python3-yaml" >&2; exit 1; }
 cd "$(dirname "$0")"
 ../../tools/install-needs.sh pictures
-/usr/bin/python3 -m unittest chart_test schemas_test kubectl_test prometheus_test allreduce_test workloads_test
+/usr/bin/python3 -m unittest chart_test images_test schemas_test kubectl_test prometheus_test allreduce_test workloads_test
 cd ../monitoring
 exec /usr/bin/python3 -m unittest rules_test runbooks_test dashboards_test pictures_test rails_test
