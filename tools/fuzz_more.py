@@ -1,74 +1,183 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs every fuzz test for some minutes, as many at once as there are cores, and prints what each has
-done. They begin with the stored corpora; inputs that reach new code go to out/fuzz/NAME/corpus, and what
-breaks a parser to out/fuzz/NAME/crash-*. To keep a finding, mend the parser and put its file into the
-stored corpus.
+"""Runs every fuzz test until it has had some minutes of CPU time, and prints what each has done. They begin
+with the stored corpora; inputs that reach new code go to out/fuzz/NAME/corpus, and what breaks a parser to
+out/fuzz/NAME/crash-*. To keep a finding, mend the parser and put its file into the stored corpus.
 
 usage: tools/fuzz_more.py BUILD_FOLDER MINUTES [NAME...]     after a build with -DRAILHEAD_FUZZ=ON
-RECORD=docs/fuzz.md names a file that gets the table, if nothing was found.
+RECORD=docs/fuzz.md names a page that gets a row for each program. A call goes on where the page ends: each
+turn of SLICE seconds goes to the fuzz test that has had the least. SIGINT and SIGTERM end it; what was done until
+then counts. The minutes of another build of a program do not. JOBS limits how many run at once (default: the cores).
 """
 
 import concurrent.futures
+import dataclasses
+import hashlib
 import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
+import threading
 import time
 
 MOST_MEMORY = 2048  # MiB of one fuzzer
-SLOWEST_INPUT = 10  # seconds, after which an input counts as a hang
+SLOWEST_INPUT = 60  # seconds by the clock, after which an input counts as a hang: other programs may run, too
+SLICE = 180  # CPU seconds of a turn
+LOOK = 0.5  # seconds between two looks at the CPU time
 STATS = ("number_of_executed_units", "new_units_added", "peak_rss_mb")
+# What comes first among equals: bytes that any host or pod may send, then what tenants write, then the rest.
+FIRST = (
+    "railhead_rail_handshake_fuzz", "railhead_bootstrap_handshake_fuzz", "railhead_bootstrap_node_fuzz",
+    "railhead_kube_http_fuzz", "railhead_metrics_request_fuzz", "railhead_verbs_address_fuzz",
+    "railhead_agreement_fuzz", "railhead_transfers_note_fuzz", "railhead_recorder_position_fuzz",
+    "railhead_operator_admission_fuzz", "railhead_gangs_objects_fuzz", "railhead_verdict_page_fuzz",
+    "railhead_job_secret_fuzz", "railhead_verdict_facts_fuzz", "railhead_printable_text_fuzz",
+    "railhead_metrics_families_fuzz", "railhead_preflight_facts_fuzz", "railhead_nri_fuzz",
+)
+ROW = re.compile(r"^\| (\w+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| `(\w+)` \| ([\d-]+) \|$",
+                 re.MULTILINE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """What one program has done so far."""
+
+    program: str  # the first digits of its SHA-256
+    seconds: float = 0  # of CPU time
+    inputs: int = 0
+    new: int = 0
+    mebibytes: int = 0
+    day: str = ""
 
 
 def fuzz_tests(build, names):
-    """Name, program and stored corpus of each, or of those with these names, as CMake has declared them."""
+    """Program and stored corpus of each, or of those with these names, as CMake has declared them."""
     listed = subprocess.run(
         ["ctest", "--test-dir", build, "--label-regex", "fuzz", "--show-only=json-v1"],
         capture_output=True, text=True, check=True)
-    found = []
+    found = {}
     for test in json.loads(listed.stdout)["tests"]:
         if names and test["name"] not in names:
             continue
         if "command" not in test:
             raise SystemExit(f"error: {test['name']} is not built in {build}")
         program, _, corpus = test["command"]
-        found.append((test["name"], program, corpus))
+        found[test["name"]] = program, corpus
     return found
 
 
-def run(test, minutes):
-    """Numbers of one fuzzer, and the last lines it wrote where it has found something."""
-    name, program, stored = test
+def cpu_seconds(pid):
+    """What a child that was not waited for has used."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def run(name, program, stored, seconds, stopping):
+    """Exit code, CPU seconds and numbers of one fuzzer, and the last lines that it wrote."""
     folder = pathlib.Path("out/fuzz") / name
     corpus = folder / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
-    begin = time.monotonic()
-    done = subprocess.run(
-        [program, corpus, stored, f"-max_total_time={round(minutes * 60)}", "-print_final_stats=1",
-         f"-rss_limit_mb={MOST_MEMORY}", f"-timeout={SLOWEST_INPUT}", f"-artifact_prefix={folder}/"],
-        capture_output=True, text=True, errors="replace", check=False)
-    seconds = time.monotonic() - begin
-    (folder / "log").write_text(done.stderr)
-    stats = {key: int(value) for key, value in re.findall(r"stat::(\w+):\s+(\d+)", done.stderr)}
-    return name, done.returncode, seconds, [stats.get(key, 0) for key in STATS], done.stderr[-3000:]
+    with open(folder / "log", "w+", encoding="utf-8", errors="replace") as log:
+        child = subprocess.Popen(
+            [program, corpus, stored, "-print_final_stats=1", f"-rss_limit_mb={MOST_MEMORY}",
+             f"-timeout={SLOWEST_INPUT}", f"-artifact_prefix={folder}/"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, process_group=0)
+        asked = False
+        while os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            used = cpu_seconds(child.pid)
+            # Before its first second it may not listen to the signal yet.
+            if not asked and (used >= seconds or (stopping.is_set() and used > 1)):
+                child.send_signal(signal.SIGUSR1)  # it ends after the input that it is at
+                asked = True
+            time.sleep(LOOK)
+        used = cpu_seconds(child.pid)
+        code = child.wait()
+        log.seek(0)
+        said = log.read()
+    stats = {key: int(value) for key, value in re.findall(r"stat::(\w+):\s+(\d+)", said)}
+    return code, used, [stats.get(key, 0) for key in STATS], said[-3000:]
 
 
-def record(path, minutes, rows):
-    """A page for people, with what was done and by which code."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
-                            check=True).stdout.strip()
+def read_record(path):
+    """The rows of a page that record() has written, by name."""
+    if not path or not os.path.exists(path):
+        return {}
+    rows = {}
+    for name, seconds, inputs, new, mebibytes, program, day in ROW.findall(pathlib.Path(path).read_text("utf-8")):
+        numbers = [int(number.replace(",", "")) for number in (seconds, inputs, new, mebibytes)]
+        rows[name] = Row(program, *numbers, day)
+    return rows
+
+
+def record(path, rows):
+    """A page for people, which read_record() understands."""
     lines = ["# What fuzzers have tried", "",
-             f"{time.strftime('%Y-%m-%d', time.gmtime())}, commit {commit}: each fuzz test for {minutes:g} minutes of "
-             "one core, under AddressSanitizer",
-             f"and UBSan, beginning with its stored corpus. Nothing was found. `RECORD={path} MINUTES={minutes:g} make "
-             "fuzz-more` writes this page.", "",
-             "| fuzz test | inputs | new in the corpus | MiB | seconds |", "|---|---|---|---|---|"]
-    lines += [f"| {name} | {stats[0]:,} | {stats[1]:,} | {stats[2]:,} | {seconds:.0f} |"
-              for name, seconds, stats in rows]
-    pathlib.Path(path).write_text("\n".join(lines) + "\n", "utf-8")
+             "Each fuzz test under AddressSanitizer and UBSan, beginning with its stored corpus. Nothing was found by "
+             "the programs below.",
+             f"`RECORD={path} MINUTES=10 make fuzz-more` goes on with those that have had less than ten minutes of "
+             "CPU time.", "",
+             "| fuzz test | CPU seconds | inputs | new in the corpus | MiB | program | until |",
+             "|---|---|---|---|---|---|---|"]
+    lines += [f"| {name} | {row.seconds:,.0f} | {row.inputs:,} | {row.new:,} | {row.mebibytes:,} | `{row.program}` | "
+              f"{row.day} |" for name, row in sorted(rows.items()) if row.seconds]
+    unfinished = pathlib.Path(f"{path}.new")
+    unfinished.write_text("\n".join(lines) + "\n", "utf-8")
+    unfinished.replace(path)
+
+
+class Turns:
+    """Who is next, and what all have done."""
+
+    def __init__(self, tests, minutes, path):
+        self._tests = tests
+        self._goal = minutes * 60
+        self._path = path
+        self._lock = threading.Lock()
+        self._running = set()
+        self.failed = {}
+        self.stopping = threading.Event()
+        before = read_record(path)
+        self._rows = dict(before)  # those of other fuzz tests stay on the page
+        for name, (program, _) in tests.items():
+            digest = hashlib.sha256(pathlib.Path(program).read_bytes()).hexdigest()[:12]
+            same = name in before and before[name].program == digest
+            self._rows[name] = before[name] if same else Row(digest)
+
+    def _next(self):
+        """The fuzz test that has had the least, and how long it may run; None if there is none."""
+        def order(name):
+            place = FIRST.index(name) if name in FIRST else len(FIRST)
+            return round(self._rows[name].seconds / SLICE), place, name
+
+        with self._lock:
+            # A program stops some inputs late or early: what is left of its minutes may be no turn.
+            waiting = [name for name in self._tests if name not in self._running and name not in self.failed
+                       and self._rows[name].seconds < self._goal - 0.5]
+            if not waiting or self.stopping.is_set():
+                return None
+            name = min(waiting, key=order)
+            self._running.add(name)
+            return name, min(SLICE, self._goal - self._rows[name].seconds)
+
+    def work(self):
+        while (turn := self._next()) is not None:
+            name, seconds = turn
+            code, used, (inputs, new, mebibytes), end = run(name, *self._tests[name], seconds, self.stopping)
+            with self._lock:
+                self._running.discard(name)
+                row = self._rows[name]
+                row = Row(row.program, row.seconds + used, row.inputs + inputs, row.new + new,
+                          max(row.mebibytes, mebibytes), time.strftime("%Y-%m-%d", time.gmtime()))
+                print(f"{name:40} {row.inputs:14,} {row.new:8,} {row.mebibytes:6,} {row.seconds:8.0f}"
+                      f"{'' if code == 0 else '  FOUND'}", flush=True)
+                if code != 0:
+                    self.failed[name] = end
+                self._rows[name] = row if code == 0 else Row(row.program)
+                if self._path:
+                    record(self._path, self._rows)
 
 
 def main():
@@ -78,20 +187,17 @@ def main():
     tests = fuzz_tests(build, names)
     if not tests:
         raise SystemExit(f"error: no fuzz test of {build} has one of the names {' '.join(names)}")
-    failed, rows = [], []
-    print(f"{'fuzz test':40} {'inputs':>12} {'new':>7} {'MiB':>6} {'seconds':>8}")
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for name, code, seconds, stats, end in pool.map(lambda test: run(test, minutes), tests):
-            print(f"{name:40} {stats[0]:12,} {stats[1]:7,} {stats[2]:6,} {seconds:8.0f}"
-                  f"{'' if code == 0 else '  FOUND'}", flush=True)
-            rows.append((name, seconds, stats))
-            if code != 0:
-                failed.append((name, end))
-    for name, end in failed:
+    turns = Turns(tests, minutes, os.environ.get("RECORD"))
+    print(f"{'fuzz test':40} {'inputs':>14} {'new':>8} {'MiB':>6} {'seconds':>8}")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: turns.stopping.set())
+    jobs = int(os.environ.get("JOBS", os.cpu_count()))
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for worker in [pool.submit(turns.work) for _ in range(jobs)]:
+            worker.result()
+    for name, end in turns.failed.items():
         print(f"\n{name}: out/fuzz/{name}/log ends with\n{end}", file=sys.stderr)
-    if not failed and "RECORD" in os.environ:
-        record(os.environ["RECORD"], minutes, rows)
-    raise SystemExit(1 if failed else 0)
+    raise SystemExit(1 if turns.failed else 0)
 
 
 if __name__ == "__main__":

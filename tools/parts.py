@@ -84,7 +84,7 @@ PARTS = (
          weight=1),
     Part("fuzz-more",
          "tools/install-needs.sh fuzz && cmake -S . -B build/fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo "
-         "-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DRAILHEAD_FUZZ=ON && "
+         "'-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1' -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DRAILHEAD_FUZZ=ON && "
          "cmake --build build/fuzz --target railhead_fuzz_tests && "
          "tools/fuzz_more.py build/fuzz ${MINUTES:-1}", ("packages",), weight=CAPACITY, limit=43200),
     Part("sanitize", "tools/sanitize.sh", ("packages",), limit=10800),

@@ -145,10 +145,11 @@ class Reader {
   // than in one.
   static bool Relative(const std::map<std::string, Around>& around_of) {
     size_t several = 0;
-    for (const auto& [value, around] : around_of) {
-      const auto homes = std::count_if(around.begin(), around.end(), [&](const auto& outside) {
-        return Homes(around, outside.second);
-      });
+    for (const auto& [value, around_value] : around_of) {
+      const Around& around = around_value;  // lambdas of C++20 capture it, in every compiler
+      const auto homes =
+          std::count_if(around.begin(), around.end(),
+                        [&around](const auto& outside) { return Homes(around, outside.second); });
       several += homes > 1 ? 1 : 0;
     }
     return several * 2 > around_of.size();
