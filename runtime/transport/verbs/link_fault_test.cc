@@ -166,6 +166,74 @@ TEST_P(LinkFaultTest, AnOfferThatWasChangedOnItsWayIsRefused) {
   ASSERT_TRUE(connected.ok()) << connected;
 }
 
+// In the middle of a job: somebody answers at the peer's address when the connection is lost, with
+// what the peer has answered before, or with what it has just heard, the tokens swapped. It learns
+// nothing about a queue pair, and gets none.
+TEST_P(LinkFaultTest, WhoTakesALostPeersAddressGetsNoConnection) {
+  OpenDevice(a_, "fake0");
+  OpenDevice(b_, "fake1");
+  railhead::testing::Relay to_a(*a_.acceptor);
+  railhead::testing::Relay to_b(*b_.acceptor);
+  a_.link = *OpenVerbsLink(*a_.device, a_.acceptor, to_b.Address(), "rank 1");
+  b_.link = *OpenVerbsLink(*b_.device, b_.acceptor, to_a.Address(), "rank 0");
+  const auto connect = [&] {
+    return WorkUntil([&] {
+      to_a.Pump();
+      to_b.Pump();
+      return BothUp();
+    });
+  };
+  ASSERT_TRUE(connect().ok());
+  const bool a_dials = a_.acceptor->own().token < b_.acceptor->own().token;
+  const Side& dials = a_dials ? a_ : b_;
+  railhead::testing::Relay& taken = a_dials ? to_b : to_a;
+  const std::string recorded = taken.heard().back().acceptor;
+
+  const auto replay = [&](const std::string& /*hello*/) { return recorded; };
+  const auto swap = [](const std::string& hello) {
+    const size_t from =
+        hello.size() - kMacSize - kRailNonceSize - sizeof(uint64_t) - 2 * kTokenSize;
+    return hello.substr(0, from) + hello.substr(from + kTokenSize, kTokenSize) +
+           hello.substr(from, kTokenSize) + hello.substr(from + 2 * kTokenSize);
+  };
+  for (const std::function<std::string(const std::string&)>& answer :
+       {std::function<std::string(const std::string&)>(replay),
+        std::function<std::string(const std::string&)>(swap)}) {
+    const size_t before = taken.heard().size();
+    taken.change = [&](bool from_caller, std::string& bytes) {
+      if (from_caller) return;
+      const std::string& hello = taken.heard().back().caller;
+      if (hello.size() >= RailHelloSize()) bytes = answer(hello.substr(0, RailHelloSize()));
+    };
+    for (Side* side : {&a_, &b_}) side->link->Drop("the test says so");
+    taken.Cut();
+    std::string error;
+    const absl::Status refused = WorkUntil([&] {
+      to_a.Pump();
+      to_b.Pump();
+      EXPECT_FALSE(a_.link->connected() || b_.link->connected());
+      if (const auto again = dials.link->Reconnect(fake_->Now()); !again.ok()) {
+        error = std::string(again.status().message());
+      }
+      return error.find("does not prove that it is a rank") != std::string::npos;
+    });
+    ASSERT_TRUE(refused.ok()) << refused << error;
+    // An offer follows a Hello or an Answer.
+    for (size_t i = before; i < taken.heard().size(); ++i) {
+      EXPECT_LE(taken.heard()[i].caller.size(), RailHelloSize());
+      EXPECT_LE(taken.heard()[i].acceptor.size(), kRailNonceSize + kMacSize);
+    }
+    taken.change = nullptr;
+    const absl::Status connected = connect();
+    ASSERT_TRUE(connected.ok()) << connected;
+    PollUntilQuiet();
+    a_.received.clear();
+    ASSERT_TRUE(b_.Send(1, 0, "from the peer itself").value());
+    PollUntilQuiet();
+    EXPECT_EQ(a_.received.size(), 1U);
+  }
+}
+
 // A greeting that gets lost costs one attempt.
 TEST_P(PathFaultTest, AGreetingThatFailsIsFollowedByAnotherAttempt) {
   fake_->FailNextSend("fake0", IBV_WC_RETRY_EXC_ERR);
