@@ -110,7 +110,7 @@ class Check(unittest.TestCase):
         # 40 GB/s of busbw, three quarters of it over one rail.
         self.assertRegex(text, r"(?m)^0 +mlx5_0 +30\.000$")
         self.assertRegex(text, r"(?m)^3 +mlx5_3 +10\.000$")
-        self.assertIn("1 node agents, 8 healthy HCAs", text)
+        self.assertIn("1 node agents, 8 healthy HCAs of 8", text)
 
     def test_it_is_skipped_where_nothing_offers_hcas(self):
         for page in (agent_page(0), agent_page(0, sick=8), "railhead_agent_registered 1\n"):
@@ -119,6 +119,11 @@ class Check(unittest.TestCase):
         code, last, text = self.judged((None, None), agent_page(3), timeout=1)
         self.assertEqual(code, 0, text)
         self.assertEqual(last, "SKIP: two ranks with 2 HCAs each need 4 healthy ones, and there are 3")
+
+    def test_dead_rails_for_want_of_which_it_cannot_run_are_a_failure(self):
+        code, last, text = self.judged((None, None), agent_page(3, sick=1), timeout=1)
+        self.assertEqual(code, 1, text)
+        self.assertEqual(last, "FAIL: two ranks with 2 HCAs each need 4, and of 4 that are there 1 are not healthy: railhead doctor says why")
 
     def test_it_is_skipped_where_no_agent_runs(self):
         code, last, text = check(1, 1, agents="railhead-test-agents.invalid")

@@ -19,6 +19,10 @@ import canned
 import replay
 from rules import ALERTS, ROOT
 
+sys.path.insert(0, str(ROOT / "tools" / "pictures"))
+
+import units  # noqa: E402
+
 STORED = ROOT / "docs" / "pictures"
 BOARDS = ROOT / "charts" / "railhead" / "dashboards"
 # One job's picture is more to look at than that of all.
@@ -143,6 +147,15 @@ class Pictures(unittest.TestCase):
         done = draw("http://127.0.0.1:1", self.folder)
         self.assertEqual(done.returncode, 2)
         self.assertIn("cannot ask http://127.0.0.1:1", done.stderr)
+
+
+class Units(unittest.TestCase):
+    def test_numbers_as_grafana_writes_them(self):
+        for value, unit, expected in (
+                (86400 * 365, "s", "1 year"), (86400 * 7, "s", "1 week"), (86400, "s", "1 day"), (86400 * 1.5, "s", "1.5 days"),
+                (1, "s", "1 s"), (0.0021, "s", "2.1 ms"), (3.96e12, "Bps", "3.96 TB/s"), (0.875, "percentunit", "87.5%"),
+                (12, "short", "12"), (78500, "short", "78.5 K"), (0.12, "reqps", "0.12 req/s")):
+            self.assertEqual(units.text(value, unit), expected)
 
 
 if __name__ == "__main__":

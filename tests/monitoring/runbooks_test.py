@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runbooks: one for each alert, and every command and query in them is one that exists.
+"""The runbooks: one for each alert, and every command and query in them is one that exists; and the table of troubles.
 
 Commands are compared with the --help of the real programs: the subcommand is there, and so is each flag."""
 
@@ -17,6 +17,7 @@ import metrics
 from rules import ALERTS, RECORDS, ROOT
 
 RUNBOOKS = ROOT / "docs" / "runbooks"
+TROUBLES = ROOT / "docs" / "troubleshooting.md"
 PROGRAMS = {
     "railhead": ROOT / "build" / "release" / "cli" / "railhead",
     "railhead-perf": ROOT / "build" / "release" / "runtime" / "railhead-perf",
@@ -133,9 +134,53 @@ class Runbooks(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_links_lead_somewhere(self):
-        for path in RUNBOOKS.glob("*.md"):
+        for path in (*RUNBOOKS.glob("*.md"), TROUBLES):
             for link in re.findall(r"\]\(([^)#]+)", path.read_text(encoding="utf-8")):
-                self.assertTrue((RUNBOOKS / link).exists(), f"{path.name}: {link}")
+                self.assertTrue((path.parent / link).exists(), f"{path.name}: {link}")
+
+
+class Troubles(unittest.TestCase):
+    """docs/troubleshooting.md: each line names checks of the doctor, findings, alerts and commands that exist."""
+
+    def rows(self):
+        lines = TROUBLES.read_text(encoding="utf-8").splitlines()
+        return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")][1:]
+
+    def test_every_line_leads_somewhere(self):
+        rows = self.rows()
+        self.assertGreater(len(rows), 10)
+        for row in rows:
+            self.assertEqual(len(row), 4, row)
+            self.assertTrue(row[3], row)
+
+    def test_the_checks_are_the_doctors(self):
+        _, text = help_of("railhead", "doctor")
+        checks = set(re.findall(r"^  ([a-z]+) +\S", text.partition("Checks:")[2], re.M))
+        self.assertIn("gpudirect", checks)
+        named = {check for row in self.rows() for check in re.findall(r"`([a-z]+)`", row[1])}
+        self.assertLessEqual(named, checks)
+        # About the program itself, and what is enabled.
+        self.assertLessEqual(checks - named, {"api", "rights", "install", "leader", "profiles"})
+
+    def test_the_findings_are_the_operators(self):
+        source = (ROOT / "operator" / "verdict" / "reasons.cc").read_text(encoding="utf-8")
+        for row in self.rows():
+            for reason in re.findall(r"\b[A-Z][a-z]+(?:[A-Z][a-z]+)+\b", row[1].replace("GPUs", "")):
+                self.assertIn(f'"{reason}"', source)
+
+    def test_the_alerts_are_the_charts(self):
+        named = [alert for row in self.rows() for alert in row[2].split(", ") if alert]
+        self.assertLessEqual(set(named), set(ALERTS))
+        # These are about no job: the runbook says what to do.
+        self.assertLessEqual(set(ALERTS) - set(named), {"RailheadJobFinding", "RailheadNoLeader"})
+
+    def test_the_commands_exist(self):
+        for row in self.rows():
+            for command in re.findall(r"`([^`]+)`", row[3]):
+                words = shlex.split(command)
+                if words[0] in PROGRAMS and len(words) > 1:
+                    with self.subTest(command):
+                        Runbooks("check").check(words)
 
 
 if __name__ == "__main__":

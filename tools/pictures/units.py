@@ -45,7 +45,8 @@ def text(value, unit, decimals=None):
         for size, name in _SECONDS:
             if abs(value) >= size * 0.9995:
                 break
-        return f"{_digits(value / size, decimals)} {name}"
+        number = _digits(value / size, decimals)
+        return f"{number} {name.rstrip('s') if number == '1' and size >= 86400 else name}"
     behind, blank = _SCALED[unit]
     power = 0
     while abs(value) >= 999.5 and power < len(_SI) - 1:

@@ -20,16 +20,19 @@ end() {
 read -ra ranks <<< "$RANK_ADDRESSES"
 mapfile -t agents < <(getent ahosts "$AGENT_ADDRESSES" | awk '{print $1}' | sort -u)
 [ ${#agents[@]} != 0 ] || end "SKIP: no node runs the node agent, so no node offers $RESOURCE"
-answered=0 healthy=0
+answered=0 healthy=0 all=0
 for agent in "${agents[@]}"; do
   page=$(fetch "$agent" "$AGENT_PORT" $'GET /metrics HTTP/1.0\r\n\r\n')
   [ -n "$page" ] || continue
   answered=$((answered + 1))
   healthy=$((healthy + $(grep -c '^railhead_device_healthy{.*} 1$' <<< "$page")))
+  all=$((all + $(grep -c '^railhead_device_healthy{' <<< "$page")))
 done
 [ $answered != 0 ] || end "FAIL: none of ${#agents[@]} node agents answers at port $AGENT_PORT: see their pods' logs"
-echo "$answered node agents, $healthy healthy HCAs"
+echo "$answered node agents, $healthy healthy HCAs of $all"
 [ $healthy != 0 ] || end "SKIP: no node offers $RESOURCE"
+[ "$healthy" -ge "$((2 * HCAS))" ] || [ "$all" -lt "$((2 * HCAS))" ] ||
+  end "FAIL: two ranks with $HCAS HCAs each need $((2 * HCAS)), and of $all that are there $((all - healthy)) are not healthy: railhead doctor says why"
 [ "$healthy" -ge "$((2 * HCAS))" ] ||
   end "SKIP: two ranks with $HCAS HCAs each need $((2 * HCAS)) healthy ones, and there are $healthy"
 
