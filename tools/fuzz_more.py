@@ -31,7 +31,7 @@ STATS = ("number_of_executed_units", "new_units_added", "peak_rss_mb")
 # What comes first among equals: bytes that any host or pod may send, then what tenants write, then the rest.
 FIRST = (
     "railhead_rail_handshake_fuzz", "railhead_bootstrap_handshake_fuzz", "railhead_bootstrap_node_fuzz",
-    "railhead_kube_http_fuzz", "railhead_metrics_request_fuzz", "railhead_verbs_address_fuzz",
+    "railhead_tcp_frames_fuzz", "railhead_kube_http_fuzz", "railhead_metrics_request_fuzz", "railhead_verbs_address_fuzz",
     "railhead_agreement_fuzz", "railhead_transfers_note_fuzz", "railhead_recorder_position_fuzz",
     "railhead_operator_admission_fuzz", "railhead_gangs_objects_fuzz", "railhead_verdict_page_fuzz",
     "railhead_job_secret_fuzz", "railhead_verdict_facts_fuzz", "railhead_printable_text_fuzz",
