@@ -92,7 +92,7 @@ PARTS = (
          "RAILHEAD_SEEDS=2000 build/release/runtime/railhead_conformance_test --gtest_filter='*Sample*'; "
          "RAILHEAD_SEEDS=1000 build/release/runtime/railhead_transfers_test --gtest_filter='*Random*:*Lost*:Match*'; "
          "RAILHEAD_CONFORMANCE=full build/release/runtime/railhead_conformance_test --gtest_filter='Matrix/*'; " +
-         _KUBE + "RAILHEAD_CLIENTS=10000 RAILHEAD_LYING_PODS=2000 tests/chart/apiserver.sh doors_test tenants_test; " +
+         _KUBE + "RAILHEAD_CLIENTS=10000 RAILHEAD_LYING_PODS=2000 tests/chart/apiserver.sh doors_test memlock_doors_test tenants_test; " +
          _PYTHON + "tests/worlds/run.py; " +
          _PYTHON + "tests/kubelet/run.py 1000; tools/bench.sh gangs", (*_TESTED, "bench-build"),
          weight=CAPACITY, limit=43200, cluster=True),

@@ -52,7 +52,7 @@ fi
 waiting=(verdict_test.Matrix verdict_test.AnotherLeader verdict_test.NodesMayCome
   verdict_test.OwnersOfReports
   owners_test.Owners job_controllers_test.JobControllers jobs_run_test.JobsRun
-  doors_test.AgentDoors doors_test.JobDoors doors_test.OperatorDoors
+  doors_test.AgentDoors doors_test.JobDoors doors_test.OperatorDoors memlock_doors_test.MemlockDoors
   tenants_test.Tenants clock_test.TimeOfDay)
 for class in "${waiting[@]}"; do
   "${alone[@]}" -m unittest "$class" > "$logs/$class" 2>&1 &
