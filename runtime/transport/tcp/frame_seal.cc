@@ -101,6 +101,8 @@ Seal FrameSealer::OfPayload(absl::Span<const std::byte> payload) const { return 
 
 Seal FrameSealer::Encrypt(absl::Span<const std::byte> payload, std::byte* out) const {
   Seal seal;
+  std::byte nothing{};
+  if (payload.empty()) out = &nothing;  // libsodium declares that it is never given null
   const auto nonce = Nonce();
   if (protection_ == FrameProtection::kAes256Gcm) {
     ::crypto_aead_aes256gcm_encrypt_detached_afternm(Raw(out), Raw(seal.data()), nullptr,
@@ -117,7 +119,8 @@ Seal FrameSealer::Encrypt(absl::Span<const std::byte> payload, std::byte* out) c
 bool FrameSealer::Open(absl::Span<std::byte> payload, const Seal& seal) const {
   if (!encrypts()) return SameSeal(OfPayload(payload), seal.data());
   const auto nonce = Nonce();
-  unsigned char* const bytes = Raw(payload.data());
+  std::byte nothing{};
+  unsigned char* const bytes = Raw(payload.empty() ? &nothing : payload.data());
   if (protection_ == FrameProtection::kAes256Gcm) {
     return ::crypto_aead_aes256gcm_decrypt_detached_afternm(bytes, nullptr, bytes, payload.size(),
                                                             Raw(seal.data()), nullptr, 0,
