@@ -6,6 +6,7 @@ import contextlib
 import http.server
 import os
 import pathlib
+import socket
 import socketserver
 import subprocess
 import sys
@@ -83,7 +84,8 @@ def ranks(texts):
                     log = text
 
                     def handle(self):
-                        self.request.sendall(self.log.encode())
+                        if self.request.recv(16) == b"log\n":
+                            self.request.sendall(self.log.encode())
 
                 stack.enter_context(served(Server, Handler, address, port))
         yield port
@@ -138,7 +140,8 @@ class Check(unittest.TestCase):
         for text, why in (
             (LOG.replace("transport: verbs", "transport: tcp").replace("degraded: no", "degraded: TCP instead of RDMA: x"),
              "FAIL: the ranks used tcp instead of RDMA: TCP instead of RDMA: x"),
-            (LOG.replace("degraded: no", "degraded: rank 1 has no rail 3"),
+            # Ranks say so at the begin, too.
+            ("# degraded: rank 1 has no rail 3\n" + LOG.replace("degraded: no", "degraded: rank 1 has no rail 3"),
              "FAIL: the ranks had less than they asked for: rank 1 has no rail 3"),
             (LOG.replace("verified: yes", "verified: NO"), "FAIL: wrong values were received"),
             (LOG.replace("exit: 0", "exit: 1"), "FAIL: rank 0 ended with an error: its log above says why"),
@@ -177,6 +180,12 @@ class Ranks(unittest.TestCase):
                 stack.callback(process.wait)
                 stack.callback(process.kill)
             texts = [self.fetched(result + rank) for rank in (0, 1)]
+            for port in (result, result + 1):
+                for answered in (True, False):
+                    with contextlib.suppress(ConnectionError), socket.create_connection(("127.0.0.1", port), 60) as rank:
+                        rank.sendall(b"end\n")
+                        rank.recv(1)
+                        self.assertTrue(answered, "a log is given after the end")
         self.assertIn("# transport: tcp", texts[0])
         self.assertIn("# verified: yes", texts[0])
         for text in texts:
@@ -186,7 +195,7 @@ class Ranks(unittest.TestCase):
         self.assertEqual((code, last), (1, "FAIL: the ranks used tcp instead of RDMA: no"), text)
 
     def fetched(self, port):
-        script = f"for i in $(seq 300); do exec 3<>/dev/tcp/127.0.0.1/{port} && break; sleep 0.1; done; cat <&3"
+        script = f"for i in $(seq 300); do exec 3<>/dev/tcp/127.0.0.1/{port} && break; sleep 0.1; done; echo log >&3; cat <&3"
         return subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=True).stdout
 
 

@@ -42,18 +42,21 @@ deadline=$((SECONDS + TIMEOUT))
 while [ ${#logs[@]} != 2 ] && [ $SECONDS -lt $deadline ]; do
   for rank in 0 1; do
     [ -z "${logs[$rank]:-}" ] || continue
-    text=$(fetch "${ranks[$rank]}" "$RESULT_PORT")
+    text=$(fetch "${ranks[$rank]}" "$RESULT_PORT" $'log\n')
     # All of it, or nothing.
     if grep -q '^# exit: ' <<< "$text"; then logs[$rank]=$text; fi
   done
   [ ${#logs[@]} = 2 ] || sleep 2
 done
+# So that no later test, whose ranks have the same names, reads these logs.
+for rank in "${!logs[@]}"; do fetch "${ranks[$rank]}" "$RESULT_PORT" $'end\n' > /dev/null; done
 for rank in "${!logs[@]}"; do printf '\n-- rank %s\n%s\n' "$rank" "${logs[$rank]}"; done
 echo
 [ ${#logs[@]} = 2 ] ||
   end "FAIL: only ${#logs[@]} of 2 ranks had a result within $TIMEOUT s. Perhaps other pods hold the HCAs: run the test again and look at the ranks meanwhile: kubectl -n $NAMESPACE describe pods -l app.kubernetes.io/component=test-rank"
 
-value() { sed -n "s/^# $1: //p" <<< "${logs[0]}"; }
+# Of a line that is there twice, at the begin and at the end, the last one.
+value() { sed -n "s/^# $1: //p" <<< "${logs[0]}" | tail -n 1; }
 for rank in 0 1; do
   grep -qx '# exit: 0' <<< "${logs[$rank]}" || end "FAIL: rank $rank ended with an error: its log above says why"
 done
