@@ -10,6 +10,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "fabric/hca_role.h"
+#include "fabric/testing/cloud_machines.h"
+#include "fabric/testing/server_machines.h"
 #include "fabric/testing/sysfs_tree.h"
 
 namespace railhead::fabric::testing {
@@ -25,13 +27,6 @@ std::string TenNet(int rail) {
 
 RoleDevice Pf(int rail, const std::string& pci) {
   return {absl::StrCat("mlx5_", rail), pci, absl::StrCat(rail, " pf")};
-}
-
-RoleDevice Roce(RoleDevice device, const std::string& netdev, int rail) {
-  device.link_layer = "Ethernet";
-  device.netdev = netdev;
-  device.gids = {"fe80:0000:0000:0000:0000:0000:0000:0001", TenNet(rail)};
-  return device;
 }
 
 // Eight compute NICs and two for storage; an administrator has made a virtual function of each of
@@ -265,21 +260,32 @@ void BuildPort(const RoleDevice& device, const std::string& folder, const SysfsT
 
 }  // namespace
 
+RoleDevice Roce(RoleDevice device, const std::string& netdev, int rail) {
+  device.link_layer = "Ethernet";
+  device.netdev = netdev;
+  device.gids = {"fe80:0000:0000:0000:0000:0000:0000:0001", TenNet(rail)};
+  return device;
+}
+
 std::vector<RoleMachine> RoleMachines() {
-  return {DgxH100WithVirtualFunctions(),
-          HgxB200(),
-          Gb300(),
-          BlueFieldAsNic(),
-          BlueFieldAsDpu(),
-          SwitchdevHost(),
-          ScalableFunctions(),
-          Efa(),
-          OciRoce(),
-          AzureInfiniBand(),
-          Bonds(),
-          SocketDirect(),
-          SoftwareBesideHardware(),
-          Pollara()};
+  std::vector<RoleMachine> machines = {DgxH100WithVirtualFunctions(),
+                                       HgxB200(),
+                                       Gb300(),
+                                       BlueFieldAsNic(),
+                                       BlueFieldAsDpu(),
+                                       SwitchdevHost(),
+                                       ScalableFunctions(),
+                                       Efa(),
+                                       OciRoce(),
+                                       AzureInfiniBand(),
+                                       Bonds(),
+                                       SocketDirect(),
+                                       SoftwareBesideHardware(),
+                                       Pollara()};
+  for (const auto& more : {CloudMachines(), ServerMachines()}) {
+    machines.insert(machines.end(), more.begin(), more.end());
+  }
+  return machines;
 }
 
 void Build(const RoleMachine& machine, const SysfsTree& tree) {

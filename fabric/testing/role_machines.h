@@ -42,6 +42,10 @@ struct RoleMachine {
   friend void PrintTo(const RoleMachine& machine, std::ostream* out) { *out << machine.name; }
 };
 
+// The device as a RoCE port of this interface, whose address says the rail.
+RoleDevice Roce(RoleDevice device, const std::string& netdev, int rail);
+
+// All machines, those of clouds and servers too.
 std::vector<RoleMachine> RoleMachines();
 
 void Build(const RoleMachine& machine, const SysfsTree& tree);
