@@ -27,8 +27,8 @@ def build(out):
          "-o", out / "probe", f"-L{RELEASE}", f"-Wl,-rpath,{RELEASE}", "-lrailhead"])
 
 
-def environment(network, rank, timeout, more):
-    return os.environ | more | {
+def environment(network, rank, timeout, more=None):
+    return os.environ | (more or {}) | {
         "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": network.address("a"),
         "RAILHEAD_TRANSPORT": "tcp", "RAILHEAD_SOCKET_IFNAME": ",".join(network.interfaces()),
         "RAILHEAD_TIMEOUT_SECONDS": str(timeout), "RAILHEAD_METRICS_PORT": "9402",
@@ -55,7 +55,7 @@ class Job:
                     open(self.logs[rank], "w", encoding="utf-8") as stderr:
                 self._children.append(subprocess.Popen(
                     network.inside(node, out / "probe", size),
-                    env=environment(network, rank, timeout, more or {}), stdin=subprocess.DEVNULL,
+                    env=environment(network, rank, timeout, more), stdin=subprocess.DEVNULL,
                     stdout=stdout, stderr=stderr, start_new_session=True))
 
     def __enter__(self):
