@@ -68,6 +68,19 @@ Mailbox::SlotHeader& Mailbox::Slot(Box& box, uint32_t number) const {
       reinterpret_cast<SlotHeader*>(slots + number % kSlots * (sizeof(SlotHeader) + slot_bytes_)));
 }
 
+std::byte* Mailbox::BytesOf(SlotHeader& slot, size_t size) {
+  return size <= slot.inlined.size() ? slot.inlined.data()
+                                     : reinterpret_cast<std::byte*>(&slot + 1);
+}
+
+// Reads the receiver's word only if the box was full at the last look: it is mostly in the cache of
+// the receiver's core.
+bool Mailbox::HasRoom(Peer& to, const Box& box) const {
+  if (to.filled - to.seen_emptied < kSlots) return true;
+  to.seen_emptied = box.emptied.load(std::memory_order_acquire);
+  return to.filled - to.seen_emptied < kSlots;
+}
+
 absl::Status Mailbox::OpenBell() {
   net::Fd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return net::ErrnoError("socket", errno);
@@ -196,18 +209,19 @@ void Mailbox::Answer() {
 }
 
 bool Mailbox::Fill(size_t peer) {
-  SlotQueue<Outgoing>& sends = peers_[peer].sends;
+  Peer& to = peers_[peer];
+  SlotQueue<Outgoing>& sends = to.sends;
   Box& box = BoxBetween(rank_, peer);
-  uint32_t filled = box.filled.load(std::memory_order_relaxed);
   uint64_t given = 0;
-  while (!sends.empty() && filled - box.emptied.load(std::memory_order_acquire) < kSlots) {
+  while (!sends.empty() && HasRoom(to, box)) {
     Outgoing& out = sends[sends.begin()];
-    SlotHeader& slot = Slot(box, filled);
+    SlotHeader& slot = Slot(box, ++to.filled);
     const size_t size = std::min(slot_bytes_, out.data.size() - out.sent);
-    slot = {out.data.size(), size, out.call.word()};
-    reduce::Copy(out.data.data() + out.sent, reinterpret_cast<std::byte*>(&slot + 1), size,
-                 reduce::Stores::kNormal);
-    box.filled.store(++filled, std::memory_order_release);
+    slot.size = static_cast<uint32_t>(size);
+    slot.message = out.data.size();
+    slot.call = out.call.word();
+    reduce::Copy(out.data.data() + out.sent, BytesOf(slot, size), size, reduce::Stores::kNormal);
+    slot.filled.store(to.filled, std::memory_order_release);
     Ring(peer);
     given += size;
     out.sent += size;
@@ -219,14 +233,15 @@ bool Mailbox::Fill(size_t peer) {
 }
 
 absl::Status Mailbox::Empty(size_t peer, bool& moved) {
-  SlotQueue<Incoming>& receives = peers_[peer].receives;
+  Peer& of = peers_[peer];
+  SlotQueue<Incoming>& receives = of.receives;
   Box& box = BoxBetween(peer, rank_);
   const auto name = [&] { return absl::StrCat("rank ", names_[peer]); };
-  uint32_t emptied = box.emptied.load(std::memory_order_relaxed);
   uint64_t taken = 0;
-  while (!receives.empty() && emptied != box.filled.load(std::memory_order_acquire)) {
+  while (!receives.empty()) {
+    SlotHeader& slot = Slot(box, of.emptied + 1);
+    if (slot.filled.load(std::memory_order_acquire) != of.emptied + 1) break;
     Incoming& in = receives[receives.begin()];
-    const SlotHeader& slot = Slot(box, emptied);
     const collectives::ReceiveBuffer& buffer = in.buffer;
     if (const collectives::Call theirs(slot.call); theirs != in.call) {
       return absl::InternalError(collectives::Contradiction(name(), theirs, in.call));
@@ -236,7 +251,7 @@ absl::Status Mailbox::Empty(size_t peer, bool& moved) {
                                               " was refused: it has ", buffer.size,
                                               " bytes here; do all ranks pass the same count?"));
     }
-    const auto* const from = reinterpret_cast<const std::byte*>(&slot + 1);
+    const std::byte* const from = BytesOf(slot, slot.size);
     std::byte* const to = buffer.data + in.received;
     if (buffer.reduction == nullptr) {
       reduce::Copy(from, to, slot.size, StoresFor(2 * ranks_ * buffer.size));
@@ -246,7 +261,7 @@ absl::Status Mailbox::Empty(size_t peer, bool& moved) {
     }
     in.received += slot.size;
     taken += slot.size;
-    box.emptied.store(++emptied, std::memory_order_release);
+    box.emptied.store(++of.emptied, std::memory_order_release);
     Ring(peer);
     if (in.received == buffer.size) receives.Pop();
     moved = true;

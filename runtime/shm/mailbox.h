@@ -4,8 +4,9 @@
 // is for common data).
 //
 // Each ordered pair of ranks has a box: a few slots that the sender fills and the receiver empties,
-// in order; a message passes in pieces. Sender and receiver count slots in separate words, so
-// nothing is locked. An idle rank spins for a time and then sleeps on its bell, which ranks ring
+// in order; a message passes in pieces. A slot says itself that it is filled, and the receiver
+// counts what it has emptied, so nothing is locked. Small pieces are in one cache line with what
+// is said of them. An idle rank spins for a time and then sleeps on its bell, which ranks ring
 // when they fill or empty a slot of its boxes: on a futex if it waits for nothing else (Progress),
 // or on a socket, so that a wait for rails also covers boxes (Companion).
 #ifndef RAILHEAD_RUNTIME_SHM_MAILBOX_H_
@@ -84,15 +85,18 @@ class Mailbox final : public collectives::Messenger, public Companion {
   };
   enum Sleeping : uint32_t { kAwake, kOnFutex, kOnSocket };
   struct Box {
-    alignas(kLine) std::atomic<uint32_t> filled{0};   // total slots, by the sender
-    alignas(kLine) std::atomic<uint32_t> emptied{0};  // by the receiver
+    alignas(kLine) std::atomic<uint32_t> emptied{0};  // total slots, by the receiver
   };
-  // Precedes a slot's bytes.
+  // Precedes a slot's bytes. Slots are numbered from 1, modulo 2^32.
   struct alignas(kLine) SlotHeader {
-    uint64_t message = 0;  // bytes of the whole message
-    uint64_t size = 0;     // bytes in this slot
-    uint64_t call = 0;     // call of the message
+    std::atomic<uint32_t> filled{0};  // number of the slot, when the sender has filled it
+    uint32_t size = 0;                // bytes in this slot
+    uint64_t message = 0;             // bytes of the whole message
+    uint64_t call = 0;                // call of the message
+    // The slot's bytes, if they fit.
+    std::array<std::byte, 40> inlined{};
   };
+  static_assert(sizeof(SlotHeader) == kLine);
 
   struct Outgoing {
     absl::Span<const std::byte> data;
@@ -107,12 +111,17 @@ class Mailbox final : public collectives::Messenger, public Companion {
   struct Peer {
     SlotQueue<Outgoing> sends;
     SlotQueue<Incoming> receives;
+    uint32_t filled = 0;        // slots of the box to it
+    uint32_t seen_emptied = 0;  // of those, when this rank last had to know
+    uint32_t emptied = 0;       // slots of the box from it
   };
 
   static size_t BoxBytes(size_t ranks);
   Bell& BellOf(size_t rank) const;
   Box& BoxBetween(size_t from, size_t to) const;
   SlotHeader& Slot(Box& box, uint32_t number) const;
+  static std::byte* BytesOf(SlotHeader& slot, size_t size);
+  bool HasRoom(Peer& to, const Box& box) const;
 
   bool Fill(size_t peer);
   absl::Status Empty(size_t peer, bool& moved);

@@ -18,7 +18,11 @@ Group::Part& Group::Of(const char* name, rhComm_t comm, rhStream_t stream) {
   for (Part& part : parts) {
     if (part.comm == comm && part.stream == stream) return part;
   }
-  return parts.emplace_back(Part{name, comm, stream, {}, nullptr, {}});
+  Part& part = parts.emplace_back();
+  part.name = name;
+  part.comm = comm;
+  part.stream = stream;
+  return part;
 }
 
 Group& ThreadGroup() {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "runtime/collectives/point_to_point.h"
@@ -22,18 +23,19 @@ using Body = std::function<absl::Status(Communicator&)>;
 struct Group {
   // Calls on one communicator and one stream, or without a stream.
   struct Part {
-    const char* name;  // of its first call
-    rhComm_t comm;
-    rhStream_t stream;
+    const char* name = nullptr;  // of its first call
+    rhComm_t comm = nullptr;
+    rhStream_t stream = nullptr;
     std::vector<Body> calls;
     const char* transfer_name = nullptr;  // of its first transfer
-    std::vector<collectives::Transfer> transfers;
+    // Inlined: a send and a receive in a group allocate no memory.
+    absl::InlinedVector<collectives::Transfer, 4> transfers;
   };
   // Returns the part of this communicator and stream, created if needed.
   Part& Of(const char* name, rhComm_t comm, rhStream_t stream);
 
   int depth = 0;
-  std::vector<Part> parts;
+  absl::InlinedVector<Part, 1> parts;
 };
 Group& ThreadGroup();
 
