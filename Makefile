@@ -98,7 +98,7 @@ kube: python     ## the Kubernetes client core against a real API server that di
 node: python     ## the node agent against a real kubelet on this machine
 	@$(PARTS) node
 
-soak: python     ## for a night: all of the collectives' matrix, random programs, 256 ranks, a large cluster
+soak: python     ## for a night: all of the collectives' matrix, random programs, 256 ranks, a large cluster, every alert and fault on the testbed
 	@$(PARTS) soak
 
 e2e: python      ## the main job and what may go wrong with it, on the testbed

@@ -125,7 +125,7 @@ class Check(unittest.TestCase):
     def test_dead_rails_for_want_of_which_it_cannot_run_are_a_failure(self):
         code, last, text = self.judged((None, None), agent_page(3, sick=1), timeout=1)
         self.assertEqual(code, 1, text)
-        self.assertEqual(last, "FAIL: two ranks with 2 HCAs each need 4, and of 4 that are there 1 are not healthy: railhead doctor says why")
+        self.assertEqual(last, "FAIL: two ranks with 2 HCAs each need 4 healthy ones, and only 3 of 4 are: railhead doctor says why")
 
     def test_it_is_skipped_where_no_agent_runs(self):
         code, last, text = check(1, 1, agents="railhead-test-agents.invalid")

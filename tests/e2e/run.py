@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """make e2e: the main job and what may go wrong with it, on one real cluster.
 
-usage: run.py [SCENE...]     all scenes by default; KEEP=1 leaves the cluster up
+usage: run.py [SCENE...]     all scenes but the long ones by default; --long: those; KEEP=1 leaves the cluster up
 """
 
 import contextlib
@@ -16,10 +16,13 @@ import time
 import traceback
 
 from aligned_sets import aligned_sets
+from alerts import alerts_fire_and_end, no_alert_while_all_is_well
 from conformance import conformance
 from documents import (at_ease, container_of, keeping_failed_pods, pod_of, until_told, with_env, with_sizes,
                        without_rdma_on_rank_1)
+from doctor_faults import doctor_names_each_fault
 from gangs import a_gang_lands_in_one_leaf
+from helm_test import helm_test_passes_skips_and_fails
 from main_job import measure, parse_log, report
 from memlock import who_holds_an_hca_may_pin_memory
 from stage import NAMESPACE, ROOT, Stage, expect
@@ -678,6 +681,8 @@ ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_devi
                   chart_refuses_unknown_values, who_holds_an_hca_may_pin_memory, aligned_sets,
                   a_gang_lands_in_one_leaf, upgrade_keeps_the_webhook, uninstall_leaves_nothing)
 WITHOUT = (an_interrupt_is_no_answer, interrupted_demo_leaves_nothing)
+# Minutes, or hours; `make soak` plays them.
+LONG = (helm_test_passes_skips_and_fails, doctor_names_each_fault, alerts_fire_and_end, no_alert_while_all_is_well)
 
 
 def traces_on_node(stage, node):
@@ -720,10 +725,13 @@ def play(console, stage, scene):
 
 def main():
     console = Console()
-    chosen = sys.argv[1:]
+    chosen = [scene.__name__ for scene in LONG] if sys.argv[1:] == ["--long"] else sys.argv[1:]
+    known = {scene.__name__ for scene in (*ON_THE_CLUSTER, *WITHOUT, *LONG)}
+    if unknown := set(chosen) - known:
+        sys.exit(f"run.py: no scene is called {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     results = {}
-    on_cluster = [s for s in ON_THE_CLUSTER if not chosen or s.__name__ in chosen]
+    on_cluster = [s for s in (*LONG, *ON_THE_CLUSTER) if s.__name__ in chosen] if chosen else ON_THE_CLUSTER
     stage = Stage(console, FOLDER)
     if on_cluster:
         stage.down()  # what KEEP=1 or a killed run has left

@@ -28,7 +28,8 @@ BANDWIDTH_SECONDS = 10
 OPTIONS = ("--set", "devicePlugin.memlock=true", "--set-json",
            f"devicePlugin.config={json.dumps({'gpuVendors': ['1234']})}",
            "--set", "operator.gangs.enabled=true", "--set", "operator.topology.enabled=true",
-           "--set", "operator.topology.publish=true")
+           "--set", "operator.topology.publish=true", "--set", "test.hcas=2",
+           "--set", "test.maxBytes=1M", "--set", "test.iterations=3")
 KINDS_THAT_COME_AND_GO = {"events", "events.events.k8s.io"}
 
 
@@ -116,9 +117,13 @@ class Stage:
         """Turns OPTIONS on, unless they are."""
         if not self._has_options:
             with self.console.step("what is off by default is turned on"):
-                self.upgrade(*OPTIONS)
-                self.wait_for_hcas(180)
-                self._has_options = True
+                self.upgrade_options()
+
+    def upgrade_options(self, *words):
+        """helm upgrade with OPTIONS, and these words."""
+        self.upgrade(*OPTIONS, *words)
+        self.wait_for_hcas(180)
+        self._has_options = True
 
     def wait_for_hcas(self, seconds=60):
         """Until every node offers one rdma/hca for each rail; returns how long that took."""

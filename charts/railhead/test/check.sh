@@ -32,7 +32,7 @@ done
 echo "$answered node agents, $healthy healthy HCAs of $all"
 [ $healthy != 0 ] || end "SKIP: no node offers $RESOURCE"
 [ "$healthy" -ge "$((2 * HCAS))" ] || [ "$all" -lt "$((2 * HCAS))" ] ||
-  end "FAIL: two ranks with $HCAS HCAs each need $((2 * HCAS)), and of $all that are there $((all - healthy)) are not healthy: railhead doctor says why"
+  end "FAIL: two ranks with $HCAS HCAs each need $((2 * HCAS)) healthy ones, and only $healthy of $all are: railhead doctor says why"
 [ "$healthy" -ge "$((2 * HCAS))" ] ||
   end "SKIP: two ranks with $HCAS HCAs each need $((2 * HCAS)) healthy ones, and there are $healthy"
 

@@ -191,6 +191,10 @@ class Cluster:
         """A daemon inside the testbed's network; ended with the testbed. Returns its log."""
         return self._processes.start(name, self.network.inside(argv))
 
+    def stop(self, name):
+        """Ends what start() has started."""
+        self._processes.stop_one(name)
+
     def run_inside(self, argv, **options):
         return run(self.network.inside(argv), **options)
 
