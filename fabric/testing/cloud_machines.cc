@@ -26,8 +26,9 @@ RoleDevice ElasticAdapter(int bus, int slot, int rail, const std::string& genera
 RoleMachine AwsP4d() {
   RoleMachine machine{"AWS p4d.24xlarge", {}};
   int rail = 0;
-  for (const int bus : {16, 32, 144, 160})
+  for (const int bus : {16, 32, 144, 160}) {
     machine.devices.push_back(ElasticAdapter(bus, 27, rail++, "efa1"));
+  }
   return machine;
 }
 
