@@ -120,32 +120,50 @@ absl::Status Evict(Api& api, const ObjectRef& pod, absl::string_view uid,
       .status();
 }
 
-absl::StatusOr<ListPage> ListOnce(Api& api, const ObjectRef& collection,
-                                  const ListOptions& options) {
+absl::StatusOr<Json> Api::CallList(const ApiRequest& request,
+                                   absl::FunctionRef<absl::Status(const Json& object)> visit) {
+  absl::StatusOr<Json> answer = Call(request);
+  if (!answer.ok() || !answer->is_object()) return answer;
+  const auto items = answer->find("items");
+  if (items == answer->end() || !items->is_array()) return answer;
+  Json others = Json::array();
+  for (Json& item : *items) {
+    if (!item.is_object()) {
+      others.push_back(std::move(item));
+    } else if (absl::Status visited = visit(item); !visited.ok()) {
+      return visited;
+    }
+  }
+  *items = std::move(others);
+  return answer;
+}
+
+absl::StatusOr<ListPage> ListOnce(Api& api, const ObjectRef& collection, const ListOptions& options,
+                                  absl::FunctionRef<absl::Status(const Json& object)> visit) {
   const std::string what = absl::StrCat("list ", collection.ToString());
-  absl::StatusOr<Json> answer =
-      api.Call({"GET",
-                absl::StrCat(collection.Path(), "?limit=", options.limit,
-                             options.selector.empty() ? "" : "&", options.selector,
-                             options.go_on.empty() ? "" : "&continue=", Escape(options.go_on)),
-                "", "", what});
+  const absl::Status nameless =
+      absl::DataLossError(absl::StrCat(what, ": an object has no metadata.name"));
+  const absl::StatusOr<Json> answer =
+      api.CallList({"GET",
+                    absl::StrCat(collection.Path(), "?limit=", options.limit,
+                                 options.selector.empty() ? "" : "&", options.selector,
+                                 options.go_on.empty() ? "" : "&continue=", Escape(options.go_on)),
+                    "", "", what},
+                   [&](const Json& item) {
+                     return StringAt(item, {"metadata", "name"}).empty() ? nameless : visit(item);
+                   });
   if (!answer.ok()) return answer.status();
   const Json* items = Find(*answer, "items");
   if (items == nullptr || !items->is_array()) {
     return absl::DataLossError(absl::StrCat(what, ": the response is not a list"));
   }
+  if (!items->empty()) return nameless;  // what is no object has not been visited
   ListPage page;
   page.resource_version = StringAt(*answer, {"metadata", "resourceVersion"});
   page.go_on = StringAt(*answer, {"metadata", "continue"});
   if (page.resource_version.empty()) {
     return absl::DataLossError(absl::StrCat(what, ": no metadata.resourceVersion"));
   }
-  for (const Json& item : *items) {
-    if (StringAt(item, {"metadata", "name"}).empty()) {
-      return absl::DataLossError(absl::StrCat(what, ": an object has no metadata.name"));
-    }
-  }
-  page.items = std::move((*answer)["items"]);
   return page;
 }
 
@@ -155,11 +173,8 @@ absl::Status ForEach(Api& api, const ObjectRef& collection,
   ListOptions options;
   options.selector = std::string(selector);
   do {
-    const absl::StatusOr<ListPage> page = ListOnce(api, collection, options);
+    const absl::StatusOr<ListPage> page = ListOnce(api, collection, options, visit);
     if (!page.ok()) return page.status();
-    for (const Json& item : page->items) {
-      if (absl::Status status = visit(item); !status.ok()) return status;
-    }
     options.go_on = page->go_on;
   } while (!options.go_on.empty());
   return absl::OkStatus();

@@ -9,6 +9,7 @@
 #include <stop_token>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -62,6 +63,11 @@ class Api {
   //   (429, 5xx, no connection, an untrusted server certificate): a retry may help.
   // The message contains the server's reason, and never a token.
   virtual absl::StatusOr<Json> Call(const ApiRequest& request) = 0;
+  // As Call, for a list: calls `visit` with each object in the answer's `items` and returns the
+  // answer without them. Stops at the first error of `visit` and returns it. RestClient reads one
+  // object at a time, so a page of large objects takes little memory.
+  virtual absl::StatusOr<Json> CallList(const ApiRequest& request,
+                                        absl::FunctionRef<absl::Status(const Json& object)> visit);
   // Passes on the body of a 2xx response as it arrives, in pieces of any size, on the caller's
   // thread. Returns OK if the server ended it; the error of `on_bytes`, which ends the stream;
   // DeadlineExceeded after a timeout or silence; else the errors of Call.
@@ -97,15 +103,14 @@ struct ListOptions {
   std::string selector = {};
 };
 struct ListPage {
-  Json items;                    // array of objects, each with a name
   std::string resource_version;  // of the whole list; a watch from here misses nothing
   std::string go_on;             // continue token; empty after the last page
 };
-// Returns one page of the latest state. All pages of a list have one version, which the server
-// keeps for some minutes: OutOfRange after that; restart the list then. DataLoss if the response is
-// not a list.
-absl::StatusOr<ListPage> ListOnce(Api& api, const ObjectRef& collection,
-                                  const ListOptions& options);
+// Visits the objects of one page of the latest state; each has a name. All pages of a list have one
+// version, which the server keeps for some minutes: OutOfRange after that; restart the list then.
+// DataLoss if the response is not a list. Objects before an error have been visited.
+absl::StatusOr<ListPage> ListOnce(Api& api, const ObjectRef& collection, const ListOptions& options,
+                                  absl::FunctionRef<absl::Status(const Json& object)> visit);
 // Visits the objects of a collection that a selector of ListOptions leaves, page by page; stops at
 // the first error.
 absl::Status ForEach(Api& api, const ObjectRef& collection,

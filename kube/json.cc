@@ -66,19 +66,36 @@ Shape ShapeOf(absl::string_view text) {
   return shape;
 }
 
-}  // namespace
-
-absl::StatusOr<Json> ParseJson(absl::string_view text) {
+absl::StatusOr<Json> Parse(absl::string_view text, const Json::parser_callback_t& callback) {
   // The parser itself is iterative; only the depth of its result can hurt.
   if (ShapeOf(text).depth > kMaxJsonDepth) {
     return absl::InvalidArgumentError(
         absl::StrCat("JSON nests deeper than ", kMaxJsonDepth, " levels"));
   }
-  Json value = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  Json value = Json::parse(text.begin(), text.end(), callback, /*allow_exceptions=*/false);
   if (value.is_discarded()) {
     return absl::InvalidArgumentError(absl::StrCat("not valid JSON (", text.size(), " bytes)"));
   }
   return value;
+}
+
+}  // namespace
+
+absl::StatusOr<Json> ParseJson(absl::string_view text) { return Parse(text, nullptr); }
+
+absl::StatusOr<Json> ParseJsonList(absl::string_view text, absl::string_view list,
+                                   absl::FunctionRef<absl::Status(const Json& object)> visit) {
+  absl::Status visited;
+  bool in_list = false;
+  absl::StatusOr<Json> rest = Parse(text, [&](int depth, Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::key && depth == 1)
+      in_list = value.get_ref<const std::string&>() == list;
+    if (event != Json::parse_event_t::object_end || depth != 2 || !in_list) return true;
+    if (visited.ok()) visited = visit(value);
+    return false;  // leaves it out
+  });
+  if (!visited.ok()) return visited;
+  return rest;
 }
 
 size_t JsonTreeBytes(absl::string_view text) { return ShapeOf(text).tree_bytes; }

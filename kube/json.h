@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -24,6 +26,13 @@ inline constexpr int kMaxJsonDepth = 200;
 // Parses one document. InvalidArgument if `text` is not JSON in UTF-8 or nests deeper than
 // kMaxJsonDepth. The caller bounds the size of `text`.
 absl::StatusOr<Json> ParseJson(absl::string_view text);
+
+// As ParseJson, for an object with a list in its member `list`: calls `visit` with each object of
+// the list and returns the document without them. So only one of them is in memory as a tree at a
+// time. Stops at the first error of `visit` and returns it. Objects before an error have been
+// visited.
+absl::StatusOr<Json> ParseJsonList(absl::string_view text, absl::string_view list,
+                                   absl::FunctionRef<absl::Status(const Json& object)> visit);
 
 // Returns an upper bound of the memory of ParseJson's result in bytes, by a scan. A text of 4 MiB
 // may need 100 MiB.

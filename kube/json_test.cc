@@ -5,6 +5,7 @@
 #include <malloc.h>
 
 #include <string>
+#include <vector>
 
 namespace railhead::kube {
 namespace {
@@ -46,6 +47,42 @@ TEST(PointerTokenTest, EscapesTildeBeforeSlash) {
   EXPECT_EQ(PointerToken("a/b~c~1"), "a~1b~0c~01");
   const Json document = Json::object({{"a/b~c", 1}});
   EXPECT_EQ(document[Json::json_pointer("/" + PointerToken("a/b~c"))], 1);
+}
+
+// Visits of ParseJsonList, and the rest of the document or the error.
+std::vector<std::string> Visited(const std::string& text, std::string& rest,
+                                 const std::string& stop_at = "") {
+  std::vector<std::string> visited;
+  const auto parsed = ParseJsonList(text, "items", [&](const Json& object) -> absl::Status {
+    visited.push_back(DumpJson(object));
+    if (visited.back() == stop_at) return absl::AbortedError("enough");
+    return absl::OkStatus();
+  });
+  rest = parsed.ok() ? DumpJson(*parsed) : std::string(parsed.status().message());
+  return visited;
+}
+
+TEST(ParseJsonListTest, HandsOutTheObjectsOfTheListAndNoOthers) {
+  std::string rest;
+  EXPECT_EQ(Visited(R"({"metadata": {"a": {"b": {}}}, "items": [{"c": [{"d": {}}]}, {}, {"e": 1}],
+                        "more": [{"f": 1}]})",
+                    rest),
+            (std::vector<std::string>{R"({"c":[{"d":{}}]})", "{}", R"({"e":1})"}));
+  EXPECT_EQ(rest, R"({"items":[],"metadata":{"a":{"b":{}}},"more":[{"f":1}]})");
+  EXPECT_TRUE(Visited(R"({"items": [1, [{"a": 1}], "x"]})", rest).empty());
+  EXPECT_EQ(rest, R"({"items":[1,[{"a":1}],"x"]})");
+  for (const char* const text : {R"([{"items": [{}]}])", R"({"a": {"items": [{}]}})", "7"}) {
+    EXPECT_TRUE(Visited(text, rest).empty()) << text;
+    EXPECT_EQ(rest, DumpJson(*ParseJson(text)));
+  }
+}
+
+TEST(ParseJsonListTest, StopsAtTheFirstErrorOfEither) {
+  std::string rest;
+  EXPECT_EQ(Visited(R"({"items": [{"a": 1}, {"b": 2}, {"c": 3}]})", rest, R"({"b":2})").size(), 2);
+  EXPECT_EQ(rest, "enough");
+  EXPECT_EQ(Visited(R"({"items": [{"a": 1}, {"b": )", rest).size(), 1);
+  EXPECT_EQ(rest, "not valid JSON (27 bytes)");
 }
 
 // What the parser really takes, by the heap's own count.

@@ -100,9 +100,12 @@ absl::Status Reflector::List() {
   ListOptions list;
   list.limit = page_size_;
   do {
-    const absl::StatusOr<ListPage> page = ListOnce(*api_, options_.collection, list);
+    const absl::StatusOr<ListPage> page =
+        ListOnce(*api_, options_.collection, list, [this](const Json& object) {
+          sink_->Put(object);
+          return absl::OkStatus();
+        });
     if (!page.ok()) return page.status();
-    for (const Json& object : page->items) sink_->Put(object);
     list.go_on = page->go_on;
     version_ = list.go_on.empty() ? page->resource_version : "";
   } while (!list.go_on.empty());

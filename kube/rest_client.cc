@@ -221,6 +221,10 @@ struct RestClient::State {
   // Transact, and once more when the server refused the token and there is a new one.
   absl::StatusOr<Answer> TransactWithToken(const ApiRequest& request, absl::Duration timeout,
                                            const Transfer& transfer);
+  // The whole answer of a call.
+  absl::StatusOr<Answer> Ask(const ApiRequest& request);
+  // The error of a call whose answer does not parse.
+  absl::Status Unreadable(const ApiRequest& request, const absl::Status& parsed) const;
 };
 
 absl::StatusOr<Answer> RestClient::State::Transact(const ApiRequest& request,
@@ -357,18 +361,37 @@ RestClient::~RestClient() {
 
 void RestClient::Cancel() { state_->cancelled.store(true); }
 
-absl::StatusOr<Json> RestClient::Call(const ApiRequest& request) {
+absl::StatusOr<Answer> RestClient::State::Ask(const ApiRequest& request) {
   Transfer transfer;
-  transfer.max_bytes = state_->options.max_answer_bytes;
-  const absl::StatusOr<Answer> answer = state_->TransactWithToken(
-      request, std::min(request.timeout, state_->options.timeout), transfer);
+  transfer.max_bytes = options.max_answer_bytes;
+  return TransactWithToken(request, std::min(request.timeout, options.timeout), transfer);
+}
+
+absl::Status RestClient::State::Unreadable(const ApiRequest& request,
+                                           const absl::Status& parsed) const {
+  return absl::UnavailableError(
+      absl::StrCat(request.subject, " at ", route.told, ": the answer is ", parsed.message()));
+}
+
+absl::StatusOr<Json> RestClient::Call(const ApiRequest& request) {
+  const absl::StatusOr<Answer> answer = state_->Ask(request);
   if (!answer.ok()) return answer.status();
   absl::StatusOr<Json> body = ParseJson(answer->body);
-  if (!body.ok()) {
-    return absl::UnavailableError(absl::StrCat(request.subject, " at ", state_->route.told,
-                                               ": the answer is ", body.status().message()));
-  }
+  if (!body.ok()) return state_->Unreadable(request, body.status());
   return body;
+}
+
+absl::StatusOr<Json> RestClient::CallList(
+    const ApiRequest& request, absl::FunctionRef<absl::Status(const Json& object)> visit) {
+  const absl::StatusOr<Answer> answer = state_->Ask(request);
+  if (!answer.ok()) return answer.status();
+  absl::Status visited;
+  absl::StatusOr<Json> rest = ParseJsonList(answer->body, "items", [&](const Json& object) {
+    visited = visit(object);
+    return visited;
+  });
+  if (!rest.ok() && visited.ok()) return state_->Unreadable(request, rest.status());
+  return rest;
 }
 
 absl::Status RestClient::Stream(const StreamRequest& request,

@@ -284,6 +284,38 @@ TEST_F(ClientTest, GetsAndPatches) {
   EXPECT_THAT(requests[2], HasSubstr("Content-Type: application/json-patch+json\r\n"));
 }
 
+TEST_F(ClientTest, AListIsReadObjectByObject) {
+  std::string body =
+      R"({"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "a"}},)"
+      R"( {"metadata": {"name": "b"}}]})";
+  ScriptedServer server(leaf_, [&](const std::string&) { return Http("200 OK", body); });
+  RestClient client(Options(server.url()));
+  std::vector<std::string> names;
+  absl::Status says;
+  const auto list = [&] {
+    names.clear();
+    return ListOnce(client, {"v1", "pods", "", ""}, {}, [&](const Json& object) {
+      names.push_back(StringAt(object, {"metadata", "name"}));
+      return says;
+    });
+  };
+  const absl::StatusOr<ListPage> page = list();
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_EQ(page->resource_version, "7");
+  EXPECT_THAT(names, ElementsAre("a", "b"));
+
+  says = absl::AbortedError("enough");
+  EXPECT_EQ(list().status(), says);
+  EXPECT_THAT(names, ElementsAre("a"));
+
+  says = absl::OkStatus();
+  body.resize(body.size() - 2);
+  EXPECT_EQ(list().status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(names, ElementsAre("a", "b"));
+  body = R"({"metadata": {"resourceVersion": "7"}, "items": [7]})";
+  EXPECT_EQ(list().status().code(), absl::StatusCode::kDataLoss);
+}
+
 TEST_F(ClientTest, TriesAgainOnceWhenTheTokenRotated) {
   ScriptedServer server(leaf_, [this](const std::string& request) {
     token_ = "sesame-2";

@@ -17,10 +17,10 @@ namespace {
 
 using kube::Json;
 
-bool Holds(const LabelSelector::Expression& expression, const Labels& candidate) {
-  const auto found = candidate.find(expression.key);
-  const bool there = found != candidate.end();
-  const bool listed = there && expression.values.count(found->second) > 0;
+// `value`: null if there is no such label.
+bool Holds(const LabelSelector::Expression& expression, const std::string* value) {
+  const bool there = value != nullptr;
+  const bool listed = there && expression.values.count(*value) > 0;
   switch (expression.how) {
     case LabelSelector::Operator::kIn:
       return listed;
@@ -158,13 +158,22 @@ absl::StatusOr<LabelSelector::Expression> ParseExpression(const Json& value,
 }  // namespace
 
 bool LabelSelector::Matches(const Labels& candidate) const {
+  return MatchesValues([&candidate](const std::string& key) {
+    const auto found = candidate.find(key);
+    return found == candidate.end() ? nullptr : &found->second;
+  });
+}
+
+bool LabelSelector::MatchesValues(
+    absl::FunctionRef<const std::string*(const std::string& key)> value_of) const {
   return std::all_of(labels.begin(), labels.end(),
                      [&](const auto& label) {
-                       const auto found = candidate.find(label.first);
-                       return found != candidate.end() && found->second == label.second;
+                       const std::string* value = value_of(label.first);
+                       return value != nullptr && *value == label.second;
                      }) &&
-         std::all_of(expressions.begin(), expressions.end(),
-                     [&](const Expression& expression) { return Holds(expression, candidate); });
+         std::all_of(expressions.begin(), expressions.end(), [&](const Expression& expression) {
+           return Holds(expression, value_of(expression.key));
+         });
 }
 
 absl::StatusOr<LabelSelector> ParseLabelSelector(const Json& value, absl::string_view path) {

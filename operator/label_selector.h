@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kube/json.h"
@@ -35,6 +36,8 @@ struct LabelSelector {
 
   // An absent label satisfies kNotIn.
   bool Matches(const Labels& candidate) const;
+  // Returns the same for labels of any type. `value_of`: the value of a key, null if absent.
+  bool MatchesValues(absl::FunctionRef<const std::string*(const std::string& key)> value_of) const;
 
   bool operator==(const LabelSelector&) const = default;
 };

@@ -10,6 +10,7 @@
 #ifndef RAILHEAD_OPERATOR_NOT_DONE_H_
 #define RAILHEAD_OPERATOR_NOT_DONE_H_
 
+#include <compare>
 #include <optional>
 #include <string>
 #include <vector>
@@ -61,6 +62,7 @@ struct NotDoneNote {
   std::string fix;   // "set spec.completionMode to Indexed"
 
   bool operator==(const NotDoneNote&) const = default;
+  auto operator<=>(const NotDoneNote&) const = default;  // arbitrary order
 };
 
 // Splits a sentence at the last semicolon; the fix comes after it.

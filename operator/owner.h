@@ -4,6 +4,7 @@
 #ifndef RAILHEAD_OPERATOR_OWNER_H_
 #define RAILHEAD_OPERATOR_OWNER_H_
 
+#include <compare>
 #include <optional>
 #include <string>
 
@@ -19,6 +20,7 @@ struct Owner {
   std::string uid;
 
   bool operator==(const Owner&) const = default;
+  auto operator<=>(const Owner&) const = default;  // arbitrary order
 };
 
 // Returns nullopt for an object without a controller, which is not recreated after deletion.

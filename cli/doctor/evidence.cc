@@ -257,8 +257,9 @@ void KeepNodes(const std::set<std::string>& names, Evidence& evidence) {
 
 // Whether the pod is called so, or is of a gang or an owner that is.
 bool IsOf(const op::verdict::PodFacts& pod, const Scope& job) {
-  return pod.space == job.space && (pod.name == job.name || pod.gang == job.name ||
-                                    (pod.owner.has_value() && pod.owner->name == job.name));
+  return pod.space == job.space &&
+         (pod.name == job.name || pod.terms->gang == job.name ||
+          (pod.terms->owner.has_value() && pod.terms->owner->name == job.name));
 }
 
 bool IsOf(const op::gangs::StoredPod& pod, const Scope& job) {
@@ -313,7 +314,7 @@ absl::Status NarrowToNode(const std::string& name, Evidence& evidence) {
   for (const RdmaPod& pod : evidence.pods) {
     uids.insert(pod.facts->uid);
     pods.insert(absl::StrCat(pod.facts->space, "/", pod.facts->name));
-    if (pod.facts->owner.has_value()) uids.insert(pod.facts->owner->uid);
+    if (pod.facts->terms->owner.has_value()) uids.insert(pod.facts->terms->owner->uid);
   }
   evidence.gang_pods.clear();
   std::erase_if(evidence.reports, [&](const Report& report) {

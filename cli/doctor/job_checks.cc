@@ -39,11 +39,11 @@ std::string JobOf(const Report& report) {
 }
 
 std::string JobOf(const verdict::PodFacts& pod) {
-  std::string kind = pod.owner.has_value() ? pod.owner->kind : "Pod";
+  std::string kind = pod.terms->owner.has_value() ? pod.terms->owner->kind : "Pod";
   std::transform(kind.begin(), kind.end(), kind.begin(),
                  [](unsigned char letter) { return std::tolower(letter); });
   return absl::StrCat(kind, " ", pod.space, "/",
-                      pod.owner.has_value() ? pod.owner->name : pod.name);
+                      pod.terms->owner.has_value() ? pod.terms->owner->name : pod.name);
 }
 
 void Add(bool warning, std::string object, std::string cause, std::string fix, Notes& notes) {
@@ -123,7 +123,8 @@ void JudgePods(const Evidence& evidence, Notes& notes) {
     for (verdict::Finding& finding : verdict::Judge(job, cluster)) {
       const std::string reason(verdict::RowOf(finding.reason).name);
       if (reported.contains({pod.facts->uid, reason}) ||
-          (pod.facts->owner.has_value() && reported.contains({pod.facts->owner->uid, reason}))) {
+          (pod.facts->terms->owner.has_value() &&
+           reported.contains({pod.facts->terms->owner->uid, reason}))) {
         continue;
       }
       Seen& of_job = seen[{JobOf(*pod.facts), finding.reason}];

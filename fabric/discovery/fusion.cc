@@ -179,7 +179,8 @@ class Fusion {
     }
   }
 
-  void AddNode(const NodeRails& node, const Network& network, const Offers& offers) {
+  // Frees the node's rails, which become its wires: with tens of thousands of nodes they are large.
+  void AddNode(NodeRails& node, const Network& network, const Offers& offers) {
     FabricNode out;
     out.name = node.node;
     std::vector<RailWire> wires;
@@ -212,6 +213,7 @@ class Fusion {
     }
     found_.model.nodes.push_back(std::move(out));
     found_.wires.push_back(std::move(wires));
+    std::vector<RailNic>().swap(node.rails);
   }
 
   // Who has told nothing, and who has no place.

@@ -165,7 +165,7 @@ TEST_F(FusionKinds, ASilentNodeHasTheRailsOfTheSameMachines) {
     const std::string name = absl::StrCat("n", i);
     SeenNode& node = Node(name, i < 2 ? 4 : 0);
     for (int r = 0; i < 2 && r < 4; ++r) {  // the agent counts by slots, and names go by age
-      node.rails->at(static_cast<size_t>(r)).netdev = absl::StrCat("eth", 3 - r);
+      ChangeRail(node, r, [r](SeenRail& rail) { rail.netdev = absl::StrCat("eth", 3 - r); });
     }
     Cables(name, "eth", "l", {3, 2, 1, 0}, Evidence::kLldp);
     Link(name, "eth9", "l0", Evidence::kLldp);
@@ -331,11 +331,12 @@ class FusionBonds : public FusionKinds {
   void Bonds(const std::string& name, const std::string& leaf, bool reversed) {
     SeenNode& node = Node(name, 2);
     for (int r = 0; r < 2; ++r) {
-      SeenRail& rail = node.rails->at(static_cast<size_t>(r));
-      rail.device = absl::StrCat("mlx5_bond_", r);
-      rail.netdev = absl::StrCat("bond", r);
-      rail.slaves = {absl::StrCat("e", 2 * r), absl::StrCat("e", 2 * r + 1)};
-      if (reversed) std::swap(rail.slaves[0], rail.slaves[1]);
+      ChangeRail(node, r, [&](SeenRail& rail) {
+        rail.device = absl::StrCat("mlx5_bond_", r);
+        rail.netdev = absl::StrCat("bond", r);
+        rail.slaves = {absl::StrCat("e", 2 * r), absl::StrCat("e", 2 * r + 1)};
+        if (reversed) std::swap(rail.slaves[0], rail.slaves[1]);
+      });
     }
     places_[name] = {leaf, {0, 1, 2, 3}};
   }

@@ -43,7 +43,7 @@ TEST_F(Fusion, StorageThatAgentsOfferForComputeIsTold) {
   Uplink("a0", "sp");
   Uplink("a1", "sp");
   for (const char* name : {"n0", "n1", "n2"}) {
-    Node(name, 3).rails->at(2).gbps = 100;
+    ChangeRail(Node(name, 3), 2, [](SeenRail& rail) { rail.gbps = 100; });
     Link(name, "mlx5_0", "a0");
     Link(name, "mlx5_1", "a1");
     Link(name, "mlx5_2", "st", Evidence::kInfiniBand, 100);
@@ -104,7 +104,9 @@ TEST_F(Fusion, ManagementSwitchesAreNoPartOfTheTree) {
   seen_ = {};
   Switch("a");
   Switch("mgmt");
-  for (const char* name : {"n0", "n1", "n2"}) Node(name, 1).rails->at(0).netdev = "ens1";
+  for (const char* name : {"n0", "n1", "n2"}) {
+    ChangeRail(Node(name, 1), 0, [](SeenRail& rail) { rail.netdev = "ens1"; });
+  }
   Link("n0", "ens1", "a", Evidence::kLldp);
   Link("n1", "ens1", "a", Evidence::kLldp);
   Link("n2", "eth0", "mgmt", Evidence::kLldp);
@@ -122,7 +124,7 @@ TEST_F(Fusion, SwitchesThatCarryComputeAndStorageAreLeaves) {
     SeenNode& node = Node(name, 2);
     for (int r = 0; r < 2; ++r) {
       const std::string at = absl::StrCat(i < 3 ? "a" : "b", r);
-      node.rails->at(static_cast<size_t>(r)).netdev = absl::StrCat("ens", r);
+      ChangeRail(node, r, [r](SeenRail& rail) { rail.netdev = absl::StrCat("ens", r); });
       Link(name, absl::StrCat("ens", r), at, Evidence::kLldp);
       for (int s = 0; s < 3; ++s) Link(name, absl::StrCat("sto", r, s), at, Evidence::kLldp);
     }
@@ -217,14 +219,18 @@ TEST_F(Fusion, AMissingNicRenumbersNoOther) {
 TEST_F(Fusion, PortsOfAnHcaAreItsCablesOrRailsAsAgentsSay) {
   for (const char* name : {"a", "b"}) Switch(name);
   for (const char* name : {"n0", "n1"}) {
-    Node(name, 1).rails->at(0).port = 2;
+    ChangeRail(Node(name, 1), 0, [](SeenRail& rail) { rail.port = 2; });
     Link(name, "mlx5_0", "a");
     Link(name, "mlx5_0:2", "b");
   }
   DiscoveredFabric found = Fuse();
   EXPECT_EQ(found.model.rails, 1);
   EXPECT_EQ(found.wires[0][0].at, "b") << "the port that carries data";
-  for (SeenNode& node : seen_.nodes) node.rails->push_back({1, "mlx5_0", "", 400, true, "", 1, {}});
+  for (SeenNode& node : seen_.nodes) {
+    node.rails->Change([](std::vector<SeenRail>& rails) {
+      rails.push_back({1, "mlx5_0", "", 400, true, "", 1, {}});
+    });
+  }
   found = Fuse();
   EXPECT_EQ(found.model.rails, 2);
   EXPECT_EQ(found.wires[0][0].at, "b");
@@ -243,10 +249,11 @@ TEST_F(Fusion, SlavesOfABondAreCablesOfOneRail) {
   Uplink("b0", "b1");
   for (int i = 0; i < 4; ++i) {
     const std::string name = absl::StrCat("n", i);
-    SeenRail& rail = Node(name, 1).rails->at(0);
-    rail.device = "mlx5_bond_0";
-    rail.netdev = "bond0";
-    rail.slaves = {"ens1f0", "ens1f1"};
+    ChangeRail(Node(name, 1), 0, [](SeenRail& rail) {
+      rail.device = "mlx5_bond_0";
+      rail.netdev = "bond0";
+      rail.slaves = {"ens1f0", "ens1f1"};
+    });
     Link(name, "ens1f0", i < 2 ? "a0" : "b0", Evidence::kLldp);
     Link(name, "ens1f1", i < 2 ? "a1" : "b1", Evidence::kLldp);
   }
@@ -444,7 +451,7 @@ TEST_F(Fusion, NamesOfAnotherKindOfMachineSayNothingOfItsRails) {
   for (const char* name : {"a", "b", "c", "d"}) Uplink(name, "sp");
   for (int i = 0; i < 3; ++i) {
     const std::string told = absl::StrCat("told", i);
-    Node(told, 1).rails->at(0).netdev = "ens1";
+    ChangeRail(Node(told, 1), 0, [](SeenRail& rail) { rail.netdev = "ens1"; });
     Link(told, "ens1", "a", Evidence::kLldp);
     Link(told, "eno1", "mgmt", Evidence::kLldp, 1);
     // Its compute NICs are called as the others' management ports are.
@@ -598,7 +605,7 @@ TEST_F(Fusion, SharesAreNoHcasAndTakeNone) {
     Label(node, {"s", "l0"});
     for (int r = 0; r < 4; ++r) Link(name, absl::StrCat("mlx5_", r), "a");
   }
-  seen_.nodes[1].rails->at(3).usable = false;
+  ChangeRail(seen_.nodes[1], 3, [](SeenRail& rail) { rail.usable = false; });
   for (const auto& [name, offered] : {std::pair("n2", 24), {"n3", 64}, {"n4", 500'000}}) {
     Label(Node(name, 0), {"s", "l0"});
     seen_.nodes.back().hcas = offered;

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/shared_list.h"
+
 namespace railhead::fabric {
 
 // In order of trust: a subnet is walked port by port; an LLDP neighbour describes itself.
@@ -80,12 +82,12 @@ struct SeenPlace {
 // A Kubernetes node.
 struct SeenNode {
   std::string name;
-  std::string uid;                             // of the object; empty: not in the source
-  int gpus = 0;                                // offered by kubelet
-  int hcas = 0;                                // HCAs, or more if they are shares
-  std::string unschedulable;                   // why no pod can be placed there; empty: pods can
-  std::optional<std::vector<SeenRail>> rails;  // of the agent's facts; nullopt: no facts
-  std::string facts_fault;                     // why the facts cannot be read
+  std::string uid;                            // of the object; empty: not in the source
+  int gpus = 0;                               // offered by kubelet
+  int hcas = 0;                               // HCAs, or more if they are shares
+  std::string unschedulable;                  // why no pod can be placed there; empty: pods can
+  std::optional<SharedList<SeenRail>> rails;  // of the agent's facts; nullopt: no facts
+  std::string facts_fault;                    // why the facts cannot be read
   std::vector<SeenPlace> places;
   std::string where;
 

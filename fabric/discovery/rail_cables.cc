@@ -23,7 +23,7 @@ std::string PortOf(const SeenRail& rail) {
 
 std::string HcaOf(const std::string& nic) { return nic.substr(0, nic.find(':')); }
 
-std::vector<RailNics> NicsOfRails(const std::vector<SeenRail>& facts, const Nics& nics) {
+std::vector<RailNics> NicsOfRails(absl::Span<const SeenRail> facts, const Nics& nics) {
   std::map<std::string, std::vector<std::string>> ports;  // by HCA, in natural order
   for (const auto& [name, cable] : nics) ports[HcaOf(name)].push_back(name);
   std::set<std::string> taken;  // by the rail that names it

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "fabric/discovery/network.h"
 #include "fabric/discovery/observations.h"
 
@@ -20,7 +21,7 @@ struct RailNics {
 // Returns for each rail of an agent's facts its NICs in `nics`. LLDP names a NIC by its interface,
 // or a bond's slave; InfiniBand by device and port ("mlx5_0:2"). Excludes ports of the device that
 // another rail has.
-std::vector<RailNics> NicsOfRails(const std::vector<SeenRail>& facts, const Nics& nics);
+std::vector<RailNics> NicsOfRails(absl::Span<const SeenRail> facts, const Nics& nics);
 
 // Returns "mlx5_0" of "mlx5_0:2".
 std::string HcaOf(const std::string& nic);

@@ -45,13 +45,14 @@ TEST(RailNames, OtherNamesSayNothing) {
 SeenNode Node(const std::string& name, const std::vector<int>& called) {
   SeenNode node;
   node.name = name;
-  node.rails.emplace();
+  std::vector<SeenRail> rails;
   for (const int rail : called) {
     SeenRail seen;
-    seen.rail = static_cast<int>(node.rails->size());
+    seen.rail = static_cast<int>(rails.size());
     seen.device = absl::StrCat("r", rail);
-    node.rails->push_back(seen);
+    rails.push_back(seen);
   }
+  node.rails = std::move(rails);
   return node;
 }
 

@@ -20,7 +20,7 @@ namespace railhead::fabric {
 namespace {
 
 // What is the same on all machines of a kind.
-std::vector<SeenRail> OfKind(const std::vector<SeenRail>& facts) {
+std::vector<SeenRail> OfKind(absl::Span<const SeenRail> facts) {
   std::vector<SeenRail> rails;
   for (const SeenRail& fact : facts) {
     SeenRail& rail = rails.emplace_back();
@@ -36,7 +36,7 @@ std::vector<SeenRail> OfKind(const std::vector<SeenRail>& facts) {
 
 }  // namespace
 
-std::vector<RailNic> FromFacts(const std::vector<SeenRail>& facts, const Nics& nics) {
+std::vector<RailNic> FromFacts(absl::Span<const SeenRail> facts, const Nics& nics) {
   std::vector<RailNic> rails;
   bool matched = false;
   const std::vector<RailNics> nics_of = NicsOfRails(facts, nics);
@@ -85,7 +85,7 @@ std::vector<RailNic> FromFacts(const std::vector<SeenRail>& facts, const Nics& n
 ToldKinds::ToldKinds(const std::vector<int>& network_of)
     : by_network_(&network_of), network_of_(network_of) {}
 
-void ToldKinds::Add(const std::vector<SeenRail>& facts, const Nics& nics) {
+void ToldKinds::Add(absl::Span<const SeenRail> facts, const Nics& nics) {
   std::vector<SeenRail> rails = OfKind(facts);
   std::vector<std::tuple<int, int, std::vector<std::string>>> key;
   for (const SeenRail& rail : rails) {

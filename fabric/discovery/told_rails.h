@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "fabric/discovery/network.h"
 #include "fabric/discovery/nic_wiring.h"
 #include "fabric/discovery/node_rails.h"
@@ -20,7 +21,7 @@
 namespace railhead::fabric {
 
 // Returns the rails of an agent's facts, with the cables of these NICs.
-std::vector<RailNic> FromFacts(const std::vector<SeenRail>& facts, const Nics& nics);
+std::vector<RailNic> FromFacts(absl::Span<const SeenRail> facts, const Nics& nics);
 
 // Kinds of machines, by the NICs in their agents' facts. A node without facts is of a kind if all
 // its cables are on NICs that the kind has (rails or not), unless it is wired like no machine of
@@ -32,7 +33,7 @@ class ToldKinds {
   explicit ToldKinds(const std::vector<int>& network_of);
 
   // Adds a node with facts; its cables may be unknown.
-  void Add(const std::vector<SeenRail>& facts, const Nics& nics);
+  void Add(absl::Span<const SeenRail> facts, const Nics& nics);
 
   // Adds a node without facts. Add all of them before calling Rails.
   void AddSilent(const Nics& nics);

@@ -38,12 +38,19 @@ class FusionFixture : public ::testing::Test {
     SeenNode node;
     node.name = name;
     node.gpus = 8;
-    if (rails > 0) node.rails.emplace();
+    std::vector<SeenRail> seen;
     for (int r = 0; r < rails; ++r) {
-      node.rails->push_back({r, absl::StrCat("mlx5_", r), "", 400, true, "", 0, {}});
+      seen.push_back({r, absl::StrCat("mlx5_", r), "", 400, true, "", 0, {}});
     }
+    if (rails > 0) node.rails = std::move(seen);
     seen_.nodes.push_back(node);
     return seen_.nodes.back();
+  }
+  // Calls `change` with rail `rail` of the node.
+  template <typename Change>
+  static void ChangeRail(SeenNode& node, int rail, Change change) {
+    node.rails->Change(
+        [&](std::vector<SeenRail>& rails) { change(rails.at(static_cast<size_t>(rail))); });
   }
   void Label(SeenNode& node, std::vector<std::string> values) {
     const std::vector<std::string> levels = {"spine", "leaf"};

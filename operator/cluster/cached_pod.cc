@@ -25,14 +25,24 @@ std::optional<CachedPod> PodReader::Read(const kube::Json& pod, const CachedPod*
   if (reading_.verdicts &&
       !reading_.excluded_namespaces.contains(kube::StringAt(pod, {"metadata", "namespace"}))) {
     std::optional<verdict::PodFacts> facts = verdict::PodFactsOf(pod, reading_.rdma_resources);
-    if (facts) facts->containers = containers_.Share(facts->containers);
-    if (facts && facts->interfaces) facts->interfaces = interfaces_.Share(*facts->interfaces);
+    if (facts) {
+      verdict::PodTerms terms = *facts->terms;
+      terms.containers = containers_.Share(terms.containers);
+      facts->terms = pod_terms_.Share(std::move(terms));
+    }
     read.facts = Keep(before->facts, std::move(facts));
   }
   if (reading_.gangs) {
     std::optional<gangs::StoredPod> held = gangs::ReadStoredPod(pod, reading_.rdma_resources);
-    if (held) held->requests = requests_.Share(held->requests);
-    if (held && held->member) held->member->terms = terms_.Share(held->member->terms);
+    if (held) {
+      held->requests = requests_.Share(held->requests);
+      held->claims = claims_.Share(held->claims);
+      held->labels = held->labels.SharedIn(labels_);
+    }
+    if (held && held->member) {
+      held->member->terms = terms_.Share(held->member->terms);
+      held->member->rules = rules_.Share(held->member->rules);
+    }
     read.held = Keep(before->held, std::move(held));
   }
   if (read == none) return std::nullopt;

@@ -10,10 +10,10 @@
 #include <string>
 #include <utility>
 
+#include "base/shared_value.h"
 #include "kube/json.h"
 #include "operator/gangs/stored_pod.h"
 #include "operator/rdma_resources.h"
-#include "operator/shared_value.h"
 #include "operator/verdict/facts.h"
 
 namespace railhead::op {
@@ -46,10 +46,13 @@ class PodReader {
  private:
   const PodReading reading_;
   // Shared by the pods of a job.
-  verdict::ListPool<verdict::ContainerFacts> containers_;
-  ValuePool<std::set<std::string>> interfaces_;
+  ListPool<verdict::ContainerFacts> containers_;
+  ValuePool<verdict::PodTerms> pod_terms_;
   ValuePool<gangs::Resources> requests_;
   ValuePool<gangs::GangTerms> terms_;
+  ValuePool<gangs::Claims> claims_;
+  ValuePool<gangs::NodeRules> rules_;
+  LabelSet::Pool labels_;
 };
 
 }  // namespace railhead::op

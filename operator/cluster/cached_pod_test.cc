@@ -84,8 +84,11 @@ TEST(CachedPodTest, WhatPodsOfAJobHaveAlikeIsInMemoryOnce) {
   };
   const auto a = read("a");
   const auto b = read("b");
-  EXPECT_EQ(a->facts->containers.begin(), b->facts->containers.begin());
+  EXPECT_EQ(a->facts->terms->containers.begin(), b->facts->terms->containers.begin());
+  EXPECT_EQ(&*a->facts->terms, &*b->facts->terms);
   EXPECT_EQ(&*a->held->requests, &*b->held->requests);
+  EXPECT_NE(a->held->labels.Find("railhead.io/gang"), nullptr);
+  EXPECT_EQ(a->held->labels.Find("railhead.io/gang"), b->held->labels.Find("railhead.io/gang"));
   EXPECT_EQ(&*a->held->member->terms, &*b->held->member->terms);
 }
 

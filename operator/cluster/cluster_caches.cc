@@ -42,7 +42,9 @@ ClusterCaches::ClusterCaches(const ClusterCachesOptions& options, kube::Api* api
              [this, reading = NodeReading{options.rdma_resources, options.gangs, options.topology}](
                  const Json& object) {
                std::optional<StoredNode> node = ReadNode(object, reading);
-               node->facts.rails = rails_.Share(node->facts.rails);  // machines are alike
+               // Machines are alike.
+               node->facts.rails = rails_.Share(node->facts.rails);
+               node->labels = node->labels.SharedIn(labels_);
                return node;
              }),
       pods_(Watching("v1", "pods"), api,

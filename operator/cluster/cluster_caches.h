@@ -79,8 +79,10 @@ class ClusterCaches {
 
   const bool watches_pods_;
   const bool watches_topologies_;
-  PodReader pod_reader_;                       // used only by the thread of pods_
-  verdict::ListPool<fabric::SeenRail> rails_;  // of nodes; used only by the thread of nodes_
+  PodReader pod_reader_;  // used only by the thread of pods_
+  // Values of nodes; used only by the thread of nodes_.
+  ListPool<fabric::SeenRail> rails_;
+  LabelSet::Pool labels_;
 
   WatchedKind<StoredProfile> profiles_;
   WatchedKind<Labels> namespaces_;

@@ -46,7 +46,7 @@ StoredNode ReadNode(const Json& node, const NodeReading& reading) {
   StoredNode stored;
   stored.name = StringAt(node, {"metadata", "name"});
   stored.uid = StringAt(node, {"metadata", "uid"});
-  stored.labels = LabelsOf(node);
+  Labels labels = LabelsOf(node);
   stored.facts = verdict::NodeFactsOf(node, rdma);
   stored.allocatable = gangs::AllocatableOf(node);
   stored.hcas = gangs::HcasIn(stored.allocatable, rdma);
@@ -54,23 +54,23 @@ StoredNode ReadNode(const Json& node, const NodeReading& reading) {
   const bool in_fabric = HasRdma(stored) || std::any_of(stored.allocatable.begin(),
                                                         stored.allocatable.end(), IsDevices);
   if (in_fabric && (reading.gangs || reading.topology)) {
-    stored.places = PlacesIn(stored.labels);
+    stored.places = PlacesIn(labels);
     const Json* cordoned = spec == nullptr ? nullptr : kube::Find(*spec, "unschedulable");
     stored.cordoned = cordoned != nullptr && *cordoned == true;
     stored.ready = IsReady(node);
   }
   if (reading.gangs && HasRdma(stored)) {
-    if (const auto hostname = stored.labels.find(std::string(kHostname));
-        hostname != stored.labels.end()) {
+    if (const auto hostname = labels.find(std::string(kHostname)); hostname != labels.end()) {
       stored.hostname = hostname->second;
     }
+    stored.labels = labels;
     if (spec != nullptr) stored.taints = gangs::ReadTaints(*spec);
     stored.used_rails = fabric::ReadRailsInUse(
         StringAt(node, {"metadata", "annotations", fabric::kRailsInUseAnnotation}));
     return stored;
   }
-  std::erase_if(stored.labels,
-                [](const auto& label) { return !absl::StartsWith(label.first, kOurs); });
+  std::erase_if(labels, [](const auto& label) { return !absl::StartsWith(label.first, kOurs); });
+  stored.labels = labels;
   std::erase_if(stored.allocatable, [&reading](const auto& resource) {
     return !reading.topology || !IsDevices(resource);
   });
@@ -88,7 +88,7 @@ fabric::SeenNode SeenNodeOf(const StoredNode& node) {
   seen.where = node.name;
   seen.gpus = std::min(gangs::GpusIn(node.allocatable), kMostGpus);
   seen.hcas = node.hcas > kMostRails ? 0 : node.hcas;
-  if (node.facts.announced) seen.rails = node.facts.rails.Copy();
+  if (node.facts.announced) seen.rails = node.facts.rails;
   seen.facts_fault = node.facts.fault;
   seen.places = node.places;
   return seen;

@@ -12,7 +12,7 @@
 #include "kube/json.h"
 #include "operator/gangs/node_rules.h"
 #include "operator/gangs/resources.h"
-#include "operator/label_selector.h"
+#include "operator/label_set.h"
 #include "operator/rdma_resources.h"
 #include "operator/verdict/facts.h"
 
@@ -22,7 +22,7 @@ namespace railhead::op {
 struct StoredNode {
   std::string name;
   std::string uid;
-  Labels labels;             // railhead.io/*; for gangs all labels of nodes with RDMA
+  LabelSet labels;           // railhead.io/*; for gangs all labels of nodes with RDMA
   verdict::NodeFacts facts;  // RDMA devices, and what the agent publishes
   int hcas = 0;              // RDMA devices that it offers
 

@@ -64,7 +64,7 @@ TEST(StoredNodeTest, ForGangsItIsKeptWhole) {
   const fabric::SeenNode seen = SeenNodeOf(node);
   EXPECT_EQ(seen.gpus, 2);
   EXPECT_EQ(seen.hcas, 1);
-  EXPECT_EQ(seen.rails, node.facts.rails.Copy());
+  EXPECT_EQ(seen.rails, node.facts.rails);
   ASSERT_EQ(seen.places.size(), 1);
   EXPECT_THAT(seen.places[0].levels, ElementsAre(Pair("spine", "s0"), Pair("leaf", "l0")));
 }

@@ -36,11 +36,11 @@ bool IsRefusal(const absl::Status& status) {
 kube::Event EventOf(const Finding& finding, const PodFacts& pod) {
   kube::Event event;
   event.space = pod.space;
-  if (finding.reason == verdict::Reason::kNotDone && pod.owner) {
-    event.api = pod.owner->api;
-    event.kind = pod.owner->kind;
-    event.name = pod.owner->name;
-    event.uid = pod.owner->uid;
+  if (finding.reason == verdict::Reason::kNotDone && pod.terms->owner) {
+    event.api = pod.terms->owner->api;
+    event.kind = pod.terms->owner->kind;
+    event.name = pod.terms->owner->name;
+    event.uid = pod.terms->owner->uid;
   } else {
     event.api = "v1";
     event.kind = "Pod";

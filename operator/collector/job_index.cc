@@ -20,7 +20,8 @@ bool IsOneOf(absl::Span<const absl::string_view> kinds, const std::string& kind)
 }
 
 bool IsRank(const verdict::PodFacts& pod) {
-  return IsOneOf(kPrograms, pod.owner->kind) || (pod.owner->kind == "Job" && pod.rank.has_value());
+  return IsOneOf(kPrograms, pod.terms->owner->kind) ||
+         (pod.terms->owner->kind == "Job" && pod.rank.has_value());
 }
 
 }  // namespace
@@ -28,13 +29,13 @@ bool IsRank(const verdict::PodFacts& pod) {
 std::string JobName::Key() const { return absl::StrJoin({space, kind, name, uid}, "/"); }
 
 JobName JobOf(const verdict::PodFacts& pod) {
-  if (pod.owner.has_value() && IsRank(pod)) {
-    const Owner& owner = *pod.owner;
+  if (pod.terms->owner.has_value() && IsRank(pod)) {
+    const Owner& owner = *pod.terms->owner;
     return {pod.space, owner.kind, owner.name, owner.uid, owner.api, true, true};
   }
-  if (!pod.gang.empty()) return {pod.space, "PodGroup", pod.gang, "", "", true, true};
-  if (!pod.owner.has_value()) return {pod.space, "Pod", pod.name, pod.uid, "v1"};
-  const Owner& owner = *pod.owner;
+  if (!pod.terms->gang.empty()) return {pod.space, "PodGroup", pod.terms->gang, "", "", true, true};
+  if (!pod.terms->owner.has_value()) return {pod.space, "Pod", pod.name, pod.uid, "v1"};
+  const Owner& owner = *pod.terms->owner;
   if (IsOneOf(kMayBePrograms, owner.kind)) {
     return {pod.space, owner.kind, owner.name, owner.uid, owner.api, true, false};
   }

@@ -12,12 +12,15 @@ namespace {
 using ::testing::ElementsAre;
 using verdict::PodFacts;
 
-PodFacts OwnedBy(const std::string& kind, const std::string& name) {
+PodFacts OwnedBy(const std::string& kind, const std::string& name, const std::string& gang = "") {
   PodFacts pod;
   pod.space = "team";
   pod.name = name;
   pod.uid = "uid-" + name;
-  if (!kind.empty()) pod.owner = {"v1", kind, "owner", "uid-owner"};
+  verdict::PodTerms terms;
+  if (!kind.empty()) terms.owner = {"v1", kind, "owner", "uid-owner"};
+  terms.gang = gang;
+  pod.terms = std::move(terms);
   if (kind == "Job") pod.rank = 0;
   return pod;
 }
@@ -44,21 +47,19 @@ TEST(JobOfTest, PodsOfAJobWithoutAnIndexAreNoRanks) {
   a.rank = b.rank = std::nullopt;
   EXPECT_NE(JobOf(a).Key(), JobOf(b).Key());
   EXPECT_FALSE(JobOf(a).together);
-  a.gang = b.gang = "gang";  // but for somebody's word
+  a.terms = b.terms = OwnedBy("Job", "", "gang").terms;  // but for the word of their label
   EXPECT_EQ(JobOf(a).Key(), JobOf(b).Key());
   EXPECT_TRUE(JobOf(a).one_program);
 }
 
 TEST(JobOfTest, AGangIsAJobWhereItsOwnerIsNone) {
-  PodFacts a = OwnedBy("ReplicaSet", "a");
-  PodFacts b = OwnedBy("", "b");
-  a.gang = b.gang = "gang";
+  PodFacts a = OwnedBy("ReplicaSet", "a", "gang");
+  PodFacts b = OwnedBy("", "b", "gang");
   EXPECT_EQ(JobOf(a).Key(), JobOf(b).Key());
   EXPECT_TRUE(JobOf(a).together);
   b.space = "other";
   EXPECT_NE(JobOf(a).Key(), JobOf(b).Key());
-  PodFacts c = OwnedBy("Job", "c");
-  c.gang = "gang";
+  PodFacts c = OwnedBy("Job", "c", "gang");
   EXPECT_EQ(JobOf(c).kind, "Job");
 }
 

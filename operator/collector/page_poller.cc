@@ -131,23 +131,22 @@ PagePoller::Entry& PagePoller::EntryOf(const std::string& key, const PodFacts& p
   if (!added) return entry;
   entry.from_start = from_start;
   entry.began = clock_();
-  entry.job = JobOf(pod).Key();
-  entry.space = pod.space;
-  ++jobs_[entry.job].pods;
+  entry.job = jobs_.try_emplace(JobOf(pod).Key()).first;
+  entry.space = spaces_.try_emplace(pod.space).first;
+  ++entry.job->second.pods;
   entry.pace = from_start ? Pace::kFirst : Pace::kBacklog;
   Count(entry.pace, entry, 1);
   return entry;
 }
 
-bool PagePoller::AllHang(const std::string& job) const {
-  const Reach& reach = jobs_.at(job);
-  return !reach.can_be_reached && reach.hung >= kHungAreAll;
+bool PagePoller::AllHang(const Reach& job) {
+  return !job.can_be_reached && job.hung >= kHungAreAll;
 }
 
 void PagePoller::Erase(Entries::iterator at) {
   SetBytes(0, at->second);
   Count(at->second.pace, at->second, -1);
-  if (const auto job = jobs_.find(at->second.job); --job->second.pods == 0) jobs_.erase(job);
+  if (const auto job = at->second.job; --job->second.pods == 0) jobs_.erase(job);
   entries_.erase(at);
 }
 
@@ -159,7 +158,7 @@ void PagePoller::SetPace(Pace pace, Entry& entry) {
 
 void PagePoller::Count(Pace pace, const Entry& entry, int change) {
   const auto index = static_cast<size_t>(pace);
-  Space& space = spaces_[entry.space];
+  Space& space = entry.space->second;
   of_pace_.at(index) += static_cast<size_t>(change);
   space.of_pace.at(index) += static_cast<size_t>(change);
   space.pods += static_cast<size_t>(change);
@@ -167,7 +166,7 @@ void PagePoller::Count(Pace pace, const Entry& entry, int change) {
 }
 
 void PagePoller::SetBytes(size_t bytes, Entry& entry) {
-  spaces_[entry.space].bytes += bytes - entry.bytes;
+  entry.space->second.bytes += bytes - entry.bytes;
   bytes_ += bytes - entry.bytes;
   entry.bytes = bytes;
 }
@@ -179,7 +178,7 @@ void PagePoller::Ask(const std::string& key, Pace pace) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     Entry& entry = EntryOf(key, *pod, false);
-    if (!entry.asked && AllHang(entry.job)) SetPace(Pace::kSlow, entry);
+    if (!entry.asked && AllHang(entry.job->second)) SetPace(Pace::kSlow, entry);
     if (entry.pace != pace) {
       if (!entry.asked) QueueOf(entry.pace).Add(key);
       return;
@@ -236,7 +235,7 @@ bool PagePoller::Store(const std::string& key, const PodFacts& pod,
   } else {
     news = entry.record.Missed(now);
   }
-  Reach& reach = jobs_[entry.job];
+  Reach& reach = entry.job->second;
   reach.can_be_reached = reach.can_be_reached || !hung;
   if (hung) reach.hung = std::min(reach.hung + 1, kHungAreAll);
   SetPace(hung                                                        ? Pace::kSlow
@@ -260,7 +259,7 @@ void PagePoller::Keep(RuntimeReport report, absl::Time now, Entry& entry, bool& 
     bytes += verdict::BytesOf(*answer.learned);
   }
   SetBytes(0, entry);
-  if (!kBytes.Allows(bytes_, spaces_[entry.space].bytes, bytes)) {
+  if (!kBytes.Allows(bytes_, entry.space->second.bytes, bytes)) {
     // As if it had spoken to another replica: it is not known what it said.
     bytes = 0;
     entry.from_start = false;
@@ -274,7 +273,7 @@ void PagePoller::Keep(RuntimeReport report, absl::Time now, Entry& entry, bool& 
 // thousands of another.
 absl::Duration PagePoller::PauseOf(const Entry& entry) const {
   const auto pace = static_cast<size_t>(entry.pace);
-  const size_t share = spaces_.at(entry.space).of_pace.at(pace) * spaces_.size();
+  const size_t share = entry.space->second.of_pace.at(pace) * spaces_.size();
   const absl::Duration fair =
       kBetweenQuestions * static_cast<double>(std::min(of_pace_.at(pace), share));
   switch (entry.pace) {

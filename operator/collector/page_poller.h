@@ -68,14 +68,28 @@ class PagePoller {
   PageCounts Counts() const;
 
  private:
+  // Entries of a job.
+  struct Reach {
+    size_t pods = 0;
+    bool can_be_reached = false;  // some have responded or refused the connection
+    int hung = 0;                 // timeouts before that
+  };
+  using Jobs = std::map<std::string, Reach>;  // by key
+  // Entries of a namespace.
+  struct Space {
+    std::array<size_t, kPaces> of_pace = {};
+    size_t pods = 0;
+    size_t bytes = 0;
+  };
+  using Spaces = std::map<std::string, Space>;  // by name
   struct Entry {
     PageRecord record;
     Pace pace = Pace::kBacklog;
     bool from_start = false;
     bool asked = false;
     absl::Time began;  // or was found
-    std::string job;
-    std::string space;
+    Jobs::iterator job;
+    Spaces::iterator space;
     size_t bytes = 0;  // of its report
   };
   using Entries = std::map<std::string, Entry>;  // by key
@@ -88,7 +102,7 @@ class PagePoller {
              absl::StatusOr<verdict::RuntimeReport> report, bool hung, absl::Duration& again,
              bool& news);
   Entry& EntryOf(const std::string& key, const verdict::PodFacts& pod, bool from_start);
-  bool AllHang(const std::string& job) const;
+  static bool AllHang(const Reach& job);
   void Erase(Entries::iterator at);
   void Keep(verdict::RuntimeReport report, absl::Time now, Entry& entry, bool& news);
   void SetPace(Pace pace, Entry& entry);
@@ -107,24 +121,12 @@ class PagePoller {
   mutable std::mutex mutex_;  // guards all below
   Entries entries_;
   std::array<size_t, kPaces> of_pace_ = {};  // number of entries
-  // Entries of a job.
-  struct Reach {
-    size_t pods = 0;
-    bool can_be_reached = false;  // some have responded or refused the connection
-    int hung = 0;                 // timeouts before that
-  };
-  std::map<std::string, Reach> jobs_;
-  // Entries of a namespace.
-  struct Space {
-    std::array<size_t, kPaces> of_pace = {};
-    size_t pods = 0;
-    size_t bytes = 0;
-  };
-  std::map<std::string, Space> spaces_;
+  Jobs jobs_;
+  Spaces spaces_;
   size_t bytes_ = 0;  // of all entries
   PageCounts counts_;
-  verdict::ListPool<verdict::GivenRail> given_;
-  verdict::ListPool<verdict::UsedRail> used_;
+  ListPool<verdict::GivenRail> given_;
+  ListPool<verdict::UsedRail> used_;
 };
 
 }  // namespace railhead::op

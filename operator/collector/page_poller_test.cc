@@ -47,7 +47,9 @@ class PagePollerTest : public ::testing::Test {
     pod->name = pod->uid = pod->address = name;
     pod->metrics_port = 9402;
     pod->running_since = absl::UnixEpoch();
-    pod->gang = gang;
+    verdict::PodTerms terms;
+    terms.gang = gang;
+    pod->terms = std::move(terms);
     const std::lock_guard<std::mutex> lock(mutex_);
     pods_[name] = pod;
   }

@@ -27,7 +27,7 @@ NodeFacts NodeWith(bool first, bool second) {
   rails[0].usable = first;
   rails[1].device = "mlx5_1";
   rails[1].usable = second;
-  facts.rails = verdict::SharedList(std::move(rails));
+  facts.rails = SharedList(std::move(rails));
   return facts;
 }
 

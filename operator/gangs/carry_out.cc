@@ -50,7 +50,7 @@ absl::Status Call(kube::Api& api, const Action& action) {
     case Kind::kFail:
       return patch({"v1", "pods", pod.space, pod.name, "status"}, FailurePatch(pod, action.why));
     case Kind::kEvict:
-      return kube::Evict(api, ref, pod.uid, pod.member->resource_version);
+      return kube::Evict(api, ref, pod.uid, *pod.member->resource_version);
     case Kind::kLook:
       break;
   }

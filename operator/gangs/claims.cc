@@ -71,10 +71,10 @@ bool KeepApart::operator<(const KeepApart& other) const {
                                       other.selector.expressions.end(), before);
 }
 
-bool KeepApart::IsAbout(const std::string& space, const Labels& labels) const {
+bool KeepApart::IsAbout(const std::string& space, const LabelSet& labels) const {
   const bool here =
       spaces.empty() || std::find(spaces.begin(), spaces.end(), space) != spaces.end();
-  return here && selector.Matches(labels);
+  return here && Matches(selector, labels);
 }
 
 Claims ReadClaims(const Json& pod) {

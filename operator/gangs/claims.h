@@ -10,6 +10,7 @@
 
 #include "kube/json.h"
 #include "operator/label_selector.h"
+#include "operator/label_set.h"
 
 namespace railhead::op::gangs {
 
@@ -33,7 +34,7 @@ struct KeepApart {
 
   bool operator==(const KeepApart&) const = default;
   bool operator<(const KeepApart& other) const;  // arbitrary order
-  bool IsAbout(const std::string& space, const Labels& labels) const;
+  bool IsAbout(const std::string& space, const LabelSet& labels) const;
 };
 
 struct Claims {
@@ -41,6 +42,9 @@ struct Claims {
   std::vector<KeepApart> apart;
 
   bool operator==(const Claims&) const = default;
+  bool operator<(const Claims& other) const {
+    return std::tie(ports, apart) < std::tie(other.ports, other.apart);
+  }
   bool empty() const { return ports.empty() && apart.empty(); }
 };
 

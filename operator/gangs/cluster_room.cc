@@ -106,8 +106,8 @@ std::string ClusterRoom::NodeOf(const StoredPod& pod, const Promises& promises) 
     return promise->second.node;
   }
   if (!pod.member || !pod.member->released) return "";
-  const auto hostname = pod.member->rules.selector.find(kHostname);
-  if (hostname == pod.member->rules.selector.end()) return "";
+  const auto hostname = pod.member->rules->selector.find(kHostname);
+  if (hostname == pod.member->rules->selector.end()) return "";
   const auto known = hostnames_.find(hostname->second);
   return known == hostnames_.end() ? "" : known->second;
 }
@@ -269,7 +269,7 @@ ClusterRoom::Shape& ClusterRoom::ShapeOf(const Gang& gang) {
   const StoredPod& pod = *gang.gated.front();
   auto found = std::find_if(shapes_.begin(), shapes_.end(), [&](const auto& shape) {
     return shape->one_on_a_node == pod.member->one_on_a_node && shape->requests == gang.requests &&
-           shape->allowed->rules == pod.member->rules;
+           shape->allowed->rules == *pod.member->rules;
   });
   if (found == shapes_.end()) {
     if (shapes_.size() >= kMostShapes) {
@@ -283,7 +283,7 @@ ClusterRoom::Shape& ClusterRoom::ShapeOf(const Gang& gang) {
     shape->one_on_a_node = pod.member->one_on_a_node;
     shape->request.gpus_per_pod = GpusIn(*gang.requests);
     shape->request.hcas_per_pod = HcasIn(*gang.requests, rdma_);
-    shape->allowed = AllowedBy(pod.member->rules);
+    shape->allowed = AllowedBy(*pod.member->rules);
     CountAll(*shape, table_, shape->now);
     shape->as_of = changes_.size();
     shapes_.push_back(std::move(shape));

@@ -131,16 +131,18 @@ class ChangingCluster {
     if (Draw(0, 9) == 0) requests["rdma/other"] = kOne;
     if (Draw(0, 19) == 0) requests["rdma/nowhere"] = kOne;
     pod->requests = std::move(requests);
+    Claims claims;
     if (Draw(0, 4) == 0)
-      pod->claims.ports.push_back({Draw(1, 2), "TCP", Draw(0, 1) == 0 ? "" : "1.2.3.4"});
+      claims.ports.push_back({Draw(1, 2), "TCP", Draw(0, 1) == 0 ? "" : "1.2.3.4"});
     pod->labels = {{"app", absl::StrCat("a", Draw(0, 2))}};
     if (Draw(0, 6) == 0) {
       KeepApart apart;
       apart.selector.labels = {{"app", absl::StrCat("a", Draw(0, 2))}};
       apart.spaces = {"train"};
       apart.topology_key = Draw(0, 1) == 0 ? kHostname : "zone";
-      pod->claims.apart.push_back(std::move(apart));
+      claims.apart.push_back(std::move(apart));
     }
+    pod->claims = std::move(claims);
     return pod;
   }
 
@@ -157,7 +159,7 @@ class ChangingCluster {
       case 1:
         pod->member.emplace();
         pod->member->released = true;
-        pod->member->rules.selector[kHostname] = node;
+        pod->member->rules.Change([&node](NodeRules& rules) { rules.selector[kHostname] = node; });
         break;
       default:
         pod->node = node;
@@ -170,8 +172,10 @@ class ChangingCluster {
     std::shared_ptr<StoredPod> pod = Draft();
     pod->member.emplace();
     pod->member->one_on_a_node = Draw(0, 3) == 0;
-    if (Draw(0, 3) == 0) pod->member->rules.selector["zone"] = absl::StrCat("z", Draw(0, 2));
-    if (Draw(0, 3) == 0) pod->member->rules.tolerations.push_back({"", true, "", ""});
+    NodeRules rules;
+    if (Draw(0, 3) == 0) rules.selector["zone"] = absl::StrCat("z", Draw(0, 2));
+    if (Draw(0, 3) == 0) rules.tolerations.push_back({"", true, "", ""});
+    pod->member->rules = std::move(rules);
     Gang gang;
     gang.gated = {pod};
     gang.requests = pod->requests;
@@ -211,7 +215,9 @@ class ChangingCluster {
         node->used_rails = {Draw(0, 3), Draw(4, 7)};
         break;
       default:
-        node->labels["zone"] = absl::StrCat("z", Draw(0, 2));
+        Labels labels = node->labels.ToMap();
+        labels["zone"] = absl::StrCat("z", Draw(0, 2));
+        node->labels = labels;
         break;
     }
     nodes_[i] = std::move(node);
@@ -238,8 +244,8 @@ class ChangingCluster {
     if (const auto promise = promises_.find(pod.uid); promise != promises_.end()) {
       return promise->second.node;
     }
-    const auto hostname = pod.member->rules.selector.find(kHostname);
-    return hostname == pod.member->rules.selector.end() ? "" : hostname->second;
+    const auto hostname = pod.member->rules->selector.find(kHostname);
+    return hostname == pod.member->rules->selector.end() ? "" : hostname->second;
   }
 
   // Of each node how many pods of the gang fit, by the objects' amounts where the model lets any

@@ -54,8 +54,8 @@ void AddPod(const PodValue& pod, const Promises& promises,
     gang.gated.push_back(pod);
     return;
   }
-  const auto hostname = member.rules.selector.find(kHostname);
-  const auto node = hostname == member.rules.selector.end()
+  const auto hostname = member.rules->selector.find(kHostname);
+  const auto node = hostname == member.rules->selector.end()
                         ? node_of_hostname.end()
                         : node_of_hostname.find(hostname->second);
   gang.released.push_back(
@@ -235,7 +235,7 @@ std::string WhyNotComplete(const Gang& gang) {
                           "them has taken them away");
     }
     const Membership& member = *pod->member;
-    if (!SameRules(member.rules, first.member->rules, chosen) ||
+    if (!SameRules(*member.rules, *first.member->rules, chosen) ||
         member.terms->require_level != first.member->terms->require_level ||
         member.terms->pattern != first.member->terms->pattern ||
         member.one_on_a_node != first.member->one_on_a_node) {
@@ -270,7 +270,7 @@ bool WaitsInScheduler(const Gang& gang) {
 bool IsChosenByOthers(const Gang& gang) {
   return !gang.gated.empty() &&
          std::all_of(gang.gated.begin(), gang.gated.end(), [](const PodValue& pod) {
-           return pod->member->rules.selector.contains(kHostname);
+           return pod->member->rules->selector.contains(kHostname);
          });
 }
 

@@ -26,8 +26,8 @@ constexpr absl::string_view kNoRoom[] = {"Insufficient ", "Too many pods", "free
 
 // The node that a released pod was sent to; empty: it is gone.
 std::string NodeOf(const StoredPod& pod, const ClusterRoom& room) {
-  const auto selector = pod.member->rules.selector.find(kHostname);
-  if (selector == pod.member->rules.selector.end()) return "";
+  const auto selector = pod.member->rules->selector.find(kHostname);
+  if (selector == pod.member->rules->selector.end()) return "";
   const auto name = room.node_of_hostname().find(selector->second);
   return name == room.node_of_hostname().end() ? "" : name->second;
 }
@@ -39,7 +39,7 @@ bool IsForRoom(const StoredPod& pod, const std::string& node, const ClusterRoom&
   const StoredNode& there = *room.tree().nodes[*index];
   if (there.cordoned || !there.ready) return true;
   return std::any_of(std::begin(kNoRoom), std::end(kNoRoom), [&](absl::string_view words) {
-    return absl::StrContains(pod.member->unschedulable_why, words);
+    return absl::StrContains(*pod.member->unschedulable_why, words);
   });
 }
 
@@ -64,8 +64,8 @@ std::string WhatToDo(const Membership& member, bool for_room) {
 std::string InTheWay(const StoredPod& pod, const std::string& node) {
   return absl::StrCat("pod ", pod.name, " was sent to node ", node.empty() ? "(gone)" : node,
                       ", and the scheduler does not bind it there: ",
-                      pod.member->unschedulable_why.empty() ? "it does not say why"
-                                                            : pod.member->unschedulable_why);
+                      pod.member->unschedulable_why->empty() ? "it does not say why"
+                                                             : *pod.member->unschedulable_why);
 }
 
 // Until when kube-scheduler may be placing pods of PodGroups that have just come; InfinitePast: it

@@ -22,14 +22,14 @@ void Drop(const Key& key, size_t node, std::map<Key, Nodes>& all) {
 }  // namespace
 
 void Neighbours::Add(size_t node, const PodValue& pod) {
-  for (const HostPort& port : pod->claims.ports) ++ports_[port][node];
-  for (const KeepApart& apart : pod->claims.apart) ++apart_[apart][node];
+  for (const HostPort& port : pod->claims->ports) ++ports_[port][node];
+  for (const KeepApart& apart : pod->claims->apart) ++apart_[apart][node];
   if (!pod->labels.empty()) labels_.emplace(node, pod);
 }
 
 void Neighbours::Remove(size_t node, const PodValue& pod) {
-  for (const HostPort& port : pod->claims.ports) Drop(port, node, ports_);
-  for (const KeepApart& apart : pod->claims.apart) Drop(apart, node, apart_);
+  for (const HostPort& port : pod->claims->ports) Drop(port, node, ports_);
+  for (const KeepApart& apart : pod->claims->apart) Drop(apart, node, apart_);
   if (pod->labels.empty()) return;
   // There may be another value of the same pod.
   const auto [first, end] = labels_.equal_range({node, pod});
@@ -46,19 +46,18 @@ void Neighbours::ExcludeLike(const std::set<size_t>& nodes, const std::string& l
   }
   std::set<std::string> values;
   for (const size_t node : nodes) {
-    const Labels& labels = tree_->nodes[node]->labels;
-    if (const auto value = labels.find(label); value != labels.end()) values.insert(value->second);
+    const std::string* value = tree_->nodes[node]->labels.Find(label);
+    if (value != nullptr) values.insert(*value);
   }
   for (size_t i = 0; i < tree_->nodes.size() && !values.empty(); ++i) {
-    const Labels& labels = tree_->nodes[i]->labels;
-    const auto value = labels.find(label);
-    if (value != labels.end() && values.contains(value->second)) in_the_way.emplace(i, why);
+    const std::string* value = tree_->nodes[i]->labels.Find(label);
+    if (value != nullptr && values.contains(*value)) in_the_way.emplace(i, why);
   }
 }
 
 NodesInTheWay Neighbours::For(const StoredPod& pod) const {
   NodesInTheWay in_the_way;
-  for (const HostPort& port : pod.claims.ports) {
+  for (const HostPort& port : pod.claims->ports) {
     // Those of the same number and protocol stand side by side.
     for (auto taken = ports_.lower_bound({port.port, port.protocol, ""});
          taken != ports_.end() && taken->first.port == port.port &&
@@ -77,7 +76,7 @@ NodesInTheWay Neighbours::For(const StoredPod& pod) const {
     ExcludeLike(nodes, apart.topology_key, "spec.affinity.podAntiAffinity of a pod there",
                 in_the_way);
   }
-  for (const KeepApart& apart : pod.claims.apart) {
+  for (const KeepApart& apart : pod.claims->apart) {
     std::set<size_t> nodes;
     for (const auto& [node, other] : labels_) {
       if (apart.IsAbout(other->space, other->labels)) nodes.insert(node);

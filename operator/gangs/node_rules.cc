@@ -33,11 +33,11 @@ std::vector<NodeExpression> ReadExpressions(const Json& term, absl::string_view 
   return expressions;
 }
 
-bool Holds(const NodeExpression& expression, const std::string& name, const Labels& labels) {
+bool Holds(const NodeExpression& expression, const std::string& name, const LabelSet& labels) {
   if (expression.of_field && expression.key != "metadata.name") return false;
-  const auto found = labels.find(expression.key);
-  const bool has = expression.of_field || found != labels.end();
-  const std::string& value = expression.of_field || !has ? name : found->second;
+  const std::string* found = labels.Find(expression.key);
+  const bool has = expression.of_field || found != nullptr;
+  const std::string& value = expression.of_field || !has ? name : *found;
   const bool listed = has && std::find(expression.values.begin(), expression.values.end(), value) !=
                                  expression.values.end();
   if (expression.how == "In") return listed;
@@ -101,7 +101,7 @@ std::vector<Taint> ReadTaints(const Json& node_spec) {
   return taints;
 }
 
-std::string WhyNot(const NodeRules& rules, const std::string& name, const Labels& labels,
+std::string WhyNot(const NodeRules& rules, const std::string& name, const LabelSet& labels,
                    const std::vector<Taint>& taints) {
   for (const Taint& taint : taints) {
     if (taint.effect != "NoSchedule" && taint.effect != "NoExecute") continue;
@@ -114,8 +114,8 @@ std::string WhyNot(const NodeRules& rules, const std::string& name, const Labels
     }
   }
   for (const auto& [key, value] : rules.selector) {
-    const auto found = labels.find(key);
-    if (found == labels.end() || found->second != value) {
+    const std::string* found = labels.Find(key);
+    if (found == nullptr || *found != value) {
       return absl::StrCat("not of the pods' nodeSelector ", key, "=", value);
     }
   }

@@ -5,11 +5,13 @@
 #ifndef RAILHEAD_OPERATOR_GANGS_NODE_RULES_H_
 #define RAILHEAD_OPERATOR_GANGS_NODE_RULES_H_
 
+#include <compare>
 #include <string>
 #include <vector>
 
 #include "kube/json.h"
 #include "operator/label_selector.h"
+#include "operator/label_set.h"
 
 namespace railhead::op::gangs {
 
@@ -28,6 +30,7 @@ struct Toleration {
   std::string effect;  // empty: all effects
 
   bool operator==(const Toleration&) const = default;
+  auto operator<=>(const Toleration&) const = default;
 };
 
 struct NodeExpression {
@@ -37,6 +40,7 @@ struct NodeExpression {
   std::vector<std::string> values;
 
   bool operator==(const NodeExpression&) const = default;
+  auto operator<=>(const NodeExpression&) const = default;
 };
 
 struct NodeRules {
@@ -47,6 +51,7 @@ struct NodeRules {
   std::vector<Toleration> tolerations;
 
   bool operator==(const NodeRules&) const = default;
+  auto operator<=>(const NodeRules&) const = default;  // arbitrary order
 };
 
 // Reads the rules from a pod's spec. Invalid rules match nothing.
@@ -57,7 +62,7 @@ std::vector<Taint> ReadTaints(const kube::Json& node_spec);
 
 // Returns why the pod may not use a node with this name, labels and taints; empty if it may. The
 // text is equal for all nodes with the same cause.
-std::string WhyNot(const NodeRules& rules, const std::string& name, const Labels& labels,
+std::string WhyNot(const NodeRules& rules, const std::string& name, const LabelSet& labels,
                    const std::vector<Taint>& taints);
 
 }  // namespace railhead::op::gangs

@@ -339,7 +339,7 @@ class Planner {
     const Gang& gang = decision.gang;
     // All but the choice is alike, so one of them without it speaks for all.
     auto pod = std::make_shared<StoredPod>(*gang.gated.front());
-    pod->member->rules.selector.clear();
+    pod->member->rules.Change([](NodeRules& rules) { rules.selector.clear(); });
     Gang alike = gang;
     alike.gated = {std::move(pod)};
     const FabricModel& model = room_.ModelFor(alike, {}, {});
@@ -347,7 +347,7 @@ class Planner {
     std::map<size_t, int> pods_of_node;
     std::vector<int> nodes;
     for (const PodValue& gated : gang.gated) {
-      const std::string& hostname = gated->member->rules.selector.at(kHostname);
+      const std::string& hostname = gated->member->rules->selector.at(kHostname);
       const auto name = room_.node_of_hostname().find(hostname);
       const std::optional<size_t> node =
           name == room_.node_of_hostname().end() ? std::nullopt : room_.IndexOf(name->second);

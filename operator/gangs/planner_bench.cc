@@ -52,7 +52,7 @@ NodeValue MakeNode(int i) {
   node->labels = {{kHostname, node->hostname},
                   {"topology.railhead.io/spine", absl::StrCat("s", i / kNodesOfSpine)},
                   {"topology.railhead.io/leaf", absl::StrCat("l", i / kNodesOfLeaf)}};
-  node->places = fabric::PlacesOf(node->labels);
+  node->places = fabric::PlacesOf(node->labels.ToMap());
   node->allocatable = {{"cpu", 192'000},
                        {"ephemeral-storage", int64_t{1} << 50},
                        {"memory", int64_t{1} << 50},

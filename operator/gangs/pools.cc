@@ -25,10 +25,10 @@ std::string OrRelease() {
 
 }  // namespace
 
-std::string PoolOf(const Labels& labels) {
+std::string PoolOf(const LabelSet& labels) {
   for (const char* const key : kPoolLabels) {
-    const auto value = labels.find(key);
-    if (value != labels.end()) return absl::StrCat(key, "=", value->second);
+    const std::string* value = labels.Find(key);
+    if (value != nullptr) return absl::StrCat(key, "=", *value);
   }
   return "";
 }

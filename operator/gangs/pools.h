@@ -11,13 +11,13 @@
 
 #include "operator/gangs/node_tree.h"
 #include "operator/gangs/reservation.h"
-#include "operator/label_selector.h"
+#include "operator/label_set.h"
 
 namespace railhead::op::gangs {
 
 // Returns the node's pool, from labels of node provisioners: "eks.amazonaws.com/nodegroup=p5";
 // empty if unknown.
-std::string PoolOf(const Labels& labels);
+std::string PoolOf(const LabelSet& labels);
 
 // Returns, for a waiting gang, how many more nodes of which pool would have room for the `missing`
 // pods; or, if no node accepts such pods, the advice to grow a pool that has none yet. Empty if

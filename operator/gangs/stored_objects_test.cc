@@ -85,7 +85,7 @@ TEST(StoredPod, TellsWhichGateIsOursAndWhetherTheSchedulerRefused) {
   EXPECT_TRUE(released->member->released);
   EXPECT_TRUE(released->member->unschedulable);
   EXPECT_EQ(released->member->rank, 7);
-  EXPECT_EQ(released->member->resource_version, "12");
+  EXPECT_EQ(*released->member->resource_version, "12");
   pod["status"]["conditions"][0]["reason"] = "SchedulingGated";
   EXPECT_FALSE(ReadStoredPod(pod)->member->unschedulable);
 }

@@ -10,12 +10,13 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "base/shared_value.h"
 #include "kube/json.h"
 #include "operator/gangs/claims.h"
 #include "operator/gangs/node_rules.h"
 #include "operator/gangs/resources.h"
+#include "operator/label_set.h"
 #include "operator/owner.h"
-#include "operator/shared_value.h"
 
 namespace railhead::op::gangs {
 
@@ -50,18 +51,18 @@ struct Membership {
   std::string dns_name;      // for pods of its namespace; empty: none
   absl::Time created = absl::UnixEpoch();
 
-  std::optional<size_t> gate;     // index of kGate in spec.schedulingGates; nullopt: none
-  bool other_gates = false;       // gates of other controllers
-  bool has_selector = false;      // has a spec.nodeSelector, possibly empty
-  bool one_on_a_node = false;     // accepts no other pod of its gang on its node
-  bool released = false;          // by the operator: has the decision's annotation
-  bool native = false;            // kube-scheduler places it, with its PodGroup
-  bool wants_rank = false;        // such a pod, without a rank yet
-  bool unschedulable = false;     // the scheduler finds no node for it
-  NodeRules rules;                // while it has no node
-  std::optional<int> rank;        // as assigned when its gate was removed
-  std::string unschedulable_why;  // message of the scheduler
-  std::string resource_version;   // of a released pod without a node; else empty
+  std::optional<size_t> gate;    // index of kGate in spec.schedulingGates; nullopt: none
+  bool other_gates = false;      // gates of other controllers
+  bool has_selector = false;     // has a spec.nodeSelector, possibly empty
+  bool one_on_a_node = false;    // accepts no other pod of its gang on its node
+  bool released = false;         // by the operator: has the decision's annotation
+  bool native = false;           // kube-scheduler places it, with its PodGroup
+  bool wants_rank = false;       // such a pod, without a rank yet
+  bool unschedulable = false;    // the scheduler finds no node for it
+  SharedValue<NodeRules> rules;  // while it has no node
+  std::optional<int> rank;       // as assigned when its gate was removed
+  SharedValue<std::string> unschedulable_why;  // message of the scheduler
+  SharedValue<std::string> resource_version;   // of a released pod without a node; else empty
 
   bool operator==(const Membership&) const = default;
 };
@@ -76,8 +77,8 @@ struct StoredPod {
   bool leaving = false;  // being deleted, or failed
   bool failed = false;
   SharedValue<Resources> requests;  // empty once it has ended
-  Claims claims;                    // likewise
-  Labels labels;                    // of gangs' pods, and of pods with devices
+  SharedValue<Claims> claims;       // likewise
+  LabelSet labels;                  // of gangs' pods, and of pods with devices
   std::optional<Membership> member;
   // For an existing pod that is not a member, because it requests no RDMA: the group it belongs to
   // (workload.h). Empty: none.

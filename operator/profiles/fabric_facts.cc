@@ -11,19 +11,19 @@ constexpr char kLinkLayer[] = "railhead.io/link-layer";
 constexpr char kGpus[] = "railhead.io/gpus";
 constexpr char kGpuDirect[] = "railhead.io/gpudirect";
 
-std::string LabelOr(const Labels& labels, const char* key, const char* otherwise) {
-  const auto found = labels.find(key);
-  return found == labels.end() ? otherwise : found->second;
+std::string LabelOr(const LabelSet& labels, const char* key, const char* otherwise) {
+  const std::string* found = labels.Find(key);
+  return found == nullptr ? otherwise : *found;
 }
 
-int CountOf(const Labels& labels, const char* key) {
+int CountOf(const LabelSet& labels, const char* key) {
   int count = 0;
   return absl::SimpleAtoi(LabelOr(labels, key, "0"), &count) ? count : 0;
 }
 
 }  // namespace
 
-void FabricFacts::AddNode(const std::string& name, const Labels& labels) {
+void FabricFacts::AddNode(const std::string& name, const LabelSet& labels) {
   if (CountOf(labels, kRails) <= 0) return;
   ++nodes;
   if (const std::string layer = LabelOr(labels, kLinkLayer, ""); !layer.empty()) {
@@ -39,11 +39,11 @@ void FabricFacts::AddNode(const std::string& name, const Labels& labels) {
   }
 }
 
-std::optional<Labels> FabricLabels(const Labels& labels) {
+std::optional<Labels> FabricLabels(const LabelSet& labels) {
   if (CountOf(labels, kRails) <= 0) return std::nullopt;
   Labels kept;
   for (const char* key : {kRails, kLinkLayer, kGpus, kGpuDirect}) {
-    if (const auto found = labels.find(key); found != labels.end()) kept.insert(*found);
+    if (const std::string* found = labels.Find(key); found != nullptr) kept[key] = *found;
   }
   return kept;
 }

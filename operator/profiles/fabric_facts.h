@@ -11,6 +11,7 @@
 #include <string>
 
 #include "operator/label_selector.h"
+#include "operator/label_set.h"
 
 namespace railhead::op {
 
@@ -24,13 +25,13 @@ struct FabricFacts {
   std::string no_gpu_direct_node;  // one of the latter, for messages
 
   // Adds a node. Ignores nodes without rails.
-  void AddNode(const std::string& name, const Labels& labels);
+  void AddNode(const std::string& name, const LabelSet& labels);
 
   bool operator==(const FabricFacts&) const = default;
 };
 
 // Returns the labels that AddNode reads; nullopt for a node that it ignores.
-std::optional<Labels> FabricLabels(const Labels& labels);
+std::optional<Labels> FabricLabels(const LabelSet& labels);
 
 }  // namespace railhead::op
 

@@ -16,13 +16,13 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "base/shared_list.h"
+#include "base/shared_value.h"
 #include "fabric/discovery/observations.h"
 #include "operator/not_done.h"
 #include "operator/owner.h"
 #include "operator/profiles/profile.h"
-#include "operator/shared_value.h"
 #include "operator/verdict/runtime_report.h"
-#include "operator/verdict/shared_list.h"
 
 namespace railhead::op::verdict {
 
@@ -54,13 +54,33 @@ struct ContainerFacts {
   bool operator<(const ContainerFacts& other) const { return Key() < other.Key(); }
 };
 
+// Fields that the pods of a job mostly share.
+struct PodTerms {
+  std::optional<Owner> owner;         // nullopt for a pod created by hand
+  std::string gang;                   // label of pods scheduled together; mostly empty
+  std::string revision;               // of the template, if there are several
+  std::string profile;                // from its annotation; empty: none
+  int64_t generation = 0;             // of the profile at admission
+  std::set<std::string> kept;         // variables that a container sets itself
+  std::vector<NotDoneNote> not_done;  // from admission
+  // Its network interfaces, if known.
+  std::optional<std::set<std::string>> interfaces;
+  SharedList<ContainerFacts> containers;
+
+  bool operator==(const PodTerms&) const = default;
+  // Arbitrary order, to find equal values.
+  auto Key() const {
+    return std::tie(owner, gang, revision, profile, generation, kept, not_done, interfaces,
+                    containers);
+  }
+  bool operator<(const PodTerms& other) const { return Key() < other.Key(); }
+};
+
 struct PodFacts {
   std::string space;
   std::string name;
   std::string uid;
-  std::optional<Owner> owner;                   // nullopt for a pod created by hand
-  std::string gang;                             // label of pods scheduled together; mostly empty
-  std::string revision;                         // of the template, if there are several
+  SharedValue<PodTerms> terms;
   absl::Time created = absl::InfiniteFuture();  // API server's clock; future: unknown
   std::string node;                             // empty until scheduled
   std::string address;
@@ -68,19 +88,12 @@ struct PodFacts {
   std::string unschedulable;                          // scheduler's message while it finds no node
   absl::Time running_since = absl::InfiniteFuture();  // all its containers
 
-  bool admitted = false;              // has passed admission
-  std::string profile;                // from its annotation; empty: none
-  int64_t generation = 0;             // of the profile at admission
-  std::set<std::string> kept;         // variables that a container sets itself
-  std::vector<NotDoneNote> not_done;  // from admission
-  std::optional<int> rank;            // completion index
-  std::optional<int> world;           // pods of its Job, from the annotation
+  bool admitted = false;     // has passed admission
+  std::optional<int> rank;   // completion index
+  std::optional<int> world;  // pods of its Job, from the annotation
 
   bool host_network = false;
-  // Its network interfaces, if known.
-  std::optional<SharedValue<std::set<std::string>>> interfaces;
   int metrics_port = 0;  // 0: none
-  SharedList<ContainerFacts> containers;
 
   bool operator==(const PodFacts&) const = default;
 };

@@ -37,7 +37,7 @@ void Run(absl::string_view text) {
           std::make_shared<const NodeFacts>(NodeFactsOf(document, RdmaResources()));
     } else if (std::optional<PodFacts> pod = PodFactsOf(document, RdmaResources());
                pod.has_value()) {
-      Require(!pod->containers.empty());
+      Require(!pod->terms->containers.empty());
       JudgedPod& judged = job.pods.emplace_back();
       judged.pod = std::make_shared<const PodFacts>(*std::move(pod));
       judged.silence = kSilence;

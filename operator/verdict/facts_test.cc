@@ -79,16 +79,17 @@ status:
   expected.uid = "u";
   expected.node = "n1";
   expected.address = "10.1.2.3";
-  expected.revision = "a-5d9";
+  PodTerms terms;
+  terms.revision = "a-5d9";
   expected.created = absl::FromUnixSeconds(1767225600);
   expected.running_since = absl::FromUnixSeconds(1767225607);
   expected.admitted = true;
-  expected.profile = "h100";
-  expected.generation = 7;
-  expected.kept = {"NCCL_IB_HCA", "RANK"};
+  terms.profile = "h100";
+  terms.generation = 7;
+  terms.kept = {"NCCL_IB_HCA", "RANK"};
   expected.rank = 3;
   expected.world = 4;
-  expected.interfaces = std::set<std::string>{"eth0", "lo"};
+  terms.interfaces = std::set<std::string>{"eth0", "lo"};
   expected.metrics_port = 9500;
   ContainerFacts check;
   check.name = "check";
@@ -106,7 +107,8 @@ status:
   main.non_root = true;
   main.shared_memory = 64 << 20;
   main.shared_memory_assumed = true;
-  expected.containers = {check, main};
+  terms.containers = {check, main};
+  expected.terms = std::move(terms);
   EXPECT_EQ(*facts, expected);
 }
 
@@ -134,11 +136,11 @@ status: {phase: Running, containerStatuses: [{state: {running: {startedAt: soon}
                                                    RdmaResources());
   ASSERT_TRUE(facts.has_value());
   EXPECT_FALSE(facts->admitted);
-  EXPECT_EQ(facts->profile, "");
+  EXPECT_EQ(facts->terms->profile, "");
   EXPECT_EQ(facts->metrics_port, 0);
-  EXPECT_EQ(facts->interfaces, std::nullopt);
+  EXPECT_EQ(facts->terms->interfaces, std::nullopt);
   EXPECT_EQ(facts->running_since, absl::InfiniteFuture());
-  EXPECT_EQ(facts->containers[0].gpus, 0);
+  EXPECT_EQ(facts->terms->containers[0].gpus, 0);
 }
 
 TEST(PodFactsTest, WhatIsKeptOfAPodIsBounded) {
@@ -160,12 +162,12 @@ TEST(PodFactsTest, WhatIsKeptOfAPodIsBounded) {
   }
   pod["metadata"]["annotations"]["k8s.v1.cni.cncf.io/network-status"] = networks.dump();
   const PodFacts facts = *PodFactsOf(pod, RdmaResources());
-  EXPECT_EQ(facts.gang, "gang");
-  EXPECT_EQ(facts.kept, (std::set<std::string>{"NCCL_NET", "RANK"}));
-  EXPECT_EQ(facts.interfaces, std::nullopt);
-  EXPECT_EQ(facts.containers.size(), 64U);
+  EXPECT_EQ(facts.terms->gang, "gang");
+  EXPECT_EQ(facts.terms->kept, (std::set<std::string>{"NCCL_NET", "RANK"}));
+  EXPECT_EQ(facts.terms->interfaces, std::nullopt);
+  EXPECT_EQ(facts.terms->containers.size(), 64U);
   size_t values = 0;
-  for (const ContainerFacts& container : facts.containers) {
+  for (const ContainerFacts& container : facts.terms->containers) {
     EXPECT_LE(container.devices.size(), 64U);
     EXPECT_EQ(container.environment.count("NCCL_ALGO"), 0U);
     for (const auto& [name, value] : container.environment) values += value.size();
@@ -179,7 +181,7 @@ TEST(PodFactsTest, WhoMayPinWithoutALimit) {
     Json one = {{"name", "c"}, {"resources", {{"limits", {{"rdma/hca", 1}}}}}};
     one["securityContext"] = Yaml(container);
     object["spec"]["containers"] = Json::array({one});
-    return PodFactsOf(object, RdmaResources())->containers[0].memlock_applies;
+    return PodFactsOf(object, RdmaResources())->terms->containers[0].memlock_applies;
   };
   EXPECT_TRUE(applies("{}", "{}"));
   EXPECT_FALSE(applies("{}", "{capabilities: {add: [IPC_LOCK]}}"));

@@ -48,12 +48,12 @@ const RuntimeReport* StartOf(const JudgedPod& judged) {
 
 std::map<std::string, int64_t> DevicesOf(const PodFacts& pod) {
   std::map<std::string, int64_t> sum;
-  for (const ContainerFacts& container : pod.containers) {
+  for (const ContainerFacts& container : pod.terms->containers) {
     if (container.init) continue;
     for (const auto& [name, count] : container.devices) sum[name] += count;
   }
   // Init containers are done before the others begin.
-  for (const ContainerFacts& container : pod.containers) {
+  for (const ContainerFacts& container : pod.terms->containers) {
     if (!container.init) continue;
     for (const auto& [name, count] : container.devices) sum[name] = std::max(sum[name], count);
   }
@@ -61,7 +61,7 @@ std::map<std::string, int64_t> DevicesOf(const PodFacts& pod) {
 }
 
 const ProfileFacts* ProfileOf(const PodFacts& pod, const Cluster& cluster) {
-  return pod.profile.empty() ? nullptr : cluster.FindProfile(pod.profile);
+  return pod.terms->profile.empty() ? nullptr : cluster.FindProfile(pod.terms->profile);
 }
 
 const NodeFacts* NodeOf(const PodFacts& pod, const Cluster& cluster) {
@@ -74,14 +74,16 @@ bool TcpIsMeant(const PodFacts& pod, const Cluster& cluster) {
       (profile->fabric == Fabric::kTcp || profile->require_rdma == RequireRdma::kAllow)) {
     return true;
   }
-  return std::any_of(pod.containers.begin(), pod.containers.end(), [](const ContainerFacts& c) {
-    const auto fallback = c.environment.find("RAILHEAD_FALLBACK");
-    return fallback != c.environment.end() && fallback->second == "allow";
-  });
+  return std::any_of(pod.terms->containers.begin(), pod.terms->containers.end(),
+                     [](const ContainerFacts& c) {
+                       const auto fallback = c.environment.find("RAILHEAD_FALLBACK");
+                       return fallback != c.environment.end() && fallback->second == "allow";
+                     });
 }
 
 absl::string_view OnlyContainer(const PodFacts& pod) {
-  return pod.containers.size() == 1 ? absl::string_view(pod.containers.front().name) : "";
+  return pod.terms->containers.size() == 1 ? absl::string_view(pod.terms->containers.front().name)
+                                           : "";
 }
 
 std::string Bytes(double bytes) {

@@ -27,7 +27,7 @@ bool JudgeMeasuredMemlock(const JudgedPod& judged, Findings& findings) {
   const RuntimeReport* start = StartOf(judged);
   if (start == nullptr) return false;
   const PodFacts& pod = *judged.pod;
-  const bool non_root = std::all_of(pod.containers.begin(), pod.containers.end(),
+  const bool non_root = std::all_of(pod.terms->containers.begin(), pod.terms->containers.end(),
                                     [](const ContainerFacts& c) { return c.non_root; });
   bool told = false;
   for (const RankReport& rank : start->ranks) {
@@ -54,7 +54,7 @@ void JudgeMemlock(const JudgedPod& judged, const Cluster& cluster, Findings& fin
   if (node == nullptr || !node->memlock.has_value() || *node->memlock >= kLeastMemlockForGpus) {
     return;
   }
-  for (const ContainerFacts& container : pod.containers) {
+  for (const ContainerFacts& container : pod.terms->containers) {
     // What has no GPUs may need very little, and its runtime will tell.
     if (container.gpus == 0 || !container.memlock_applies) continue;
     findings.push_back(MakeFinding(
@@ -67,7 +67,7 @@ std::optional<double> MeasuredSharedMemory(const JudgedPod& judged) {
   std::optional<double> least;
   // Of several containers nobody knows which one it was.
   const RuntimeReport* start = StartOf(judged);
-  if (start == nullptr || judged.pod->containers.size() != 1) return least;
+  if (start == nullptr || judged.pod->terms->containers.size() != 1) return least;
   for (const RankReport& rank : start->ranks) {
     if (!rank.shared_memory.has_value()) continue;
     least = std::min(least.value_or(*rank.shared_memory), *rank.shared_memory);
@@ -80,7 +80,7 @@ std::optional<double> MeasuredSharedMemory(const JudgedPod& judged) {
 void JudgeMemory(const JudgedPod& judged, const Cluster& cluster, Findings& findings) {
   if (!TcpIsMeant(*judged.pod, cluster)) JudgeMemlock(judged, cluster, findings);
   const std::optional<double> measured = MeasuredSharedMemory(judged);
-  for (const ContainerFacts& container : judged.pod->containers) {
+  for (const ContainerFacts& container : judged.pod->terms->containers) {
     if (container.shared_memory_assumed && ReportMayCome(judged)) continue;
     const std::optional<double> size = measured.has_value() ? measured : container.shared_memory;
     // One GPU shares memory with nobody.

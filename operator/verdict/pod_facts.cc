@@ -61,13 +61,13 @@ bool IsTrue(const Json& object, absl::string_view name) {
 }
 
 // "NAME@GENERATION"
-void ReadStamp(const std::string& stamp, PodFacts& facts) {
+void ReadStamp(const std::string& stamp, PodTerms& terms) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(stamp, absl::MaxSplits('@', 1));
   int64_t generation = 0;
   if (parts.first.empty() || !absl::SimpleAtoi(parts.second, &generation)) return;
-  facts.profile = std::string(parts.first);
-  facts.generation = generation;
+  terms.profile = std::string(parts.first);
+  terms.generation = generation;
 }
 
 // Every runtime calls a pod's own interface eth0 (cri-api, "default interface"), and who adds
@@ -136,38 +136,39 @@ std::optional<PodFacts> PodFactsOf(const Json& pod, const RdmaResources& rdma) {
   if (!containers.ok() || containers->empty()) return std::nullopt;
 
   PodFacts facts;
+  PodTerms terms;
   facts.space = StringAt(pod, {"metadata", "namespace"});
   facts.name = StringAt(pod, {"metadata", "name"});
   facts.uid = StringAt(pod, {"metadata", "uid"});
-  facts.owner = ControllerOf(pod);
-  if (facts.owner &&
-      (facts.owner->kind.empty() || facts.owner->name.empty() || facts.owner->uid.empty())) {
-    facts.owner.reset();
+  terms.owner = ControllerOf(pod);
+  if (terms.owner &&
+      (terms.owner->kind.empty() || terms.owner->name.empty() || terms.owner->uid.empty())) {
+    terms.owner.reset();
   }
   for (const absl::string_view label : kGangLabels) {
-    if (facts.gang.empty()) facts.gang = StringAt(pod, {"metadata", "labels", label});
+    if (terms.gang.empty()) terms.gang = StringAt(pod, {"metadata", "labels", label});
   }
   for (const absl::string_view label : kRevisionLabels) {
-    if (!facts.revision.empty()) break;
-    facts.revision = StringAt(pod, {"metadata", "labels", label}).substr(0, kMostOfALabel);
+    if (!terms.revision.empty()) break;
+    terms.revision = StringAt(pod, {"metadata", "labels", label}).substr(0, kMostOfALabel);
   }
   absl::ParseTime(absl::RFC3339_full, StringAt(pod, {"metadata", "creationTimestamp"}),
                   &facts.created, nullptr);
   facts.node = StringAt(*spec, {"nodeName"});
   ReadStatus(pod, facts);
   facts.admitted = !Annotation(pod, "railhead.io/injected").empty();
-  ReadStamp(Annotation(pod, "railhead.io/profile"), facts);
+  ReadStamp(Annotation(pod, "railhead.io/profile"), terms);
   const std::string kept = Annotation(pod, "railhead.io/kept-environment");
   for (const absl::string_view name : absl::StrSplit(kept, ',', absl::SkipEmpty())) {
     const absl::Span<const absl::string_view> known = WatchedVariables();
-    if (std::find(known.begin(), known.end(), name) != known.end()) facts.kept.emplace(name);
+    if (std::find(known.begin(), known.end(), name) != known.end()) terms.kept.emplace(name);
   }
-  facts.not_done = ParseNotDone(Annotation(pod, kNotDone));
+  terms.not_done = ParseNotDone(Annotation(pod, kNotDone));
   facts.rank =
       NumberIn(Annotation(pod, "batch.kubernetes.io/job-completion-index"), 0, 1'000'000'000);
   facts.world = NumberIn(Annotation(pod, "railhead.io/world-size"), 1, 1'000'000'000);
   facts.host_network = IsTrue(*spec, "hostNetwork");
-  facts.interfaces = InterfacesOf(pod, *spec);
+  terms.interfaces = InterfacesOf(pod, *spec);
   facts.metrics_port = NumberIn(Annotation(pod, kMetricsPort), 1, 65535).value_or(0);
   // As of admission before it wrote that.
   if (facts.metrics_port == 0 && Annotation(pod, "prometheus.io/scrape") == "true" &&
@@ -184,9 +185,10 @@ std::optional<PodFacts> PodFactsOf(const Json& pod, const RdmaResources& rdma) {
     one.init = absl::StartsWith(pointer, "/initContainers");
     // The rank that admission gives is all that differs between the containers of a job's pods, and
     // is no news.
-    if (facts.admitted && !facts.kept.contains("RANK")) one.environment.erase("RANK");
+    if (facts.admitted && !terms.kept.contains("RANK")) one.environment.erase("RANK");
   }
-  facts.containers = SharedList(std::move(kept_containers));
+  terms.containers = SharedList(std::move(kept_containers));
+  facts.terms = std::move(terms);
   return facts;
 }
 

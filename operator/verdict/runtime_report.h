@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "operator/verdict/shared_list.h"
+#include "base/shared_list.h"
 
 namespace railhead::op::verdict {
 

@@ -25,7 +25,7 @@ std::optional<std::string> ValueOf(const ContainerFacts& container, const std::s
 // What the user set, and neither a profile nor the configuration.
 std::optional<std::string> OwnValueOf(const PodFacts& pod, const ContainerFacts& container,
                                       const std::string& name) {
-  if (pod.admitted && pod.kept.count(name) == 0) return std::nullopt;
+  if (pod.admitted && pod.terms->kept.count(name) == 0) return std::nullopt;
   return ValueOf(container, name);
 }
 
@@ -54,16 +54,16 @@ void JudgeAdmission(const PodFacts& pod, const Cluster& cluster, Findings& findi
     findings.push_back(MakeFinding(Reason::kAdmissionMissed, pod.name, "", {}));
   }
   const ProfileFacts* profile = ProfileOf(pod, cluster);
-  if (profile != nullptr && pod.generation < profile->generation) {
-    findings.push_back(MakeFinding(
-        Reason::kProfileOutdated, pod.name, "",
-        {pod.profile, absl::StrCat(pod.generation), absl::StrCat(profile->generation)}));
+  if (profile != nullptr && pod.terms->generation < profile->generation) {
+    findings.push_back(MakeFinding(Reason::kProfileOutdated, pod.name, "",
+                                   {pod.terms->profile, absl::StrCat(pod.terms->generation),
+                                    absl::StrCat(profile->generation)}));
   }
 }
 
 // What admission has said in the pod that it did not do. What nobody asked for is not told again.
 void JudgeNotDone(const PodFacts& pod, Findings& findings) {
-  for (const NotDoneNote& note : pod.not_done) {
+  for (const NotDoneNote& note : pod.terms->not_done) {
     const NotDoneRow& row = op::RowOf(note.reason);
     if (row.level == NotDoneLevel::kQuiet) continue;
     Finding finding =
@@ -81,8 +81,8 @@ void JudgeOverrides(const JudgedPod& judged, const ContainerFacts& container,
   const auto fallback = OwnValueOf(pod, container, "RAILHEAD_FALLBACK");
   if (profile != nullptr && profile->require_rdma == RequireRdma::kFail && fallback.has_value() &&
       *fallback != "fail") {
-    findings.push_back(
-        MakeFinding(Reason::kPolicyOverridden, pod.name, container.name, {*fallback, pod.profile}));
+    findings.push_back(MakeFinding(Reason::kPolicyOverridden, pod.name, container.name,
+                                   {*fallback, pod.terms->profile}));
   }
   const auto rank = OwnValueOf(pod, container, "RANK");
   if (rank.has_value() && pod.rank.has_value() && pod.world.value_or(0) > 1 &&
@@ -153,18 +153,18 @@ void JudgeNames(const JudgedPod& judged, const ContainerFacts& container, const 
                                    {*hca, absl::StrJoin(hcas, ", "), pod.node}));
   }
   // Whoever adds interfaces has done so, and has said so, when the containers run.
-  if (!pod.interfaces.has_value() || pod.running_since == absl::InfiniteFuture()) return;
+  if (!pod.terms->interfaces.has_value() || pod.running_since == absl::InfiniteFuture()) return;
   for (const char* name : {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "RAILHEAD_SOCKET_IFNAME"}) {
     const auto value = ValueOf(container, name);
     if (!value.has_value()) continue;
     if (absl::StartsWith(name, "RAILHEAD") && (HasMetOthers(judged) || ReportMayCome(judged))) {
       continue;
     }
-    const bool fits = absl::StartsWith(name, "NCCL") ? AnyMatches(*value, **pod.interfaces)
-                                                     : AllAreKnown(*value, **pod.interfaces);
+    const bool fits = absl::StartsWith(name, "NCCL") ? AnyMatches(*value, *pod.terms->interfaces)
+                                                     : AllAreKnown(*value, *pod.terms->interfaces);
     if (fits) continue;
     findings.push_back(MakeFinding(Reason::kSocketInterfaceUnknown, pod.name, container.name,
-                                   {name, *value, absl::StrJoin(**pod.interfaces, ", ")}));
+                                   {name, *value, absl::StrJoin(*pod.terms->interfaces, ", ")}));
   }
 }
 
@@ -208,7 +208,7 @@ void JudgeDeviceCount(const PodFacts& pod, const ContainerFacts& container, cons
 void JudgeSpec(const JudgedPod& judged, const Cluster& cluster, Findings& findings) {
   JudgeAdmission(*judged.pod, cluster, findings);
   JudgeNotDone(*judged.pod, findings);
-  for (const ContainerFacts& container : judged.pod->containers) {
+  for (const ContainerFacts& container : judged.pod->terms->containers) {
     JudgeOverrides(judged, container, cluster, findings);
     JudgeNames(judged, container, cluster, findings);
     if (!TcpIsMeant(*judged.pod, cluster)) {

@@ -48,7 +48,8 @@ std::vector<Odd> OddOnes(const Pods& pods,
 }
 
 std::string StampOf(const PodFacts& pod) {
-  return pod.profile.empty() ? "none" : absl::StrCat(pod.profile, "@", pod.generation);
+  return pod.terms->profile.empty() ? "none"
+                                    : absl::StrCat(pod.terms->profile, "@", pod.terms->generation);
 }
 
 // Another generation of the same profile has a reason of its own, and what it changed is compared.
@@ -56,7 +57,7 @@ void JudgeProfiles(const Pods& pods, Findings& findings) {
   const auto name = [](const JudgedPod& judged) -> std::optional<std::string> {
     const PodFacts& pod = *judged.pod;
     if (!pod.admitted) return std::nullopt;
-    return pod.profile;
+    return pod.terms->profile;
   };
   for (const Odd& odd : OddOnes(pods, name)) {
     findings.push_back(
@@ -70,7 +71,7 @@ void JudgeEnvironment(const Pods& pods, Findings& findings) {
   for (const char* name : {"NCCL_ALGO", "NCCL_IB_DISABLE", "NCCL_IB_SL", "NCCL_IB_TC", "NCCL_NET",
                            "NCCL_PROTO", "RAILHEAD_ALGO", "RAILHEAD_IB_SL", "RAILHEAD_IB_TC"}) {
     const auto value = [name](const JudgedPod& judged) -> std::optional<std::string> {
-      for (const ContainerFacts& container : judged.pod->containers) {
+      for (const ContainerFacts& container : judged.pod->terms->containers) {
         const auto found = container.environment.find(name);
         if (found != container.environment.end()) return found->second;
       }
@@ -303,9 +304,10 @@ void JudgeTogether(const Pods& pods, const Cluster& cluster, bool one_program, F
   for (const JudgedPod* judged : pods) {
     const PodFacts& pod = *judged->pod;
     if (one_program) {
-      cohorts[{"", pod.revision, "", 0}].push_back(judged);
+      cohorts[{"", pod.terms->revision, "", 0}].push_back(judged);
     } else if (const std::string program = ProgramOf(*judged); !program.empty()) {
-      cohorts[{program, pod.revision, pod.profile, pod.generation}].push_back(judged);
+      cohorts[{program, pod.terms->revision, pod.terms->profile, pod.terms->generation}].push_back(
+          judged);
     }
   }
   for (const auto& [cohort, alike] : cohorts) {

@@ -42,7 +42,9 @@ class Kept {
   JudgedPod Keep(const Json& pod, RuntimeReport report) {
     JudgedPod judged;
     PodFacts facts = *PodFactsOf(pod, RdmaResources());
-    facts.containers = containers_.Share(facts.containers);
+    PodTerms terms = *facts.terms;
+    terms.containers = containers_.Share(terms.containers);
+    facts.terms = terms_.Share(std::move(terms));
     for (RankReport& rank : report.ranks) {
       rank.given = given_.Share(rank.given);
       rank.used = used_.Share(rank.used);
@@ -54,6 +56,7 @@ class Kept {
 
  private:
   ListPool<ContainerFacts> containers_;
+  ValuePool<PodTerms> terms_;
   ListPool<GivenRail> given_;
   ListPool<UsedRail> used_;
 };

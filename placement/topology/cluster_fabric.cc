@@ -66,7 +66,7 @@ ClusterFabric Given(const FabricModel& model, const std::map<std::string, const 
         absent.push_back(node.name);
         continue;
       }
-      const std::optional<std::vector<SeenRail>>& rails = known->second->rails;
+      const std::optional<SharedList<SeenRail>>& rails = known->second->rails;
       if (rails.has_value() && !rails->empty() && rails->back().rail >= model.rails) {
         more_rails.push_back(node.name);
       }

@@ -117,8 +117,8 @@ void GangWorld::MakePod(const std::string& name, Job& job, int index) {
 
 std::string GangWorld::NodeOf(const StoredPod& pod) const {
   if (!pod.node.empty() || !pod.member) return pod.node;
-  const auto selector = pod.member->rules.selector.find(kHostname);
-  return selector == pod.member->rules.selector.end() ? "" : selector->second;
+  const auto selector = pod.member->rules->selector.find(kHostname);
+  return selector == pod.member->rules->selector.end() ? "" : selector->second;
 }
 
 int GangWorld::UsedOn(const std::string& node, bool sent) const {
@@ -308,8 +308,8 @@ void GangWorld::Bind() {
       member.unschedulable = false;
     } else {
       member.unschedulable = true;
-      member.unschedulable_why = "0/9 nodes are available: 1 Insufficient rdma/hca.";
-      member.resource_version = "1";
+      member.unschedulable_why = std::string("0/9 nodes are available: 1 Insufficient rdma/hca.");
+      member.resource_version = std::string("1");
     }
   }
 }
@@ -389,7 +389,8 @@ bool GangWorld::Apply(const Action& action) {
       member.gate.reset();
       member.released = true;
       member.rank = action.assignment.rank;
-      member.rules.selector[kHostname] = action.assignment.hostname;
+      member.rules.Change(
+          [&action](NodeRules& rules) { rules.selector[kHostname] = action.assignment.hostname; });
       ++tally_.released;
       return true;
     case Kind::kUngate:

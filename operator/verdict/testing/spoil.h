@@ -25,15 +25,11 @@ inline RankReport& Rank(Scene& scene, int pod) {
 }
 
 inline void EditGiven(RankReport& rank, const std::function<void(std::vector<GivenRail>&)>& edit) {
-  std::vector<GivenRail> rails = rank.given.Copy();
-  edit(rails);
-  rank.given = SharedList(std::move(rails));
+  rank.given.Change(edit);
 }
 
 inline void EditUsed(RankReport& rank, const std::function<void(std::vector<UsedRail>&)>& edit) {
-  std::vector<UsedRail> rails = rank.used.Copy();
-  edit(rails);
-  rank.used = SharedList(std::move(rails));
+  rank.used.Change(edit);
 }
 
 // Makes a pod request this number of HCAs and of GPUs.

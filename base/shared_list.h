@@ -2,8 +2,8 @@
 //
 // Lists that many values share: the pods of a job have equal containers, and mostly equal rails.
 // Each distinct list is in memory once.
-#ifndef RAILHEAD_OPERATOR_VERDICT_SHARED_LIST_H_
-#define RAILHEAD_OPERATOR_VERDICT_SHARED_LIST_H_
+#ifndef RAILHEAD_BASE_SHARED_LIST_H_
+#define RAILHEAD_BASE_SHARED_LIST_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "operator/shared_value.h"
+#include "base/shared_value.h"
 
-namespace railhead::op::verdict {
+namespace railhead {
 
 // Immutable list, cheap to copy. Compared by content.
 template <typename T>
@@ -22,7 +22,7 @@ class SharedList {
  public:
   SharedList() : SharedList(std::vector<T>()) {}
   SharedList(std::initializer_list<T> items) : SharedList(std::vector<T>(items)) {}
-  explicit SharedList(std::vector<T> items)
+  SharedList(std::vector<T> items)  // NOLINT: as convenient as the vector
       : items_(items.empty() ? nullptr : std::make_shared<const std::vector<T>>(std::move(items))) {
   }
 
@@ -30,10 +30,17 @@ class SharedList {
   const T* end() const { return begin() + size(); }
   size_t size() const { return items_ == nullptr ? 0 : items_->size(); }
   bool empty() const { return size() == 0; }
+  const T* data() const { return begin(); }
   const T& front() const { return items_->front(); }
+  const T& back() const { return items_->back(); }
   const T& operator[](size_t at) const { return (*items_)[at]; }
-  // Returns a copy to modify.
-  std::vector<T> Copy() const { return {begin(), end()}; }
+  // Replaces the list by a changed copy, which other objects do not share.
+  template <typename Edit>
+  void Change(Edit edit) {
+    std::vector<T> items = {begin(), end()};
+    edit(items);
+    *this = SharedList(std::move(items));
+  }
   // Returns true if no other list shares this memory.
   bool IsAlone() const { return items_.use_count() == 1; }
   // Returns the approximate number of lists that share this memory; other threads may change it.
@@ -53,6 +60,6 @@ class SharedList {
 template <typename T>
 using ListPool = Pool<SharedList<T>>;
 
-}  // namespace railhead::op::verdict
+}  // namespace railhead
 
-#endif  // RAILHEAD_OPERATOR_VERDICT_SHARED_LIST_H_
+#endif  // RAILHEAD_BASE_SHARED_LIST_H_

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Values that many objects share, such as the resources that a gang's pods request. Each distinct
-// value is in memory once. Used for cached pods.
-#ifndef RAILHEAD_OPERATOR_SHARED_VALUE_H_
-#define RAILHEAD_OPERATOR_SHARED_VALUE_H_
+// value is in memory once. Used for cached nodes and pods.
+#ifndef RAILHEAD_BASE_SHARED_VALUE_H_
+#define RAILHEAD_BASE_SHARED_VALUE_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -11,20 +11,28 @@
 #include <set>
 #include <utility>
 
-namespace railhead::op {
+namespace railhead {
 
 // Immutable value, cheap to copy. Compared by value.
 template <typename T>
 class SharedValue {
  public:
-  SharedValue() = default;                                                       // T()
-  SharedValue(T value) : value_(std::make_shared<const T>(std::move(value))) {}  // NOLINT
+  SharedValue() = default;  // T(), without memory of its own
+  SharedValue(T value)      // NOLINT: as convenient as the value
+      : value_(value == T() ? nullptr : std::make_shared<const T>(std::move(value))) {}
 
   const T& operator*() const {
     static const T kDefault = {};
     return value_ == nullptr ? kDefault : *value_;
   }
   const T* operator->() const { return &**this; }
+  // Replaces the value by a changed copy, which other objects do not share.
+  template <typename Edit>
+  void Change(Edit edit) {
+    T copy = **this;
+    edit(copy);
+    *this = SharedValue(std::move(copy));
+  }
   // Returns true if no other object shares this memory.
   bool IsAlone() const { return value_.use_count() <= 1; }
 
@@ -45,6 +53,7 @@ class Pool {
   // Returns the stored value that is equal to this one. Unused values are freed whenever the number
   // has doubled since the last cleanup.
   Shared Share(const Shared& value) {
+    if (value == Shared()) return Shared();
     if (values_.size() >= tidy_at_) {
       std::erase_if(values_, [](const Shared& kept) { return kept.IsAlone(); });
       tidy_at_ = std::max<size_t>(64, 2 * values_.size());
@@ -61,6 +70,6 @@ class Pool {
 template <typename T>
 using ValuePool = Pool<SharedValue<T>>;
 
-}  // namespace railhead::op
+}  // namespace railhead
 
-#endif  // RAILHEAD_OPERATOR_SHARED_VALUE_H_
+#endif  // RAILHEAD_BASE_SHARED_VALUE_H_

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/shared_value.h"
+#include "base/shared_value.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-namespace railhead::op {
+namespace railhead {
 namespace {
 
 TEST(SharedValueTest, IsComparedByValueAndKeptOnce) {
@@ -29,4 +29,4 @@ TEST(SharedValueTest, WhatNobodyHasAnyMoreIsLetGo) {
 }
 
 }  // namespace
-}  // namespace railhead::op
+}  // namespace railhead
