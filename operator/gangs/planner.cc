@@ -14,10 +14,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "fabric/model/fabric_model.h"
+#include "operator/gangs/areas.h"
 #include "operator/gangs/names.h"
+#include "operator/gangs/plan_words.h"
 #include "operator/gangs/pools.h"
 #include "operator/gangs/reservation.h"
 #include "placement/node_room.h"
@@ -32,49 +32,6 @@ using fabric::FabricModel;
 using placement::PlacementRequest;
 using State = Decision::State;
 
-// What the decision is called: the same pods on the same nodes have the same name.
-std::string NameOf(const Gang& gang, const std::vector<Assignment>& assignments) {
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (const Assignment& assignment : assignments) {
-    for (const char c : absl::StrCat(assignment.pod->uid, "=", assignment.node, "\n")) {
-      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    }
-  }
-  return absl::StrFormat("%s-%016x", gang.name, hash);
-}
-
-std::string WherePlaced(const FabricModel& model, const std::vector<int>& node_of_rank,
-                        const placement::Score& score) {
-  std::vector<std::string> parts;
-  parts.reserve(model.levels.size());
-  for (size_t level = 0; level < model.levels.size(); ++level) {
-    parts.push_back(absl::StrCat(model.levels[level], " ", score.domains[level]));
-  }
-  const std::set<int> nodes(node_of_rank.begin(), node_of_rank.end());
-  return absl::StrCat(node_of_rank.size(), node_of_rank.size() == 1 ? " pod" : " pods", " on ",
-                      nodes.size(), nodes.size() == 1 ? " node" : " nodes",
-                      "; domains used: ", absl::StrJoin(parts, ", "));
-}
-
-// The room first, then what would help, then what is in the way, of which the end may be cut.
-std::string InWords(const std::vector<placement::Reason>& reasons, const std::string& pools) {
-  std::vector<std::string> said;
-  for (const placement::Reason::Kind kind :
-       {placement::Reason::Kind::kRoom, placement::Reason::Kind::kChange,
-        placement::Reason::Kind::kExcluded}) {
-    for (const placement::Reason& reason : reasons) {
-      if (reason.kind == kind) said.push_back(reason.message);
-    }
-    if (kind == placement::Reason::Kind::kChange && !pools.empty()) said.push_back(pools);
-  }
-  return absl::StrJoin(said, "; ");
-}
-
-Outside Both(Outside a, const Outside& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 class Planner {
  public:
   Planner(const RefusedNodes& refused, ClusterRoom& room, const DecideOptions& options)
@@ -82,7 +39,8 @@ class Planner {
         room_(room),
         options_(options),
         tree_(room.tree()),
-        domains_(room.domains()) {}
+        domains_(room.domains()),
+        areas_(&room, &options.failed_on) {}
 
   // Takes the room that is kept for a gang.
   void Keep(const Gang& gang) {
@@ -193,7 +151,7 @@ class Planner {
     if (gang.begun() && PlaceAtHome(decision, request)) return;
 
     Outside last;
-    const std::vector<Outside> areas = Areas(gang, request);
+    const std::vector<Outside> areas = areas_.Of(gang, request);
     for (const Outside& area : areas) {
       last = Both(area, kept_free);
       const std::optional<int> level = fabric::LevelIndex(tree_.model, request.require_level);
@@ -237,7 +195,7 @@ class Planner {
       return;
     }
     absl::StatusOr<placement::Placement> other = placement::Solve(
-        room_.ModelFor(gang, RefusedTo(gang), Both(area, FailedThere(gang))), request);
+        room_.ModelFor(gang, RefusedTo(gang), Both(area, areas_.FailedThere(gang))), request);
     if (other.ok() && other->placed && other->score.domains <= found.score.domains) {
       found = *std::move(other);
     }
@@ -287,23 +245,6 @@ class Planner {
     int64_t most = 0;
     for (const auto& [domain, room] : rooms) most = std::max(most, room);
     return request.pods - most;
-  }
-
-  // Pods of a part of a node may be given other HCAs on some nodes than on the rest. Empty: they
-  // are not.
-  static std::string AboutOtherRails(const FabricModel& model, const PlacementRequest& request,
-                                     const std::vector<int>& node_of_rank) {
-    std::map<uint64_t, int> pods_of_rails;
-    int most = 0;
-    for (const int node : node_of_rank) {
-      const uint64_t rails =
-          placement::RailsOnNode(model.nodes[static_cast<size_t>(node)], request.hcas_per_pod);
-      most = std::max(most, ++pods_of_rails[rails]);
-    }
-    const int off = static_cast<int>(node_of_rank.size()) - most;
-    if (off == 0) return "";
-    return absl::StrCat("; ", off, off == 1 ? " pod is" : " pods are",
-                        " given other rails than the rest, which are in use or dead on its node");
   }
 
   const std::set<std::string>& RefusedTo(const Gang& gang) const {
@@ -432,12 +373,12 @@ class Planner {
       part.pods = static_cast<int>(pods.size());
       part.require_level.clear();
       const Outside elsewhere =
-          Excluding("not beside its neighbours in rank",
-                    [&, home = leaf](size_t node) { return leaf_of_node[node] != home; });
+          areas_.Excluding("not beside its neighbours in rank",
+                           [&, home = leaf](size_t node) { return leaf_of_node[node] != home; });
       std::optional<std::vector<int>> nodes;
-      const Outside alike = Both(elsewhere, OtherRails(gang, request));
+      const Outside alike = Both(elsewhere, areas_.OtherRails(gang, request));
       std::vector<Outside> areas;
-      if (const Outside failed = FailedThere(gang); !failed.empty()) {
+      if (const Outside failed = areas_.FailedThere(gang); !failed.empty()) {
         areas.push_back(Both(alike, failed));
       }
       areas.push_back(alike);
@@ -462,86 +403,6 @@ class Planner {
     return true;
   }
 
-  // The nodes for which `is_one` holds; nothing where there are none.
-  template <typename IsOne>
-  Outside Excluding(std::string why, IsOne is_one) const {
-    auto exclusion = std::make_shared<Exclusion>();
-    exclusion->why = std::move(why);
-    exclusion->nodes.resize(tree_.nodes.size());
-    bool any = false;
-    for (size_t node = 0; node < exclusion->nodes.size(); ++node) {
-      const bool excluded = is_one(node);
-      exclusion->nodes[node] = excluded ? 1 : 0;
-      any = any || excluded;
-    }
-    if (!any) return {};
-    return {std::move(exclusion)};
-  }
-
-  // Nodes where a pod of the gang has failed.
-  Outside FailedThere(const Gang& gang) const {
-    const auto found = options_.failed_on.find(gang.lineage);
-    if (found == options_.failed_on.end()) return {};
-    return Excluding("a pod of this gang has failed there a moment ago", [&](size_t node) {
-      return found->second.contains(tree_.model.nodes[node].name);
-    });
-  }
-
-  // Nodes that do not give the same rails as one that the gang is on.
-  Outside OtherRails(const Gang& gang, const PlacementRequest& request) {
-    std::set<uint64_t> rails;
-    const FabricModel& model = room_.ModelFor(gang, {}, {});
-    for (const Released& released : gang.released) {
-      const std::optional<size_t> node = room_.IndexOf(released.node);
-      if (!node) continue;
-      // Where nobody else is, what is in use is the pod's; else it is taken to have the first.
-      fabric::FabricNode there = model.nodes[*node];
-      const uint64_t used = placement::RailBits(there.used_rails);
-      const bool alone = there.used_rails.size() == static_cast<size_t>(request.hcas_per_pod);
-      there.used_rails.clear();
-      rails.insert(alone ? used : placement::RailsOnNode(there, request.hcas_per_pod));
-    }
-    return Excluding("its rails are not those of the gang's other nodes", [&](size_t node) {
-      return !rails.contains(placement::RailsOnNode(model.nodes[node], request.hcas_per_pod));
-    });
-  }
-
-  // The parts of the cluster to try, one after the other; at the end all that may be used.
-  std::vector<Outside> Areas(const Gang& gang, const PlacementRequest& request) {
-    std::vector<Outside> areas;
-    const std::optional<int> required = fabric::LevelIndex(tree_.model, request.require_level);
-    const bool whole = request.require_level.empty();
-    std::set<size_t> at;  // nodes that the gang is on
-    for (const Released& released : gang.released) {
-      if (const std::optional<size_t> node = room_.IndexOf(released.node)) at.insert(*node);
-    }
-    const Outside other_rails = at.empty() ? Outside() : OtherRails(gang, request);
-    const Outside never = request.same_rails ? other_rails : Outside();
-    for (size_t level = tree_.model.levels.size(); !at.empty() && level-- > 0;) {
-      const Outside within = WithinDomainsOf(at, level);
-      if (!other_rails.empty()) areas.push_back(Both(within, other_rails));
-      if (never.empty()) areas.push_back(within);
-      if (required && static_cast<size_t>(*required) == level) return areas;
-    }
-    if (tree_.placed < tree_.nodes.size() && tree_.placed > 0) {
-      if (unplaced_.empty()) {
-        unplaced_ = Excluding("no label says where in the topology it is",
-                              [this](size_t node) { return node >= tree_.placed; });
-      }
-      areas.push_back(Both(unplaced_, never));
-    }
-    if (whole || areas.empty()) areas.push_back(never);
-    return areas;
-  }
-
-  Outside WithinDomainsOf(const std::set<size_t>& at, size_t level) const {
-    std::set<int> used;
-    for (const size_t node : at) used.insert(domains_[level][node]);
-    return Excluding(absl::StrCat("not in the ", tree_.model.levels[level],
-                                  used.size() == 1 ? " that" : "s that", " the gang is in"),
-                     [&](size_t node) { return !used.contains(domains_[level][node]); });
-  }
-
   // Of gangs that end their wait together so many have their pods told what was in the way.
   static constexpr int kMostEndsExplained = 4;
 
@@ -550,13 +411,13 @@ class Planner {
   const DecideOptions& options_;
   const NodeTree& tree_;
   const std::vector<std::vector<int>>& domains_;  // [level][node]
-  std::set<std::string> spaces_on_nodes_;         // namespaces with gangs that have begun
-  std::optional<std::string> turn_;               // the namespace for whose gang room may be kept
-  std::string kept_for_;                          // a gang's key; empty: nothing is kept free
+  Areas areas_;
+  std::set<std::string> spaces_on_nodes_;  // namespaces with gangs that have begun
+  std::optional<std::string> turn_;        // the namespace for whose gang room may be kept
+  std::string kept_for_;                   // a gang's key; empty: nothing is kept free
   size_t kept_nodes_ = 0;
   Outside kept_free_;
   int ends_explained_ = 0;
-  Outside unplaced_;  // nodes without a place, once somebody has asked
 };
 
 }  // namespace
