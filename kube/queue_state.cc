@@ -12,25 +12,27 @@ QueueState::QueueState(BackoffOptions backoff, Random random, GroupOf group_of)
     : backoff_(backoff), random_(std::move(random)), group_of_(std::move(group_of)) {}
 
 void QueueState::Add(const std::string& item, absl::Time due) {
-  Entry& entry = entries_[item];
+  const auto at = entries_.try_emplace(item).first;
+  Entry& entry = at->second;
   due = std::max(due, entry.paused_until);
   if (entry.due && *entry.due <= due) return;
   if (!entry.due) {
     entry.serial = ++serial_;
   } else if (!entry.at_work) {
     // It stays in its group, where it waits again at once.
-    groups_.at(group_of_ ? group_of_(item) : "").order.erase({*entry.due, entry.serial, item});
+    groups_.at(group_of_ ? group_of_(item) : "")
+        .order.erase({*entry.due, entry.serial, &at->first});
     --waiting_;
   }
   entry.due = due;
-  if (!entry.at_work) Wait(due, entry.serial, item);
+  if (!entry.at_work) Wait(due, entry.serial, at->first);
 }
 
 void QueueState::Wait(absl::Time due, uint64_t serial, const std::string& item) {
   const auto [group, is_new] = groups_.try_emplace(group_of_ ? group_of_(item) : "");
   // Behind all that wait: one that comes back at once is not always the first.
   if (is_new) group->second.turn = turn_;
-  group->second.order.emplace(due, serial, item);
+  group->second.order.emplace(due, serial, &item);
   ++waiting_;
 }
 
@@ -46,7 +48,8 @@ std::optional<std::string> QueueState::Take(absl::Time now) {
   }
   if (next == groups_.end()) return std::nullopt;
   std::set<Position>& order = next->second.order;
-  std::string item = std::get<std::string>(std::move(order.extract(order.begin()).value()));
+  std::string item = *std::get<const std::string*>(*order.begin());
+  order.erase(order.begin());
   --waiting_;
   next->second.turn = ++turn_;
   if (order.empty()) groups_.erase(next);
@@ -63,7 +66,7 @@ void QueueState::Finish(const std::string& item) {
   at->second.at_work = false;
   at->second.failures = 0;
   if (at->second.due) {
-    Wait(*at->second.due, at->second.serial, item);
+    Wait(*at->second.due, at->second.serial, at->first);
   } else {
     entries_.erase(at);
   }
@@ -90,7 +93,14 @@ void QueueState::Pause(const std::string& item, absl::Time until, int failures) 
   // What was added meanwhile is seen then, too.
   if (!entry.due) entry.serial = ++serial_;
   entry.due = until;
-  Wait(until, entry.serial, item);
+  Wait(until, entry.serial, at->first);
+}
+
+void QueueState::Clear() {
+  groups_.clear();
+  waiting_ = 0;
+  std::erase_if(entries_, [](const auto& entry) { return !entry.second.at_work; });
+  for (auto& [item, entry] : entries_) entry.due.reset();
 }
 
 absl::Time QueueState::NextDue() const {

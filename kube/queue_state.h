@@ -36,6 +36,8 @@ class QueueState {
  public:
   // Without `group_of`, all items are in one group.
   QueueState(BackoffOptions backoff, Random random, GroupOf group_of = nullptr);
+  QueueState(const QueueState&) = delete;  // positions point into entries_
+  QueueState& operator=(const QueueState&) = delete;
 
   // Queues `item` for `due`. If it is queued already, the earlier time applies, but never before
   // its backoff ends.
@@ -54,6 +56,9 @@ class QueueState {
   // does not shorten it.
   absl::Duration Retry(const std::string& item, absl::Time now);
 
+  // Forgets the items that wait. Items being processed stay, and do not run again.
+  void Clear();
+
   // Returns the due time of the next item; InfiniteFuture if none is queued.
   absl::Time NextDue() const;
   size_t waiting() const { return waiting_; }
@@ -66,7 +71,8 @@ class QueueState {
     uint64_t serial = 0;  // order of the first Add
     int failures = 0;
   };
-  using Position = std::tuple<absl::Time, uint64_t, std::string>;
+  // Due time, serial number, and item: a key of entries_. No two items have the same number.
+  using Position = std::tuple<absl::Time, uint64_t, const std::string*>;
 
   // Queued items of a group that are not processed.
   struct Group {
@@ -74,6 +80,7 @@ class QueueState {
     uint64_t turn = 0;  // turn of its latest Take; the lowest is next
   };
 
+  // `item`: the key of its entry.
   void Wait(absl::Time due, uint64_t serial, const std::string& item);
   // `item` is being processed.
   void Pause(const std::string& item, absl::Time until, int failures);

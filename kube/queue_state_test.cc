@@ -243,5 +243,24 @@ TEST(QueueStateTest, AGroupThatComesBackIsBehindThoseThatWait) {
                                              "third/c"}));
 }
 
+TEST(QueueStateTest, ClearForgetsAllItemsThatWaitAndEndsThoseAtWork) {
+  QueueState queue(
+      kBackoff, [] { return 0.5; }, NamespaceOfItem);
+  queue.Add("a/1", At(0));
+  queue.Add("a/2", At(0));
+  queue.Add("b/1", At(5));
+  EXPECT_THAT(queue.Take(At(0)), Optional(std::string("a/1")));
+  queue.Add("a/1", At(0));
+  queue.Clear();
+  EXPECT_EQ(queue.waiting(), 0U);
+  EXPECT_EQ(queue.NextDue(), absl::InfiniteFuture());
+  queue.Finish("a/1");
+  EXPECT_EQ(queue.Take(At(9)), std::nullopt);
+  queue.Add("a/1", At(9));
+  queue.Add("b/1", At(8));
+  EXPECT_THAT(queue.Take(At(9)), Optional(std::string("b/1")));
+  EXPECT_THAT(queue.Take(At(9)), Optional(std::string("a/1")));
+}
+
 }  // namespace
 }  // namespace railhead::kube

@@ -64,6 +64,11 @@ absl::Duration WorkQueue::Retry(const std::string& item) {
   return pause;
 }
 
+void WorkQueue::Clear() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  state_.Clear();
+}
+
 void WorkQueue::ShutDown() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -42,6 +42,8 @@ class WorkQueue {
   // Failure; returns the backoff, which Add() does not shorten.
   absl::Duration Retry(const std::string& item);
 
+  // As QueueState::Clear.
+  void Clear();
   // Wakes all callers of Take, which then return nullopt. Items in progress may be finished.
   void ShutDown();
   bool is_shut_down() const;

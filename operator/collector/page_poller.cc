@@ -101,6 +101,7 @@ void PagePoller::Forget(const std::string& key) {
 }
 
 void PagePoller::ForgetAll() {
+  for (const auto& queue : queues_) queue->Clear();
   const std::lock_guard<std::mutex> lock(mutex_);
   entries_.clear();
   of_pace_ = {};
