@@ -48,9 +48,8 @@ struct CollectorOptions {
 
 // Memory for 20,000 pods with 8 rails that all report: 28 MiB of reports
 // (verdict/verdict_bench.cc), and less than 1 KiB each in keys, queues and records: at most 48 MiB.
-// A process that caches 5,000 nodes uses 42 MiB (docs/bench-scale.md) and 7 MiB for the verdict's
-// part of these. In total 97 MiB of the chart's limit of 128Mi. Eight scrapes run at a time, each
-// with at most 128 KiB in memory.
+// Eight scrapes run at a time, each with at most 128 KiB in memory. docs/bench-scale.md has the
+// whole process at that size.
 //
 // Rights needed, beside those of ClusterCaches and ReportWriter: create events.
 class Collector {
