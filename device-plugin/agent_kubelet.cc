@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The agent's view of kubelet: which container holds which HCAs, which one is being admitted, and
+// which files no container uses.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "device-plugin/agent.h"
+#include "device-plugin/cluster/node_events.h"
+#include "device-plugin/files/atomic_file.h"
+#include "device-plugin/files/rails_files.h"
+#include "device-plugin/grant/allocation_store.h"
+#include "device-plugin/kubelet/kubelet_checkpoint.h"
+#include "device-plugin/kubelet/pod_resources.h"
+#include "device-plugin/kubelet/resource_plugin.h"
+#include "device-plugin/offer/container_faults.h"
+#include "device-plugin/offer/device_list.h"
+#include "device-plugin/offer/holdings.h"
+#include "fabric/gpu_uuids.h"
+#include "fabric/inventory.h"
+#include "fabric/root_files.h"
+
+namespace railhead::device_plugin {
+
+absl::Time Agent::FileTime() const { return std::min(absl::Now(), steady_time_()); }
+
+Evidence Agent::Gather() const {
+  Evidence evidence;
+  absl::StatusOr<PodList> listed = ListPods(options_.pod_resources_socket, kPodResourcesDeadline);
+  if (listed.ok()) evidence.listed = *std::move(listed);
+  evidence.own_pod = {options_.pod_namespace, options_.pod_name};
+  evidence.checkpoint = ReadKubeletCheckpoint(options_.kubelet_dir);
+  evidence.records = allocations_->records();
+  // Kubelet makes its socket when it starts.
+  evidence.young = !NotYoungerThan(absl::StrCat(options_.kubelet_dir, "/kubelet.sock"),
+                                   FileTime() - options_.kubelet_settles);
+  return evidence;
+}
+
+bool Agent::LookAtKubelet() {
+  // Each kubelet makes the socket anew at which it answers.
+  const std::string& socket = options_.pod_resources_socket;
+  const std::optional<SocketIdentity> kubelet = IdentifySocket(socket);
+  if (kubelet != std::exchange(seen_kubelet_, kubelet)) seen_.clear();
+  Evidence evidence = Gather();
+  evidence.seen = seen_;
+  holdings_ = Weigh(holdings_, evidence);
+  if (!evidence.listed.has_value()) return false;
+  // Unless it has started anew meanwhile.
+  if (IdentifySocket(socket) == kubelet) {
+    for (const auto& [resource, ids] : HeldByResource(evidence.listed->containers)) {
+      seen_[resource].insert(ids.begin(), ids.end());
+    }
+  }
+  const std::vector<ContainerDevices>& listed = evidence.listed->containers;
+  const std::vector<CheckpointEntry> checkpoint =
+      evidence.checkpoint.value_or(std::vector<CheckpointEntry>());
+  if (holdings_.complete) allocations_->Look(listed);
+  used_secrets_.reset();
+  if (holdings_.complete && secrets_ != nullptr && evidence.checkpoint.has_value()) {
+    used_secrets_ = UsedSecretFolders(checkpoint, listed);
+    const absl::Status removed =
+        secrets_->Collect(*used_secrets_, FileTime() - options_.keep_files);
+    if (!removed.ok())
+      spdlog::warn("unused secrets stay for now: {}", std::string(removed.message()));
+  }
+  ResourceSnapshots offered;
+  for (const auto& [resource, plugin] : plugins_) offered[resource] = plugin->devices();
+  const std::vector<fabric::Gpu>& gpus = offer_.inventory.gpus;
+  std::map<std::string, std::string> uuids;
+  if (!gpus.empty()) uuids = GpuUuids();
+  WarnOf(FindNotNearest(AsBound(evidence.records, listed), offered, gpus, uuids), "HcasNotNearest",
+         checkpoint, misaligned_);
+  metrics_.Misaligned(static_cast<int>(misaligned_.size()));
+  if (!allocations_->enabled()) {
+    WarnOf(FindDivided(listed, offered), "SeveralResources", checkpoint, divided_);
+  }
+  const std::lock_guard<std::mutex> lock(admission_mutex_);
+  gpu_watch_.Look(listed, checkpoint);
+  return holdings_.complete;
+}
+
+void Agent::WarnOf(const std::vector<ContainerFault>& faults, const char* reason,
+                   const std::vector<CheckpointEntry>& checkpoint, std::set<std::string>& known) {
+  std::set<std::string> now;
+  for (const ContainerFault& fault : faults) {
+    now.insert(KeyOf(fault.container));
+    if (known.contains(KeyOf(fault.container))) continue;
+    spdlog::warn("{}/{}: {}", fault.container.pod_namespace, fault.container.pod, fault.message);
+    kube::Event event = PodEvent(fault.container, checkpoint, reason, fault.message);
+    if (!event.reason.empty()) TellEvent(std::move(event));
+  }
+  known = std::move(now);
+}
+
+std::map<std::string, std::string> Agent::GpuUuids() const {
+  const absl::StatusOr<fabric::RootFiles> proc = fabric::RootFiles::Open(options_.proc_root);
+  return proc.ok() ? fabric::ReadGpuUuids(*proc) : std::map<std::string, std::string>();
+}
+
+std::vector<std::string> Agent::GpusInAdmission() {
+  const absl::StatusOr<std::vector<ContainerDevices>> listed =
+      ListContainerDevices(options_.pod_resources_socket, kPodResourcesDeadline);
+  if (!listed.ok()) {
+    spdlog::warn("HCAs are chosen without regard to GPUs: {}",
+                 std::string(listed.status().message()));
+    return {};
+  }
+  const std::map<std::string, std::string> uuids = GpuUuids();
+  const std::lock_guard<std::mutex> lock(admission_mutex_);
+  return gpu_watch_.InAdmission(
+      *listed, ReadKubeletCheckpoint(options_.kubelet_dir).value_or(std::vector<CheckpointEntry>()),
+      our_resources_, gpus_, uuids);
+}
+
+std::string Agent::TopologyFile(const fabric::NodeInventory& inventory) {
+  if (!gives_topology_) return "";
+  absl::StatusOr<std::string> path = topologies_.Store(inventory);
+  if (path.ok()) return *std::move(path);
+  // A container can do without it.
+  spdlog::warn("a container gets no topology file for NCCL: {}",
+               std::string(path.status().message()));
+  return "";
+}
+
+KubeletView Agent::AskKubelet() const {
+  KubeletView view;
+  absl::StatusOr<std::vector<ContainerDevices>> listed =
+      ListContainerDevices(options_.pod_resources_socket, kPodResourcesDeadline);
+  if (listed.ok()) {
+    view.listed = *std::move(listed);
+    view.gpu_uuids = GpuUuids();
+  } else {
+    spdlog::warn("a container starts with the HCAs that kubelet chose: {}",
+                 std::string(listed.status().message()));
+  }
+  return view;
+}
+
+bool Agent::HasFilesUntil(absl::Time limit) const {
+  return files_->HasFilesUntil(limit) || allocations_->HasFilesUntil(limit) ||
+         topologies_.HasFilesUntil(limit) ||
+         (secrets_ != nullptr && secrets_->HasFoldersUntil(limit));
+}
+
+absl::Status Agent::RemoveUnused(absl::Time limit) {
+  absl::Status status = allocations_->Collect(holdings_.by_resource, limit);
+  if (used_secrets_.has_value()) status.Update(secrets_->Collect(*used_secrets_, limit));
+  status.Update(files_->Collect(HeldHcas(holdings_), limit));
+  // Who holds an HCA has rails.json, too.
+  status.Update(topologies_.Collect(files_->HasFilesUntil(absl::InfiniteFuture()), limit));
+  return status;
+}
+
+void Agent::Collect() {
+  const absl::Time limit = FileTime() - options_.keep_files;
+  if (!HasFilesUntil(limit)) return;
+  if (!LookAtKubelet()) {
+    spdlog::warn(
+        "unused rails files stay for now: the kubelet at {} does not list who holds what, or not "
+        "all pods; if it is not starting, mount the host's pod-resources directory there",
+        options_.pod_resources_socket);
+    return;
+  }
+  const absl::Status status = RemoveUnused(limit);
+  if (!status.ok())
+    spdlog::warn("unused rails files stay for now: {}", std::string(status.message()));
+}
+
+absl::StatusOr<DeviceHolders> Agent::AskHolders() {
+  const Evidence evidence = Gather();
+  if (!Weigh({}, evidence).complete) {
+    return absl::UnavailableError("kubelet does not list all pods yet");
+  }
+  DeviceHolders holders;
+  {
+    const std::lock_guard<std::mutex> lock(admission_mutex_);
+    holders =
+        HoldersByHca(WithMembers(AsBound(evidence.records, evidence.listed->containers), members_),
+                     our_resources_);
+  }
+  // By the ids of HCAs, whatever kubelet calls them.
+  const std::shared_ptr<const DeviceSnapshot> known = overview_.Current();
+  DeviceHolders by_id;
+  for (auto& [id, pods] : holders) {
+    const fabric::Hca* hca = known->FindHca(id);
+    by_id[hca == nullptr ? id : DeviceId(*hca)].merge(pods);
+  }
+  return by_id;
+}
+
+}  // namespace railhead::device_plugin
