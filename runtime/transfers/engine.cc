@@ -11,8 +11,8 @@
 namespace railhead::transfers {
 namespace {
 
-// How many messages of a peer, and how many pieces of large transfers, the messenger has at once:
-// enough that it always has something to do, and few enough that what is posted later comes soon.
+// Number of messages of a peer, and of pieces of large transfers, that the messenger has at once:
+// enough to keep it busy, and few enough that later messages do not wait long.
 constexpr size_t kMostPosted = 32;
 constexpr size_t kMostPieces = 2;
 
@@ -74,7 +74,7 @@ void Engine::SendToSelf(const GoingPtr& send) {
   early->source = options_.rank;
   early->tag = transfer.tag;
   early->size = transfer.size;
-  // Of the others' it is the network that decides what is buffered.
+  // A message to this rank itself: small ones are buffered here, as the network does for others.
   if (transfer.size <= kMostEager) {
     early->eager = true;
     early->bytes.assign(transfer.data, transfer.data + transfer.size);
@@ -145,7 +145,7 @@ absl::Status Engine::Match(const GoingPtr& receive, const EarlyPtr& early) {
 void Engine::GiveBackRoom(int source, uint64_t size) {
   Peer& peer = To(source);
   peer.taken += EagerCost(size);
-  // Not for each, but long before the sender has to wait for it.
+  // Returns room in batches, long before the sender has to wait for it.
   if (peer.taken < kEagerRoom / 4) return;
   Note note;
   note.kind = Note::Kind::kTaken;
@@ -177,7 +177,7 @@ absl::StatusOr<bool> Engine::Hear(int rank, Peer& peer) {
     peer.heard = true;
     const absl::StatusOr<Note> note = ParseNote(peer.heads);
     absl::Status handled = note.status();
-    // What follows it is awaited before the next note.
+    // The bytes that follow the note are received before the next note.
     if (note.ok()) handled = Handle(rank, peer, *note);
     if (!handled.ok()) {
       return absl::Status(handled.code(),

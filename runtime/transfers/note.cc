@@ -10,7 +10,7 @@
 namespace railhead::transfers {
 namespace {
 
-// Little-endian, as everything between ranks.
+// Little-endian, like all data between ranks.
 void Put(NoteBytes& bytes, size_t at, uint64_t value, size_t width) {
   for (size_t i = 0; i < width; ++i) bytes[at + i] = static_cast<std::byte>(value >> (8 * i));
 }

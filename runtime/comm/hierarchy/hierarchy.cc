@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<Hierarchy>> Hierarchy::Create(Options options, Pa
       options.places.begin(), options.places.end(), 0,
       [](int sum, const auto& place) { return sum + static_cast<int>(place.size()); });
   std::unique_ptr<Hierarchy> hierarchy(new Hierarchy(std::move(options), messages));
-  // Who is alone in its place has no messages there.
+  // A rank that is alone in its place exchanges no messages there.
   if (hierarchy->here().size() < 2) return hierarchy;
   absl::Status ready = hierarchy->mailbox_.OpenBell();
   ready.Update(messages.UseMemory(hierarchy->mailbox_, hierarchy->here(), world_size));
@@ -64,7 +64,7 @@ Hierarchy::Hierarchy(Options options, Patient& messages)
                here()),
       checker_(options.memory + shm::Group::Bytes(LocalRanks()) + shm::Mailbox::Bytes(LocalRanks()),
                static_cast<int>(self_.number), here()),
-      // A sign of zeros is a sign at its beginning.
+      // Zeroed memory is a valid initial Sign.
       signs_(std::launder(reinterpret_cast<Sign*>(options.memory + Bytes(LocalRanks()) -
                                                   here().size() * sizeof(Sign))),
              here().size()),
@@ -98,7 +98,7 @@ Hierarchy::Position Hierarchy::PositionOf(int rank) const {
 }
 
 bool Hierarchy::MovesHere() const {
-  // Who has not moved at all says 0.
+  // A rank that has made no progress yet has the time 0.
   const int64_t since = std::max<int64_t>(absl::ToUnixNanos(MonotonicNow() - patience_.limit), 0);
   for (size_t number = 0; number < signs_.size(); ++number) {
     if (number == self_.number) continue;
@@ -129,7 +129,7 @@ absl::Status Hierarchy::AllReducePiece(Call call, AllReduceFunction columns,
   std::byte* const own = receive + mine.begin * element;
   const reduce::Reduction partial = collectives::Partial(reduction);
   absl::Status done = InMemory(call, [&](shm::Group& group, const shm::Patience& patience) {
-    // All ranks here do a part of the work for a single leader.
+    // With a single leader, all ranks of the place reduce a part for it.
     if (leaders == 1) return group.Reduce(partial, send, receive, count, 0, patience);
     return group.ReduceScatter(partial, send, own, list_.Of(1), patience);
   });
@@ -150,7 +150,7 @@ absl::Status Hierarchy::ReduceScatter(Call call, ReduceScatterFunction columns,
                                       const reduce::Reduction& reduction, const std::byte* send,
                                       std::byte* receive, const Parts& parts) {
   const size_t element = reduce::SizeOf(reduction.type);
-  // What this place has of each slice of the column, one after the other.
+  // The place's part of each slice of the column, one after the other.
   std::vector<PartList> of_rounds(Leads() ? rounds_ : 0);
   size_t values = 0;
   size_t passed = 0;  // values for ranks of this place without a column
@@ -203,7 +203,7 @@ absl::Status Hierarchy::AllGather(Call call, AllGatherFunction columns, const st
   absl::Status done =
       PassSlices(call, parts, 1, Transfer::Direction::kReceive, [&](const Range& slice) {
         return Leads() ? receive + slice.begin
-                       // It is sent.
+                       // Only read.
                        : const_cast<std::byte*>(send) +
                              (slice.begin - parts[static_cast<size_t>(rank_)].begin);
       });

@@ -42,8 +42,8 @@ Whereabouts ReadWhereabouts(WireReader& reader) {
   return whereabouts;
 }
 
-// A place's ranks are mostly one after the other, or every n-th: runs of ranks with the same
-// distance.
+// The ranks of a place are mostly consecutive, or every n-th one, so they are encoded as runs with
+// a constant distance.
 void WritePlace(WireWriter& writer, const std::vector<int>& ranks) {
   WireWriter runs;
   uint32_t count = 0;
@@ -98,7 +98,7 @@ bool ReadFlag(WireReader& reader, bool& valid) {
   return flag == 1;
 }
 
-// Returns false for what Write does not write.
+// Returns false for input that Write does not produce.
 bool Read(WireReader& reader, int world_size, Decision& decision) {
   bool valid = true;
   decision.shm = ReadFlag(reader, valid);

@@ -11,23 +11,23 @@
 namespace railhead::comm {
 namespace {
 
-// Attempts begin and end with time, which no descriptor shows.
+// Interval of the attempts: they begin and end by time, which no descriptor signals.
 constexpr absl::Duration kPause = absl::Milliseconds(20);
 
-// Whether another attempt may end otherwise. Unknown is a system call's, such as that all ports are
-// in use just now.
+// Returns whether another attempt may succeed. Unknown is the code of failed system calls, for
+// example if all ports are in use.
 bool MayPass(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsUnknown(status);
 }
 
-// Works at one link. Returns whether that is over.
+// Continues one link's attempt. Returns true once it has connected or failed for good.
 bool Work(Connecting& connecting) {
   const absl::StatusOr<bool> connected = connecting.link->Reconnect(MonotonicNow());
   if (!connected.ok()) {
     connecting.result = connected.status();
     return !MayPass(connecting.result);
   }
-  // Until then, why the last attempt failed is the best that is known.
+  // Until it connects, keeps the error of the last attempt.
   if (*connected) connecting.result = absl::OkStatus();
   return *connected;
 }
@@ -48,13 +48,13 @@ absl::Status ConnectAll(std::vector<Connecting>& links,
     const bool late = MonotonicNow() >= deadline;
     std::erase_if(waiting, [](Connecting* connecting) {
       if (Work(*connecting)) return true;
-      // Once more, for what came before the link would wake us. What is wrong, that says too.
+      // Tries again, for data that arrived before Arm. This also returns the error of Arm.
       connecting->link->Arm(transport::Wake::kAll).IgnoreError();
       return Work(*connecting);
     });
     if (waiting.empty() || late) return absl::OkStatus();
 
-    // Many ranks may share a core while they start, so nobody spins.
+    // Does not spin, since many ranks may share a core while they start.
     std::vector<pollfd> entries;
     for (const auto& acceptor : acceptors) entries.push_back({acceptor->event_fd(), POLLIN, 0});
     for (const Connecting* connecting : waiting) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A matching of ranks and cores, found one rank after the other along alternating paths (Kuhn).
+// Matches ranks with cores, one rank after the other, along alternating paths (Kuhn's algorithm).
 #include "runtime/comm/setup/cores.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ bool OneForEach(absl::Span<const Cores> ranks) {
   std::vector<std::optional<size_t>> holders;  // by core
   for (const Cores& cores : ranks) holders.resize(std::max(holders.size(), cores.size() * 8));
   std::vector<bool> asked;
-  // Whether the rank can have a core, if others take another one for its sake.
+  // Returns whether the rank gets a core, if necessary by moving others to other cores.
   const std::function<bool(size_t)> settle = [&](size_t rank) {
     for (size_t core = 0; core < holders.size(); ++core) {
       if (asked[core] || !Has(ranks[rank], core)) continue;

@@ -22,7 +22,7 @@ constexpr size_t kMostCores = 1U << 16U;
 // thousand.
 constexpr size_t kMostReasons = 4;
 
-// How the rank's transport was chosen, for messages.
+// Returns the setting that chose the rank's transport, for messages.
 std::string Choice(const RankReport& report) {
   return absl::StrCat(
       report.configured.contains("transport") ? "rhConfig_t.transport=" : "RAILHEAD_TRANSPORT=",
@@ -34,7 +34,7 @@ bool Wants(const RankReport& report) {
          (report.choice == config::TransportChoice::kAuto && report.has_rails_file);
 }
 
-// The first of the ranks with the strictest policy.
+// Returns the first of the ranks with the strictest policy.
 const RankReport& Strictest(absl::Span<const RankReport> reports) {
   return *std::max_element(
       reports.begin(), reports.end(),
@@ -50,13 +50,13 @@ std::set<int> Usable(const RankReport& report) {
   return rails;
 }
 
-// For messages; one that the rank was not given has no device.
+// Formats the rail for messages. A rail that the rank does not have has no device.
 std::string Name(const RailReport& rail) {
   if (rail.device.empty()) return absl::StrCat("rail ", rail.rail);
   return absl::StrCat("rail ", rail.rail, " (", rail.device, ")");
 }
 
-// Why this rank cannot use `rail`.
+// Returns why this rank cannot use `rail`.
 std::string WhyNot(const RankReport& report, int rail) {
   for (const RailReport& candidate : report.rails) {
     if (candidate.rail != rail) continue;
@@ -65,7 +65,7 @@ std::string WhyNot(const RankReport& report, int rail) {
   return absl::StrCat(report.name, ": it was not given rail ", rail);
 }
 
-// Why this rank can use no rail at all.
+// Returns why this rank cannot use any rail.
 std::string WhyNone(const RankReport& report) {
   if (report.choice == config::TransportChoice::kTcp) {
     return absl::StrCat(report.name, ": ", Choice(report), " is set there");
@@ -89,7 +89,7 @@ std::string JoinReasons(const std::vector<std::string>& reasons) {
   return text;
 }
 
-// Why not all rails that some rank knows are common to all; "" when they are.
+// Returns why some rails are not common to all ranks; "" if all are.
 std::string WhyNotAllRails(absl::Span<const RankReport> reports, const std::set<int>& common,
                            const std::set<int>& known) {
   std::vector<std::string> reasons;
@@ -104,7 +104,7 @@ std::string WhyNotAllRails(absl::Span<const RankReport> reports, const std::set<
                       " rails: ", JoinReasons(reasons));
 }
 
-// Why there is no rail that works everywhere.
+// Returns why no rail works on all ranks.
 std::string WhyNoCommonRail(absl::Span<const RankReport> reports) {
   std::vector<std::string> reasons;
   for (const RankReport& report : reports) {
@@ -120,7 +120,7 @@ std::string WhyNoCommonRail(absl::Span<const RankReport> reports) {
   return JoinReasons(reasons);
 }
 
-// Why the ranks do not share memory; "" when they do.
+// Returns why the ranks do not share memory; "" if they do.
 std::string WhyNotShared(absl::Span<const RankReport> reports) {
   const RankReport& first = reports.front();
   for (const RankReport& report : reports) {
@@ -139,7 +139,7 @@ std::string WhyNotShared(absl::Span<const RankReport> reports) {
   return "";
 }
 
-// Why ranks of one pod do without the memory that they could share; "" when they have it.
+// Returns why ranks of one pod do not share memory; "" if they do.
 std::string WhyMemoryFailed(absl::Span<const RankReport> reports) {
   std::vector<std::string> reasons;
   for (const RankReport& report : reports) {
@@ -149,8 +149,8 @@ std::string WhyMemoryFailed(absl::Span<const RankReport> reports) {
   return reasons.empty() ? "" : absl::StrCat("no shared memory: ", JoinReasons(reasons));
 }
 
-// The places of ranks that are not all in one; see Decision. Where ranks of one place have to do
-// without its memory, `why_not` says so.
+// Returns the places of ranks that are in several places; see Decision. If ranks of one place
+// cannot share memory, sets `why_not`.
 std::vector<std::vector<int>> SeveralPlaces(absl::Span<const RankReport> reports,
                                             std::string& why_not) {
   std::vector<std::vector<int>> places;
@@ -159,10 +159,10 @@ std::vector<std::vector<int>> SeveralPlaces(absl::Span<const RankReport> reports
     places.resize(std::max(places.size(), static_cast<size_t>(numbers[rank]) + 1));
     places[static_cast<size_t>(numbers[rank])].push_back(static_cast<int>(rank));
   }
-  // Nobody has memory to share with another.
+  // Each rank is alone in its place.
   if (places.size() == reports.size()) return {};
   for (const RankReport& report : reports) {
-    // That is told as a degradation.
+    // Reported as a degradation.
     if (!report.shm_trouble.empty()) return {};
     if (report.choice == config::TransportChoice::kAuto) continue;
     why_not = absl::StrCat(report.name, ": ", Choice(report), " is set there");
@@ -182,7 +182,7 @@ bool Crowded(absl::Span<const RankReport> reports, const std::vector<std::vector
       const RankReport& report = reports[static_cast<size_t>(rank)];
       cores.push_back(report.cores);
       if (report.cpu.millicores == 0) continue;
-      // Who looks at what it waits for uses its time up as if it worked.
+      // A rank that spins uses as much CPU time as one that computes.
       uint64_t& of_group = wanted[report.cpu.group];
       of_group += kCore;
       if (of_group > report.cpu.millicores) return false;
@@ -191,7 +191,7 @@ bool Crowded(absl::Span<const RankReport> reports, const std::vector<std::vector
   });
 }
 
-// Every rank must have for `variable` what rank 0 has.
+// Returns an error unless all ranks have rank 0's value of `variable`.
 template <typename T>
 absl::Status CheckAlike(absl::Span<const RankReport> reports, absl::string_view variable,
                         T RankReport::*value) {
@@ -205,14 +205,14 @@ absl::Status CheckAlike(absl::Span<const RankReport> reports, absl::string_view 
   return absl::OkStatus();
 }
 
-// What the rank's program has set the field to; nothing where it has not.
+// Returns the value of the field that the rank's program set; nullopt if it did not.
 std::optional<std::string> SetTo(const RankReport& report, const std::string& field) {
   const auto found = report.configured.find(field);
   if (found == report.configured.end()) return std::nullopt;
   return found->second;
 }
 
-// Every rank's program must have set what rank 0's has.
+// Returns an error unless all ranks' programs set the same value as rank 0's.
 absl::Status CheckConfigured(absl::Span<const RankReport> reports) {
   const RankReport& first = reports.front();
   for (const RankReport& report : reports) {
@@ -234,11 +234,11 @@ absl::Status CheckConfigured(absl::Span<const RankReport> reports) {
   return absl::OkStatus();
 }
 
-// Every rank must have as many TCP rails as most ranks do.
+// Returns an error unless every rank has as many TCP rails as most ranks.
 absl::Status CheckTcpRails(absl::Span<const RankReport> reports) {
   std::map<int, int> ranks;  // by their number of rails
   for (const RankReport& report : reports) ++ranks[report.tcp_rails];
-  // Of equally many, those that agree with rank 0 are right.
+  // If two numbers are equally frequent, rank 0's applies.
   int usual = reports.front().tcp_rails;
   for (const auto& [rails, count] : ranks) {
     if (count > ranks[usual]) usual = rails;
@@ -277,7 +277,7 @@ std::vector<int> PlaceNumbers(absl::Span<const RankReport> reports) {
   std::map<std::string, int> known;
   int next = 0;
   for (const RankReport& report : reports) {
-    // Who can share memory with nobody is alone.
+    // A rank that cannot share memory is alone in its place.
     const auto [number, fresh] = known.try_emplace(report.place, next);
     numbers.push_back(report.place.empty() ? next : number->second);
     if (fresh || report.place.empty()) ++next;
@@ -328,7 +328,7 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
     for (const RailReport& rail : reports[i].rails) known.insert(rail.rail);
   }
 
-  std::string less;  // than was given
+  std::string less;  // rails that are not used; for the message
   if (!common.empty()) {
     alike = CheckAlike(reports, "RAILHEAD_IB_TC", &RankReport::ib_traffic_class);
     alike.Update(CheckAlike(reports, "RAILHEAD_IB_SL", &RankReport::ib_service_level));

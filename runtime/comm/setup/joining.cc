@@ -17,7 +17,7 @@
 namespace railhead::comm {
 namespace {
 
-// "pod a on node b", with what is known.
+// Returns "pod a on node b", without unknown parts.
 std::string Place(const config::Settings& settings) {
   std::vector<std::string> parts;
   if (!settings.pod.empty()) parts.push_back(absl::StrCat("pod ", settings.pod));
@@ -27,11 +27,11 @@ std::string Place(const config::Settings& settings) {
   return absl::StrJoin(parts, " ");
 }
 
-// How long the node agent may take to find out whose a container is, at most.
+// Maximum time in which the node agent finds the job of a container.
 constexpr absl::Duration kJobSecretTakes = absl::Seconds(15);
 
-// Returns the bytes of the job's secret, or "" if it has none, and notes why in `options`. An error
-// is why this rank cannot take part.
+// Returns the bytes of the job's secret, or "" if it has none, with the cause in `options`. An
+// error means that this rank cannot take part.
 absl::StatusOr<std::string> SecretOf(CommunicatorOptions& options, const Logger& log) {
   config::Settings& settings = options.setup.settings;
   if (!settings.use_secret) {
@@ -46,8 +46,9 @@ absl::StatusOr<std::string> SecretOf(CommunicatorOptions& options, const Logger&
   if (!settings.secret_file.empty()) {
     return bootstrap::ReadSecretFile(settings.secret_file, log, settings.SetBy("secretFile"));
   }
-  // An id is a secret, and may unite ranks of several jobs, whose own secrets differ. What is made
-  // of that communicator follows it. Nor is there one for a program that says so.
+  // The job's secret is not used with a unique id, which is a secret itself and may unite ranks of
+  // several jobs with different secrets; a communicator made of that one follows it. Nor is it used
+  // if the program has set a secret file.
   if ((!options.key.empty() && !options.made_of_another) ||
       settings.configured.contains("secretFile")) {
     settings.job_secret = false;

@@ -9,10 +9,10 @@
 namespace railhead::comm {
 
 std::vector<int> Partners(const std::vector<int>& places) {
-  // First the first rank of each place, then the second ones: neighbours in this order are of
-  // different places until a single place is left.
-  std::map<int, int> met;                  // ranks of each place
-  std::vector<std::pair<int, int>> order;  // place in the place, rank
+  // Orders the first rank of each place first, then the second ones. So neighbours in this order
+  // are in different places, until only one place has ranks left.
+  std::map<int, int> met;                  // number of ranks of each place so far
+  std::vector<std::pair<int, int>> order;  // number in its place, rank
   order.reserve(places.size());
   for (size_t r = 0; r < places.size(); ++r) {
     order.emplace_back(met[places[r]]++, static_cast<int>(r));

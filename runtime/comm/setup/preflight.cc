@@ -21,11 +21,11 @@
 namespace railhead::comm {
 namespace {
 
-// For the round trips with one peer over one rail, which take a millisecond where it answers.
+// Limit of the round trips with one peer over one rail, which take a millisecond if it responds.
 constexpr absl::Duration kPingPatience = absl::Seconds(3);
 
-// The steps in which all pairs of neighbours meet: the exclusive or of their ranks. In a step
-// nobody is in two pairs, so nobody's time is spoilt by another pair's.
+// Returns the steps in which all pairs of neighbours are measured: the exclusive or of their ranks.
+// In each step, a rank is in at most one pair, so pairs do not disturb each other.
 std::set<int> Steps(int world) {
   std::set<int> steps;
   for (int rank = 0; rank < world; ++rank) {
@@ -73,7 +73,7 @@ class Preflight {
     return counters;
   }
 
-  // Step by step, so that in each the two of a pair are there at the same time.
+  // Goes step by step, so that both ranks of a pair measure at the same time.
   absl::Status AskAll() {
     for (const int step : Steps(bootstrap_.world_size())) {
       const absl::Duration longest = kPingPatience * static_cast<double>(fabric_.rails.size()) +
@@ -129,8 +129,8 @@ class Preflight {
 }  // namespace
 
 absl::StatusOr<std::vector<preflight::Finding>> RunPreflight(CommunicatorOptions options) {
-  // Rails are what is looked at: ranks of one pod use them too. And nobody is refused: a job that
-  // requires RDMA learns here what it lacks.
+  // The check is about rails, so ranks of one pod use them, too. No rank is rejected: the check
+  // tells a job that requires RDMA what it lacks.
   config::Settings& settings = options.setup.settings;
   options.setup.place = "";
   options.setup.all_neighbours = true;

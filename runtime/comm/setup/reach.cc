@@ -11,7 +11,7 @@
 namespace railhead::comm {
 namespace {
 
-// Stirs when the watch has found somebody.
+// Wakes the mesh when the watchdog has found the address of a rank.
 class Found final : public transport::WakeSource {
  public:
   explicit Found(bootstrap::Watch& watch) : watch_(watch) {}
@@ -22,7 +22,7 @@ class Found final : public transport::WakeSource {
   bootstrap::Watch& watch_;
 };
 
-// Used by the thread of the mesh.
+// All other ranks, and their addresses as far as known. Used by the thread of the mesh.
 class Others {
  public:
   Others(std::vector<OpenRail> rails, std::map<int, Whereabouts> known, int world_size,
@@ -36,12 +36,12 @@ class Others {
 
   const std::vector<OpenRail>& rails() const { return rails_; }
 
-  // Those who stand in this rank's acceptors.
+  // Returns the ranks that wait in this rank's acceptors.
   std::vector<int> Callers() const {
     std::vector<int> ranks;
     for (const OpenRail& rail : rails_) {
       for (const uint32_t rank : rail.acceptor->Callers()) {
-        // Whoever it is, it must be known where that rank is, and prove to be there.
+        // The number is unverified; the rank's address must be known and is authenticated later.
         if (rank < static_cast<uint32_t>(world_size_)) ranks.push_back(static_cast<int>(rank));
       }
     }
@@ -69,7 +69,7 @@ class Others {
   }
 
  private:
-  // Of a rail; nothing while it is not known.
+  // Returns the rank's address on a rail; nullopt until it is known.
   std::optional<std::string> AddressOf(int rank, size_t rail) {
     auto found = known_.find(rank);
     if (found == known_.end()) {

@@ -25,7 +25,7 @@ metrics::Start DescribeStart(const SetupOptions& options, const Fabric& fabric, 
                            preflight::CauseOf(rail, facts)});
   }
   if (facts.memlock != preflight::kUnlimited) start.memlock = facts.memlock;
-  // Where ranks meet in memory nothing is pinned.
+  // Ranks that share memory do not pin any.
   if (!fabric.decision.shm) {
     start.registers = facts.registers;
     start.least_bytes = facts.least_bytes;

@@ -28,7 +28,7 @@ absl::StatusOr<UniqueId> MakeUniqueId(const net::IpAddress& address) {
   if (!listener.ok()) return listener.status();
   const absl::StatusOr<net::SocketAddress> bound = net::LocalAddress(listener->get());
   if (!bound.ok()) return bound.status();
-  // The number alone keeps the socket from here on.
+  // From here on, the duplicate keeps the socket open.
   const int number = ::fcntl(listener->get(), F_DUPFD_CLOEXEC, 0);
   if (number < 0) return net::ErrnoError("fcntl", errno);
   return UniqueId{address, bound->port, absl::BytesToHexString(*key), number};

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/comm/setup/own_rails.h"
+
+#include <sched.h>
+
+#include <cstddef>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/file.h"
+#include "runtime/preflight/local.h"
+
+namespace railhead::comm {
+namespace {
+
+constexpr size_t kRailsFileLimit = size_t{1} << 20;
+
+// Returns the cores that this process may run on.
+Cores AvailableCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof(set), &set);
+  Cores cores;
+  for (size_t core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &set)) continue;
+    cores.resize(core / 8 + 1);
+    cores.back() = static_cast<char>(static_cast<unsigned char>(cores.back()) | 1U << core % 8);
+  }
+  return cores;
+}
+
+}  // namespace
+
+OwnRails OpenOwnRails(const std::string& self, const SetupOptions& options) {
+  const config::Settings& settings = options.settings;
+  OwnRails own;
+  own.report.name = self;
+  own.report.choice = settings.transport;
+  own.report.require_rdma = settings.require_rdma;
+  own.report.fallback = settings.fallback;
+  own.report.place = options.place;
+  own.report.cores = AvailableCores();
+  own.report.cpu = ReadCpuLimit(options.root);
+  own.report.algorithms = settings.algorithms;
+  own.report.ib_traffic_class = settings.ib_traffic_class;
+  own.report.ib_service_level = settings.ib_service_level;
+  own.report.configured = settings.SetAlike();
+  own.report.frames = settings.frames;
+  own.report.has_aes = transport::HasAes256Gcm();
+  // With another transport, errors of RDMA are irrelevant.
+  if (settings.transport == config::TransportChoice::kTcp ||
+      settings.transport == config::TransportChoice::kShm) {
+    return own;
+  }
+  const std::string path =
+      absl::StrCat(absl::StripSuffix(options.root, "/"),
+                   absl::StartsWith(settings.rails_file, "/") ? "" : "/", settings.rails_file);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kRailsFileLimit);
+  if (!text.ok()) {
+    own.report.has_rails_file = !absl::IsNotFound(text.status());
+    own.report.trouble = absl::IsNotFound(text.status())
+                             ? absl::StrCat("it was given no RDMA device (there is no ",
+                                            settings.rails_file, "); ask for rdma/hca in its pod")
+                             : std::string(text.status().message());
+    return own;
+  }
+  own.report.has_rails_file = true;
+  const absl::StatusOr<fabric::PodRails> pod_rails = fabric::ParsePodRails(*text);
+  if (!pod_rails.ok()) {
+    own.report.trouble = absl::StrCat(settings.rails_file, ": ", pod_rails.status().message());
+    return own;
+  }
+  const Logger log(options.settings.log_level, self);
+  std::set<int> wanted(settings.rails.begin(), settings.rails.end());
+  for (const fabric::PodRail& rail : pod_rails->rails) {
+    if (!settings.rails.empty() && wanted.erase(rail.rail) == 0) continue;
+    absl::StatusOr<std::unique_ptr<RdmaRail>> device = options.open_rdma_rail(rail);
+    preflight::RailFacts facts = preflight::ReadHca(options.root, rail);
+    if (device.ok()) facts.port = (*device)->Facts();
+    own.report.rails.push_back({rail.rail, rail.device, std::string(device.status().message()),
+                                facts.rate, device.ok() ? facts.port->mtu : 0});
+    own.facts.rails.push_back(std::move(facts));
+    own.pod_rails[rail.rail] = rail;
+    if (!device.ok()) continue;
+    log.Info((*device)->Describe());
+    own.devices[rail.rail] = *std::move(device);
+  }
+  // Rails that are missing come last, so that facts and reports have the same order.
+  for (const int rail : wanted) {
+    own.report.rails.push_back({rail, "",
+                                absl::StrCat(settings.SetBy("rails"), " names it, and ",
+                                             settings.rails_file, " does not have it")});
+  }
+  return own;
+}
+
+absl::StatusOr<std::vector<net::IpAddress>> OwnTcpAddresses(
+    const config::Settings& settings, const std::optional<net::IpAddress>& local) {
+  if (settings.socket_ifname.empty()) {
+    return std::vector<net::IpAddress>{local.value_or(net::LikelyPublicAddress())};
+  }
+  std::vector<std::string> names = {settings.socket_ifname};
+  names.insert(names.end(), settings.more_socket_ifnames.begin(),
+               settings.more_socket_ifnames.end());
+  std::vector<net::IpAddress> addresses;
+  for (const std::string& name : names) {
+    const absl::StatusOr<net::IpAddress> address = net::AddressOfInterface(name);
+    if (!address.ok()) {
+      return absl::Status(address.status().code(), absl::StrCat(settings.SetBy("socketIfname"),
+                                                                ": ", address.status().message()));
+    }
+    addresses.push_back(*address);
+  }
+  return addresses;
+}
+
+}  // namespace railhead::comm
