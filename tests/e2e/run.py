@@ -28,6 +28,7 @@ from memlock import who_holds_an_hca_may_pin_memory
 from stage import NAMESPACE, ROOT, Stage, expect
 from railbed.cluster import Cluster
 from railbed.console import Console, Failure, wait_for
+from railbed.network import HOST
 
 FOLDER = ROOT / "out" / "e2e"
 
@@ -278,32 +279,52 @@ def events_of(stage, job, reason):
             if e["involvedObject"]["name"] in names]
 
 
+@contextlib.contextmanager
+def stranger_between_pods(stage):
+    """New TCP connections from pods of one node to pods of the other reach a stranger, who answers with what it
+    has heard, the tokens swapped. Yields how many it has answered."""
+    port, pages = 9, 9402
+    log = stage.cluster.start("stranger", ["/usr/bin/python3", ROOT / "tests" / "rails" / "impostor.py", port, "swap"])
+    try:
+        for node, other in ((1, 2), (2, 1)):
+            stage.cluster.on_node(node, (
+                "nft 'add table ip stranger; add chain ip stranger before { type nat hook prerouting priority -110; }; "
+                f"add rule ip stranger before ip saddr 10.244.{node}.0/24 ip daddr 10.244.{other}.0/24 "
+                f"tcp dport != {pages} dnat to {HOST}:{port}'"))
+        yield lambda: log.read_text("utf-8").count("answered")
+    finally:
+        for node in (1, 2):
+            stage.cluster.on_node(node, "nft delete table ip stranger", check=False)
+        stage.cluster.stop("stranger")
+
+
 def a_lost_rail_is_survived(stage):
-    """A rail is taken from under a running job, again and again: the job goes on, and uses it again."""
+    """A rail is taken from under a running job, again and again: the job goes on, and uses it again, but for whom
+    it finds at the peer's address who is not the peer."""
     pods = stage.submit_held(at_ease(until_told(
         with_sizes(stage.example("flapping"), "1M", "1M", "-n", "1", warmup=0))))
     stage.secret_of(pods)  # which is not that of the job before
     stage.release(pods)
     last = stage.cluster.rails - 1
 
-    def ranks():
+    def ranks(*more):
         """What each rank says of the rail: (bytes that it has sent, how often it has lost it, 1 while it
-        works). Prometheus may have missed a busy rank for some seconds: its last word counts."""
+        works), and `more` metrics. Prometheus may have missed a busy rank for some seconds: its last word counts."""
         series = f'{{job="flapping",rail="{last}"}}[1m]'
         said = [{labels["rank"]: value for labels, value in stage.query(f"last_over_time({metric}{series})")}
                 for metric in ("railhead_rail_transmit_bytes_total", "railhead_rail_failovers_total",
-                               "railhead_rail_state")]
+                               "railhead_rail_state", *more)]
         return {rank: tuple(values[rank] for values in said)
                 for rank in sorted(set.intersection(*map(set, said)))}
 
-    def wait_for_ranks(what, holds, seconds):
-        """Until `holds(sent, losses, up)` of each of the two ranks; one that has yet to say anything, or to
-        answer the last trouble, is waited for. Returns what they say then."""
+    def wait_for_ranks(what, holds, seconds, *more):
+        """Until `holds(rank, sent, losses, up)`, with `more` metrics, of each of the two ranks; one that has yet to
+        say anything, or to answer the last trouble, is waited for. Returns what they say then."""
         now = {}
 
         def all_hold():
             nonlocal now
-            now = ranks()
+            now = ranks(*more)
             return len(now) == 2 and all(holds(rank, *said) for rank, said in now.items())
 
         try:
@@ -334,6 +355,22 @@ def a_lost_rail_is_survived(stage):
                                 lambda rank, sent, losses, up: up and sent > before[rank][0] + 1e5, 60)
         stage.console.line(f"    {trouble}: seen lost after {told:.1f} s, carries again "
                            f"{time.monotonic() - begin:.1f} s after it was repaired")
+    returns = "railhead_rail_returns_total"
+    with stranger_between_pods(stage) as answered:
+        try:
+            stage.cluster.network.set_wire(1, last, "down")
+            before = wait_for_ranks(f"both ranks lose rail {last} (stranger)",
+                                    lambda rank, sent, losses, up, back: losses > before[rank][1], 60, returns)
+        finally:
+            stage.cluster.network.set_wire(1, last, "up")
+        # The NICs reach each other again; ranks that connect meet the stranger.
+        first = answered()
+        wait_for("ranks connect to the stranger", lambda: answered() >= first + 3, 60)
+        now = wait_for_ranks("both ranks answer", lambda *_: True, 60, returns)
+        expect(all(up == 0 and back == before[rank][3] for rank, (_, _, up, back) in now.items()),
+               f"a stranger was taken for a rank: {now}, before {before}")
+    wait_for_ranks(f"rail {last} carries again (stranger)",
+                   lambda rank, sent, losses, up: up and sent > before[rank][0] + 1e5, 60)
     stage.finish(pods)
     expect(stage.wait_for_job("flapping") == "Complete", "the job did not survive")
     pods = stage.pods("flapping")
