@@ -75,8 +75,9 @@ bool Agent::LookAtKubelet() {
     used_secrets_ = UsedSecretFolders(checkpoint, listed);
     const absl::Status removed =
         secrets_->Collect(*used_secrets_, FileTime() - options_.keep_files);
-    if (!removed.ok())
+    if (!removed.ok()) {
       spdlog::warn("unused secrets stay for now: {}", std::string(removed.message()));
+    }
   }
   ResourceSnapshots offered;
   for (const auto& [resource, plugin] : plugins_) offered[resource] = plugin->devices();
@@ -177,8 +178,9 @@ void Agent::Collect() {
     return;
   }
   const absl::Status status = RemoveUnused(limit);
-  if (!status.ok())
+  if (!status.ok()) {
     spdlog::warn("unused rails files stay for now: {}", std::string(status.message()));
+  }
 }
 
 absl::StatusOr<DeviceHolders> Agent::AskHolders() {

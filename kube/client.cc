@@ -141,7 +141,7 @@ absl::StatusOr<Json> Api::CallList(const ApiRequest& request,
 absl::StatusOr<ListPage> ListOnce(Api& api, const ObjectRef& collection, const ListOptions& options,
                                   absl::FunctionRef<absl::Status(const Json& object)> visit) {
   const std::string what = absl::StrCat("list ", collection.ToString());
-  const absl::Status nameless =
+  absl::Status nameless =
       absl::DataLossError(absl::StrCat(what, ": an object has no metadata.name"));
   const absl::StatusOr<Json> answer =
       api.CallList({"GET",

@@ -88,8 +88,9 @@ absl::StatusOr<Json> ParseJsonList(absl::string_view text, absl::string_view lis
   absl::Status visited;
   bool in_list = false;
   absl::StatusOr<Json> rest = Parse(text, [&](int depth, Json::parse_event_t event, Json& value) {
-    if (event == Json::parse_event_t::key && depth == 1)
+    if (event == Json::parse_event_t::key && depth == 1) {
       in_list = value.get_ref<const std::string&>() == list;
+    }
     if (event != Json::parse_event_t::object_end || depth != 2 || !in_list) return true;
     if (visited.ok()) visited = visit(value);
     return false;  // leaves it out

@@ -26,7 +26,7 @@ class LabelSet {
   using Pool = ValuePool<Label>;
 
   // Visits labels in the order of their keys.
-  class const_iterator {
+  class Iterator {
    public:
     using iterator_category = std::forward_iterator_tag;
     using value_type = Label;
@@ -34,20 +34,21 @@ class LabelSet {
     using pointer = const Label*;
     using reference = const Label&;
 
-    const_iterator() = default;
-    explicit const_iterator(const SharedValue<Label>* at) : at_(at) {}
+    Iterator() = default;
+    explicit Iterator(const SharedValue<Label>* at) : at_(at) {}
     const Label& operator*() const { return **at_; }
     const Label* operator->() const { return &**at_; }
-    const_iterator& operator++() {
+    Iterator& operator++() {
       ++at_;
       return *this;
     }
-    const_iterator operator++(int) { return const_iterator(at_++); }
-    bool operator==(const const_iterator&) const = default;
+    Iterator operator++(int) { return Iterator(at_++); }
+    bool operator==(const Iterator&) const = default;
 
    private:
     const SharedValue<Label>* at_ = nullptr;
   };
+  using const_iterator = Iterator;
   using value_type = Label;
 
   LabelSet() = default;

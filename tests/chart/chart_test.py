@@ -1072,7 +1072,7 @@ class HelmTest(unittest.TestCase):
         # Every variable that a script reads is set.
         for name, script in (("rank", "rank.sh"), ("check", "check.sh")):
             text = (CHART / "test" / script).read_text()
-            own = set(re.findall(r"\b([A-Z_]+)=", text)) | {"SECONDS", "ENV"}
+            own = set(re.findall(r"\b([A-Z_]+)=", text)) | {"SECONDS", "ENV", "SIG"}
             self.assertLessEqual(set(re.findall(r"\$\{?([A-Z][A-Z_]+)\b", text)) - own, set(env[name]))
 
 
