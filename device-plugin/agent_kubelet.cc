@@ -162,7 +162,7 @@ absl::Status Agent::RemoveUnused(absl::Time limit) {
   absl::Status status = allocations_->Collect(holdings_.by_resource, limit);
   if (used_secrets_.has_value()) status.Update(secrets_->Collect(*used_secrets_, limit));
   status.Update(files_->Collect(HeldHcas(holdings_), limit));
-  // Who holds an HCA has rails.json, too.
+  // Every container that holds an HCA has rails.json as well.
   status.Update(topologies_.Collect(files_->HasFilesUntil(absl::InfiniteFuture()), limit));
   return status;
 }

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -247,21 +248,27 @@ std::string LargestReview(bool wide) {
   return Post(Review(object + "]"));
 }
 
+// Holds requests with a large body until it is told to release them.
+struct LargeHolder {
+  HttpResponse operator()(const HttpRequest& request) {
+    if (request.body.size() > 100) {
+      ++held;
+      while (!release) absl::SleepFor(absl::Milliseconds(1));
+    }
+    return {200, "text/plain; charset=utf-8", "ok"};
+  }
+  std::atomic<bool> release{false};
+  std::atomic<int> held{0};
+};
+
 TEST(HostileClientsTest, LargeRequestsDoNotDisplaceSmallOnesOfTheirSource) {
   HttpServerOptions options;
   options.address = kStranger;
   options.threads = 4;
   options.max_bytes = 900U << 10U;
   options.max_connections = 64;
-  std::atomic<bool> release{false};
-  std::atomic<int> held{0};
-  HttpServer server(options, [&](const HttpRequest& request) -> HttpResponse {
-    if (request.body.size() > 100) {
-      ++held;
-      while (!release) absl::SleepFor(absl::Milliseconds(1));
-    }
-    return {200, "text/plain; charset=utf-8", "ok"};
-  });
+  LargeHolder holder;
+  HttpServer server(options, std::ref(holder));
   ASSERT_TRUE(server.Start().ok());
   const std::string large = Post(std::string(500 << 10U, 'x'));
   const std::string small = Post("y");
@@ -269,13 +276,13 @@ TEST(HostileClientsTest, LargeRequestsDoNotDisplaceSmallOnesOfTheirSource) {
   const Socket second(server.port(), kStranger);
   const Socket begun(server.port(), kStranger);
   ASSERT_TRUE(first.Say(large));
-  ASSERT_TRUE(Soon([&] { return held == 1; }));
+  ASSERT_TRUE(Soon([&] { return holder.held == 1; }));
   ASSERT_TRUE(begun.Say(small.substr(0, small.size() - 1)));
   ASSERT_TRUE(second.Say(large));
   EXPECT_THAT(AnswerOf(server.port(), kStranger, small), StartsWith("HTTP/1.1 200"));
   ASSERT_TRUE(begun.Say("y"));
   EXPECT_THAT(begun.Hear(), StartsWith("HTTP/1.1 200"));
-  release = true;
+  holder.release = true;
   EXPECT_THAT(first.Hear(), StartsWith("HTTP/1.1 200"));
 }
 
@@ -283,23 +290,16 @@ TEST(HostileClientsTest, LargeRequestsLeaveHalfOfTheThreadsToSmallOnes) {
   HttpServerOptions options;
   options.address = kStranger;
   options.threads = 4;
-  std::atomic<bool> release{false};
-  std::atomic<int> held{0};
-  HttpServer server(options, [&](const HttpRequest& request) -> HttpResponse {
-    if (request.body.size() > 100) {
-      ++held;
-      while (!release) absl::SleepFor(absl::Milliseconds(1));
-    }
-    return {200, "text/plain; charset=utf-8", "ok"};
-  });
+  LargeHolder holder;
+  HttpServer server(options, std::ref(holder));
   ASSERT_TRUE(server.Start().ok());
   const std::string large = Post(std::string(64 << 10U, 'x'));
   const Sockets sockets = Connect(server.port(), 6);
   for (const auto& socket : sockets) ASSERT_TRUE(socket->Say(large));
-  ASSERT_TRUE(Soon([&] { return held == 2; }));
+  ASSERT_TRUE(Soon([&] { return holder.held == 2; }));
   EXPECT_THAT(AnswerOf(server.port(), kStranger, Post("y")), StartsWith("HTTP/1.1 200"));
-  EXPECT_EQ(held, 2);
-  release = true;
+  EXPECT_EQ(holder.held, 2);
+  holder.release = true;
   for (const auto& socket : sockets) EXPECT_THAT(socket->Hear(), StartsWith("HTTP/1.1 200"));
 }
 

@@ -63,6 +63,20 @@ std::string Event(absl::string_view type, int version) {
                       version, R"("}}})", "\n");
 }
 
+// Returns a listener at any port of the loopback.
+int ListenOnLoopback(int backlog, int& port) {
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  EXPECT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(listen(listener, backlog), 0);
+  getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
+  port = ntohs(address.sin_port);
+  return listener;
+}
+
 // Stands for an API server: answers each request, over TLS, with whatever bytes a test wants, and
 // may leave the client waiting. Every connection carries one request.
 class ScriptedServer {
@@ -72,15 +86,7 @@ class ScriptedServer {
 
   ScriptedServer(const KeyedCertificate& certificate, Script script) : script_(std::move(script)) {
     EXPECT_TRUE(identity_.Set(certificate).ok());
-    listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(listen(listener_, 16), 0);
-    getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
-    port_ = ntohs(address.sin_port);
+    listener_ = ListenOnLoopback(16, port_);
     thread_ = std::thread([this] { Run(); });
   }
   ~ScriptedServer() {
@@ -190,15 +196,7 @@ class ScriptedServer {
 class RefusingProxy {
  public:
   RefusingProxy() {
-    listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(listen(listener_, 1), 0);
-    getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
-    port_ = ntohs(address.sin_port);
+    listener_ = ListenOnLoopback(1, port_);
     thread_ = std::thread([this] { Run(); });
   }
   ~RefusingProxy() {

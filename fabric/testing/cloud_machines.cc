@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fabric/testing/cloud_machines.h"
-
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "fabric/testing/role_machines.h"
 
 namespace railhead::fabric::testing {
 namespace {

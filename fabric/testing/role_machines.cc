@@ -10,8 +10,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "fabric/hca_role.h"
-#include "fabric/testing/cloud_machines.h"
-#include "fabric/testing/server_machines.h"
 #include "fabric/testing/sysfs_tree.h"
 
 namespace railhead::fabric::testing {

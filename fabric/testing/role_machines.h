@@ -45,7 +45,11 @@ struct RoleMachine {
 // The device as a RoCE port of this interface, whose address says the rail.
 RoleDevice Roce(RoleDevice device, const std::string& netdev, int rail);
 
-// All machines, those of clouds and servers too.
+// Machines that clouds rent (cloud_machines.cc), and servers as their makers sell them
+// (server_machines.cc).
+std::vector<RoleMachine> CloudMachines();
+std::vector<RoleMachine> ServerMachines();
+// All machines, these too.
 std::vector<RoleMachine> RoleMachines();
 
 void Build(const RoleMachine& machine, const SysfsTree& tree);

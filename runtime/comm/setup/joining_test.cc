@@ -63,15 +63,23 @@ class JoiningTest : public ::testing::Test {
     return base_ / "own";
   }
 
-  // Returns what each rank's start came to, "proven", "open" or an error.
-  std::vector<std::string> Run() {
+  // Joins two ranks. Returns the error of each, or what `describe` returns of it.
+  template <class Describe>
+  std::vector<std::string> JoinEach(Describe describe) {
     const int port = FreePort();
     return RunRanks(2, [&](int rank) -> std::string {
       CommunicatorOptions options = Copy(ranks_[rank]);
       options.rendezvous.master_port = port;
-      const absl::StatusOr<bootstrap::Bootstrap> joined = Join(options);
+      absl::StatusOr<bootstrap::Bootstrap> joined = Join(options);
       if (!joined.ok()) return joined.status().ToString();
-      return joined->session().proves() ? "proven" : "open";
+      return describe(*joined, options.setup);
+    });
+  }
+
+  // Returns what each rank's start came to, "proven", "open" or an error.
+  std::vector<std::string> Run() {
+    return JoinEach([](const bootstrap::Bootstrap& joined, const SetupOptions& /*setup*/) {
+      return joined.session().proves() ? "proven" : "open";
     });
   }
 
@@ -144,14 +152,9 @@ TEST_F(JoiningTest, SwitchedOffOnAllRanksNoSecretIsUsedAndTheReportSaysSo) {
   ranks_[0].setup.settings.secret_file = "/nonexistent/key";
   for (int rank = 0; rank < 2; ++rank) ranks_[rank].setup.settings.use_secret = false;
   EXPECT_EQ(Run(), (Outcome{"open", "open"}));
-  const int port = FreePort();
-  const Outcome outcomes = RunRanks(2, [&](int rank) -> std::string {
-    CommunicatorOptions one = Copy(ranks_[rank]);
-    one.rendezvous.master_port = port;
-    absl::StatusOr<bootstrap::Bootstrap> joined = Join(one);
-    if (!joined.ok()) return joined.status().ToString();
-    const absl::StatusOr<Fabric> fabric = comm::SetUp(*joined, one.setup);
-    return fabric.ok() ? DescribeStart(one.setup, *fabric, 2).unauthenticated
+  const Outcome outcomes = JoinEach([](bootstrap::Bootstrap& joined, const SetupOptions& setup) {
+    const absl::StatusOr<Fabric> fabric = comm::SetUp(joined, setup);
+    return fabric.ok() ? DescribeStart(setup, *fabric, 2).unauthenticated
                        : fabric.status().ToString();
   });
   EXPECT_EQ(outcomes, (Outcome{"RAILHEAD_AUTH=off", "RAILHEAD_AUTH=off"}));
@@ -175,15 +178,11 @@ TEST_F(JoiningTest, SwitchedOffOnSomeRanksTheStartFailsAndNamesThem) {
 TEST_F(JoiningTest, WithoutASecretTheStrictestOfOffAndFramesCounts) {
   ranks_[0].setup.settings.use_secret = false;
   ranks_[1].setup.settings.frames = config::FrameWish::kSigned;
-  const int port = FreePort();
-  const Outcome outcomes = RunRanks(2, [&](int rank) -> std::string {
-    CommunicatorOptions one = Copy(ranks_[rank]);
-    one.rendezvous.master_port = port;
-    absl::StatusOr<bootstrap::Bootstrap> joined = Join(one);
-    if (!joined.ok()) return joined.status().ToString();
-    const absl::StatusOr<Fabric> fabric = comm::SetUp(*joined, one.setup);
+  const Outcome outcomes = JoinEach([](bootstrap::Bootstrap& joined, const SetupOptions& setup) {
+    const absl::StatusOr<Fabric> fabric = comm::SetUp(joined, setup);
     if (!fabric.ok()) return fabric.status().ToString();
-    return fabric->decision.protection == transport::FrameProtection::kSigned ? "signed" : "plain";
+    return std::string(
+        fabric->decision.protection == transport::FrameProtection::kSigned ? "signed" : "plain");
   });
   EXPECT_EQ(outcomes, (Outcome{"signed", "signed"}));
 }
@@ -191,14 +190,9 @@ TEST_F(JoiningTest, WithoutASecretTheStrictestOfOffAndFramesCounts) {
 TEST_F(JoiningTest, WhereNoneCameTheJobIsOpenUnlessItIsRequired) {
   for (int rank = 0; rank < 2; ++rank) Give(rank, "none", "the pod has no controller");
   EXPECT_EQ(Run(), (Outcome{"open", "open"}));
-  const int port = FreePort();
-  const Outcome outcomes = RunRanks(2, [&](int rank) -> std::string {
-    CommunicatorOptions one = Copy(ranks_[rank]);
-    one.rendezvous.master_port = port;
-    one.setup.settings.require_secret = rank == 1;
-    absl::StatusOr<bootstrap::Bootstrap> joined = Join(one);
-    if (!joined.ok()) return joined.status().ToString();
-    return comm::SetUp(*joined, one.setup).status().ToString();
+  ranks_[1].setup.settings.require_secret = true;
+  const Outcome outcomes = JoinEach([](bootstrap::Bootstrap& joined, const SetupOptions& setup) {
+    return comm::SetUp(joined, setup).status().ToString();
   });
   for (const std::string& outcome : outcomes) {
     EXPECT_THAT(outcome, AllOf(HasSubstr("rank 1 (pod p1): RAILHEAD_AUTH=require"),
