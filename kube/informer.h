@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Informer, as in client-go: a cache and the thread that keeps it equal to a collection of the API
-// server. Used by the operator, with one informer per kind of objects.
+// Informer, as in client-go: a cache and the threads that keep it equal to a collection of the API
+// server, or to the collections of some namespaces. Used by the operator, with one informer per
+// kind of objects.
 #ifndef RAILHEAD_KUBE_INFORMER_H_
 #define RAILHEAD_KUBE_INFORMER_H_
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "kube/cache.h"
 #include "kube/client.h"
+#include "kube/merged_lists.h"
 #include "kube/monotonic.h"
 #include "kube/reflector.h"
 
@@ -34,32 +39,50 @@ struct InformerState {
 template <typename T>
 class Informer final : private ObjectSink {
  public:
-  // Called on the informer's thread; all are required.
+  // Called on the informer's threads; all are required. Several collections have a thread each, and
+  // then `on_end` may be called concurrently, the others by one thread at a time.
   struct Callbacks {
     typename Cache<T>::OnChange on_change;
     // The first list is complete. Start work that needs all objects here.
     std::function<void()> on_synced;
-    // As in Reflector.
-    std::function<void(const absl::Status&)> on_end;
+    // As in Reflector, with the namespace of the collection.
+    std::function<void(const std::string& space, const absl::Status&)> on_end;
   };
 
-  // `api` must outlive the informer.
-  Informer(ReflectorOptions options, Api* api, typename Cache<T>::Strip strip, Callbacks callbacks)
-      : resource_(options.collection.resource),
+  // `collections` are one or more of one resource, each in another namespace. `api` must outlive
+  // the informer.
+  Informer(const std::vector<ReflectorOptions>& collections, Api* api,
+           typename Cache<T>::Strip strip, Callbacks callbacks)
+      : resource_(collections.front().collection.resource),
         on_synced_(std::move(callbacks.on_synced)),
         cache_(std::move(strip), std::move(callbacks.on_change)),
-        reflector_(std::move(options), api, this, SystemRandom(), MonotonicNow,
-                   std::move(callbacks.on_end)) {}
+        lists_(this, collections.size()) {
+    for (size_t i = 0; i < collections.size(); ++i) {
+      ObjectSink* const sink = collections.size() == 1 ? this : lists_.source(i);
+      reflectors_.push_back(std::make_unique<Reflector>(
+          collections[i], api, sink, SystemRandom(), MonotonicNow,
+          [on_end = callbacks.on_end, space = collections[i].collection.space](
+              const absl::Status& end) { on_end(space, end); }));
+    }
+  }
+  ~Informer() override { RequestStop(); }
 
   // Call once.
   void Start() {
-    thread_ = std::jthread([this](const std::stop_token& stop) { reflector_.Run(stop); });
+    for (const auto& reflector : reflectors_) {
+      threads_.emplace_back(
+          [&reflector = *reflector](const std::stop_token& stop) { reflector.Run(stop); });
+    }
   }
-  // Ends the thread within about a second, or after the call in progress.
-  void RequestStop() { thread_.request_stop(); }
+  // Ends the threads within about a second, or after the calls in progress.
+  void RequestStop() {
+    for (std::jthread& thread : threads_) thread.request_stop();
+  }
   // Waits for that end.
   void Join() {
-    if (thread_.joinable()) thread_.join();
+    for (std::jthread& thread : threads_) {
+      if (thread.joinable()) thread.join();
+    }
   }
 
   // Thread-safe from here on.
@@ -67,7 +90,9 @@ class Informer final : private ObjectSink {
   // Returns true after the first list; the cache keeps its content while the server is away.
   bool Synced() const { return synced_.load(); }
   InformerState State() const {
-    return {resource_, Synced(), cache_.size(), MonotonicNow() - reflector_.HeardAt()};
+    absl::Time heard = absl::InfiniteFuture();
+    for (const auto& reflector : reflectors_) heard = std::min(heard, reflector->HeardAt());
+    return {resource_, Synced(), cache_.size(), MonotonicNow() - heard};
   }
 
  private:
@@ -83,8 +108,9 @@ class Informer final : private ObjectSink {
   const std::function<void()> on_synced_;
   std::atomic<bool> synced_{false};
   Cache<T> cache_;
-  Reflector reflector_;
-  std::jthread thread_;
+  MergedLists lists_;                                   // used if there are several reflectors
+  std::vector<std::unique_ptr<Reflector>> reflectors_;  // by collection
+  std::vector<std::jthread> threads_;
 };
 
 }  // namespace railhead::kube

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kube/testing/fake_api.h"
 #include "kube/testing/soon.h"
@@ -39,7 +40,7 @@ class InformerTest : public ::testing::Test {
   std::atomic<bool> synced_was_told_{false};
   std::atomic<int> ends_{0};
   Informer<int> informer_{
-      Options(),
+      {Options()},
       &api_,
       [](const Json& object) { return std::optional<int>(object["value"].get<int>()); },
       {[this](const std::string&, const Cache<int>::Value&, const Cache<int>::Value&) {
@@ -50,7 +51,7 @@ class InformerTest : public ::testing::Test {
          there_when_synced_ = informer_.cache().size();
          synced_was_told_ = informer_.Synced();
        },
-       [this](const absl::Status&) { ++ends_; }}};
+       [this](const std::string&, const absl::Status&) { ++ends_; }}};
 };
 
 TEST_F(InformerTest, IsSyncedOnceAllIsThereAndFollowsFromThereOn) {
@@ -88,6 +89,43 @@ TEST_F(InformerTest, KeepsWhatItHasWhileTheServerIsAwayAndIsSyncedOnlyOnce) {
   api_.SetOutage(absl::OkStatus());
   ASSERT_TRUE(Soon([this] { return informer_.cache().size() == 2; }));
   EXPECT_EQ(synced_, 1);
+}
+
+// Another informer, of two namespaces, beside the one of the fixture.
+TEST_F(InformerTest, FollowsTheCollectionsOfTwoNamespacesInOneCache) {
+  const auto put = [this](const std::string& space, const std::string& name, int value) {
+    api_.Put({"v1", "configmaps", space, name},
+             {{"metadata", {{"namespace", space}, {"name", name}}}, {"value", value}});
+  };
+  std::vector<ReflectorOptions> collections = {Options(), Options()};
+  collections[1].collection.space = "other";
+  std::atomic<int> synced{0};
+  Informer<int> informer(
+      collections, &api_,
+      [](const Json& object) { return std::optional<int>(object["value"].get<int>()); },
+      {[](const std::string&, const Cache<int>::Value&, const Cache<int>::Value&) {},
+       [&synced] { ++synced; }, [](const std::string&, const absl::Status&) {}});
+  put("team", "a", 1);
+  put("other", "a", 2);
+  put("third", "a", 3);
+  informer.Start();
+  ASSERT_TRUE(Soon([&] { return informer.Synced(); }));
+  EXPECT_EQ(synced, 1);
+  EXPECT_EQ(informer.cache().size(), 2U);
+  EXPECT_EQ(*informer.cache().Get("other/a"), 2);
+  EXPECT_LT(informer.State().age, absl::InfiniteDuration());
+  // A new list of one namespace takes nothing away from the other.
+  api_.SetOutage(absl::UnavailableError("down"));
+  api_.EndWatches();
+  api_.Remove({"v1", "configmaps", "team", "a"});
+  put("other", "b", 4);
+  api_.Compact();
+  api_.SetOutage(absl::OkStatus());
+  ASSERT_TRUE(Soon([&] {
+    return informer.cache().Get("team/a") == nullptr && informer.cache().Get("other/b") != nullptr;
+  }));
+  EXPECT_EQ(informer.cache().size(), 2U);
+  EXPECT_EQ(synced, 1);
 }
 
 }  // namespace

@@ -71,7 +71,8 @@ absl::Duration Reflector::Step(const std::stop_token& stop) {
       listed_at_ = clock_();
       return absl::ZeroDuration();
     }
-    if (absl::IsNotFound(listed) && options_.may_be_unknown) {
+    if ((absl::IsNotFound(listed) && options_.may_be_unknown) ||
+        (absl::IsPermissionDenied(listed) && options_.may_be_forbidden)) {
       sink_->BeginList();
       sink_->EndList();
       Hear();

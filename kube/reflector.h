@@ -41,13 +41,16 @@ struct ReflectorOptions {
   // True if the kind may be absent (a CRD). For other kinds a 404 is an error: a proxy may have
   // sent it, and existing objects must not seem deleted.
   bool may_be_unknown = false;
+  // True if the right to the collection may be taken away, as with a namespace that is deleted. For
+  // other collections a 403 is an error: authorization may be late after a restart.
+  bool may_be_forbidden = false;
 };
 
 // Lists read the latest state (no resourceVersion, so that they never go back in time) in pages of
 // one version. After a watch ends, a new one resumes at its version. A new list is needed only if
 // the server rejects that version (410 Gone, or a response that is not a watch), and after a silent
 // watch, as the server may never send anything from a version that it lost. If the kind may be
-// absent, a 404 empties the sink, and the list is retried.
+// absent, a 404 empties the sink, and the list is retried; likewise a 403 if that may be.
 //
 // Objects may be of any size. After a page that was too large or timed out, pages are halved,
 // because the same list would fail again.

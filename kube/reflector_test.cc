@@ -247,6 +247,20 @@ TEST_F(ReflectorTest, AKindThatMayBeUnknownHasNoObjectsThen) {
   EXPECT_THAT(Keys(), IsEmpty());
 }
 
+TEST_F(ReflectorTest, ACollectionThatMayBeForbiddenHasNoObjectsThen) {
+  Reflector reflector(
+      {.collection = kPods, .page_size = 2, .may_be_forbidden = true}, &api_, &cache_,
+      [] { return 0.5; }, [this] { return api_.now; },
+      [this](const absl::Status& end) { ends_.push_back(end); });
+  api_.lists = {absl::PermissionDeniedError("403")};
+  EXPECT_EQ(reflector.Step({}), absl::Seconds(0.75));
+  EXPECT_TRUE(reflector.Synced());
+  EXPECT_THAT(ends_, ElementsAre(absl::PermissionDeniedError("403")));
+  api_.lists = {Page({Pod("a", 3)}, 10)};
+  EXPECT_EQ(reflector.Step({}), absl::ZeroDuration());
+  EXPECT_THAT(Keys(), ElementsAre("team/a"));
+}
+
 TEST_F(ReflectorTest, TellsWhenItLastHeardOfTheCollection) {
   EXPECT_EQ(reflector_.HeardAt(), absl::InfinitePast());
   api_.lists = {absl::UnavailableError("refused"), Page({Pod("a", 3)}, 10)};

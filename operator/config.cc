@@ -125,6 +125,8 @@ constexpr Field kFields[] = {
      [](Reader& reader, Value value, const std::string& path, InjectionConfig& config) {
        config.excluded_namespaces = reader.Names(value, path);
      }},
+    {"namespaces", [](Reader& reader, Value value, const std::string& path,
+                      InjectionConfig& config) { config.namespaces = reader.Names(value, path); }},
     {"verdicts", ReadSwitch<&InjectionConfig::verdicts>},
     {"tellMissedPods", ReadSwitch<&InjectionConfig::tell_missed_pods>},
     {"memlockRaised", ReadSwitch<&InjectionConfig::memlock_raised>},
@@ -156,6 +158,11 @@ InjectionConfig Reader::Read(Value document) {
   }
   if (config.publish_topology && !config.topology) {
     Fail(*fields.Find("publishTopology"), "publishTopology", "needs topology; set topology: true");
+  }
+  if (config.gangs && !config.namespaces.empty()) {
+    Fail(*fields.Find("namespaces"), "namespaces",
+         "cannot be set with gangs: true, since pods of any namespace may take the room of a gang; "
+         "leave it out, or set gangs: false");
   }
   return config;
 }

@@ -26,6 +26,9 @@ struct InjectionConfig {
   int rendezvous_port = 29500;
   // Namespaces whose pods the webhook does not receive and the operator ignores.
   std::set<std::string> excluded_namespaces = {};
+  // The only namespaces in which the operator watches pods and writes; empty: all. Cannot be
+  // combined with gangs, which book room that pods of any namespace may take.
+  std::set<std::string> namespaces = {};
   // The leader scrapes the metrics of training pods and reports what is wrong with their jobs.
   bool verdicts = true;
   // Also report pods that did not pass admission.
@@ -52,6 +55,7 @@ struct InjectionConfig {
 //   environment: {NCCL_IB_TC: "106"}   # optional; values are scalars, used as written
 //   rendezvousPort: 29500              # optional
 //   excludedNamespaces: [kube-system]  # optional
+//   namespaces: [team-a, team-b]       # optional, default all; not with gangs
 //   verdicts: true                     # optional, default true
 //   tellMissedPods: true               # optional, default true
 //   memlockRaised: true                # optional, default false

@@ -49,6 +49,7 @@ publishTopology: true
                           Pair("NCCL_DEBUG", "INFO"), Pair("NCCL_IB_TC", "106")));
   EXPECT_EQ(config->rendezvous_port, 12345);
   EXPECT_THAT(config->excluded_namespaces, ElementsAre("kube-system", "railhead"));
+  EXPECT_THAT(config->namespaces, IsEmpty());
   EXPECT_FALSE(config->verdicts);
   EXPECT_FALSE(config->tell_missed_pods);
   EXPECT_TRUE(config->memlock_raised);
@@ -78,11 +79,12 @@ TEST(ParseInjectionConfigTest, NothingIsAConfigurationToo) {
 TEST(ParseInjectionConfigTest, NamesFileLineAndField) {
   EXPECT_EQ(Error("verdicts: true\nenviroment: {}"),
             "operator.yaml:2: enviroment: this field is not known; did you mean environment?");
-  EXPECT_THAT(Error("somethingElse: 1"),
-              HasSubstr("somethingElse: this field is not known; the fields here are environment, "
-                        "rendezvousPort, excludedNamespaces, verdicts, tellMissedPods, "
-                        "memlockRaised, gangs, gangKinds, gangReserveAfter, rdmaResources, "
-                        "topology and publishTopology"));
+  EXPECT_THAT(
+      Error("somethingElse: 1"),
+      HasSubstr("somethingElse: this field is not known; the fields here are environment, "
+                "rendezvousPort, excludedNamespaces, namespaces, verdicts, "
+                "tellMissedPods, memlockRaised, gangs, gangKinds, gangReserveAfter, rdmaResources, "
+                "topology and publishTopology"));
   EXPECT_THAT(Error("gangs:"), HasSubstr("operator.yaml:1: gangs: has no value"));
   EXPECT_THAT(Error("rdmaResources: rdma/*"), HasSubstr("rdmaResources: must be a list"));
   EXPECT_THAT(Error("rdmaResources: [1]"), HasSubstr("rdmaResources[0]: must be text"));
@@ -94,6 +96,9 @@ TEST(ParseInjectionConfigTest, NamesFileLineAndField) {
   EXPECT_THAT(Error("excludedNamespaces: kube-system"), HasSubstr("excludedNamespaces: must be a"));
   EXPECT_THAT(Error("excludedNamespaces: [[a]]"), HasSubstr("excludedNamespaces[0]: must be text"));
   EXPECT_THAT(Error("excludedNamespaces: ['']"), HasSubstr("excludedNamespaces[0]: must "));
+  EXPECT_THAT(Error("namespaces: team"), HasSubstr("namespaces: must be a list"));
+  EXPECT_THAT(Error("gangs: true\nnamespaces: [team]"),
+              HasSubstr("operator.yaml:2: namespaces: cannot be set with gangs: true"));
   EXPECT_THAT(Error("verdicts: yes please"), HasSubstr("verdicts: must be true or false"));
   EXPECT_THAT(Error("gangs: 1"), HasSubstr("gangs: must be true or false"));
   EXPECT_THAT(Error("gangKinds: JobSet"), HasSubstr("gangKinds: must be a list"));

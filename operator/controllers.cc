@@ -51,6 +51,7 @@ Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
                 [] { spdlog::info("lost leadership"); }, TellTrouble()}),
       caches_({.rdma_resources = options.rdma_resources,
                .excluded_namespaces = options.excluded_namespaces,
+               .namespaces = options.namespaces,
                .verdicts = options.verdicts,
                .gangs = options.gangs,
                .topology = options.topology},
@@ -60,12 +61,13 @@ Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
               status_writer_.Wake();
               if (collector_ != nullptr) collector_->OnProfiles();
             }),
-      collector_(options.verdicts ? std::make_unique<Collector>(
-                                        CollectorOptions{options.identity, options.fetch,
-                                                         [this] { return Settings(); },
-                                                         options.clock, options.now},
-                                        api, &caches_, &feed_, [this] { return elector_.Leads(); })
-                                  : nullptr),
+      collector_(
+          options.verdicts
+              ? std::make_unique<Collector>(
+                    CollectorOptions{options.identity, options.namespaces, options.fetch,
+                                     [this] { return Settings(); }, options.clock, options.now},
+                    api, &caches_, &feed_, [this] { return elector_.Leads(); })
+              : nullptr),
       status_writer_(
           api, &caches_.profiles().cache(), &feed_, [this] { return elector_.Leads(); },
           options.clock),

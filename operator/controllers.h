@@ -37,6 +37,7 @@ struct ControllersOptions {
   std::function<absl::Time()> clock = kube::MonotonicNow;
   std::function<absl::Time()> now = absl::Now;     // wall clock
   std::set<std::string> excluded_namespaces = {};  // pods there are not diagnosed
+  std::set<std::string> namespaces = {};           // as in InjectionConfig
   RdmaResources rdma_resources = {};               // as in InjectionConfig
   PagePoller::Fetch fetch = AskPod;
   bool verdicts = false;  // diagnose jobs

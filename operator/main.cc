@@ -46,6 +46,7 @@ constexpr char kFooter[] =
     "    NCCL_IB_TC: \"106\"\n"
     "  rendezvousPort: 29500   # MASTER_PORT\n"
     "  excludedNamespaces: [kube-system]  # whose pods are not judged\n"
+    "  namespaces: [team-a]    # where pods are watched; without it, in the whole cluster\n"
     "  verdicts: false         # jobs are not judged\n"
     "  gangs: true             # pods with the label railhead.io/gang start together\n"
     "  gangReserveAfter: 10m   # then smaller gangs do not overtake one that waits; or never\n"
@@ -64,7 +65,7 @@ constexpr char kFooter[] =
     "pods/status, get and patch of pods, create of pods/eviction; with topology list, watch and\n"
     "create of fabrictopologies, and patch of their status; with publishTopology patch of nodes,\n"
     "create and patch of topologies of Kueue and KAI, list, create, patch and delete of Volcano's\n"
-    "hypernodes.\n"
+    "hypernodes. With `namespaces`, those to pods, events and railreports in these only.\n"
     "The webhook is at /mutate; /healthz, /readyz and /metrics are on the health port.";
 
 // How long a replica that was told to go keeps answering: the API server and the cluster's

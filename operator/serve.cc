@@ -55,6 +55,7 @@ class Operator::Impl {
                       .lease = options_.lease,
                       .identity = options_.identity,
                       .excluded_namespaces = config.excluded_namespaces,
+                      .namespaces = config.namespaces,
                       .rdma_resources = config.rdma_resources,
                       .verdicts = config.verdicts,
                       .tell_missed_pods = config.tell_missed_pods,

@@ -2,7 +2,10 @@
 #include "operator/cluster/cluster_caches.h"
 
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -12,17 +15,25 @@ namespace {
 
 using kube::Json;
 
-kube::ReflectorOptions Watching(const std::string& api, const std::string& resource) {
-  kube::ReflectorOptions options;
-  options.collection = {api, resource, "", ""};
-  return options;
+using Collections = std::vector<kube::ReflectorOptions>;
+
+Collections Watching(const std::string& api, const std::string& resource) {
+  return {{.collection = {api, resource, "", ""}}};
 }
 
 // The cluster may have no such kind, and then no such objects.
-kube::ReflectorOptions WatchingOurs(const std::string& api, const std::string& resource) {
-  kube::ReflectorOptions options = Watching(api, resource);
-  options.may_be_unknown = true;
-  return options;
+Collections WatchingOurs(const std::string& api, const std::string& resource) {
+  return {{.collection = {api, resource, "", ""}, .may_be_unknown = true}};
+}
+
+// A namespace that is deleted takes with it our right to look there.
+Collections WatchingPods(const std::set<std::string>& namespaces) {
+  if (namespaces.empty()) return Watching("v1", "pods");
+  Collections collections;
+  for (const std::string& space : namespaces) {
+    collections.push_back({.collection = {"v1", "pods", space, ""}, .may_be_forbidden = true});
+  }
+  return collections;
 }
 
 }  // namespace
@@ -47,7 +58,7 @@ ClusterCaches::ClusterCaches(const ClusterCachesOptions& options, kube::Api* api
                node->labels = node->labels.SharedIn(labels_);
                return node;
              }),
-      pods_(Watching("v1", "pods"), api,
+      pods_(WatchingPods(options.namespaces), api,
             [this](const Json& object) {
               const auto before = pods_.cache().Get(kube::KeyOf(object));
               return pod_reader_.Read(object, before.get());

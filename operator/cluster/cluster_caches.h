@@ -26,6 +26,8 @@ namespace railhead::op {
 struct ClusterCachesOptions {
   RdmaResources rdma_resources = {};               // as in InjectionConfig
   std::set<std::string> excluded_namespaces = {};  // pods there are ignored by the verdict
+  std::set<std::string> namespaces =
+      {};  // pods are watched there only; empty: in the whole cluster
   // Consumers beside admission.
   bool verdicts = false;
   bool gangs = false;
@@ -36,7 +38,8 @@ struct ClusterCachesOptions {
 // topology. Consumers subscribe to kinds in their constructors (see watched_kind.h for threads) and
 // read the caches on any thread.
 //
-// Rights needed: list and watch of the watched kinds.
+// Rights needed: list and watch of the watched kinds, of pods in `namespaces` only. Without that
+// right a namespace seems to have no pods.
 class ClusterCaches {
  public:
   // `api` must outlive the caches.

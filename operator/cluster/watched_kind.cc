@@ -5,17 +5,21 @@
 
 namespace railhead::op {
 
-void WatchTrouble::Note(const absl::Status& end) {
+void WatchTrouble::Note(const std::string& space, const absl::Status& end) {
   if (absl::IsCancelled(end)) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   std::string now(end.message());
-  if (now != message_ && !end.ok()) spdlog::warn("watching {}: {}", resource_, now);
-  message_ = std::move(now);
+  std::string& last = messages_[space];
+  if (now != last && !end.ok()) spdlog::warn("watching {}: {}", resource_, now);
+  last = std::move(now);
 }
 
 std::string WatchTrouble::Message() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return message_;
+  for (const auto& [space, message] : messages_) {
+    if (!message.empty()) return message;
+  }
+  return "";
 }
 
 }  // namespace railhead::op

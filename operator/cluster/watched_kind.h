@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One watched kind of objects: the cache, the watch that keeps it equal to the API server, and the
+// One watched kind of objects: the cache, the watches that keep it equal to the API server, and the
 // subscribers. Used by ClusterCaches.
 //
-// Threads: the setup thread calls Subscribe, then Start. Each kind has one thread, which calls the
-// subscribers in the order of subscription. A subscriber to two kinds is called on two threads. All
-// other methods are thread-safe.
+// Threads: the setup thread calls Subscribe, then Start. One thread at a time calls the subscribers
+// of a kind, in the order of subscription. A subscriber to two kinds may be called on two threads
+// at once. All other methods are thread-safe.
 #ifndef RAILHEAD_OPERATOR_CLUSTER_WATCHED_KIND_H_
 #define RAILHEAD_OPERATOR_CLUSTER_WATCHED_KIND_H_
 
 #include <functional>
+#include <map>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -21,19 +22,19 @@
 
 namespace railhead::op {
 
-// Last error of the list or watch of a resource. Thread-safe.
+// Last errors of the lists and watches of a resource. Thread-safe.
 class WatchTrouble {
  public:
   explicit WatchTrouble(std::string resource) : resource_(std::move(resource)) {}
-  // Logs `end` if it is an error and differs from the last one logged.
-  void Note(const absl::Status& end);
-  // Returns the error message; empty if none.
+  // Logs `end` if it is an error and differs from the last one logged for this namespace.
+  void Note(const std::string& space, const absl::Status& end);
+  // Returns the error message of the first namespace that has one; empty if none.
   std::string Message() const;
 
  private:
   const std::string resource_;
   mutable std::mutex mutex_;
-  std::string message_;  // guarded by mutex_
+  std::map<std::string, std::string> messages_;  // by namespace; guarded by mutex_
 };
 
 template <typename T>
@@ -42,10 +43,12 @@ class WatchedKind {
   using Value = typename kube::Cache<T>::Value;
   using OnChange = typename kube::Cache<T>::OnChange;
 
-  // `api` must outlive the kind. `strip` is called on the kind's thread.
-  WatchedKind(kube::ReflectorOptions options, kube::Api* api, typename kube::Cache<T>::Strip strip)
-      : trouble_(options.collection.resource),
-        informer_(std::move(options), api, std::move(strip),
+  // `collections` as in Informer. `api` must outlive the kind. `strip` is called as subscribers
+  // are.
+  WatchedKind(const std::vector<kube::ReflectorOptions>& collections, kube::Api* api,
+              typename kube::Cache<T>::Strip strip)
+      : trouble_(collections.front().collection.resource),
+        informer_(collections, api, std::move(strip),
                   {[this](const std::string& key, const Value& before, const Value& after) {
                      for (const auto& [on_change, on_synced] : subscribers_) {
                        on_change(key, before, after);
@@ -54,7 +57,9 @@ class WatchedKind {
                    [this] {
                      for (const auto& [on_change, on_synced] : subscribers_) on_synced();
                    },
-                   [this](const absl::Status& end) { trouble_.Note(end); }}) {}
+                   [this](const std::string& space, const absl::Status& end) {
+                     trouble_.Note(space, end);
+                   }}) {}
 
   // Calls `on_change` for each change, as in Cache, and `on_synced` after the first list. Both must
   // return quickly.
@@ -64,7 +69,8 @@ class WatchedKind {
   }
   // Call once.
   void Start() { informer_.Start(); }
-  // Ends the thread: within about a second, or after the API call in progress. Join waits for it.
+  // Ends the threads: within about a second, or after the API calls in progress. Join waits for
+  // them.
   void RequestStop() { informer_.RequestStop(); }
   void Join() { informer_.Join(); }
 

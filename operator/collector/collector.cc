@@ -68,7 +68,7 @@ Collector::Collector(CollectorOptions options, kube::Api* api, ClusterCaches* ca
       leads_(std::move(leads)),
       queue_(kBackoff, kube::SystemRandom(), kube::MonotonicNow, kube::NamespaceOfItem),
       events_(api, options_.host, options_.now, options_.clock),
-      reports_(api, leads_, options_.clock),
+      reports_(api, options_.namespaces, leads_, options_.clock),
       poller_([this](const std::string& key) { return PodAt(key); }, options_.fetch, leads_,
               options_.clock,
               [this](const std::string& key) {

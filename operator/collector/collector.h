@@ -37,7 +37,8 @@
 namespace railhead::op {
 
 struct CollectorOptions {
-  std::string host;  // this replica, for its Events
+  std::string host;                       // this replica, for its Events
+  std::set<std::string> namespaces = {};  // as in InjectionConfig
   PagePoller::Fetch fetch = AskPod;
   // Called on Run's thread.
   std::function<verdict::ClusterSettings()> settings = [] { return verdict::ClusterSettings(); };

@@ -59,9 +59,11 @@ Json ObjectNamed(const std::string& space, const std::string& name) {
 
 }  // namespace
 
-ReportWriter::ReportWriter(kube::Api* api, std::function<bool()> leads,
-                           std::function<absl::Time()> clock)
+ReportWriter::ReportWriter(kube::Api* api, const std::set<std::string>& namespaces,
+                           std::function<bool()> leads, std::function<absl::Time()> clock)
     : api_(api),
+      spaces_(namespaces.empty() ? std::vector<std::string>{""}
+                                 : std::vector<std::string>(namespaces.begin(), namespaces.end())),
       leads_(std::move(leads)),
       queue_(kWriteBackoff, kube::SystemRandom(), std::move(clock), kube::NamespaceOfItem) {}
 
@@ -149,11 +151,9 @@ void ReportWriter::Run() {
   }
 }
 
-absl::StatusOr<bool> ReportWriter::Load() {
-  if (!leads_()) return false;
-  std::map<std::string, Written> written;
-  const absl::Status read =
-      kube::ForEach(*api_, {kRailReportVersion, kResource, "", ""}, [&written](const Json& object) {
+absl::Status ReportWriter::List(const std::string& space, std::map<std::string, Written>& written) {
+  const absl::Status read = kube::ForEach(
+      *api_, {kRailReportVersion, kResource, space, ""}, [&written](const Json& object) {
         const Json* owners = kube::FindPath(object, {"metadata", "ownerReferences"});
         const Json* status = kube::Find(object, "status");
         Written& one = written[KeyOf(kube::StringAt(object, {"metadata", "namespace"}),
@@ -163,8 +163,16 @@ absl::StatusOr<bool> ReportWriter::Load() {
         one.is_clear = kube::StringAt(object, {"status", "severity"}) == "None";
         return absl::OkStatus();
       });
-  if (!read.ok()) {
-    return absl::Status(read.code(), absl::StrCat("cannot read railreports: ", read.message()));
+  // A namespace that was deleted takes with it our right to look there.
+  if (read.ok() || (!space.empty() && absl::IsPermissionDenied(read))) return absl::OkStatus();
+  return absl::Status(read.code(), absl::StrCat("cannot read railreports: ", read.message()));
+}
+
+absl::StatusOr<bool> ReportWriter::Load() {
+  if (!leads_()) return false;
+  std::map<std::string, Written> written;
+  for (const std::string& space : spaces_) {
+    if (absl::Status listed = List(space, written); !listed.ok()) return listed;
   }
   std::vector<std::string> jobs;
   {

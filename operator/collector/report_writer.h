@@ -9,7 +9,9 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -33,9 +35,10 @@ namespace railhead::op {
 // Rights needed: list, create and patch railreports; patch railreports/status.
 class ReportWriter {
  public:
-  // `api` must outlive the writer. `leads` must be exact at any time. `clock` is monotonic and
-  // called concurrently.
-  ReportWriter(kube::Api* api, std::function<bool()> leads, std::function<absl::Time()> clock);
+  // Reports are in `namespaces`; empty: in any. `api` must outlive the writer. `leads` must be
+  // exact at any time. `clock` is monotonic and called concurrently.
+  ReportWriter(kube::Api* api, const std::set<std::string>& namespaces, std::function<bool()> leads,
+               std::function<absl::Time()> clock);
 
   // Runs until ShutDown, on one thread.
   void Run();
@@ -72,12 +75,14 @@ class ReportWriter {
 
   // Return whether they wrote.
   absl::StatusOr<bool> Load();
+  absl::Status List(const std::string& space, std::map<std::string, Written>& written);
   absl::StatusOr<bool> Write(const std::string& job);
   // Returns the report to write, if any.
   std::optional<Wanted> Next(const std::string& job);
   void Tell(const absl::Status& status);
 
   kube::Api* const api_;
+  const std::vector<std::string> spaces_;  // to list reports in; one empty name: the whole cluster
   const std::function<bool()> leads_;
   kube::WorkQueue queue_;  // keys of jobs
 

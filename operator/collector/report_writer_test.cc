@@ -85,7 +85,9 @@ class ReportWriterTest : public ::testing::Test {
   kube::testing::FakeApi api_;
   std::atomic<bool> leads_{true};
   std::atomic<int> seconds_{0};
-  ReportWriter writer_{&api_, [this] { return leads_.load(); },
+  ReportWriter writer_{&api_,
+                       {},
+                       [this] { return leads_.load(); },
                        [this] { return kube::MonotonicNow() + absl::Seconds(seconds_.load()); }};
   std::thread thread_;
 };

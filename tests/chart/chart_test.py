@@ -119,6 +119,7 @@ REFUSED = {
     "a word for a boolean": ("openshift.enabled=yes", "want boolean"),
     "a boolean for a group": ("openshift=true", "want object"),
     "memory that is no quantity": ("operator.resources.limits.memory=lots", "/limits/memory"),
+    "a namespace to serve that is none": ("operator.namespaces={A}", "namespaces/0"),
     "a namespace that is none": ("operator.webhook.excludedNamespaces={A}", "excludedNamespaces/0"),
     "a policy for missed pods that is none": (
         "operator.webhook.missedPods=warn", "'Ignore', 'Warn', 'Deny'"),
@@ -310,6 +311,21 @@ class Values(unittest.TestCase):
             quota["scopeSelector"]["matchExpressions"][0]["values"],
             ["system-node-critical", "system-cluster-critical"],
         )
+
+    def test_namespaces_take_the_rights_of_the_cluster_and_are_not_for_gangs(self):
+        some = render("operator: {namespaces: [team-a]}")
+        everywhere = {what for rule in some["ClusterRole", f"{NAMESPACE}-railhead-operator"]["rules"]
+                      for what in rule["resources"]}
+        self.assertFalse(everywhere & {"pods", "events", "railreports"}, everywhere)
+        self.assertEqual(rights(some), rights(render()))  # by a Role
+        self.assertEqual(some["Role", f"{NAMESPACE}-railhead-operator"]["metadata"]["namespace"], "team-a")
+        without = render("operator: {namespaces: [team-a], verdicts: {enabled: false}}")
+        self.assertNotIn(("Role", f"{NAMESPACE}-railhead-operator"), without)
+        done = helm("template", "railhead", CHART,
+                    values="operator: {namespaces: [team-a], gangs: {enabled: true}}")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("operator.namespaces: cannot be set with operator.gangs.enabled", done.stderr)
+
     def test_interfaces_move_by_cdi_alone(self):
         values = """
 devicePlugin: {config: {resources: [{name: rdma/hca, network: moved, moveInterfaces: true}]}}

@@ -64,6 +64,7 @@ OTHERS = {
     "operator.runAsUser": [1234],
     "operator.environment": [{"NCCL_IB_TC": "106", "NCCL_DEBUG": None}],
     "operator.rdmaResources": [["rdma/*", "nvidia.com/hostdev"]],
+    "operator.namespaces": [["team-a", "team-b"]],
     "operator.rendezvousPort": [12345],
     "operator.verdicts.enabled": [False],
     "operator.gangs.enabled": [True],
@@ -112,6 +113,7 @@ REFUSED = (
     {"devicePlugin.serviceAccount.create": False, "devicePlugin.serviceAccount.name": ""},
     {"operator.serviceAccount.create": False, "operator.serviceAccount.name": ""},
     {"operator.topology.enabled": False, "operator.topology.publish": True},
+    {"operator.gangs.enabled": True, "operator.namespaces": ["team-a", "team-b"]},
     {"profiles.crd": False, "profiles.shipped": OTHERS["profiles.shipped"][0]},
 )
 

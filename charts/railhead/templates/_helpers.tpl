@@ -93,6 +93,7 @@ cluster would make another key each time, so it makes none. */}}
 {{ toYaml (dict
   "rendezvousPort" .Values.operator.rendezvousPort
   "excludedNamespaces" (include "railhead.excludedNamespaces" . | fromYamlArray)
+  "namespaces" .Values.operator.namespaces
   "verdicts" .Values.operator.verdicts.enabled
   "tellMissedPods" (ne .Values.operator.webhook.missedPods "Ignore")
   "memlockRaised" .Values.devicePlugin.memlock
@@ -120,12 +121,38 @@ helm.sh/hook-weight: {{ . | quote }}
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded,hook-failed
 {{- end -}}
 
-{{/* Which namespaces are the operator's business: all but the cluster's own, ours, and those that were excluded. */}}
+{{/* Which namespaces are the operator's business: all, or those of operator.namespaces, but the cluster's own,
+     ours, and those that were excluded. */}}
 {{- define "railhead.namespaceSelector" -}}
 matchExpressions:
 - key: kubernetes.io/metadata.name
   operator: NotIn
   values: {{- include "railhead.excludedNamespaces" . | nindent 2 }}
+{{- with .Values.operator.namespaces }}
+- key: kubernetes.io/metadata.name
+  operator: In
+  values: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* Rules of the operator's rights to pods, and to what it tells of them: where its jobs are. */}}
+{{- define "railhead.jobRights" -}}
+{{- if or .Values.operator.verdicts.enabled .Values.operator.gangs.enabled }}
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list, watch]
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create{{ if .Values.operator.gangs.enabled }}, patch{{ end }}]
+{{- end }}
+{{- if .Values.operator.verdicts.enabled }}
+- apiGroups: [railhead.io]
+  resources: [railreports]
+  verbs: [list, create, patch]
+- apiGroups: [railhead.io]
+  resources: [railreports/status]
+  verbs: [patch]
+{{- end }}
 {{- end -}}
 
 {{- define "railhead.excludedNamespaces" -}}
