@@ -66,9 +66,12 @@ class Collector {
 void CollectInstallation(Collector& collector, Evidence& evidence) {
   for (const auto& [resource, kind] :
        {std::pair("deployments", "Deployment"), std::pair("daemonsets", "DaemonSet")}) {
-    collector.List({"apps/v1", resource, "", ""}, kOfTheChart, [&](const Json& object) {
-      if (auto workload = ReadWorkload(object, kind)) evidence.workloads.push_back(*workload);
-    });
+    collector.List({"apps/v1", resource, "", ""}, kOfTheChart,
+                   [&, kind = kind](const Json& object) {
+                     if (auto workload = ReadWorkload(object, kind)) {
+                       evidence.workloads.push_back(*workload);
+                     }
+                   });
   }
   collector.List({"v1", "pods", "", ""}, kOurPods, [&](const Json& object) {
     if (auto pod = ReadComponentPod(object)) evidence.components.push_back(*pod);
