@@ -13,7 +13,7 @@ export CCACHE_NOHASHDIR := 1
 # Parts run side by side by themselves; `make -j` adds nothing.
 .NOTPARALLEL:
 
-.PHONY: help demo demo-down build portable portable-test wheel wheel-test frameworks torch-suite mpi gpu test unit rails discovery fuzz sanitize bench chart kube node soak e2e \
+.PHONY: help demo demo-down build portable portable-test wheel wheel-test frameworks torch-suite mpi training gpu test unit rails discovery fuzz sanitize bench chart kube node soak e2e \
   lint lint-stamps format check python clean fuzz-more test-loaded
 
 help:            ## this list
@@ -51,6 +51,9 @@ torch-suite: python ## torch's own tests of such backends, with 2 to 4 ranks; fr
 
 mpi: python      ## JAX, MLX and mpi4py, unchanged, over the wheel's libmpi.so.40
 	@$(PARTS) mpi
+
+training: python ## Keras, TensorFlow and MXNet with the wheel: results of several ranks beside those of one
+	@$(PARTS) training
 
 test: python     ## everything that must pass: what CI runs
 	@$(PARTS) test

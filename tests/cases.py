@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test programs of named cases: what newcomer, portable, wheel, frameworks and mpi share.
+"""Test programs of named cases: what newcomer, portable, wheel, frameworks, mpi and training share.
 
 A case is a function; it raises Failure, or prints what it has found and returns.
 """

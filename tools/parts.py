@@ -75,6 +75,7 @@ PARTS = (
          ("wheel", "packages-testbed"), weight=1, cluster=True, torch=True),
     Part("torch-suite", "for minor in ${TORCH:-2.15}; do " + _PYTHON +
          "tests/frameworks/run.py --torch $minor torch-suite; done", ("wheel", "packages-testbed"), cluster=True, torch=True),
+    Part("training", _PYTHON + "tests/training/run.py", ("wheel", "packages-testbed"), weight=1, cluster=True),
     Part("mpi", _PYTHON + "tests/mpi/run.py", ("wheel", "programs", "packages-testbed"), weight=1, cluster=True, torch=True),
     Part("unit", f"ctest --preset release --parallel {os.cpu_count()} --output-on-failure", ("unit-build",)),
     Part("newcomer", _PYTHON + "tests/newcomer/run.py", ("packages-testbed",), weight=1, cluster=True),

@@ -1,0 +1,108 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Training by TensorFlow, Keras and MXNet over the wheel of Railhead: results of several ranks beside those of one.
+
+usage: tests/training/run.py [CASE]...      make wheel must have run
+"""
+
+import hashlib
+import pathlib
+import re
+import shutil
+import sys
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+import cases  # noqa: E402
+from cases import CACHE, expect, run  # noqa: E402
+
+HERE = ROOT / "tests" / "training"
+OUT = ROOT / "out" / "training"
+SETUPS = ((2, "shm"), (3, "tcp"))
+
+
+def unpack():
+    shutil.rmtree(OUT, ignore_errors=True)
+    [wheel] = (ROOT / "out" / "wheel").glob("railhead-*.whl")
+    zipfile.ZipFile(wheel).extractall(OUT / "site")
+
+
+def python(name):
+    """An environment with the packages of requirements-NAME.txt, which stays in the cache."""
+    requirements = HERE / f"requirements-{name}.txt"
+    venv = CACHE / f"training-{name}-venv-{hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]}"
+    if not (venv / "complete").exists():
+        for old in CACHE.glob(f"training-{name}-venv-*"):
+            shutil.rmtree(old)
+        run("/usr/bin/python3", "-m", "venv", venv, seconds=300)
+        run(venv / "bin" / "python", "-m", "pip", "install", "--no-deps", "--no-cache-dir", "-r", requirements,
+            seconds=1800)
+        (venv / "complete").touch()
+    return venv / "bin" / "python"
+
+
+def program(count, name, *command, **variables):
+    return cases.run_ranks(count, python(name), "-B", *command, HOME=str(OUT), PYTHONPATH=str(OUT / "site"),
+                           OMP_NUM_THREADS="1", TF_NUM_INTRAOP_THREADS="1", TF_CPP_MIN_LOG_LEVEL="2",
+                           CUDA_VISIBLE_DEVICES="", seconds=600, **variables)
+
+
+def ranks(count, transport, name, script):
+    text = program(count, name, HERE / script, RAILHEAD_TRANSPORT=transport)
+    expect(len(re.findall(r"^rank \d+ is done$", text, re.MULTILINE)) == count, text[-3000:])
+    return text
+
+
+def lines(text, word):
+    """The numbers after the word, of each rank."""
+    return [[float(number) for number in found.split()] for found in re.findall(rf"^{word} (.+)$", text, re.MULTILINE)]
+
+
+def alike(one, several, word, count):
+    """All ranks have what one process has, but for rounding."""
+    [known] = lines(one, word)
+    found = lines(several, word)
+    expect(len(found) == count, f"{word} of {len(found)} ranks\n{several[-3000:]}")
+    for numbers in found:
+        near = len(numbers) == len(known) and all(abs(a - b) <= 2e-3 * max(1, abs(b)) for a, b in zip(numbers, known))
+        expect(near, f"{word}: {numbers}, and {known} by one process")
+    expect(known[0] != known[-1] or word != "loss", f"{word} stands still: {known}")
+
+
+def case_keras():
+    """A callback makes fit() train one model on all ranks."""
+    one = ranks(1, "shm", "keras", "keras_steps.py")
+    for count, transport in SETUPS:
+        several = ranks(count, transport, "keras", "keras_steps.py")
+        for word in ("loss", "mae", "val_loss", "weights", "more"):
+            alike(one, several, word, count)
+        print(f"  {count} ranks over {transport}: losses, metrics and weights as those of one process", flush=True)
+
+
+def case_keras_refusals():
+    """What a script does wrong is said with the fix."""
+    # As if KERAS_BACKEND=jax, without that library.
+    other = "import keras; keras.backend.backend = lambda: 'jax'; import railhead.keras"
+    text = program(1, "keras", "-c", other, may_fail=True)
+    expect("railhead.keras is for Keras on TensorFlow, and Keras runs on jax: set KERAS_BACKEND=tensorflow" in text, text)
+    text = program(1, "keras", HERE / "keras_refusals.py", RAILHEAD_TRANSPORT="shm")
+    expect("both were refused" in text, text)
+
+
+def case_tensorflow():
+    """Means of gradients, for loops of one's own."""
+    for count, transport in ((2, "shm"), (4, "tcp")):
+        ranks(count, transport, "keras", "tensorflow_steps.py")
+
+
+def case_mxnet():
+    """The store "railhead", by Gluon's Trainer."""
+    one = ranks(1, "shm", "mxnet", "mxnet_steps.py")
+    for count, transport in SETUPS:
+        alike(one, ranks(count, transport, "mxnet", "mxnet_steps.py"), "loss", count)
+
+
+if __name__ == "__main__":
+    sys.exit(cases.main(cases.cases_of(globals()), sys.argv[1:], unpack))
