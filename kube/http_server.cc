@@ -12,10 +12,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
-#include <map>
+#include <memory>
 #include <system_error>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -23,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/file_descriptor.h"
+#include "kube/http_clients.h"
 #include "kube/http_connection.h"
 #include "kube/http_fairness.h"
 #include "kube/http_listener.h"
@@ -45,35 +45,17 @@ constexpr uint64_t kFirstClientId = 2;
 
 std::string ErrorText(int error) { return std::system_category().message(error); }
 
-// What the I/O thread knows of a connection.
-struct Client {
-  Client(uint64_t id_of, FileDescriptor fd, HttpReadLimits limits)
-      : id(id_of), connection(std::make_unique<Connection>(std::move(fd))), reader(limits) {}
-
-  const uint64_t id;
-  std::unique_ptr<Connection> connection;  // null: closed, to be removed
-  HttpStanding standing;
-  HttpSource* source = nullptr;
-  HttpRequestReader reader;
-  absl::Time deadline;
-  std::string pending;  // arrived after the end of the request
-  std::string out;      // the answer
-  size_t out_sent = 0;
-  uint32_t interest = 0;  // as epoll knows it
-  bool secured = false;   // the TLS handshake is over, or there is none
-  bool closes = false;    // after the answer
-  bool blocked_on_read = false;
-  bool blocked_on_write = false;
-  bool has_more = false;  // to be gone on with, whatever epoll says
-};
-
 }  // namespace
 
-// The I/O thread owns all connections.
 class HttpServer::Impl {
  public:
   Impl(HttpServerOptions options, HttpHandler handler)
       : options_(std::move(options)),
+        clients_({.connections = options_.max_connections,
+                  .connections_of_source = options_.max_connections_of_source,
+                  .bytes = options_.max_bytes,
+                  .body_bytes = options_.max_body_bytes},
+                 kFirstClientId),
         free_threads_(options_.threads),
         workers_(std::move(handler), [this] { Wake(); }) {
     std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): it cannot fail
@@ -129,7 +111,7 @@ class HttpServer::Impl {
     now_ = MonotonicNow();
     for (;;) {
       if (stopping_ && !closing_) BeginToClose();
-      if (closing_ && clients_.empty() && in_hand_ == 0) break;
+      if (closing_ && clients_.all().empty() && in_hand_ == 0) break;
       const int count =
           epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), Milliseconds());
       now_ = MonotonicNow();
@@ -141,8 +123,8 @@ class HttpServer::Impl {
         } else if (event.data.u64 == kWakeupId) {
           uint64_t ignored = 0;
           if (read(wakeup_.get(), &ignored, sizeof(ignored)) < 0) ignored = 0;
-        } else if (const auto at = clients_.find(event.data.u64); at != clients_.end()) {
-          OnEvent(*at->second, event.events);
+        } else if (HttpClient* client = clients_.Find(event.data.u64); client != nullptr) {
+          OnEvent(*client, event.events);
         }
       }
       GoOn();
@@ -150,7 +132,7 @@ class HttpServer::Impl {
       if (accepts && !closing_) Accept();
       Expire();
       Dispatch();
-      RemoveClosed();
+      clients_.RemoveClosed();
     }
   }
 
@@ -159,7 +141,7 @@ class HttpServer::Impl {
     if (!going_on_.empty()) return 0;
     absl::Time next = now_ + options_.idle_timeout;
     if (accept_again_ > now_) next = std::min(next, accept_again_);
-    for (const auto& [id, client] : clients_) next = std::min(next, client->deadline);
+    for (const auto& [id, client] : clients_.all()) next = std::min(next, client->deadline);
     const absl::Duration left = std::max(next - MonotonicNow(), absl::ZeroDuration());
     return static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1))));
   }
@@ -168,12 +150,12 @@ class HttpServer::Impl {
     closing_ = true;
     Watch(EPOLL_CTL_DEL, listener_.get(), 0, kListenerId);
     listener_.Close();
-    for (const auto& [id, client] : clients_) {
+    for (const auto& [id, client] : clients_.all()) {
       const State state = client->standing.state;
-      if (state == State::kSilent || state == State::kIdle) Close(*client);
+      if (state == State::kSilent || state == State::kIdle) clients_.Close(*client);
       client->closes = true;
     }
-    RemoveClosed();
+    clients_.RemoveClosed();
   }
 
   void Accept() {
@@ -185,8 +167,7 @@ class HttpServer::Impl {
       if (!fd.valid()) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
           // Others of this process need descriptors, too.
-          HttpSource nobody;
-          if (!MakeRoom(nobody, false)) PauseAccepting();
+          if (!clients_.GiveUpOne(now_)) PauseAccepting();
         }
         return;
       }
@@ -200,133 +181,44 @@ class HttpServer::Impl {
     accept_again_ = now_ + kAcceptPause;
   }
 
-  void Admit(FileDescriptor fd, const std::string& name) {
-    std::unique_ptr<HttpSource>& source = sources_[name];
-    if (source == nullptr) source = std::make_unique<HttpSource>(HttpSource{.name = name});
-    const bool too_many_of_it = source->connections >= options_.max_connections_of_source;
-    if (too_many_of_it || open_ >= options_.max_connections) {
-      if (!MakeRoom(*source, too_many_of_it)) {
-        ForgetIfUnused(source.get());
-        return;
-      }
-    }
-    const uint64_t id = next_id_++;
-    auto client = std::make_unique<Client>(id, std::move(fd),
-                                           HttpReadLimits{.body_bytes = options_.max_body_bytes});
-    client->source = source.get();
-    client->standing.source = source.get();
-    client->standing.since = now_;
+  void Admit(FileDescriptor fd, const std::string& source) {
+    HttpClient* client = clients_.Add(std::move(fd), source, now_);
+    if (client == nullptr) return;
     client->deadline = now_ + options_.head_timeout;
     client->secured = options_.identity == nullptr;
     client->interest = EPOLLIN;
-    ++source->connections;
-    ++open_;
-    if (!Watch(EPOLL_CTL_ADD, client->connection->fd(), EPOLLIN, id)) Close(*client);
-    clients_.emplace(id, std::move(client));
-  }
-
-  // Closes one that says less than a new one may; false when there is none.
-  bool MakeRoom(const HttpSource& newcomer, bool own) {
-    std::vector<Client*> open = Open();
-    const std::optional<size_t> at = WhoMakesRoom(Standings(open), newcomer, own, now_);
-    if (!at.has_value()) return false;
-    Close(*open[*at]);
-    return true;
-  }
-
-  std::vector<Client*> Open() const {
-    std::vector<Client*> open;
-    open.reserve(clients_.size());
-    for (const auto& [id, client] : clients_) {
-      if (client->connection != nullptr) open.push_back(client.get());
+    if (!Watch(EPOLL_CTL_ADD, client->connection->fd(), EPOLLIN, client->id)) {
+      clients_.Close(*client);
     }
-    return open;
   }
 
-  static std::vector<const HttpStanding*> Standings(const std::vector<Client*>& clients) {
-    std::vector<const HttpStanding*> standings;
-    standings.reserve(clients.size());
-    for (const Client* client : clients) standings.push_back(&client->standing);
-    return standings;
-  }
-
-  void Close(Client& client) {
-    if (client.connection == nullptr) return;
-    client.connection.reset();  // which epoll forgets
-    client.reader.Reset();
-    std::string().swap(client.pending);
-    std::string().swap(client.out);
-    Account(client);
-    --client.source->connections;
-    --open_;
-    closed_.push_back(client.id);
-  }
-
-  void RemoveClosed() {
-    for (const uint64_t id : closed_) {
-      const auto at = clients_.find(id);
-      if (at == clients_.end()) continue;
-      HttpSource* source = at->second->source;
-      clients_.erase(at);
-      ForgetIfUnused(source);
-    }
-    closed_.clear();
-  }
-
-  void ForgetIfUnused(HttpSource* source) {
-    if (source->connections > 0 || source->in_hand > 0) return;
-    for (const auto& [id, client] : clients_) {
-      if (client->source == source) return;  // closed, and not removed yet
-    }
-    sources_.erase(std::string(source->name));
-  }
-
-  // ---- Memory.
-
-  void Account(Client& client) {
-    size_t bytes = 0;
-    if (client.connection != nullptr) {
-      bytes = client.out.size() + client.pending.size();
-      if (client.reader.begun()) bytes += client.reader.held_bytes();
-    }
-    bytes_ += bytes - client.standing.bytes;
-    client.source->bytes += bytes - client.standing.bytes;
-    client.standing.bytes = bytes;
-  }
-
-  // A request of this size counts as small, for memory and for threads.
-  size_t Share() const { return options_.max_bytes / options_.max_connections; }
-
-  // Gives up what is slowest until all that is left fits, or only small requests are left.
+  // Gives up what is slowest until the rest fits, or only small requests are left.
   void FreeMemory() {
-    while (bytes_ > options_.max_bytes) {
-      std::vector<Client*> open = Open();
-      const std::optional<size_t> at = WhoFreesMemory(Standings(open), Share(), now_);
-      if (!at.has_value()) return;
-      Client& client = *open[*at];
-      const State state = client.standing.state;
+    while (clients_.IsFull()) {
+      HttpClient* client = clients_.Slowest(now_);
+      if (client == nullptr) return;
+      const State state = client->standing.state;
       if (state == State::kSending || state == State::kQueued) {
-        Refuse(client, 503, "too much data in requests; retry later");
-        if (client.standing.bytes < options_.max_bytes) continue;
+        Refuse(*client, 503, "too much data in requests; retry later");
+        if (client->standing.bytes < options_.max_bytes) continue;
       }
-      Close(client);
+      clients_.Close(*client);
     }
   }
 
   // ---- One connection.
 
-  void SetState(Client& client, State state, absl::Time deadline) const {
+  void SetState(HttpClient& client, State state, absl::Time deadline) const {
     client.standing.state = state;
     client.standing.since = now_;
     client.deadline = deadline;
   }
 
-  void OnEvent(Client& client, uint32_t events) {
-    if (client.connection == nullptr) return;
+  void OnEvent(HttpClient& client, uint32_t events) {
     const State state = client.standing.state;
     if (state == State::kQueued || state == State::kInHand) {
       // Nothing was asked for, so the client has gone.
-      if ((events & (EPOLLHUP | EPOLLERR)) != 0) Close(client);
+      if ((events & (EPOLLHUP | EPOLLERR)) != 0) clients_.Close(client);
       return;
     }
     Advance(client);
@@ -336,20 +228,20 @@ class HttpServer::Impl {
     std::vector<uint64_t> ids;
     ids.swap(going_on_);
     for (const uint64_t id : ids) {
-      const auto at = clients_.find(id);
-      if (at == clients_.end() || at->second->connection == nullptr) continue;
-      at->second->has_more = false;
-      Advance(*at->second);
+      HttpClient* client = clients_.Find(id);
+      if (client == nullptr) continue;
+      client->has_more = false;
+      Advance(*client);
     }
   }
 
-  void GoOnLater(Client& client) {
+  void GoOnLater(HttpClient& client) {
     if (std::exchange(client.has_more, true)) return;
     going_on_.push_back(client.id);
   }
 
   // Does what the client's bytes allow.
-  void Advance(Client& client) {
+  void Advance(HttpClient& client) {
     client.blocked_on_read = false;
     client.blocked_on_write = false;
     if (!client.secured && !AdvanceTls(client)) {
@@ -375,7 +267,7 @@ class HttpServer::Impl {
     SetInterest(client);
   }
 
-  bool AdvanceTls(Client& client) {
+  bool AdvanceTls(HttpClient& client) {
     const std::shared_ptr<SSL_CTX> context = options_.identity->context();
     const Connection::Io io =
         context == nullptr ? Connection::Io::kEnded : client.connection->AdvanceTls(context.get());
@@ -384,18 +276,18 @@ class HttpServer::Impl {
       client.deadline = now_ + options_.head_timeout;
       return true;
     }
-    if (!NoteBlocked(client, io)) Close(client);
+    if (!NoteBlocked(client, io)) clients_.Close(client);
     return false;
   }
 
   // False when the connection has ended.
-  static bool NoteBlocked(Client& client, Connection::Io io) {
+  static bool NoteBlocked(HttpClient& client, Connection::Io io) {
     client.blocked_on_read = io == Connection::Io::kWantsRead;
     client.blocked_on_write = io == Connection::Io::kWantsWrite;
     return io != Connection::Io::kEnded;
   }
 
-  void SetInterest(Client& client) {
+  void SetInterest(HttpClient& client) {
     if (client.connection == nullptr) return;
     uint32_t interest = 0;
     switch (client.standing.state) {
@@ -411,18 +303,18 @@ class HttpServer::Impl {
     }
     if (interest == client.interest) return;
     if (!Watch(EPOLL_CTL_MOD, client.connection->fd(), interest, client.id)) {
-      Close(client);
+      clients_.Close(client);
       return;
     }
     client.interest = interest;
   }
 
-  void Receive(Client& client) {
+  void Receive(HttpClient& client) {
     for (int i = 0; i < kPiecesAtOnce; ++i) {
       if (client.pending.empty()) {
         const Connection::Result read = client.connection->Read(piece_, sizeof(piece_));
         if (read.io != Connection::Io::kDone) {
-          if (!NoteBlocked(client, read.io)) Close(client);
+          if (!NoteBlocked(client, read.io)) clients_.Close(client);
           return;
         }
         Feed(client, {piece_, read.bytes});
@@ -439,7 +331,7 @@ class HttpServer::Impl {
     GoOnLater(client);
   }
 
-  void Feed(Client& client, absl::string_view bytes) {
+  void Feed(HttpClient& client, absl::string_view bytes) {
     using ReaderState = HttpRequestReader::State;
     HttpRequestReader& reader = client.reader;
     const bool had_begun = reader.begun();
@@ -464,39 +356,39 @@ class HttpServer::Impl {
       client.closes = client.closes || !reader.keeps_connection();
       SetState(client, State::kQueued, now_ + options_.body_timeout);
     }
-    Account(client);
+    clients_.Account(client);
     FreeMemory();
   }
 
   // Answers without a handler, and ends the connection.
-  void Refuse(Client& client, int status, absl::string_view text) {
+  void Refuse(HttpClient& client, int status, absl::string_view text) {
     client.closes = true;
     Answer(client, PlainResponse(status, text), true);
   }
 
-  void Answer(Client& client, const HttpResponse& response, bool with_body) {
+  void Answer(HttpClient& client, const HttpResponse& response, bool with_body) {
     client.reader.Reset();
     if (client.closes) std::string().swap(client.pending);
     client.out = EncodeResponse(response, with_body, client.closes);
     client.out_sent = 0;
     SetState(client, State::kAnswering, now_ + options_.answer_timeout);
-    Account(client);
+    clients_.Account(client);
     Send(client);
     SetInterest(client);
   }
 
-  void Send(Client& client) {
+  void Send(HttpClient& client) {
     while (client.out_sent < client.out.size()) {
       const Connection::Result written =
           client.connection->Write(absl::string_view(client.out).substr(client.out_sent));
       if (written.io != Connection::Io::kDone) {
-        if (!NoteBlocked(client, written.io)) Close(client);
+        if (!NoteBlocked(client, written.io)) clients_.Close(client);
         return;
       }
       client.out_sent += written.bytes;
     }
     std::string().swap(client.out);
-    Account(client);
+    clients_.Account(client);
     if (client.closes) {
       client.connection->EndWriting();
       SetState(client, State::kClosing, now_ + kLinger);
@@ -507,11 +399,11 @@ class HttpServer::Impl {
   }
 
   // Takes what still comes, for the client would lose the answer if its bytes met a closed socket.
-  void Drain(Client& client) {
+  void Drain(HttpClient& client) {
     for (int i = 0; i < kPiecesAtOnce; ++i) {
       const Connection::Result read = client.connection->Read(piece_, sizeof(piece_));
       if (read.io != Connection::Io::kDone) {
-        if (!NoteBlocked(client, read.io)) Close(client);
+        if (!NoteBlocked(client, read.io)) clients_.Close(client);
         return;
       }
     }
@@ -523,7 +415,7 @@ class HttpServer::Impl {
       accept_again_ = absl::InfinitePast();
       Watch(EPOLL_CTL_MOD, listener_.get(), EPOLLIN, kListenerId);
     }
-    for (const auto& [id, client] : clients_) {
+    for (const auto& [id, client] : clients_.all()) {
       if (client->connection == nullptr || now_ < client->deadline) continue;
       switch (client->standing.state) {
         case State::kSending:
@@ -533,7 +425,7 @@ class HttpServer::Impl {
           Refuse(*client, 503, "too many requests in progress; retry later");
           break;
         default:
-          Close(*client);
+          clients_.Close(*client);
           break;
       }
     }
@@ -542,34 +434,36 @@ class HttpServer::Impl {
   // ---- To and from handlers.
 
   void Dispatch() {
-    std::vector<Client*> queued;
-    std::vector<Client*> probes;
-    for (const auto& [id, client] : clients_) {
+    std::vector<HttpClient*> queued;
+    std::vector<HttpClient*> probes;
+    for (const auto& [id, client] : clients_.all()) {
       if (client->connection == nullptr || client->standing.state != State::kQueued) continue;
       (IsProbe(*client) ? probes : queued).push_back(client.get());
     }
     while (free_threads_ > 0 && !queued.empty()) {
-      Client& next = TakeNext(queued);
+      HttpClient& next = TakeNext(queued);
       // Handlers may wait for memory with a large request; small ones keep half of the threads.
       if (!IsLarge(next) || large_in_hand_ < (options_.threads + 1) / 2) Give(next, false);
     }
     while (!probe_in_hand_ && !probes.empty()) Give(TakeNext(probes), true);
   }
 
-  bool IsLarge(const Client& client) const { return client.reader.request().body.size() > Share(); }
+  bool IsLarge(const HttpClient& client) const {
+    return client.reader.request().body.size() > clients_.Share();
+  }
 
-  bool IsProbe(const Client& client) const {
+  bool IsProbe(const HttpClient& client) const {
     return options_.probe_paths.contains(client.reader.request().path);
   }
 
-  static Client& TakeNext(std::vector<Client*>& queued) {
-    const auto at = queued.begin() + static_cast<std::ptrdiff_t>(WhoIsNext(Standings(queued)));
-    Client& next = **at;
+  static HttpClient& TakeNext(std::vector<HttpClient*>& queued) {
+    const auto at = queued.begin() + static_cast<std::ptrdiff_t>(WhoIsNext(StandingsOf(queued)));
+    HttpClient& next = **at;
     queued.erase(at);
     return next;
   }
 
-  void Give(Client& client, bool is_probe) {
+  void Give(HttpClient& client, bool is_probe) {
     HttpTask task;
     task.client = client.id;
     task.source = client.source;
@@ -579,10 +473,8 @@ class HttpServer::Impl {
     task.request = client.reader.Release();
     task.bytes = task.request.body.capacity();
     SetState(client, State::kInHand, absl::InfiniteFuture());
-    Account(client);
-    bytes_ += task.bytes;
-    client.source->bytes += task.bytes;
-    ++client.source->in_hand;
+    clients_.Account(client);
+    clients_.Hold(*client.source, task.bytes);
     ++in_hand_;
     large_in_hand_ += task.is_large ? 1 : 0;
     (is_probe ? probe_in_hand_ : free_threads_) += is_probe ? 1 : -1;
@@ -594,16 +486,11 @@ class HttpServer::Impl {
       (task.is_probe ? probe_in_hand_ : free_threads_) += task.is_probe ? -1 : 1;
       --in_hand_;
       large_in_hand_ -= task.is_large ? 1 : 0;
-      --task.source->in_hand;
-      task.source->bytes -= task.bytes;
-      bytes_ -= task.bytes;
-      const auto at = clients_.find(task.client);
-      if (at == clients_.end() || at->second->connection == nullptr) {
-        if (at == clients_.end()) ForgetIfUnused(task.source);
-        continue;  // the client has gone
-      }
-      at->second->standing.answered = true;
-      Answer(*at->second, task.response, task.with_body);
+      clients_.Release(*task.source, task.bytes);
+      HttpClient* client = clients_.Find(task.client);
+      if (client == nullptr) continue;  // it has gone
+      client->standing.answered = true;
+      Answer(*client, task.response, task.with_body);
     }
     FreeMemory();
   }
@@ -619,13 +506,8 @@ class HttpServer::Impl {
   absl::Time now_;
   absl::Time accept_again_ = absl::InfinitePast();
   bool closing_ = false;
-  std::unordered_map<uint64_t, std::unique_ptr<Client>> clients_;
-  std::map<std::string, std::unique_ptr<HttpSource>> sources_;
-  std::vector<uint64_t> closed_;    // clients to be removed
+  HttpClients clients_;
   std::vector<uint64_t> going_on_;  // clients that have more to say
-  uint64_t next_id_ = kFirstClientId;
-  size_t open_ = 0;   // connections
-  size_t bytes_ = 0;  // of requests and answers
   int in_hand_ = 0;
   int large_in_hand_ = 0;
   int free_threads_ = 0;
