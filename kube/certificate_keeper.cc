@@ -125,8 +125,8 @@ absl::StatusOr<CertificateKeeper::Authorities> CertificateKeeper::LoadAuthority(
   if (usable.ok()) {
     const absl::StatusOr<CertificateFacts> facts = InspectCertificate(found.current.certificate);
     if (!facts.ok()) return facts.status();
+    authority_expiry_ = facts->not_after;
     if (!RenewalDue(*facts, now)) {
-      authority_expiry_ = facts->not_after;
       if (absl::Status kept = KeepOurs(*secret, found, log); !kept.ok()) return kept;
       return found;
     }

@@ -334,6 +334,17 @@ TEST_F(CertificateKeeperTest, ReplacesAnAuthorityThatCannotBeUsed) {
   EXPECT_TRUE(Trusts(first_));
 }
 
+TEST_F(CertificateKeeperTest, TellsWhenAnAuthorityExpiresThatItMayNotReplace) {
+  PutAuthority(absl::Hours(24 * 90));
+  now_ += absl::Hours(24 * 80);
+  api_.before_patch = [this] { api_.SetOutage(absl::PermissionDeniedError("may not patch")); };
+  EXPECT_EQ(first_.keeper.Reconcile().status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(first_.keeper.authority_expiry(), now_ + absl::Hours(24 * 10));
+  api_.SetOutage(absl::OkStatus());
+  first_.MustReconcile();
+  EXPECT_EQ(first_.keeper.authority_expiry(), now_ + absl::Hours(24 * 365));
+}
+
 TEST_F(CertificateKeeperTest, AnOutageChangesNothingUntilTheCertificateExpires) {
   first_.MustReconcile();
   first_.MustReconcile();
