@@ -27,6 +27,12 @@ def grow(start, per_second, minutes):
     return f"{start}+{per_second * STEP}x{int(minutes * MINUTE) - 1}"
 
 
+def again(values, minutes):
+    """These samples, again and again."""
+    count = int(minutes * MINUTE)
+    return " ".join(str(values[i % len(values)]) for i in range(count))
+
+
 def gone(minutes):
     return f"_x{int(minutes * MINUTE)}"
 
@@ -85,8 +91,28 @@ def straggler(times, operations):
                    grow(5000, slope, 25), grow(0, 0.6 if name[0] == "d" else 100, 25))
 
 
-SLOW = [('namespace="team",job="train",rank="3",node="gpu-3"',
-         "Rank 3 of job team/train on node gpu-3 keeps the others waiting for 50% of the time")]
+def long_steps(late):
+    """Four ranks whose steps take 45 s, of 100 calls each, in which they are for 30 s; the pages of the last are a
+    sample behind. From minute 20 to 45 it is in its calls for `late` seconds of each step."""
+    for number in range(4):
+        name = rank(number, ',collective="all_reduce",algorithm="ring",size_class=">4MiB"')
+        times, calls, samples = 0, 0, ([], [])
+        for sample in range(70 * MINUTE):
+            if sample % 3 == (1 if number == 3 else 0):
+                times += late if number == 3 and 20 * MINUTE <= sample < 45 * MINUTE else 30
+                calls += 100
+            samples[0].append(times)
+            samples[1].append(calls)
+        for metric, values in zip(("duration_seconds_sum", "operations_total"), samples):
+            yield f"railhead_collective_{metric}{name}", " ".join(map(str, values))
+
+
+def waited_for(part="50%"):
+    return [('namespace="team",job="train",rank="3",node="gpu-3"',
+             f"Rank 3 of job team/train on node gpu-3 keeps the others waiting for {part} of the time")]
+
+
+SLOW = waited_for()
 
 CASES = {
     "a rail goes down and comes back": Case(
@@ -111,6 +137,18 @@ CASES = {
          (SENT + rail(0), grow(0, 5e9, 60)), (SENT + rail(1), grow(0, 1e9, 60))],
         {4: [], 14: [], 16: [(RAIL_1, "Rail 1 (mlx5_1) of rank 0 of job team/train on node gpu-1 delivers 25% of "
                              "what the rank's fastest rail does")], 27: []}),
+    "a slow rail that is tried again and again": Case(
+        "RailheadRailImbalance",
+        [(STATE + rail(0), hold(1, 60)), (STATE + rail(1), hold(1, 60)), (WEIGHT + rail(0), hold(1, 60)),
+         (WEIGHT + rail(1), hold(1, 5), again([0.2, 0.2, 1], 25), hold(1, 30)),
+         (SENT + rail(0), grow(0, 5e9, 60)), (SENT + rail(1), grow(0, 1e9, 60))],
+        {4: [], 14.5: [], 16: [(RAIL_1, "Rail 1 (mlx5_1) of rank 0 of job team/train on node gpu-1 delivers 46.67% of "
+                                "what the rank's fastest rail does")], 32: []}),
+    "a rail that is well, with bad moments": Case(
+        "RailheadRailImbalance",
+        [(STATE + rail(1), hold(1, 60)), (WEIGHT + rail(1), again([0.9, 0.1, 1, 0.8, 1, 0.9, 0.2, 1], 60)),
+         (SENT + rail(0), grow(0, 5e9, 60)), (SENT + rail(1), grow(0, 5e9, 60))],
+        {minute: [] for minute in (12, 20, 40, 59)}),
     "a slow rail while nothing is sent": Case(
         "RailheadRailImbalance",
         [(STATE + rail(1), hold(1, 40)), (WEIGHT + rail(1), hold(0.1, 40)), (SENT + rail(1), hold(7e9, 40))],
@@ -172,6 +210,10 @@ CASES = {
 
     "a rank that comes late": Case("RailheadStraggler", list(straggler(0.1, 100)),
                                    {19: [], 28: [], 39: SLOW, 44: SLOW, 52: []}),
+    "a rank that comes late, and long steps": Case("RailheadStraggler", list(long_steps(7)),
+                                                   {20: [], 29: [], 33: waited_for("56%"), 40: waited_for("53.67%"),
+                                                    44: waited_for("43.67%"), 52: []}),
+    "long steps, seen at different times": Case("RailheadStraggler", list(long_steps(30)), {30: [], 45: [], 60: []}),
     "a rank that makes other calls": Case("RailheadStraggler", list(straggler(0.1, 40)), {39: []}),
     "a rank that is a little faster": Case("RailheadStraggler", list(straggler(0.45, 100)), {39: []}),
 
