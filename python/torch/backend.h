@@ -43,6 +43,14 @@ class RailheadBackend final : public c10d::Backend {
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override { return number_; }
   void setTimeout(std::chrono::milliseconds timeout) override { timeout_ = timeout; }
+  bool supportsSplitting() const override { return true; }
+  // A copy, which split groups begin with.
+  c10::intrusive_ptr<Options> getBackendOptions() override {
+    return c10::make_intrusive<Options>(getBackendName(), timeout_.load());
+  }
+  c10::intrusive_ptr<Backend> split(const c10::intrusive_ptr<c10d::Store>& store,
+                                    const std::vector<int>& ranks,
+                                    const c10::intrusive_ptr<Options>& options) override;
   void shutdown() override;
   void abort() override;
 

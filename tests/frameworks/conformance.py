@@ -9,6 +9,7 @@ computes in one process.
 """
 
 import collections
+import datetime
 import sys
 
 import torch
@@ -323,6 +324,44 @@ def groups(rank, size):
     assert left[0] == size
 
 
+def split_groups(rank, size):
+    """Groups whose communicators are made of this group's: in an order of their own, of some ranks only, of a group that
+    was split itself, and while a call is under way."""
+    if tuple(int(number) for number in T.__version__.split(".")[:2]) < (2, 15):
+        return  # asks for the device of NCCL
+    before = T.full((100000,), float(rank))
+    work = dist.all_reduce(before, async_op=True)
+    lists = [list(range(size - 1, -1, -2)), list(range(size - 2, -1, -2))]
+    half = dist.split_group(split_ranks=lists, timeout=datetime.timedelta(seconds=77))
+    work.wait()
+    assert T.equal(before, T.full((100000,), float(sum(range(size)))))
+    mine = lists[0] if rank in lists[0] else lists[1]
+    assert dist.get_rank(half) == mine.index(rank) and dist.get_world_size(half) == len(mine)
+    backend = half._get_backend(T.device(DEVICE))
+    assert backend.name() == "railhead" and backend.options._timeout == datetime.timedelta(seconds=77), backend.options
+    everyone = [T.empty(1) for _ in mine]
+    dist.all_gather(everyone, T.full((1,), float(rank)), group=half)
+    assert [int(one) for one in everyone] == mine, everyone
+    # Numbers are those of the group that is split.
+    quarter = dist.split_group(half, split_ranks=[[len(mine) - 1]])
+    assert (quarter is dist.GroupMember.NON_GROUP_MEMBER) == (rank != mine[-1])
+    if rank == mine[-1]:
+        alone = T.ones(2)
+        dist.all_reduce(alone, group=quarter)
+        assert T.equal(alone, T.ones(2))
+        dist.destroy_process_group(quarter)
+    # Transfers and objects, too.
+    if len(mine) > 1:
+        into = T.empty(3)
+        here = dist.get_rank(half)
+        work = dist.irecv(into, mine[here - 1], group=half)
+        dist.send(T.full((3,), float(rank)), mine[(here + 1) % len(mine)], group=half)
+        work.wait()
+        assert T.equal(into, T.full((3,), float(mine[here - 1])))
+    dist.destroy_process_group(half)
+    dist.barrier()
+
+
 def refusals(size):
     """Arguments that do not fit: torch's exceptions with our text, and the group goes on."""
     def refuses(kind, word, call):
@@ -353,6 +392,7 @@ def main():
     moves(rank, size)
     forms(rank, size)
     groups(rank, size)
+    split_groups(rank, size)
     refusals(size)
     dist.barrier()
     if rank == 0:

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "join_group.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace railhead_torch {
+namespace {
+
+constexpr int64_t kLongestSeconds = 86400;  // of RAILHEAD_TIMEOUT_SECONDS
+constexpr size_t kLongestName = 64;
+constexpr char kIdKey[] = "railhead/unique_id";
+
+}  // namespace
+
+c10::intrusive_ptr<RailheadBackend> JoinGroup(const rhUniqueId& id, int rank, int size,
+                                              std::chrono::milliseconds timeout,
+                                              const std::string& name) {
+  rhConfig_t config = RH_CONFIG_INITIALIZER;
+  const int64_t seconds = std::clamp<int64_t>((timeout.count() + 999) / 1000, 1, kLongestSeconds);
+  config.timeoutSeconds = static_cast<int>(seconds);
+  config.startTimeoutSeconds = static_cast<int>(seconds);
+  const std::string short_name = name.substr(0, kLongestName);
+  config.commName = short_name.c_str();
+  rhComm_t comm = nullptr;
+  if (rhCommInitRankConfig(&comm, size, id, rank, &config) != rhSuccess) {
+    C10_THROW_ERROR(DistBackendError, c10::str("railhead: ", rhGetLastError(nullptr)));
+  }
+  return c10::make_intrusive<RailheadBackend>(comm, rank, size, timeout);
+}
+
+rhUniqueId ExchangeId(const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                      std::chrono::milliseconds timeout) {
+  // A connection of its own: others use the store while this waits.
+  const c10::intrusive_ptr<c10d::Store> own = store->clone();
+  own->setTimeout(timeout);
+  rhUniqueId id;
+  std::string error;
+  if (rank == 0) {
+    if (rhGetUniqueId(&id) != rhSuccess) error = rhGetLastError(nullptr);
+    std::vector<uint8_t> said(error.begin(), error.end());
+    if (error.empty()) {
+      const auto* bytes = reinterpret_cast<const uint8_t*>(&id);
+      said.assign(bytes, bytes + sizeof id);
+    }
+    own->set(kIdKey, said);
+  } else {
+    const std::vector<uint8_t> said = own->get(kIdKey);
+    if (said.size() == sizeof id) {
+      std::memcpy(&id, said.data(), sizeof id);
+    } else {
+      error.assign(said.begin(), said.end());
+    }
+  }
+  if (!error.empty()) {
+    C10_THROW_ERROR(DistBackendError,
+                    c10::str("railhead: rank 0 of the group could not begin: ", error));
+  }
+  return id;
+}
+
+}  // namespace railhead_torch

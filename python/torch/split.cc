@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
+
+#include "backend.h"
+#include "join_group.h"
+
+namespace railhead_torch {
+
+// Of the ranks of this group that call it, those of the new one meet over its part of the store.
+// torch calls it on a different number of devices where a rank joins and where it does not, so it
+// is no collective of this group.
+c10::intrusive_ptr<c10d::Backend> RailheadBackend::split(
+    const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
+    const c10::intrusive_ptr<Options>& options) {
+  const auto here = std::find(ranks.begin(), ranks.end(), getRank());
+  if (here == ranks.end()) return nullptr;
+  const int rank = static_cast<int>(std::distance(ranks.begin(), here));
+  const std::chrono::milliseconds timeout = options ? options->timeout : timeout_.load();
+  return JoinGroup(ExchangeId(store, rank, timeout), rank, static_cast<int>(ranks.size()), timeout,
+                   "torch:" + (options ? options->group_name : getGroupUid()));
+}
+
+}  // namespace railhead_torch
