@@ -144,6 +144,13 @@ CASES = {
          (SENT + rail(0), grow(0, 5e9, 60)), (SENT + rail(1), grow(0, 1e9, 60))],
         {4: [], 14.5: [], 16: [(RAIL_1, "Rail 1 (mlx5_1) of rank 0 of job team/train on node gpu-1 delivers 46.67% of "
                                 "what the rank's fastest rail does")], 32: []}),
+    "a slow rail, of a page that is missed once": Case(
+        "RailheadRailImbalance",
+        [(STATE + rail(1), hold(1, 10), "stale", hold(1, 50)),
+         (WEIGHT + rail(1), hold(0.25, 10), "stale", hold(0.25, 50)),
+         (SENT + rail(1), grow(0, 1e9, 10), "stale", grow(0.6e12, 1e9, 50))],
+        {12: [(RAIL_1, "Rail 1 (mlx5_1) of rank 0 of job team/train on node gpu-1 delivers 25% of what the rank's "
+               "fastest rail does")]}),
     "a rail that is well, with bad moments": Case(
         "RailheadRailImbalance",
         [(STATE + rail(1), hold(1, 60)), (WEIGHT + rail(1), again([0.9, 0.1, 1, 0.8, 1, 0.9, 0.2, 1], 60)),
@@ -275,6 +282,14 @@ CASES = {
         {110: [], 128: [], 138: [('node="gpu-1",rail="1",device="mlx5_1",port="1"',
                                   "Port 1 of mlx5_1 (rail 1) of node gpu-1 meets more than three times the congestion "
                                   "of the hour before")], 180: []}),
+    "more notifications, and a page that is missed once": Case(
+        "RailheadCongestionRising",
+        [("railhead_port_rate_bytes_per_second" + PORT_1 + "}", hold(50e9, 128), "stale", hold(50e9, 60)),
+         ("railhead_port_cnp_handled_total" + PORT_1 + "}", grow(0, 200, 120), grow(1440000, 2000, 40)),
+         ("railhead_port_transmit_bytes_total" + PORT_1 + "}", grow(0, 1e9, 160))],
+        {128: [], 138: [('node="gpu-1",rail="1",device="mlx5_1",port="1"',
+                         "Port 1 of mlx5_1 (rail 1) of node gpu-1 meets more than three times the congestion of the hour "
+                         "before")]}),
     "ten times the traffic, and as much congestion for each byte": Case(
         "RailheadCongestionRising",
         [LINE_RATE, ("railhead_port_cnp_handled_total" + PORT_1 + "}", grow(0, 200, 120), grow(1440000, 2000, 40)),
