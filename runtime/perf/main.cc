@@ -2,10 +2,12 @@
 //
 // railhead-perf: measures collectives between the ranks of a job.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <system_error>
@@ -15,6 +17,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "railhead/railhead.h"
 #include "runtime/config/env.h"
 #include "runtime/perf/collectives.h"
@@ -60,6 +64,8 @@ constexpr const char* kReducedCheck =
     "f8e5m2, 16 for f8e4m3, 127 for int8 and uint8, 256 for bfloat16, 2048 for half; more ranks\n"
     "are rejected.";
 
+constexpr double kLongestPauseSeconds = 60;
+
 struct Arguments {
   std::string begin = "8";
   std::string end = "8M";
@@ -72,6 +78,7 @@ struct Arguments {
   bool check = false;
   bool in_windows = false;
   std::string until;
+  std::string pause;
   std::string output = "table";
   std::string transport;
   bool explain = false;
@@ -104,9 +111,18 @@ absl::StatusOr<RunOptions> OptionsOf(const Collective& collective, const Argumen
       return std::filesystem::exists(path, ignored);
     };
   }
-  return RunOptions{&collective,     *std::move(kinds),    sizes,
-                    arguments.root,  arguments.iterations, arguments.warmup,
-                    arguments.check, arguments.in_windows, std::move(enough)};
+  std::function<void()> before_pass;
+  if (!arguments.pause.empty()) {
+    before_pass = [path = arguments.pause] {
+      double seconds = 0;
+      std::ifstream(path) >> seconds;
+      absl::SleepFor(absl::Seconds(std::clamp(seconds, 0.0, kLongestPauseSeconds)));
+    };
+  }
+  return RunOptions{&collective,           *std::move(kinds),    sizes,
+                    arguments.root,        arguments.iterations, arguments.warmup,
+                    arguments.check,       arguments.in_windows, std::move(enough),
+                    std::move(before_pass)};
 }
 
 // Returns the output of --explain.
@@ -240,6 +256,11 @@ CLI::App* AddCommand(const Collective& collective, CLI::App& app, Arguments& arg
       ->capture_default_str();
   command->add_option("--until", arguments.until,
                       "Repeat all sizes until this file exists on rank 0's machine");
+  command->add_option(
+      "--pause", arguments.pause,
+      "Before each pass over all sizes, pause for as many seconds as this file says "
+      "on the rank's machine, at most 60: a rank that computes, or waits for its "
+      "data. No file: no pause");
   AddTransportOption(*command, arguments);
   command->add_flag(
       "--explain", arguments.explain,

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -13,6 +16,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "runtime/base/now.h"
 #include "runtime/perf/collectives.h"
 #include "runtime/perf/preflight.h"
@@ -319,6 +324,25 @@ TEST(ProgramTest, RepeatsAllSizesUntilAFileExists) {
   const std::vector<std::string> sizes = rows(repeated[0].output);
   EXPECT_EQ(sizes.size() % 2, 0U);
   for (size_t i = 0; i < sizes.size(); ++i) EXPECT_EQ(sizes[i], i % 2 == 0 ? "4" : "16");
+}
+
+// A FIFO can be opened for writing without waiting only while another process reads it.
+TEST(ProgramTest, ReadsTheLengthOfAPauseBeforeItMeasures) {
+  const std::string file = absl::StrCat(::testing::TempDir(), "/perf-pause-", ::getpid());
+  ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+  std::vector<Process> processes =
+      StartProgram(1, {"all_reduce", "-b", "4", "-e", "4", "-n", "1", "-w", "0", "--pause", file});
+  int writer = -1;
+  const absl::Time patience = MonotonicNow() + absl::Seconds(60);
+  while (writer < 0 && MonotonicNow() < patience) {
+    writer = ::open(file.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (writer < 0) absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_EQ(::write(writer, "0.001\n", 6), 6) << "it does not read the file";
+  ::close(writer);
+  const std::vector<Outcome> outcomes = EndsOf(std::move(processes));
+  std::filesystem::remove(file);
+  EXPECT_EQ(outcomes[0].exit_code, 0) << outcomes[0].output;
 }
 
 TEST(ProgramTest, TheTableEndsWithASummary) {

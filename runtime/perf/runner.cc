@@ -127,6 +127,7 @@ absl::StatusOr<Report> Runner::Run(const OnRow& on_row) {
 
 // All kinds and sizes, once.
 absl::Status Runner::Pass(const OnRow& on_row) {
+  if (options_.before_pass) options_.before_pass();
   for (const Kind& kind : options_.kinds) {
     const Pattern pattern(*kind.type, kind.op, report_.ranks, rank_);
     const absl::StatusOr<std::vector<uint64_t>> sizes = SizesOf(kind);

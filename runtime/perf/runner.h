@@ -29,6 +29,8 @@ struct RunOptions {
   // Called on rank 0 after each pass over all sizes: ranks start another pass unless it returns
   // true. Empty: one pass.
   std::function<bool()> enough;
+  // Called on every rank before each pass: what it does meanwhile, the other ranks wait for.
+  std::function<void()> before_pass;
 };
 
 // Called on rank 0 at the start of the report (without rows) and after each row.
