@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Prometheus with the chart's own rules, for the scenes of alerts.py: it scrapes ranks, agents and operator
-with the labels that the chart's PodMonitors give them. One alert at a time is expected; another one that fires
-fails the scene."""
+"""A Prometheus with the chart's own rules, for the scenes of alerts.py and slow_alerts.py: it scrapes ranks, agents
+and operator with the labels that the chart's PodMonitors give them. One alert at a time is expected; another one that
+fires fails the scene."""
 
 import contextlib
 import json
@@ -10,7 +10,7 @@ import time
 import yaml
 
 from stage import NAMESPACE, ROOT
-from railbed.console import Failure, wait_for
+from railbed.console import Failure, table, wait_for
 
 ADDRESS = "127.0.0.1:9091"
 EVERY = 5  # seconds between two scrapes, and two evaluations of the rules
@@ -131,6 +131,13 @@ class AlertWatch:
         took = time.monotonic() - since
         next(row for row in reversed(self.rows) if row[0] == name)[3] = round(took)
         self._stage.console.line(f"    {name}: ended {took:.0f} s after the repair")
+
+    def show(self):
+        """What fired when, as a table; fails where one came too late."""
+        self._stage.console.plain(table(self.rows, ["alert", "for (s)", "fired (s)", "ended (s)", "within"]))
+        late = [row[0] for row in self.rows if row[4] != "yes"]
+        if late:
+            raise Failure(f"these fired too late: {late}")
 
     def ever_fired(self, minutes):
         """Names of alerts that have fired within these minutes."""

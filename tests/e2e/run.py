@@ -25,6 +25,7 @@ from gangs import a_gang_lands_in_one_leaf
 from helm_test import helm_test_passes_skips_and_fails
 from main_job import measure, parse_log, report
 from memlock import who_holds_an_hca_may_pin_memory
+from slow_alerts import slow_parts_raise_alerts
 from stage import NAMESPACE, ROOT, Stage, expect
 from railbed.cluster import Cluster
 from railbed.console import Console, Failure, wait_for
@@ -719,7 +720,8 @@ ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_devi
                   a_gang_lands_in_one_leaf, upgrade_keeps_the_webhook, uninstall_leaves_nothing)
 WITHOUT = (an_interrupt_is_no_answer, interrupted_demo_leaves_nothing)
 # Minutes, or hours; `make soak` plays them.
-LONG = (helm_test_passes_skips_and_fails, doctor_names_each_fault, alerts_fire_and_end, no_alert_while_all_is_well)
+LONG = (helm_test_passes_skips_and_fails, doctor_names_each_fault, alerts_fire_and_end, slow_parts_raise_alerts,
+        no_alert_while_all_is_well)
 
 
 def traces_on_node(stage, node):
