@@ -96,16 +96,21 @@ def case_transfers(torch):
 
 def case_training(torch):
     """Losses are gloo's."""
-    def losses(backend, how):
-        text = torch.run(HERE / "train.py", backend, how)
-        [line] = re.findall(r"^losses (.*)$", text, re.M)
-        return [float(word) for word in line.split()]
+    def losses(backend, *command, ranks):
+        """By the word that they follow."""
+        text = torch.run(HERE / command[0], backend, *command[1:], ranks=ranks)
+        return {name: [float(word) for word in words.split()]
+                for name, words in re.findall(r"^(losses|hsdp|tensor|fsdp_tensor|pipeline) (.*)$", text, re.M)}
 
-    for how in ("ddp", "zero", "fsdp"):
-        ours, gloos = side_by_side((losses, "railhead", how), (losses, "gloo", how))
-        pairs = list(zip(ours, gloos, strict=True))
-        expect(len(pairs) >= 4 and all(abs(one - two) < 1e-5 for one, two in pairs), f"{how}: {ours}, gloo's {gloos}")
-        print(f"{how}: {len(pairs)} losses as gloo's, {pairs[0][0]:.6f} to {pairs[-1][0]:.6f}")
+    for ranks, *command in ((2, "train.py", "ddp"), (2, "train.py", "zero"), (2, "train.py", "fsdp"), (4, "meshes.py")):
+        of = functools.partial(losses, ranks=ranks)
+        ours, gloos = side_by_side((of, "railhead", *command), (of, "gloo", *command))
+        expect(ours.keys() == gloos.keys() and len(ours) == (4 if ranks == 4 else 1), f"{command}: {ours}, {gloos}")
+        for name, mine in ours.items():
+            pairs = list(zip(mine, gloos[name], strict=True))
+            expect(len(pairs) >= 4 and all(abs(one - two) < 1e-5 for one, two in pairs), f"{name}: {mine}, {gloos[name]}")
+            print(f"{command[-1] if name == 'losses' else name}, {ranks} ranks: {len(pairs)} losses as gloo's, "
+                  f"{pairs[0][0]:.6f} to {pairs[-1][0]:.6f}")
 
 
 def case_failures(torch):
