@@ -69,6 +69,15 @@ def run_ranks(count, *command, root="/", what="/", may_fail=False, seconds=240, 
                said=f"{count} ranks of {' '.join(map(str, command))} {told}".rstrip())
 
 
+def wait_until(holds, said, seconds):
+    """Failure, with what `said()` returns, if it does not hold within so many seconds."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            raise Failure(f"not within {seconds} s: {said()[-3000:]}")
+        time.sleep(0.1)
+
+
 def side_by_side(*calls, at_once=4):
     """The results of calls (function, argument...), in order. Each runs its ranks in a network of their own."""
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:

@@ -17,9 +17,12 @@ import atexit
 import glob
 import os
 import re
+import secrets
+import sys
 import threading
+import time
 import warnings
-from typing import Any, List, Tuple
+from typing import Any, Callable, List, Tuple
 
 from . import _library
 from .communicator import unique_id
@@ -27,6 +30,8 @@ from .communicator import unique_id
 NAME = "railhead"
 _DEVICES = ("cpu", "cuda")
 _ID_KEY = "railhead/unique_id"
+_WARN_SECONDS = 10
+_LONGEST_PAUSE = 0.05  # seconds between two looks into the store
 _lock = threading.Lock()
 _loaded = False
 
@@ -99,19 +104,58 @@ def _load() -> None:
             _loaded = True
 
 
-def _exchange(store: Any, rank: int) -> bytes:
-    """The id that rank 0 makes, carried by torch's store. What fails on rank 0 fails on all."""
+def _wait(store: Any, key: str, until: float, doing: Callable[[], str]) -> bool:
+    """Whether the key is there within a second. TimeoutError, which names what it waits for, after `until`."""
+    begin, pause = time.monotonic(), 0.001
+    # Not store.wait(): it keeps others from the store, and torch warns of each second.
+    while not store.check([key]):
+        now = time.monotonic()
+        if now > until:
+            raise TimeoutError(f"railhead: {doing()}")
+        if now > begin + 1:
+            return False
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+    return True
+
+
+def _exchange(store: Any, rank: int, size: int, timeout: float) -> bytes:
+    """The id that rank 0 makes, carried by torch's store. What fails on rank 0 fails on all.
+
+    The store may have what an earlier start of the job left: torchrun keeps it when it starts all ranks anew. So a
+    rank asks rank 0 under the id that it has found, with a word that was never used before, and takes the id when that
+    is answered. The processes of an earlier start answer nothing any more.
+    """
+    until = time.monotonic() + timeout
     if rank == 0:
+        start, failure = secrets.token_hex(8), None
         try:
-            text = unique_id().hex()
-        except Exception as error:
-            store.set(_ID_KEY, f"error: {error}")
-            raise
-        store.set(_ID_KEY, text)
-        return bytes.fromhex(text)
-    text = store.get(_ID_KEY).decode()
-    if text.startswith("error: "):
-        raise RuntimeError(f"railhead: rank 0 of the group could not begin: {text[7:]}")
+            said = "id " + unique_id().hex()
+        except Exception as error:  # pylint: disable=broad-except
+            said, failure = f"error {error}", error
+        store.set(_ID_KEY, f"{start} {said}")
+        for other in range(1, size):
+            asked, begin = f"{_ID_KEY}/{start}/{other}", time.monotonic()
+            warned = begin
+            while not _wait(store, asked, until, lambda other=other: f"rank {other} of {size} has not come"):
+                if time.monotonic() > warned + _WARN_SECONDS:
+                    warned = time.monotonic()
+                    print(f"railhead: rank 0: warning: still waiting for rank {other} of {size} ({warned - begin:.0f}s of "
+                          f"{timeout:.0f}s)", file=sys.stderr, flush=True)
+            store.set(f"{asked}/{store.get(asked).decode()}", "yes")
+        if failure is not None:
+            raise failure
+        return bytes.fromhex(said[3:])
+    word = secrets.token_hex(8)
+    while True:
+        if not _wait(store, _ID_KEY, until, lambda: "rank 0 has not come"):
+            continue
+        start, kind, text = store.get(_ID_KEY).decode().split(" ", 2)
+        store.set(f"{_ID_KEY}/{start}/{rank}", word)
+        if _wait(store, f"{_ID_KEY}/{start}/{rank}/{word}", until, lambda: "rank 0 does not answer"):
+            break
+    if kind == "error":
+        raise RuntimeError(f"railhead: rank 0 of the group could not begin: {text}")
     return bytes.fromhex(text)
 
 
@@ -121,8 +165,10 @@ def _create(options: Any, _backend_options: Any = None) -> Any:
     import torch.distributed as dist  # pylint: disable=import-outside-toplevel
 
     _load()
-    identity = torch.frombuffer(bytearray(_exchange(options.store, options.group_rank)), dtype=torch.uint8)
-    milliseconds = max(1, int(options.timeout.total_seconds() * 1000))
+    timeout = options.timeout.total_seconds()
+    exchanged = _exchange(options.store, options.group_rank, options.group_size, timeout)
+    identity = torch.frombuffer(bytearray(exchanged), dtype=torch.uint8)
+    milliseconds = max(1, int(timeout * 1000))
     name = "torch:" + str(options.group_id)
     made = torch.ops.railhead_c10d.create(options.group_rank, options.group_size, identity, milliseconds,
                                           name.encode()[:64].decode("utf-8", "ignore"))

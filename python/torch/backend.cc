@@ -93,9 +93,9 @@ Tensor Joined(const char* call, const Tensors& list) {
 
 }  // namespace
 
-RailheadBackend::RailheadBackend(rhComm_t comm, int rank, int size,
+RailheadBackend::RailheadBackend(rhComm_t comm, const rhUniqueId& id, int rank, int size,
                                  std::chrono::milliseconds timeout)
-    : Backend(rank, size), executor_(Executor::Create(comm)), timeout_(timeout) {}
+    : Backend(rank, size), id_(id), executor_(Executor::Create(comm)), timeout_(timeout) {}
 
 RailheadBackend::~RailheadBackend() {
   TransferWatch::Get().Leave(executor_.get());

@@ -32,8 +32,9 @@ class RailheadBackend final : public c10d::Backend {
   using Tensors = std::vector<at::Tensor>;
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
-  // Takes the communicator over.
-  RailheadBackend(rhComm_t comm, int rank, int size, std::chrono::milliseconds timeout);
+  // Takes over the communicator, which the ranks with this id have made.
+  RailheadBackend(rhComm_t comm, const rhUniqueId& id, int rank, int size,
+                  std::chrono::milliseconds timeout);
   ~RailheadBackend() override;
 
   const std::string getBackendName() const override { return "railhead"; }
@@ -111,6 +112,7 @@ class RailheadBackend final : public c10d::Backend {
   WorkPtr PostTransfer(const char* call, c10d::OpType type, const Tensors& tensors, int tag,
                        Add add);
 
+  const rhUniqueId id_;
   const std::shared_ptr<Executor> executor_;
   std::atomic<std::chrono::milliseconds> timeout_;
   std::atomic<uint64_t> number_ = 0;

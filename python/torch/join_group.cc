@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <string_view>
 #include <vector>
 
 namespace railhead_torch {
@@ -10,7 +12,13 @@ namespace {
 
 constexpr int64_t kLongestSeconds = 86400;  // of RAILHEAD_TIMEOUT_SECONDS
 constexpr size_t kLongestName = 64;
-constexpr char kIdKey[] = "railhead/unique_id";
+
+// Not the id itself, which lets its owner join.
+std::string KeyOf(const rhUniqueId& parent) {
+  const char* bytes = reinterpret_cast<const char*>(&parent);
+  return "railhead/split/" +
+         std::to_string(std::hash<std::string_view>()(std::string_view(bytes, sizeof parent)));
+}
 
 }  // namespace
 
@@ -27,11 +35,11 @@ c10::intrusive_ptr<RailheadBackend> JoinGroup(const rhUniqueId& id, int rank, in
   if (rhCommInitRankConfig(&comm, size, id, rank, &config) != rhSuccess) {
     C10_THROW_ERROR(DistBackendError, c10::str("railhead: ", rhGetLastError(nullptr)));
   }
-  return c10::make_intrusive<RailheadBackend>(comm, rank, size, timeout);
+  return c10::make_intrusive<RailheadBackend>(comm, id, rank, size, timeout);
 }
 
-rhUniqueId ExchangeId(const c10::intrusive_ptr<c10d::Store>& store, int rank,
-                      std::chrono::milliseconds timeout) {
+rhUniqueId ExchangeId(const c10::intrusive_ptr<c10d::Store>& store, const rhUniqueId& parent,
+                      int rank, std::chrono::milliseconds timeout) {
   // A connection of its own: others use the store while this waits.
   const c10::intrusive_ptr<c10d::Store> own = store->clone();
   own->setTimeout(timeout);
@@ -44,9 +52,9 @@ rhUniqueId ExchangeId(const c10::intrusive_ptr<c10d::Store>& store, int rank,
       const auto* bytes = reinterpret_cast<const uint8_t*>(&id);
       said.assign(bytes, bytes + sizeof id);
     }
-    own->set(kIdKey, said);
+    own->set(KeyOf(parent), said);
   } else {
-    const std::vector<uint8_t> said = own->get(kIdKey);
+    const std::vector<uint8_t> said = own->get(KeyOf(parent));
     if (said.size() == sizeof id) {
       std::memcpy(&id, said.data(), sizeof id);
     } else {

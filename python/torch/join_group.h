@@ -21,10 +21,11 @@ c10::intrusive_ptr<RailheadBackend> JoinGroup(const rhUniqueId& id, int rank, in
                                               std::chrono::milliseconds timeout,
                                               const std::string& name);
 
-// Returns the id that rank 0 makes, carried by the store, which is the group's own. What fails on
-// rank 0 fails on all.
-rhUniqueId ExchangeId(const c10::intrusive_ptr<c10d::Store>& store, int rank,
-                      std::chrono::milliseconds timeout);
+// Returns the id that rank 0 makes for a group that is split off, carried by the new group's store.
+// What fails on rank 0 fails on all. The key has the id of the group that is split: torchrun keeps
+// the store when it starts a job anew, and the groups of that start have other ids.
+rhUniqueId ExchangeId(const c10::intrusive_ptr<c10d::Store>& store, const rhUniqueId& parent,
+                      int rank, std::chrono::milliseconds timeout);
 
 }  // namespace railhead_torch
 

@@ -9,6 +9,7 @@ torch has no CUDA here (tools/torch-venv.sh). The wheel is unpacked into a folde
 whose image does not have it.
 """
 
+import contextlib
 import functools
 import pathlib
 import re
@@ -19,9 +20,11 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "rails"))
 
 import cases  # noqa: E402
 from cases import expect, side_by_side  # noqa: E402
+from network import Network  # noqa: E402
 
 HERE = ROOT / "tests" / "frameworks"
 OUT = ROOT / "out" / "frameworks-test"
@@ -111,6 +114,77 @@ def case_training(torch):
             expect(len(pairs) >= 4 and all(abs(one - two) < 1e-5 for one, two in pairs), f"{name}: {mine}, {gloos[name]}")
             print(f"{command[-1] if name == 'losses' else name}, {ranks} ranks: {len(pairs)} losses as gloo's, "
                   f"{pairs[0][0]:.6f} to {pairs[-1][0]:.6f}")
+
+
+def step_losses(text):
+    """The loss of each step, as text: bits that differ are shown."""
+    found = re.findall(r"^step (\d+) (\S+)$", text, re.M)
+    expect([int(step) for step, _ in found] == list(range(len(found))), f"steps are missing, or were done twice: {text}")
+    return [loss for _, loss in found]
+
+
+def folder_of(name):
+    path = OUT / name
+    path.mkdir(parents=True)
+    return path
+
+
+def case_exchange(torch):
+    """Ids are never those of an earlier start of the job."""
+    text = torch.run(HERE / "exchange.py", ranks=1)
+    expect("30 starts over one store" in text, text)
+    print(text.strip().splitlines()[-1])
+
+
+def case_elastic(torch):
+    """A rank is killed; torchrun starts all anew, and training goes on: every step once, with the losses of a job that
+    nothing happened to."""
+    plain = step_losses(torch.run(HERE / "steps.py", "railhead", folder_of("plain"), 8))
+    folder = folder_of("elastic")
+    (folder / "die").touch()
+    text = torch.run("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=1",
+                     HERE / "steps.py", "railhead", folder, 8, ranks=1)
+    expect(not (folder / "die").exists(), "no rank was killed")
+    expect("exitcode: -9" in text or "Signal 9" in text or "SIGKILL" in text, text)
+    expect(step_losses(text) == plain and len(plain) == 8, f"{text}\n{plain}")
+    print(f"a rank was killed after step 2 and the job started anew: 8 losses as without, {plain[0]} to {plain[-1]}")
+
+
+def case_lost_rail(torch):
+    """One of two rails goes down in the middle of training and comes back: no step is lost and no loss changed."""
+    steps = 60
+
+    def train(name, fault):
+        folder = folder_of(name)
+        with Network((150, 150)) as network, contextlib.ExitStack() as children:
+            outputs = []
+            for rank, node in enumerate(("a", "b")):
+                outputs.append(open(folder / f"rank{rank}", "w+", encoding="utf-8"))
+                child = subprocess.Popen(
+                    network.inside(node, torch.python, HERE / "steps.py", "railhead", folder, steps),
+                    env=torch.environment(RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR=network.address("a"),
+                                          RAILHEAD_TRANSPORT="tcp", RAILHEAD_METRICS_PORT="0",
+                                          RAILHEAD_SOCKET_IFNAME=",".join(network.interfaces())),
+                    stdin=subprocess.DEVNULL, stdout=outputs[-1], stderr=subprocess.STDOUT)
+                children.callback(child.wait)
+                children.callback(child.kill)
+            said = folder / "rank0"
+            fault(network, lambda step: cases.wait_until(lambda: f"step {step} " in said.read_text("utf-8"),
+                                                         lambda: said.read_text("utf-8"), 240))
+            cases.wait_until(lambda: f"step {steps - 1} " in said.read_text("utf-8"), lambda: said.read_text("utf-8"), 240)
+        return said.read_text("utf-8")
+
+    def unplug(network, wait_for):
+        wait_for(10)
+        plug = network.unplug(1)
+        wait_for(30)
+        plug()
+
+    plain, text = train("undisturbed", lambda *_: None), train("unplugged", unplug)
+    losses = step_losses(plain)
+    expect(step_losses(text) == losses and len(losses) == steps, f"{text}\n{plain}")
+    expect(re.search(r"rail 1\b", text) and not re.search(r"rail 1\b.*(lost|down)", plain), text)
+    print(f"a rail was unplugged for 20 of {steps} steps: losses as without, {losses[0]} to {losses[-1]}")
 
 
 def case_failures(torch):

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The id of a group over a store that has what earlier starts of the job left, as torchrun's has: ranks come in any order,
+and never take an id that is not of their own start. Prints how many starts there were."""
+
+import random
+import secrets
+import threading
+import time
+
+import torch.distributed as dist
+from railhead import torch_backend
+
+RANKS, STARTS, PATIENCE = 4, 30, 60
+KEY = torch_backend._ID_KEY
+
+
+def start(store, order):
+    """The ids that ranks took which came in this order."""
+    taken = {}
+
+    def rank(number):
+        taken[number] = torch_backend._exchange(store, number, RANKS, PATIENCE)
+
+    threads = [threading.Thread(target=rank, args=(number,)) for number in order]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.01)
+    for thread in threads:
+        thread.join()
+    return taken
+
+
+def refusal(store, rank):
+    try:
+        torch_backend._exchange(store, rank, 2, 0.3)
+    except TimeoutError as late:
+        return str(late)
+    raise AssertionError("there was none to wait for")
+
+
+def main():
+    whole = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    store = dist.PrefixStore("default_pg", whole)
+    choose, seen = random.Random(1), set()
+    for _ in range(STARTS):
+        if choose.random() < 0.5:
+            # Of a start whose rank 0 died as soon as it had said its id, and rank 2 when it had asked.
+            store.set(KEY, f"dead id {secrets.token_hex(128)}")
+            store.set(f"{KEY}/dead/2", "word")
+        order = list(range(RANKS))
+        choose.shuffle(order)
+        taken = start(store, order)
+        assert len(taken) == RANKS, "a rank failed"
+        [one] = set(taken.values())
+        assert one not in seen, "an id of an earlier start"
+        seen.add(one)
+    print(f"{STARTS} starts over one store: each has an id of its own", flush=True)
+    torch_backend._WARN_SECONDS = 0
+    assert refusal(dist.PrefixStore("one", whole), 0).endswith("rank 1 of 2 has not come")
+    assert refusal(dist.PrefixStore("two", whole), 1).endswith("rank 0 has not come")
+    assert refusal(dist.PrefixStore("one", whole), 1).endswith("rank 0 does not answer")
+
+
+main()
