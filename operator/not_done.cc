@@ -49,8 +49,6 @@ std::optional<NotDoneNote> ParseLine(absl::string_view line) {
 
 }  // namespace
 
-absl::Span<const NotDoneRow> NotDoneRows() { return kNotDoneRows; }
-
 const NotDoneRow& RowOf(NotDone reason) {
   return *std::find_if(std::begin(kNotDoneRows), std::end(kNotDoneRows),
                        [reason](const NotDoneRow& row) { return row.reason == reason; });

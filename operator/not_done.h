@@ -53,7 +53,6 @@ struct NotDoneRow {
   absl::string_view word;
 };
 
-absl::Span<const NotDoneRow> NotDoneRows();
 const NotDoneRow& RowOf(NotDone reason);
 
 struct NotDoneNote {

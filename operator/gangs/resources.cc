@@ -60,13 +60,6 @@ void Add(const Resources& more, Resources& all) {
   }
 }
 
-void Subtract(const Resources& less, Resources& all) {
-  for (const auto& [name, amount] : less) {
-    int64_t& now = all[name];
-    now = std::max(int64_t{0}, now - amount);
-  }
-}
-
 Resources RequestsOf(const Json& spec) {
   Resources running;
   for (const Json& container : kube::ElementsAt(spec, {"containers"})) {

@@ -27,7 +27,6 @@ Resources RequestsOf(const kube::Json& spec);
 Resources AllocatableOf(const kube::Json& node);
 
 void Add(const Resources& more, Resources& all);
-void Subtract(const Resources& less, Resources& all);  // never below 0
 
 // Returns whether the resource is GPUs (*/gpu, the vendors' convention).
 bool IsGpus(absl::string_view name);

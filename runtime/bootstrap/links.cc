@@ -53,11 +53,6 @@ void Links::Send(Link& link) {
   }
 }
 
-bool Links::AllSent() const {
-  return std::all_of(links_.begin(), links_.end(),
-                     [](const auto& entry) { return entry.second.queue.empty(); });
-}
-
 bool Links::Receive(int rank, Link& link, Node& node, bool readable) {
   absl::StatusOr<bool> open = true;
   if (readable) open = net::ReceiveSome(link.fd.get(), kReadLimit, link.reader.buffer());

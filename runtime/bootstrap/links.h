@@ -51,7 +51,6 @@ class Links {
 
   void Collect(Node& node);
   static void Send(Link& link);
-  bool AllSent() const;
   // Returns false at the end of the connection.
   static bool Receive(int rank, Link& link, Node& node, bool readable);
 
