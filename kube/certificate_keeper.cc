@@ -103,6 +103,7 @@ absl::StatusOr<std::vector<std::string>> CertificateKeeper::ReconcileOnce() {
   }
   if (absl::Status served = ServeFrom(*authorities, log); !served.ok()) return served;
   trusted_ = AllTrust(*configuration, issuer_);
+  if (!authorities->not_renewed.ok()) return authorities->not_renewed;
   return log;
 }
 
@@ -148,6 +149,10 @@ absl::StatusOr<CertificateKeeper::Authorities> CertificateKeeper::LoadAuthority(
   absl::Status stored = Store(
       *secret,
       {{kCertificateKey, made->certificate}, {kPrivateKey, made->key}, {kPreviousKey, previous}});
+  if (!stored.ok() && usable.ok() && !absl::IsAborted(stored)) {
+    found.not_renewed = stored;
+    return found;
+  }
   if (!stored.ok()) return stored;
   authority_expiry_ = now + options_.authority_lifetime;
   log.push_back(absl::StrCat("stored a new authority, valid until ", Utc(authority_expiry_)));

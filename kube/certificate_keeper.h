@@ -67,6 +67,8 @@ class CertificateKeeper {
   struct Authorities {
     KeyedCertificate current;
     std::string previous;  // certificates only, newest first; empty if none is valid
+    // Why `current`, whose renewal is due, could not be replaced; it signs until it expires.
+    absl::Status not_renewed = absl::OkStatus();
 
     std::string Bundle() const { return current.certificate + previous; }
   };

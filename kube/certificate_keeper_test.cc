@@ -7,12 +7,14 @@
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/string_view.h"
 #include "kube/testing/fake_api.h"
 
 namespace railhead::kube {
@@ -31,7 +33,7 @@ constexpr char kName[] = "op.sys.svc";
 
 // One replica of the operator.
 struct Replica {
-  Replica(FakeApi* api, absl::Time* now)
+  Replica(Api* api, absl::Time* now)
       : keeper({kAuthority, kConfiguration, "test authority", {kName}}, api, &identity,
                [now] { return *now; }) {}
 
@@ -343,6 +345,50 @@ TEST_F(CertificateKeeperTest, TellsWhenAnAuthorityExpiresThatItMayNotReplace) {
   api_.SetOutage(absl::OkStatus());
   first_.MustReconcile();
   EXPECT_EQ(first_.keeper.authority_expiry(), now_ + absl::Hours(24 * 365));
+}
+
+// An API server that lets the Secret be read only.
+class ReadOnlySecret final : public Api {
+ public:
+  explicit ReadOnlySecret(Api* api) : api_(api) {}
+
+  absl::StatusOr<Json> Call(const ApiRequest& request) override {
+    if (request.method == "PATCH" && request.path == kAuthority.Path()) {
+      return absl::PermissionDeniedError("may not patch");
+    }
+    return api_->Call(request);
+  }
+  absl::Status Stream(const StreamRequest& request,
+                      const std::function<absl::Status(absl::string_view)>& on_bytes) override {
+    return api_->Stream(request, on_bytes);
+  }
+
+ private:
+  Api* const api_;
+};
+
+// The authority is due on day 60 of 90; certificates for a week must still come from it.
+TEST_F(CertificateKeeperTest, AnAuthorityThatItMayNotReplaceServesUntilItExpires) {
+  PutAuthority(absl::Hours(24 * 90));
+  ReadOnlySecret read_only(&api_);
+  Replica replica(&read_only, &now_);
+  for (int day = 0; day < 90; ++day, now_ += absl::Hours(24)) {
+    if (day == 75) {  // an upgrade of the chart
+      Json configuration = api_.At(kConfiguration);
+      for (Json& webhook : configuration["webhooks"]) webhook["clientConfig"].erase("caBundle");
+      api_.Put(kConfiguration, configuration);
+    }
+    const auto first = replica.keeper.Reconcile();
+    const auto second = replica.keeper.Reconcile();
+    EXPECT_EQ(first.ok(), second.ok());
+    if (!second.ok()) {
+      EXPECT_EQ(second.status().code(), absl::StatusCode::kPermissionDenied);
+    }
+    EXPECT_TRUE(replica.keeper.Trusted()) << day;
+    EXPECT_TRUE(Trusts(replica)) << day;
+  }
+  EXPECT_FALSE(replica.keeper.Reconcile().ok());
+  EXPECT_FALSE(replica.keeper.Trusted());
 }
 
 TEST_F(CertificateKeeperTest, AnOutageChangesNothingUntilTheCertificateExpires) {
