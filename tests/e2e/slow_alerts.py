@@ -56,13 +56,13 @@ def _moving_job(stage):
 
 def _slow_rail_and_congestion(stage, watch, pods, port):
     """Rail 0 has a fifth of the other's rate: with much less, RoCE takes it for lost. The alert is about ranks that
-    send more than 1 MB/s: the job gets the CPU for it. And a port counts five hundred times as many notifications; what
-    that is compared with ends ten minutes before, when the job had been running for long."""
+    send more than 1 MB/s: the job gets the CPU for it. And a port counts a hundred thousand times as many
+    notifications; what that is compared with ends ten minutes before, when the job had been running for long."""
     for pod in pods:
         _give_cpu(stage, pod, 200)
     watch.stays_quiet(150)  # it is about what was sent within two minutes
     since = watch.expect("RailheadCongestionRising", "RailheadRailImbalance")
-    port.notified(5000)
+    port.notified(1_000_000)
     stage.cluster.network.shape(0, "3mbit")
     stage.cluster.network.shape(1, "16mbit")
     try:
