@@ -149,11 +149,11 @@ absl::StatusOr<CertificateKeeper::Authorities> CertificateKeeper::LoadAuthority(
   absl::Status stored = Store(
       *secret,
       {{kCertificateKey, made->certificate}, {kPrivateKey, made->key}, {kPreviousKey, previous}});
-  if (!stored.ok() && usable.ok() && !absl::IsAborted(stored)) {
-    found.not_renewed = stored;
+  if (!stored.ok()) {
+    if (!usable.ok() || absl::IsAborted(stored)) return stored;
+    found.not_renewed = std::move(stored);
     return found;
   }
-  if (!stored.ok()) return stored;
   authority_expiry_ = now + options_.authority_lifetime;
   log.push_back(absl::StrCat("stored a new authority, valid until ", Utc(authority_expiry_)));
   return Authorities{*std::move(made), std::move(previous)};
