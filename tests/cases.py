@@ -5,11 +5,14 @@ A case is a function; it raises Failure, or prints what it has found and returns
 """
 
 import concurrent.futures
+import hashlib
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
+import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CACHE = pathlib.Path(os.environ.get("RAILHEAD_CACHE") or pathlib.Path(
@@ -67,6 +70,26 @@ def run_ranks(count, *command, root="/", what="/", may_fail=False, seconds=240, 
     told = " ".join(f"{name}={value}" for name, value in variables.items() if name.startswith("RAILHEAD_"))
     return run("unshare", "--net", "--mount", "sh", "-ec", _RANKS, "ranks", *command, env=environment, seconds=seconds,
                said=f"{count} ranks of {' '.join(map(str, command))} {told}".rstrip())
+
+
+def unpack_wheel(out):
+    """What `make wheel` has built, in the folder out/site; what was in `out` is gone."""
+    shutil.rmtree(out, ignore_errors=True)
+    [wheel] = (ROOT / "out" / "wheel").glob("railhead-*.whl")
+    zipfile.ZipFile(wheel).extractall(out / "site")
+
+
+def kept_python(name, requirements, *options):
+    """Python of an environment with the packages of the file, which stays in the cache; `options` are pip's."""
+    venv = CACHE / f"{name}-venv-{hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]}"
+    if not (venv / "complete").exists():
+        for old in CACHE.glob(f"{name}-venv-*"):
+            shutil.rmtree(old)
+        run("/usr/bin/python3", "-m", "venv", venv, seconds=300)
+        run(venv / "bin" / "python", "-m", "pip", "install", "--no-deps", "--no-cache-dir", *options, "-r", requirements,
+            seconds=1800)
+        (venv / "complete").touch()
+    return venv / "bin" / "python"
 
 
 def wait_until(holds, said, seconds):

@@ -6,14 +6,12 @@ of its namespaces is deleted."""
 import json
 import unittest
 
-import yaml
-
-from apiserver_test import OPERATOR, Cluster
+from apiserver_test import OPERATOR
 from helm import NAMESPACE
 from replica import NAME, Replica, install, send_reviews_to
-from rights_test import used
+from rights_test import start_audited, used
 
-from control_plane import folder_for, wait_until
+from control_plane import wait_until
 
 SERVED = ("team-a", "team-b")
 OTHER = "team-c"
@@ -37,14 +35,7 @@ UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedul
 class Namespaces(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = folder_for(cls, "namespaces")
-        policy = cls.folder / "audit.yaml"
-        policy.write_text(yaml.safe_dump({"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
-                                          "omitStages": ["RequestReceived"],
-                                          "rules": [{"level": "Metadata", "users": [OPERATOR]}]}))
-        cls.audit = cls.folder / "audit.log"
-        cls.cluster = Cluster(cls.folder, f"--audit-policy-file={policy}", f"--audit-log-path={cls.audit}")
-        cls.cluster.start_for(cls)
+        start_audited(cls, "namespaces", OPERATOR)
         for space in (*SERVED, OTHER, GOES):
             cls.cluster.kubectl("create", "namespace", space)
         # A node that offers the right name, so that the wrong one is one.

@@ -67,6 +67,18 @@ def used(audit, user):
     return rights, refused
 
 
+def start_audited(test, name, user):
+    """Gives the class a folder, a cluster, and `audit`, the API server's log of what this user asked for."""
+    test.folder = folder_for(test, name)
+    policy = test.folder / "audit.yaml"
+    policy.write_text(yaml.safe_dump({"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
+                                      "omitStages": ["RequestReceived"],
+                                      "rules": [{"level": "Metadata", "users": [user]}]}))
+    test.audit = test.folder / "audit.log"
+    test.cluster = Cluster(test.folder, f"--audit-policy-file={policy}", f"--audit-log-path={test.audit}")
+    test.cluster.start_for(test)
+
+
 class Rights(GangScene):
     def unused(self):
         """Wherever they are granted."""
@@ -102,14 +114,7 @@ class AgentRights(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.folder = folder_for(cls, "agent-rights")
-        policy = cls.folder / "audit.yaml"
-        policy.write_text(yaml.safe_dump({"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
-                                          "omitStages": ["RequestReceived"],
-                                          "rules": [{"level": "Metadata", "users": [AGENT]}]}))
-        cls.audit = cls.folder / "audit.log"
-        cls.cluster = Cluster(cls.folder, f"--audit-policy-file={policy}", f"--audit-log-path={cls.audit}")
-        cls.cluster.start_for(cls)
+        start_audited(cls, "agent-rights", AGENT)
         crd = kind("nfd.k8s-sigs.io", "v1alpha1", "nodefeatures", "NodeFeature")
         crd["spec"]["scope"] = "Namespaced"
         cls.cluster.kubectl("create", objects=[crd])

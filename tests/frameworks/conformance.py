@@ -325,7 +325,7 @@ def groups(rank, size):
 
 
 def split_groups(rank, size):
-    """Groups whose communicators are made of this group's: in an order of their own, of some ranks only, of a group that
+    """Groups that are split off this one: in an order of their own, of some ranks only, of a group that
     was split itself, and while a call is under way."""
     if tuple(int(number) for number in T.__version__.split(".")[:2]) < (2, 15):
         return  # asks for the device of NCCL

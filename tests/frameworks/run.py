@@ -13,10 +13,8 @@ import contextlib
 import functools
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
-import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -39,9 +37,7 @@ class Torch:
         self.python = pathlib.Path(done.stdout.strip()) / "bin" / "python"
 
     def unpack(self):
-        shutil.rmtree(OUT, ignore_errors=True)
-        [wheel] = (ROOT / "out" / "wheel").glob("railhead-*.whl")
-        zipfile.ZipFile(wheel).extractall(OUT / "site")
+        cases.unpack_wheel(OUT)
 
     def environment(self, **more):
         return {"PYTHONPATH": str(OUT / "site"), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo",

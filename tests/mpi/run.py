@@ -5,20 +5,17 @@
 usage: tests/mpi/run.py [CASE]...      make wheel must have run
 """
 
-import hashlib
 import json
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
-import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
 import cases  # noqa: E402
-from cases import CACHE, expect, run, side_by_side  # noqa: E402
+from cases import expect, run, side_by_side  # noqa: E402
 
 HERE = ROOT / "tests" / "mpi"
 OUT = ROOT / "out" / "mpi-test"
@@ -26,23 +23,11 @@ LIBRARY = OUT / "site" / "railhead" / "lib" / "railhead-mpi" / "libmpi.so.40"
 
 
 def unpack():
-    shutil.rmtree(OUT, ignore_errors=True)
-    [wheel] = (ROOT / "out" / "wheel").glob("railhead-*.whl")
-    zipfile.ZipFile(wheel).extractall(OUT / "site")
+    cases.unpack_wheel(OUT)
 
 
 def python():
-    """An environment with the programs, which stays in the cache."""
-    requirements = HERE / "requirements.txt"
-    venv = CACHE / f"mpi-venv-{hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]}"
-    if not (venv / "complete").exists():
-        for old in CACHE.glob("mpi-venv-*"):
-            shutil.rmtree(old)
-        run("/usr/bin/python3", "-m", "venv", venv, seconds=300)
-        run(venv / "bin" / "python", "-m", "pip", "install", "--no-deps", "--no-cache-dir", "--no-compile", "-r",
-            requirements, seconds=1200)
-        (venv / "complete").touch()
-    return venv / "bin" / "python"
+    return cases.kept_python("mpi", HERE / "requirements.txt", "--no-compile")
 
 
 def told():

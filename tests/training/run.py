@@ -5,18 +5,15 @@
 usage: tests/training/run.py [CASE]...      make wheel must have run
 """
 
-import hashlib
 import pathlib
 import re
-import shutil
 import sys
-import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
 import cases  # noqa: E402
-from cases import CACHE, expect, run  # noqa: E402
+from cases import expect  # noqa: E402
 
 HERE = ROOT / "tests" / "training"
 OUT = ROOT / "out" / "training"
@@ -24,23 +21,11 @@ SETUPS = ((2, "shm"), (3, "tcp"))
 
 
 def unpack():
-    shutil.rmtree(OUT, ignore_errors=True)
-    [wheel] = (ROOT / "out" / "wheel").glob("railhead-*.whl")
-    zipfile.ZipFile(wheel).extractall(OUT / "site")
+    cases.unpack_wheel(OUT)
 
 
 def python(name):
-    """An environment with the packages of requirements-NAME.txt, which stays in the cache."""
-    requirements = HERE / f"requirements-{name}.txt"
-    venv = CACHE / f"training-{name}-venv-{hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]}"
-    if not (venv / "complete").exists():
-        for old in CACHE.glob(f"training-{name}-venv-*"):
-            shutil.rmtree(old)
-        run("/usr/bin/python3", "-m", "venv", venv, seconds=300)
-        run(venv / "bin" / "python", "-m", "pip", "install", "--no-deps", "--no-cache-dir", "-r", requirements,
-            seconds=1800)
-        (venv / "complete").touch()
-    return venv / "bin" / "python"
+    return cases.kept_python(f"training-{name}", HERE / f"requirements-{name}.txt")
 
 
 def program(count, name, *command, **variables):
