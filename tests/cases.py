@@ -9,6 +9,7 @@ import hashlib
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -46,19 +47,35 @@ def expect(condition, what):
         raise Failure(what)
 
 
-def run(*command, seconds=120, said=None, **options):
-    """What the command printed on both its outputs. Failure: another exit code than 0, or no end in time;
-    `said` is the command in its message."""
+def run(*command, seconds=120, said=None, env=None, **options):
+    """What the command printed on both its outputs. Failure: another exit code than 0, or no end in time; then all that
+    it has started is ended, and Python programs say where they were. `said` is the command in its message."""
     command = [str(part) for part in command]
     said = said or " ".join(command)
+    env = {**(os.environ if env is None else env), "PYTHONFAULTHANDLER": "1"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                               stdin=subprocess.DEVNULL, start_new_session=True, env=env, **options)
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds,
-                              stdin=subprocess.DEVNULL, **options)
-    except subprocess.TimeoutExpired as late:
-        raise Failure(f"{said}: no end within {seconds} s\n{(late.stdout or b'').decode()[-3000:]}") from None
-    if done.returncode != 0:
-        raise Failure(f"{said}: exit {done.returncode}\n{done.stdout[-6000:]}")
-    return done.stdout
+        text, _ = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGABRT)
+        time.sleep(1)
+        _end(process)
+        raise Failure(f"{said}: no end within {seconds} s\n{process.communicate()[0][-6000:]}") from None
+    except BaseException:
+        _end(process)
+        raise
+    if process.returncode != 0:
+        raise Failure(f"{said}: exit {process.returncode}\n{text[-6000:]}")
+    return text
+
+
+def _end(process):
+    """Of a process that leads a group, the whole group."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
 
 
 def run_ranks(count, *command, root="/", what="/", may_fail=False, seconds=240, **variables):

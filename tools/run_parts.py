@@ -24,8 +24,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOGS = ROOT / "out" / "parts"
 PROGRESS_SECONDS = 10
 TAIL_LINES = 25
-FAILURE = re.compile(r"FAIL|\*\*\*|\b[Ff]ailed\b|[Ee]rror\b|\bFatal\b")
-FAILURE_LINES = 12  # of a part, again below the table
+FAILURE = re.compile(r"""FAIL|\*\*\*|\b[Ff]ailed\b|[Ee]rror\b|\bFatal\b|\(Timeout\)|\(SEGFAULT\)|^  File ".*", line """)
+NO_FAILURE = re.compile(r"^\s*Start +\d+: |\bPassed +[\d.]+ s")  # ctest's lines of tests whose names speak of errors
+FAILURE_LINES = 20  # of a part, again below the table
+FAILURE_LENGTH = 200
 # Addresses of testbeds, which no proxy can reach: loopback, pods, services, nodes. Some programs
 # know no networks, so the host's address is there by itself as well.
 NO_PROXY = ("localhost,127.0.0.1,::1,127.0.0.0/8,10.0.0.0/8,192.168.0.0/16,198.18.0.0/15,10.0.9.254,"
@@ -122,7 +124,8 @@ class Running:
         if self.part.foreground:
             return []
         lines = self.log.read_text("utf-8", "replace").splitlines()
-        return [line for line in lines if FAILURE.search(line)][-FAILURE_LINES:]
+        return [line[:FAILURE_LENGTH] for line in lines
+                if FAILURE.search(line) and not NO_FAILURE.search(line)][-FAILURE_LINES:]
 
     def progress(self, usual):
         """`unit 31 s [212/340], about 20 s left`; `usual` is how long it took last time."""

@@ -47,6 +47,16 @@ class RunParts(unittest.TestCase):
         child = self.start(parts, *words)
         return child.communicate(timeout=DEADLINE)[0], child.returncode
 
+    def test_tests_that_hang_or_crash_are_named_below_the_table(self):
+        text = ("  1/2 Test #7: Rails.NonsenseIsAnError ....   Passed    0.01 sec",
+                "  8 - Rails.NothingHangs (Timeout)", "  9 - Rails.NothingFalls (SEGFAULT)")
+        out, _ = self.run_parts(f"""Part("broken", "printf '%s\\n' '{text[0]}' '{text[1]}' '{text[2]}'; exit 8"),""",
+                                "test")
+        table = out[out.index("| broken"):]
+        self.assertNotIn(text[0], table)
+        self.assertIn(text[1], table)
+        self.assertIn(text[2], table)
+
     def test_a_failure_stops_only_what_needs_it(self):
         out, code = self.run_parts("""
             Part("broken", "echo the cause; false"), Part("after", "touch after", ("broken",)),
