@@ -13,7 +13,7 @@ export CCACHE_NOHASHDIR := 1
 # Parts run side by side by themselves; `make -j` adds nothing.
 .NOTPARALLEL:
 
-.PHONY: help demo demo-down build portable portable-test wheel wheel-test frameworks torch-suite mpi training gpu test unit rails discovery fuzz sanitize bench chart kube node soak e2e \
+.PHONY: help demo demo-down build portable portable-test portable-aarch64 portable-aarch64-test wheel wheel-test frameworks torch-suite mpi training gpu test unit rails discovery fuzz sanitize bench chart kube node soak e2e \
   lint lint-stamps format check python clean fuzz-more test-loaded
 
 help:            ## this list
@@ -33,6 +33,12 @@ portable: python ## librailhead.so for any Linux with glibc 2.28, in out/portabl
 
 portable-test: python ## the same, loaded in Debian and Ubuntu roots and beside other libraries
 	@$(PARTS) portable-test
+
+portable-aarch64: python ## the same for aarch64, in out/portable-aarch64; on any machine
+	@$(PARTS) portable-aarch64
+
+portable-aarch64-test: python ## this one, loaded in Debian roots of aarch64, on an emulated CPU
+	@$(PARTS) portable-aarch64-test
 
 wheel: python    ## the Python package, in out/wheel; TORCH="2.9 2.15": with backends of these
 	@$(PARTS) wheel

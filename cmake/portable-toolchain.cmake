@@ -15,6 +15,7 @@ set(CMAKE_C_COMPILER "${RAILHEAD_PORTABLE}/bin/clang")
 set(CMAKE_CXX_COMPILER "${RAILHEAD_PORTABLE}/bin/clang++")
 set(CMAKE_AR "${RAILHEAD_PORTABLE}/bin/ar" CACHE FILEPATH "")
 set(CMAKE_RANLIB "${RAILHEAD_PORTABLE}/bin/ranlib" CACHE FILEPATH "")
+find_program(CMAKE_STRIP "${CMAKE_SYSTEM_PROCESSOR}-linux-gnu-strip" REQUIRED)
 
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 # Each function in a section of its own, so that the linker drops what nobody calls.
@@ -25,13 +26,10 @@ endforeach()
 set(linker_flags "-Wl,--gc-sections")
 # The compiler's own run-time library has a memcpy, which hides the C library's: that one chooses by CPU
 # and is several times as fast. GCC's has what compiled code calls and nothing else.
-if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
-  string(APPEND linker_flags " --rtlib=none")
-  execute_process(COMMAND gcc -print-libgcc-file-name OUTPUT_VARIABLE libgcc
-    OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-  set(CMAKE_C_STANDARD_LIBRARIES "${libgcc}")
-  set(CMAKE_CXX_STANDARD_LIBRARIES "${libgcc}")
-endif()
+string(APPEND linker_flags " --rtlib=none")
+foreach(language C CXX)
+  set(CMAKE_${language}_STANDARD_LIBRARIES "${RAILHEAD_PORTABLE}/lib/libgcc.a")
+endforeach()
 set(CMAKE_SHARED_LINKER_FLAGS_INIT "${linker_flags}")
 set(CMAKE_EXE_LINKER_FLAGS_INIT "${linker_flags}")
 

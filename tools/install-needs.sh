@@ -3,7 +3,7 @@
 # Installs what a build, the testbed or the benchmarks need and what is not there yet (Debian
 # packages; from PyPI: Go where it is missing or too old, clang-tidy, a plotting library, and PyTorch for its gloo).
 # usage: tools/install-needs.sh SET...    quick and silent when everything is there
-#        SET is python, build, lint, testbed, pictures, bench, rails, discovery, chart, fuzz or load
+#        SET is python, build, lint, testbed, pictures, bench, rails, discovery, chart, fuzz, load or aarch64
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tools/common.sh
@@ -11,11 +11,11 @@ here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/testbed/versions.env
 . "$here/../tests/testbed/versions.env"
 
-[ $# -gt 0 ] || die "say what to install for: python, build, lint, testbed, pictures, bench, rails, discovery, chart, fuzz, load, or several"
+[ $# -gt 0 ] || die "say what to install for: python, build, lint, testbed, pictures, bench, rails, discovery, chart, fuzz, load, aarch64, or several"
 
 missing=()
 for set in "$@"; do
-  [ -f "$here/packages-$set.txt" ] || die "unknown set '$set': python, build, lint, testbed, pictures, bench, rails, discovery, chart, fuzz or load"
+  [ -f "$here/packages-$set.txt" ] || die "unknown set '$set': python, build, lint, testbed, pictures, bench, rails, discovery, chart, fuzz, load or aarch64"
   while read -r package; do
     dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed ||
       missing+=("$package")

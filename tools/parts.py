@@ -41,10 +41,9 @@ PARTS = (
     Part("packages-lint", "tools/install-needs.sh lint", ("packages",), weight=1),
     Part("programs", "cmake --preset release && cmake --build --preset release --target railhead_programs",
          ("packages",)),
-    Part("portable",
-         "RAILHEAD_PORTABLE=$(tools/portable-deps.sh); export RAILHEAD_PORTABLE; cmake --fresh --preset portable && "
-         "cmake --build --preset portable && rm -rf out/portable && "
-         "cmake --install build/portable --prefix out/portable --strip", ("packages",)),
+    Part("portable", "tools/portable.sh", ("packages",)),
+    Part("packages-aarch64", "tools/install-needs.sh aarch64", ("packages",), weight=1),
+    Part("portable-aarch64", "tools/portable.sh aarch64", ("packages-aarch64",)),
     Part("torch-shims", "rm -rf out/torch && mkdir out/torch; for minor in ${TORCH:-2.15}; do "
          "shim=$(tools/torch-shim.sh $minor) && cp \"$shim\" out/torch/railhead-torch-$minor.so || exit 1; done",
          ("portable",), weight=1),
@@ -70,6 +69,8 @@ PARTS = (
     Part("kube-client", _KUBE + _ALONE + "tests/kube/run.sh", _TESTED, weight=1, cluster=True),
     Part("rails", _PYTHON + "tests/rails/run.py", ("unit-build", "packages-testbed"), weight=1, cluster=True),
     Part("portable-test", _PYTHON + "tests/portable/run.py", ("portable", "packages-testbed"), weight=1, cluster=True),
+    Part("portable-aarch64-test", _PYTHON + "tests/portable/run.py --machine aarch64",
+         ("portable-aarch64", "packages-testbed"), weight=1, cluster=True),
     Part("wheel-test", _PYTHON + "tests/wheel/run.py", ("wheel", "packages-testbed"), weight=1, cluster=True),
     Part("frameworks", "for minor in ${TORCH:-2.15}; do " + _PYTHON + "tests/frameworks/run.py --torch $minor; done",
          ("wheel", "packages-testbed"), weight=1, cluster=True, torch=True),
@@ -102,4 +103,4 @@ PARTS = (
     Part("demo", "exec " + _PYTHON + "tests/e2e/demo.py", ("programs", "kube", "node-disk", "image-base"), weight=CAPACITY,
          emulated=True, foreground=True),
 )
-TEST = ("lint", "unit", "rails", "discovery", "fuzz", "portable-test", "wheel-test", "frameworks", "mpi", "newcomer", "chart", "kube-client", "node", "e2e")
+TEST = ("lint", "unit", "rails", "discovery", "fuzz", "portable-test", "portable-aarch64-test", "wheel-test", "frameworks", "mpi", "newcomer", "chart", "kube-client", "node", "e2e")

@@ -3,14 +3,14 @@
 # Makes what librailhead.so is built with so that it runs on any Linux with glibc 2.28 or newer: clang
 # with that C library's symbols and a static C++ library (PyPI: ziglang), and static libraries from the
 # sources of Debian's packages. Prints the folder. Some minutes with nothing cached.
-# usage: tools/portable-deps.sh [MACHINE]     x86_64 (default) or aarch64
+# usage: tools/portable-deps.sh [MACHINE]     x86_64 or aarch64; this machine's if not said
 # docs/portable.md says why it is done this way.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tools/common.sh
 . "$here/common.sh"
 
-machine=${1:-x86_64}
+machine=${1:-$(uname -m)}
 glibc=2.28
 sources=(abseil libsodium prometheus-cpp)
 key=$(printf '%s\n' "$machine" | cat - "$0" "$here/requirements-portable.txt" \
@@ -53,7 +53,7 @@ echo "$machine" > "$out/machine"
 # CMake and ccache know what a program with these names is.
 for tool in clang:cc clang++:c++ ar:ar ranlib:ranlib; do
   target=
-  [[ $tool != clang* ]] || target=" -target $machine-linux-gnu.$glibc"
+  [[ $tool != clang* ]] || target=" -target $machine-linux-gnu.$glibc -fno-sanitize=undefined"
   cat > "$out/bin/${tool%:*}" << END
 #!/bin/sh
 export ZIG_GLOBAL_CACHE_DIR="$RAILHEAD_CACHE/zig" ZIG_LOCAL_CACHE_DIR="$RAILHEAD_CACHE/zig"
@@ -61,6 +61,16 @@ exec $zig ${tool#*:}$target "\$@"
 END
   chmod +x "$out/bin/${tool%:*}"
 done
+
+# GCC's run-time library (cmake/portable-toolchain.cmake): this machine's, or Debian's for another one.
+if [ "$machine" = "$(uname -m)" ]; then
+  cp "$(gcc -print-libgcc-file-name)" "$out/lib/"
+else
+  [ "$machine" = aarch64 ] || die "no run-time library of GCC for $machine on $(uname -m)"
+  (cd "$work" && quietly "apt-get download" apt-get -q download "libgcc-$(gcc -dumpversion)-dev-arm64-cross")
+  dpkg-deb -x "$work"/libgcc-*-cross_*.deb "$work/libgcc"
+  find "$work/libgcc" -name libgcc.a -exec cp {} "$out/lib/" \;
+fi
 
 # Sources, with Debian's corrections, from where this machine's packages come from; apt's own lists and
 # settings are not touched.
@@ -92,6 +102,8 @@ cmake_build() {  # NAME OPTION...
 }
 # Debian links libatomic for CPUs that need it, in a way that this linker does not know.
 sed -i '/push-state/d' abseil/absl/copts/AbseilConfigureCopts.cmake
+# This clang takes instructions of ARM by another option.
+sed -i 's/-march=armv8-a+crypto/-mcpu=generic+crypto/' abseil/absl/copts/*
 cmake_build abseil -DCMAKE_CXX_STANDARD=17 -DABSL_PROPAGATE_CXX_STD=ON
 # For the text of the metrics page alone.
 cmake_build prometheus-cpp -DENABLE_PUSH=OFF -DENABLE_PULL=OFF -DENABLE_COMPRESSION=OFF -DENABLE_TESTING=OFF \

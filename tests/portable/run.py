@@ -2,15 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `make portable` has installed in out/portable, looked at and used, here and in other systems' roots.
 
-usage: tests/portable/run.py [CASE]...     without a case: all but "frameworks", which downloads 2 GB
+usage: tests/portable/run.py [--machine MACHINE] [CASE]...     without a case: all but "frameworks", which downloads 2 GB
 
 Every case does verified all-reduces between three processes, over shared memory and over TCP, or checks a
-rule of the object. Roots are made once, with mmdebstrap, and kept in the cache.
+rule of the object. Roots are made once, with mmdebstrap, and kept in the cache. What was built for another machine than
+this one (aarch64) runs on an emulated CPU, in Debian's roots.
 """
 
+import argparse
 import hashlib
 import os
 import pathlib
+import platform
 import re
 import shutil
 import sys
@@ -23,15 +26,28 @@ import cases  # noqa: E402
 from cases import CACHE, Failure, expect, run  # noqa: E402
 
 HERE = ROOT / "tests" / "portable"
-INSTALLED = ROOT / "out" / "portable"
+LOADERS = {"x86_64": "ld-linux-x86-64.so.2", "aarch64": "ld-linux-aarch64.so.1"}
+OLDEST_GLIBC = {"x86_64": "GLIBC_2.2.5", "aarch64": "GLIBC_2.17"}  # that there was for the machine
+DEBIANS_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+ARGUMENTS = argparse.ArgumentParser()
+ARGUMENTS.add_argument("--machine", choices=LOADERS, default=platform.machine())
+ARGUMENTS.add_argument("cases", nargs="*")
+SAID = ARGUMENTS.parse_args()
+MACHINE = SAID.machine
+NATIVE = MACHINE == platform.machine()
+NAME = "portable" if NATIVE else f"portable-{MACHINE}"
+INSTALLED = ROOT / "out" / NAME
 LIBRARY = INSTALLED / "lib" / "librailhead.so.0"
 PERF = INSTALLED / "bin" / "railhead-perf"
-OUT = ROOT / "out" / "portable-test"
+OUT = ROOT / "out" / f"{NAME}-test"
+EMULATOR = pathlib.Path(f"/usr/bin/qemu-{MACHINE}-static")
 
 NEWEST_GLIBC = (2, 28)
-NEEDED = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2"}
+NEEDED = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", LOADERS[MACHINE]}
 # By glibc: 2.31, 2.36, 2.41; 2.31, 2.35, 2.39.
 DEBIAN = ("bullseye", "bookworm", "trixie")
+GONE = {"aarch64": ("bullseye",)}  # whose packages mirrors have no more
 UBUNTU = ("focal", "jammy", "noble")
 TOO_OLD = "xenial"  # 2.23; what is promised is 2.28
 
@@ -42,12 +58,14 @@ def ranks(root, *command, transports=("shm", "tcp")):
 
 
 def build():
-    """Programs of old systems' C library in out/portable-test/what, beside the library."""
+    """Programs of old systems' C library, beside the library."""
     shutil.rmtree(OUT, ignore_errors=True)
     what = OUT / "what"
     shutil.copytree(INSTALLED, what, symlinks=True)
     shutil.copy(HERE / "check.py", what)
-    clang = pathlib.Path(run(ROOT / "tools" / "portable-deps.sh", seconds=1800).strip()) / "bin" / "clang"
+    if not NATIVE:
+        shutil.copy(EMULATOR, what)
+    clang = pathlib.Path(run(ROOT / "tools" / "portable-deps.sh", MACHINE, seconds=1800).strip()) / "bin" / "clang"
     compile_check = (clang, "-O1", "-Wall", "-Wextra", "-Werror", f"-I{INSTALLED}/include", HERE / "check.c", "-ldl",
                      "-lpthread")
     run(*compile_check, "-DLOAD", "-o", what / "load")
@@ -55,10 +73,11 @@ def build():
 
 
 def all_doors(root, folder):
-    ranks(root, f"{folder}/load", f"{folder}/lib/librailhead.so.0")
-    ranks(root, f"{folder}/linked")
-    ranks(root, "/usr/bin/python3", "-B", f"{folder}/check.py", f"{folder}/lib/librailhead.so.0")
-    ranks(root, f"{folder}/bin/railhead-perf", "all_reduce", "-e", "1M", "--check", transports=("tcp",))
+    cpu = () if NATIVE else (f"{folder}/{EMULATOR.name}",)
+    ranks(root, *cpu, f"{folder}/load", f"{folder}/lib/librailhead.so.0")
+    ranks(root, *cpu, f"{folder}/linked")
+    ranks(root, *cpu, "/usr/bin/python3", "-B", f"{folder}/check.py", f"{folder}/lib/librailhead.so.0")
+    ranks(root, *cpu, f"{folder}/bin/railhead-perf", "all_reduce", "-e", "1M", "--check", transports=("tcp",))
 
 
 def rules_of_an_object(path, needed):
@@ -71,7 +90,7 @@ def rules_of_an_object(path, needed):
     expect(not re.search(r"\((RPATH|RUNPATH)\).*\[(?!\$ORIGIN/\.\./lib\])", dynamic), f"{path} has a path of its own")
     _, _, wanted = run("readelf", "-VW", path).partition("Version needs section")
     names = set(re.findall(r"Name: (\S+)", wanted)) - {"RAILHEAD_0.1"}
-    expect("GLIBC_2.2.5" in names, f"{path}: readelf prints something else: {wanted}")
+    expect(OLDEST_GLIBC[MACHINE] in names, f"{path}: readelf prints something else: {wanted}")
     new = sorted(name for name in names if not re.fullmatch(r"GLIBC_[0-9.]+", name) or
                  tuple(map(int, name.removeprefix("GLIBC_").split("."))) > NEWEST_GLIBC)
     expect(not new, f"{path} wants {new}")
@@ -83,29 +102,30 @@ def case_rules():
     rules_of_an_object(PERF, NEEDED | {"librailhead.so.0"})
     expect("soname: [librailhead.so.0]" in run("readelf", "-dW", LIBRARY), "another soname")
     # Exported: the header's functions and nothing else.
-    run("cmake", "-DNM=nm", f"-DLIBRARY={LIBRARY}", f"-DHEADER={INSTALLED}/include/railhead/railhead.h", "-P",
+    nm = f"{MACHINE}-linux-gnu-nm"
+    run("cmake", f"-DNM={nm}", f"-DLIBRARY={LIBRARY}", f"-DHEADER={INSTALLED}/include/railhead/railhead.h", "-P",
         ROOT / "runtime" / "comm" / "api" / "check_exports.cmake")
-    kinds = set(re.findall(r"^\S+ (\S) ", run("nm", "-D", "--defined-only", "--format=posix", LIBRARY), re.M))
+    kinds = set(re.findall(r"^\S+ (\S) ", run(nm, "-D", "--defined-only", "--format=posix", LIBRARY), re.M))
     expect(kinds <= {"T", "A"}, f"exported are symbols of kinds {kinds}")
     # The compiler has slow ones of its own.
-    imported = set(re.findall(r"^(\w+)", run("nm", "-D", "--undefined-only", "--format=posix", LIBRARY), re.M))
+    imported = set(re.findall(r"^(\w+)", run(nm, "-D", "--undefined-only", "--format=posix", LIBRARY), re.M))
     expect({"memcpy", "memmove", "memset"} <= imported, "memory is not copied by the C library")
 
 
 def case_manylinux():
     """auditwheel, which knows PyPI's rules, of a wheel with the library in it."""
-    wheel = OUT / "railhead_check-0-py3-none-linux_x86_64.whl"
+    wheel = OUT / f"railhead_check-0-py3-none-linux_{MACHINE}.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.write(LIBRARY, "railhead_check/librailhead.so")
         info = "railhead_check-0.dist-info"
         archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: railhead-check\nVersion: 0\n")
         archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: check\nRoot-Is-Purelib: false\n"
-                         "Tag: py3-none-linux_x86_64\n")
+                         f"Tag: py3-none-linux_{MACHINE}\n")
         archive.writestr(f"{info}/RECORD", "".join(f"{name},,\n" for name in archive.namelist()))
     venv = CACHE / ("portable-venv-" + hashlib.sha256(
         (ROOT / "tools" / "requirements-portable.txt").read_bytes()).hexdigest()[:16])
     text = run(venv / "bin" / "auditwheel", "show", wheel)
-    tag = re.search(r'platform tag:\s*"manylinux_2_(\d+)_x86_64"', text)
+    tag = re.search(rf'platform tag:\s*"manylinux_2_(\d+)_{MACHINE}"', text)
     expect(tag and int(tag[1]) <= NEWEST_GLIBC[1], f"auditwheel says: {text}")
 
 
@@ -132,9 +152,10 @@ def root_of(suite, keyring=None):
     options = ["--variant=extract", "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr",
                "--include=python3" + (",ubuntu-archive-keyring" if suite == "trixie" else "")]
     key = hashlib.sha256(repr((suite, options)).encode()).hexdigest()[:16]
-    root = CACHE / f"portable-root-{suite}-{key}"
+    options.append(f"--architectures={DEBIANS_NAMES[MACHINE]}")
+    root = CACHE / f"portable-root-{suite}-{'' if NATIVE else MACHINE + '-'}{key}"
     if not root.exists():
-        part = CACHE / f"portable-root-{suite}-{key}.part"
+        part = root.with_name(root.name + ".part")
         shutil.rmtree(part, ignore_errors=True)
         run("mmdebstrap", *options, *([f"--keyring={keyring}"] if keyring else []), suite, part, seconds=600)
         for folder in ("dev", "proc", "mnt"):
@@ -180,15 +201,17 @@ def case_frameworks():
         ranks("/", *check, *others, transports=("tcp",))
 
 
-CASES = {"rules": case_rules, "manylinux": case_manylinux, "this-system": case_this_system,
-         "users-project": case_users_project,
-         **{f"debian-{suite}": lambda suite=suite: case_debian(suite) for suite in DEBIAN},
-         **{f"ubuntu-{suite}": lambda suite=suite: case_ubuntu(suite) for suite in UBUNTU},
-         "too-old": case_too_old, "frameworks": case_frameworks}
+CASES = {"rules": case_rules, "manylinux": case_manylinux,
+         **{f"debian-{suite}": lambda suite=suite: case_debian(suite) for suite in DEBIAN
+            if suite not in GONE.get(MACHINE, ())}}
+if NATIVE:
+    CASES |= {"this-system": case_this_system, "users-project": case_users_project,
+              **{f"ubuntu-{suite}": lambda suite=suite: case_ubuntu(suite) for suite in UBUNTU},
+              "too-old": case_too_old, "frameworks": case_frameworks}
 
 
 def main():
-    return cases.main(CASES, sys.argv[1:], build, [name for name in CASES if name != "frameworks"])
+    return cases.main(CASES, SAID.cases, build, [name for name in CASES if name != "frameworks"])
 
 
 if __name__ == "__main__":
