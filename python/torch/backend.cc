@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "arguments.h"
 #include "monitored_barrier.h"
 #include "transfer_watch.h"
 
@@ -13,60 +14,7 @@ namespace railhead_torch {
 namespace {
 
 using at::Tensor;
-using Tensors = RailheadBackend::Tensors;
 using WorkPtr = RailheadBackend::WorkPtr;
-
-// Moves are of bytes: any type will do.
-size_t BytesOf(const Tensor& tensor) { return tensor.nbytes(); }
-
-const Tensor& OnlyOne(const char* call, const Tensors& tensors) {
-  TORCH_CHECK_VALUE(tensors.size() == 1, "railhead: ", call, ": ", tensors.size(),
-                    " tensors, and must be one for this process");
-  return tensors.front();
-}
-
-const Tensors& OnlyList(const char* call, const std::vector<Tensors>& lists, size_t ranks) {
-  TORCH_CHECK_VALUE(lists.size() == 1 && lists.front().size() == ranks, "railhead: ", call,
-                    ": there must be one list of ", ranks, " tensors, one for each rank");
-  return lists.front();
-}
-
-void CheckSame(const char* call, const Tensor& output, const Tensor& input) {
-  TORCH_CHECK_TYPE(output.scalar_type() == input.scalar_type(), "railhead: ", call,
-                   ": the output has ", output.scalar_type(), ", and the input ",
-                   input.scalar_type());
-  TORCH_CHECK_TYPE(output.device() == input.device(), "railhead: ", call, ": the output is on ",
-                   output.device(), ", and the input on ", input.device());
-}
-
-// Parts of one piece of memory, and the tensors that they are.
-struct Parts {
-  std::vector<Tensor> tensors;
-  std::vector<size_t> bytes;
-  size_t total = 0;
-
-  Parts(const char* call, const Tensors& list) : tensors(list) {
-    for (const Tensor& tensor : tensors) {
-      CheckTensor(call, tensor);
-      bytes.push_back(BytesOf(tensor));
-      total += bytes.back();
-    }
-  }
-  // Copies what was received to where it belongs.
-  void Spread(const Tensor& memory) const {
-    auto* from = static_cast<char*>(memory.data_ptr());
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      if (bytes[i] == 0) continue;
-      tensors[i].copy_(at::from_blob(from, tensors[i].sizes(),
-                                     tensors[i].options().memory_format(std::nullopt)));
-      from += bytes[i];
-    }
-  }
-};
-
-Tensor Bytes(size_t count, c10::Device device) {
-  return at::empty({static_cast<int64_t>(count)}, at::device(device).dtype(at::kByte));
-}
 
 // Notes what is on the caller's stream of a device now.
 void AddQueued(c10::Device device, std::vector<c10::Event>& queued) {
@@ -74,21 +22,6 @@ void AddQueued(c10::Device device, std::vector<c10::Event>& queued) {
   c10::Event event(device.type());
   event.record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
   queued.push_back(std::move(event));
-}
-
-constexpr const char* kMixed =
-    ": a group of coalesced calls has either collectives or transfers: make two groups";
-
-// All of them, one after the other.
-Tensor Joined(const char* call, const Tensors& list) {
-  Tensors flat;
-  flat.reserve(list.size());
-  for (const Tensor& tensor : list) {
-    CheckSame(call, tensor, list.front());
-    // As bytes, since devices do not join all types.
-    flat.push_back(MakeDense(call, tensor).elements.reshape(-1).view(at::kByte));
-  }
-  return at::cat(flat).view(list.front().scalar_type());
 }
 
 }  // namespace
@@ -520,53 +453,6 @@ WorkPtr RailheadBackend::alltoall(Tensors& outputs, Tensors& inputs,
 void RailheadBackend::CheckPeer(const char* call, int peer) const {
   TORCH_CHECK_VALUE(peer >= 0 && peer < getSize(), "railhead: ", call, ": rank ", peer,
                     " does not exist; ranks go from 0 to ", getSize() - 1);
-}
-
-template <class Add>
-WorkPtr RailheadBackend::PostTransfer(const char* call, c10d::OpType type, const Tensors& tensors,
-                                      int tag, Add add) {
-  const Tensor& tensor = OnlyOne(call, tensors);
-  CheckTensor(call, tensor);
-  TORCH_CHECK_VALUE(tag >= 0 && tag != kBarrierTag, "railhead: ", call, ": tag ", tag,
-                    " is not from 0 to ", kBarrierTag - 1);
-  const auto make = [&](c10d::OpType of) {
-    return c10::make_intrusive<TransferWork>(executor_, getRank(), of, tensor.device(),
-                                             timeout_.load());
-  };
-  if (coalescing_ == 0) {
-    const auto work = make(type);
-    add(*work, tensor);
-    TransferWork::Start(work);
-    return work;
-  }
-  TORCH_CHECK_NOT_IMPLEMENTED(held_.steps.empty(), "railhead: ", call, kMixed);
-  if (!held_transfers_) held_transfers_ = make(c10d::OpType::COALESCED);
-  TORCH_CHECK_TYPE(held_transfers_->device() == tensor.device(), "railhead: ", call,
-                   ": the tensor is on ", tensor.device(), ", and those of earlier calls of the ",
-                   "group on ", held_transfers_->device());
-  add(*held_transfers_, tensor);
-  return {};  // torch does not wait for it then; endCoalescing's covers it
-}
-
-WorkPtr RailheadBackend::send(Tensors& tensors, int to, int tag) {
-  CheckPeer("send", to);
-  return PostTransfer(
-      "send", c10d::OpType::SEND, tensors, tag,
-      [=](TransferWork& work, const Tensor& tensor) { work.AddSend(tensor, to, tag); });
-}
-
-WorkPtr RailheadBackend::recv(Tensors& tensors, int from, int tag) {
-  CheckPeer("recv", from);
-  return PostTransfer(
-      "recv", c10d::OpType::RECV, tensors, tag,
-      [=](TransferWork& work, const Tensor& tensor) { work.AddReceive(tensor, from, tag); });
-}
-
-WorkPtr RailheadBackend::recvAnysource(Tensors& tensors, int tag) {
-  return PostTransfer("recv", c10d::OpType::RECVANYSOURCE, tensors, tag,
-                      [=](TransferWork& work, const Tensor& tensor) {
-                        work.AddReceive(tensor, RH_ANY_SOURCE, tag);
-                      });
 }
 
 WorkPtr RailheadBackend::barrier(const c10d::BarrierOptions& options) {

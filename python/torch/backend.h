@@ -21,6 +21,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <vector>
 
+#include "arguments.h"
 #include "executor.h"
 #include "transfer_work.h"
 #include "types.h"
@@ -29,7 +30,6 @@ namespace railhead_torch {
 
 class RailheadBackend final : public c10d::Backend {
  public:
-  using Tensors = std::vector<at::Tensor>;
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
   // Takes over the communicator, which the ranks with this id have made.
@@ -108,6 +108,8 @@ class RailheadBackend final : public c10d::Backend {
   Step ReduceScatterBase(const at::Tensor& output, const at::Tensor& input,
                          const c10d::ReduceOp& op);
   void CheckPeer(const char* call, int peer) const;
+  static constexpr const char* kMixed =
+      ": a group of coalesced calls has either collectives or transfers: make two groups";
   template <class Add>
   WorkPtr PostTransfer(const char* call, c10d::OpType type, const Tensors& tensors, int tag,
                        Add add);
