@@ -95,7 +95,7 @@ sanitize: python ## unit tests under AddressSanitizer, UBSan and ThreadSanitizer
 	@$(PARTS) sanitize
 
 bench: python    ## the benchmarks; their tables go to docs/
-	@$(PARTS) bench-build
+	@$(PARTS) bench-build wheel
 	@tools/bench.sh
 
 chart: python    ## the chart: lint, refusals, rights, and the operator at a real API server

@@ -4,7 +4,7 @@
 # Runs the benchmarks and writes their tables, with machine, date and versions, to docs/.
 # usage: tools/bench.sh [PART]...     without a part: all of them. The parts:
 #        node-agent cache placement planner verdict admission scale reduce start world idle stream metrics auth
-#        allreduce (with all collectives) rails verbs
+#        allreduce (with all collectives) rails verbs torch (make wheel must have run)
 #        collectives (the second half of allreduce)
 #        gangs (half an hour, so not among all of them: make soak)
 set -euo pipefail
@@ -212,7 +212,12 @@ verbs() {
   /usr/bin/python3 tests/bench/verbs/run.py
 }
 
-[ $# -gt 0 ] || set -- node-agent cache placement planner verdict admission scale reduce start world idle stream metrics auth allreduce rails verbs
+torch() {
+  echo
+  /usr/bin/python3 tests/bench/torch/run.py
+}
+
+[ $# -gt 0 ] || set -- node-agent cache placement planner verdict admission scale reduce start world idle stream metrics auth allreduce rails verbs torch
 # What is measured is what the stamp says, also when a part is run by hand.
 cmake --build --preset release --target railhead_programs railhead_benches > /dev/null
 for part in "$@"; do
@@ -253,6 +258,10 @@ for part in "$@"; do
     verbs)
       tools/install-needs.sh bench rails testbed
       page "$part" "RDMA rails beside perftest and Open MPI with UCX" verbs
+      ;;
+    torch)
+      tools/install-needs.sh rails
+      page "$part" "PyTorch over railhead beside gloo" torch
       ;;
     *)
       echo "unknown part '$part': see the list at the head of $0" >&2

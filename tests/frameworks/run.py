@@ -9,11 +9,9 @@ torch has no CUDA here (tools/torch-venv.sh). The wheel is unpacked into a folde
 whose image does not have it.
 """
 
-import contextlib
 import functools
 import pathlib
 import re
-import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -23,28 +21,9 @@ sys.path.insert(0, str(ROOT / "tests" / "rails"))
 import cases  # noqa: E402
 from cases import expect, side_by_side  # noqa: E402
 from network import Network  # noqa: E402
+from one_torch import OUT, Torch  # noqa: E402
 
 HERE = ROOT / "tests" / "frameworks"
-OUT = ROOT / "out" / "frameworks-test"
-
-
-class Torch:
-    """One version of torch with the wheel beside it."""
-
-    def __init__(self, minor):
-        self.minor = minor
-        done = subprocess.run([ROOT / "tools" / "torch-venv.sh", minor], stdout=subprocess.PIPE, text=True, check=True)
-        self.python = pathlib.Path(done.stdout.strip()) / "bin" / "python"
-
-    def unpack(self):
-        cases.unpack_wheel(OUT)
-
-    def environment(self, **more):
-        return {"PYTHONPATH": str(OUT / "site"), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo",
-                "MASTER_PORT": "29500", "HOME": str(OUT), **more}
-
-    def run(self, *command, ranks=2, **how):
-        return cases.run_ranks(ranks, self.python, *command, **self.environment(**how))
 
 
 def case_registration(torch):
@@ -152,19 +131,8 @@ def case_lost_rail(torch):
 
     def train(name, fault):
         folder = folder_of(name)
-        with Network((150, 150)) as network, contextlib.ExitStack() as children:
-            outputs = []
-            for rank, node in enumerate(("a", "b")):
-                outputs.append(open(folder / f"rank{rank}", "w+", encoding="utf-8"))
-                child = subprocess.Popen(
-                    network.inside(node, torch.python, HERE / "steps.py", "railhead", folder, steps),
-                    env=torch.environment(RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR=network.address("a"),
-                                          RAILHEAD_TRANSPORT="tcp", RAILHEAD_METRICS_PORT="0",
-                                          RAILHEAD_SOCKET_IFNAME=",".join(network.interfaces())),
-                    stdin=subprocess.DEVNULL, stdout=outputs[-1], stderr=subprocess.STDOUT)
-                children.callback(child.wait)
-                children.callback(child.kill)
-            said = folder / "rank0"
+        with (Network((150, 150)) as network,
+              torch.on_nodes(network, folder, HERE / "steps.py", "railhead", folder, steps) as (_, (said, _))):
             fault(network, lambda step: cases.wait_until(lambda: f"step {step} " in said.read_text("utf-8"),
                                                          lambda: said.read_text("utf-8"), 240))
             cases.wait_until(lambda: f"step {steps - 1} " in said.read_text("utf-8"), lambda: said.read_text("utf-8"), 240)

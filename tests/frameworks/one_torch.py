@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A torch with the wheel beside it, for tests and benchmarks."""
+
+import contextlib
+import pathlib
+import subprocess
+
+import cases
+from cases import ROOT
+
+OUT = ROOT / "out" / "frameworks-test"
+
+
+class Torch:
+    """One version of torch with the wheel beside it."""
+
+    def __init__(self, minor):
+        self.minor = minor
+        done = subprocess.run([ROOT / "tools" / "torch-venv.sh", minor], stdout=subprocess.PIPE, text=True, check=True)
+        self.python = pathlib.Path(done.stdout.strip()) / "bin" / "python"
+
+    def unpack(self):
+        cases.unpack_wheel(OUT)
+
+    def environment(self, **more):
+        return {"PYTHONPATH": str(OUT / "site"), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo",
+                "MASTER_PORT": "29500", "HOME": str(OUT), **more}
+
+    def run(self, *command, ranks=2, **how):
+        return cases.run_ranks(ranks, self.python, *command, **self.environment(**how))
+
+    @contextlib.contextmanager
+    def on_nodes(self, network, folder, *command, **more):
+        """Two ranks of the command, one on each node of the network, over its rails; gives what runs and the files of
+        what each prints. Both are ended at the end."""
+        with contextlib.ExitStack() as undo:
+            children, outputs = [], []
+            for rank, node in enumerate(("a", "b")):
+                path = folder / f"rank{rank}"
+                outputs.append(path)
+                environment = self.environment(
+                    RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR=network.address("a"), RAILHEAD_TRANSPORT="tcp",
+                    RAILHEAD_METRICS_PORT="0", RAILHEAD_SOCKET_IFNAME=",".join(network.interfaces()), **more)
+                children.append(subprocess.Popen(
+                    network.inside(node, self.python, *command), env=environment, stdin=subprocess.DEVNULL,
+                    stdout=undo.enter_context(open(path, "w", encoding="utf-8")), stderr=subprocess.STDOUT))
+                undo.callback(children[-1].wait)
+                undo.callback(children[-1].kill)
+            yield children, outputs
