@@ -13,7 +13,7 @@ export CCACHE_NOHASHDIR := 1
 # Parts run side by side by themselves; `make -j` adds nothing.
 .NOTPARALLEL:
 
-.PHONY: help demo demo-down build portable portable-test portable-aarch64 portable-aarch64-test wheel wheel-test frameworks torch-suite mpi training gpu test unit rails discovery fuzz sanitize bench chart kube node soak e2e \
+.PHONY: help demo demo-down build portable portable-test portable-aarch64 portable-aarch64-test wheel wheel-test frameworks framework-pods torch-suite mpi training gpu test unit rails discovery fuzz sanitize bench chart kube node soak e2e \
   lint lint-stamps format check python clean fuzz-more test-loaded
 
 help:            ## this list
@@ -58,8 +58,12 @@ torch-suite: python ## torch's own tests of such backends, with 2 to 4 ranks; fr
 mpi: python      ## JAX, MLX and mpi4py, unchanged, over the wheel's libmpi.so.40
 	@$(PARTS) mpi
 
-training: python ## Keras, TensorFlow and MXNet with the wheel: results of several ranks beside those of one
+framework-pods: python ## PyTorch, JAX and MLX as pods whose gradients go over two rails; FRAMEWORKS="keras mxnet": others
+	@$(PARTS) framework-pods
+
+training: python ## Keras, TensorFlow and MXNet with the wheel: results of several ranks beside those of one; and as pods
 	@$(PARTS) training
+	@FRAMEWORKS="keras mxnet" $(PARTS) framework-pods
 
 test: python     ## everything that must pass: what CI runs
 	@$(PARTS) test

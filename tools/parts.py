@@ -65,6 +65,10 @@ PARTS = (
     Part("chart", _KUBE + _CONTROLLERS + _KUBECONFORM + "tests/chart/run.sh; tests/chart/apiserver.sh",
          (*_TESTED, "controllers", "kubeconform"),
          weight=1, cluster=True),
+    # FRAMEWORKS="torch jax mlx keras mxnet": all (`make training`).
+    Part("framework-pods", _KUBE + _CONTROLLERS + _PYTHON + "tests/chart/frameworks_run_test.py; "
+         "tests/chart/apiserver.sh frameworks_run_test", (*_TESTED, "controllers", "wheel"), weight=1, cluster=True,
+         torch=True),
     Part("node", _PYTHON + "tests/kubelet/run.py", _TESTED, weight=1, cluster=True),
     Part("kube-client", _KUBE + _ALONE + "tests/kube/run.sh", _TESTED, weight=1, cluster=True),
     Part("rails", _PYTHON + "tests/rails/run.py", ("unit-build", "packages-testbed"), weight=1, cluster=True),
@@ -103,4 +107,4 @@ PARTS = (
     Part("demo", "exec " + _PYTHON + "tests/e2e/demo.py", ("programs", "kube", "node-disk", "image-base"), weight=CAPACITY,
          emulated=True, foreground=True),
 )
-TEST = ("lint", "unit", "rails", "discovery", "fuzz", "portable-test", "portable-aarch64-test", "wheel-test", "frameworks", "mpi", "newcomer", "chart", "kube-client", "node", "e2e")
+TEST = ("lint", "unit", "rails", "discovery", "fuzz", "portable-test", "portable-aarch64-test", "wheel-test", "frameworks", "framework-pods", "mpi", "newcomer", "chart", "kube-client", "node", "e2e")

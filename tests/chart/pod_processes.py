@@ -14,18 +14,23 @@ _REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 
 
 class PodProcesses:
-    """Of the pods in the namespace default; addresses are of 198.18.0.0/15, as tests/chart/apiserver.sh has them."""
+    """Of the pods in the namespace default."""
 
-    def __init__(self, cluster, folder, command, variables):
-        """`command` says what the container of a pod runs, with `variables` beside its own."""
+    def __init__(self, cluster, folder, command, variables, addresses="198.18.1."):
+        """`command` says what the container of a pod runs, with `variables` beside its own. Addresses of pods begin
+        like this; tests/chart/apiserver.sh makes 198.18.0.0/15 addresses of this machine."""
         self._cluster, self._folder, self._command = cluster, folder, command
         self._variables = variables
+        self._first = addresses
         self._tls = ssl.create_default_context(cafile=cluster.authority)
         self._processes = {}  # by uid
         self._addresses = {}  # by name of pod
         self._hosts = folder / "hosts"
         self._hosts.write_text("127.0.0.1 localhost\n")
         self.outputs = {}  # by name of pod, of those that have ended
+
+    def address(self, pod):
+        return self._addresses[pod["metadata"]["name"]]
 
     def end(self):
         for process, _ in self._processes.values():
@@ -39,7 +44,7 @@ class PodProcesses:
                  and pod["metadata"]["uid"] not in self._processes
                  and "deletionTimestamp" not in pod["metadata"]]
         for pod in ready:
-            self._addresses.setdefault(pod["metadata"]["name"], f"198.18.1.{len(self._addresses) + 1}")
+            self._addresses.setdefault(pod["metadata"]["name"], f"{self._first}{len(self._addresses) + 2}")
         if ready:
             self._write_hosts(pods)
         for pod in ready:

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data-parallel steps of MLX on all ranks, as a user's script has them: it knows nothing of Railhead.
 
+usage: mlx_steps.py [STEPS]     8, if not said
+
 Prints the losses, and how many collectives' results were compared with known ones.
 """
+
+import sys
 
 import mlx.core as mx
 import mlx.nn as nn
 import mlx.optimizers as optim
 import numpy as np
 
-STEPS = 8
+STEPS = int((sys.argv[1:] or ["8"])[0])
 
 
 def train(average, inputs):

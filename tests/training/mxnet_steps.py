@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gluon on all ranks, each with its part of the data, and the store's own calls with known answers. Prints the losses,
-which are those of one process with all of the data."""
+which are those of one process with all of the data.
+
+usage: mxnet_steps.py [STEPS]     10, if not said
+"""
 
 import os
+import sys
 
 import mxnet as mx
 import numpy as np
 import railhead.mxnet  # noqa: F401  registers the store
 
-STEPS, BATCH = 10, 12  # of all ranks together
+STEPS = int((sys.argv[1:] or ["10"])[0])
+BATCH = 12  # of all ranks together
 
 
 def check_store(store):
