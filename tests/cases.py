@@ -5,6 +5,7 @@ A case is a function; it raises Failure, or prints what it has found and returns
 """
 
 import concurrent.futures
+import fcntl
 import hashlib
 import os
 import pathlib
@@ -99,13 +100,15 @@ def unpack_wheel(out):
 def kept_python(name, requirements, *options):
     """Python of an environment with the packages of the file, which stays in the cache; `options` are pip's."""
     venv = CACHE / f"{name}-venv-{hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]}"
-    if not (venv / "complete").exists():
-        for old in CACHE.glob(f"{name}-venv-*"):
-            shutil.rmtree(old)
-        run("/usr/bin/python3", "-m", "venv", venv, seconds=300)
-        run(venv / "bin" / "python", "-m", "pip", "install", "--no-deps", "--no-cache-dir", *options, "-r", requirements,
-            seconds=1800)
-        (venv / "complete").touch()
+    with open(CACHE / f"{name}.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several parts of `make test` may want it at once
+        if not (venv / "complete").exists():
+            for old in CACHE.glob(f"{name}-venv-*"):
+                shutil.rmtree(old)
+            run("/usr/bin/python3", "-m", "venv", venv, seconds=300)
+            run(venv / "bin" / "python", "-m", "pip", "install", "--no-deps", "--no-cache-dir", *options, "-r", requirements,
+                seconds=1800)
+            (venv / "complete").touch()
     return venv / "bin" / "python"
 
 

@@ -27,7 +27,7 @@ class Part:
 
 # The programs of the testbed: $kube is their folder.
 _KUBE = "kube=$(tests/testbed/build-kube.sh); export RAILHEAD_KUBE_BIN=$kube RAILHEAD_KWOK=$kube/kwok; "
-# Those of jobs' controllers, for `chart` alone.
+# Those of jobs' controllers.
 _CONTROLLERS = "RAILHEAD_CONTROLLERS=$(tests/testbed/build-controllers.sh); export RAILHEAD_CONTROLLERS; "
 # kubeconform and its schemas, for `chart` alone.
 _KUBECONFORM = "RAILHEAD_KUBECONFORM=$(tests/testbed/build-kubeconform.sh); export RAILHEAD_KUBECONFORM; "

@@ -33,7 +33,7 @@ STEPS = ROOT / "tests"
 SCRIPTS = {
     "torch": ("torch", ["frameworks/steps.py", "gloo", "/tmp", "120"], r"^step 119 0\.\d+$", 1),
     "jax": ("mpi", ["mpi/jax_steps.py"], r"^rank \d+: \d{2,} collectives are right$", 2),
-    "mlx": ("mpi", ["mpi/mlx_steps.py", "3000"], r"^rank \d+: \d{2,} collectives are right$", 2),
+    "mlx": ("mpi", ["mpi/mlx_steps.py", "6000"], r"^rank \d+: \d{2,} collectives are right$", 2),
     "keras": ("keras", ["training/keras_steps.py"], r"^rank \d+ is done$", 2),
     "mxnet": ("mxnet", ["training/mxnet_steps.py", "1000"], r"^rank \d+ is done$", 2),
 }
@@ -145,7 +145,7 @@ class Prometheus:
         data.mkdir()
         self._url = f"http://127.0.0.1:{free_port()}"
         addresses = [f"{PodNetworks.ETH}{number}:{self.PORT}" for number in range(2, 2 + 2 * len(SCRIPTS))]
-        scrape = {"job_name": "pods", "scrape_interval": "200ms", "scrape_timeout": "200ms", "honor_labels": True,
+        scrape = {"job_name": "pods", "scrape_interval": "500ms", "scrape_timeout": "500ms", "honor_labels": True,
                   "static_configs": [{"targets": addresses}]}
         (data / "prometheus.yml").write_text(json.dumps({"scrape_configs": [scrape]}))
         with open(data / "log", "w", encoding="utf-8") as log:
