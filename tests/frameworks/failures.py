@@ -18,12 +18,10 @@ dist.init_process_group("railhead", timeout=datetime.timedelta(seconds=60))
 rank = dist.get_rank()
 tensor = torch.ones(1000, device=device)
 dist.all_reduce(tensor)
-# A short timeout is not for the start: one rank may come to it seconds after the other.
-group = dist.group.WORLD
+backend = dist.group.WORLD._get_backend(torch.device(device))
+# Not from the start: one rank may come to that seconds after the other.
 if what in ("late", "monitored", "recv-late", "send-late"):
-    group = dist.new_group(timeout=datetime.timedelta(seconds=2))
-    dist.all_reduce(tensor, group=group)
-backend = group._get_backend(torch.device(device))
+    backend.set_timeout(datetime.timedelta(seconds=2))
 
 
 def say(*words):
@@ -40,7 +38,7 @@ try:
         if rank == 1:
             time.sleep(8)
         for _ in range(2):  # rank 0 has begun the first
-            dist.all_reduce(tensor, group=group)
+            dist.all_reduce(tensor)
     elif what == "monitored":
         if rank == 1:
             time.sleep(8)
@@ -89,21 +87,21 @@ try:
         dist.recv(tensor, 1 if rank == 0 else 0)
     elif what == "recv-late":  # a receive may be early; its wait has the timeout
         if rank == 0:
-            work = dist.irecv(tensor, 1, group=group)
+            work = dist.irecv(tensor, 1)
             time.sleep(4)
-            dist.all_reduce(torch.ones(1, device=device), group=group)
+            dist.all_reduce(torch.ones(1, device=device))
             say("goes on")
             work.wait()
         else:
             time.sleep(4)
-            dist.all_reduce(torch.ones(1, device=device), group=group)
+            dist.all_reduce(torch.ones(1, device=device))
             time.sleep(6)
-            dist.send(tensor, 0, group=group)
+            dist.send(tensor, 0)
     elif what == "send-late":
         if rank == 1:
             time.sleep(8)
-            dist.recv(tensor, group=group)
-        dist.send(torch.ones(1 << 20, device=device), 1, tag=3, group=group)
+            dist.recv(tensor)
+        dist.send(torch.ones(1 << 20, device=device), 1, tag=3)
     elif what == "recv-abort":
         if rank == 0:
             work = dist.irecv(tensor, 1)
