@@ -5,6 +5,7 @@ A case is a function; it raises Failure, or prints what it has found and returns
 """
 
 import concurrent.futures
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -55,28 +56,37 @@ def run(*command, seconds=120, said=None, env=None, **options):
     said = said or " ".join(command)
     env = {**(os.environ if env is None else env), "PYTHONFAULTHANDLER": "1"}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                               stdin=subprocess.DEVNULL, start_new_session=True, env=env, **options)
+                               stdin=subprocess.DEVNULL, env=env, **options)
     try:
         text, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGABRT)
+        all_of_it = _tree(process.pid)
+        _send(all_of_it, signal.SIGABRT)
         time.sleep(1)
-        _end(process)
+        _send(all_of_it, signal.SIGKILL)
         raise Failure(f"{said}: no end within {seconds} s\n{process.communicate()[0][-6000:]}") from None
     except BaseException:
-        _end(process)
+        _send(_tree(process.pid), signal.SIGKILL)
         raise
     if process.returncode != 0:
         raise Failure(f"{said}: exit {process.returncode}\n{text[-6000:]}")
     return text
 
 
-def _end(process):
-    """Of a process that leads a group, the whole group."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+def _tree(process):
+    """A process and all that it has started, the last ones first. They stay in the group of this one, which ends as a
+    whole when `make` is interrupted."""
+    found = []
+    with contextlib.suppress(OSError):
+        for child in pathlib.Path(f"/proc/{process}/task/{process}/children").read_text("utf-8").split():
+            found += _tree(int(child))
+    return [*found, process]
+
+
+def _send(processes, number):
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, number)
 
 
 def run_ranks(count, *command, root="/", what="/", may_fail=False, seconds=240, **variables):
