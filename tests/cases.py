@@ -64,7 +64,11 @@ def run(*command, seconds=120, said=None, env=None, **options):
         _send(all_of_it, signal.SIGABRT)
         time.sleep(1)
         _send(all_of_it, signal.SIGKILL)
-        raise Failure(f"{said}: no end within {seconds} s\n{process.communicate()[0][-6000:]}") from None
+        try:
+            text, _ = process.communicate(timeout=10)
+        except subprocess.TimeoutExpired as late:  # something that has left the tree holds the pipe
+            text = (late.stdout or b"").decode("utf-8", "replace")
+        raise Failure(f"{said}: no end within {seconds} s\n{text[-6000:]}") from None
     except BaseException:
         _send(_tree(process.pid), signal.SIGKILL)
         raise
