@@ -6,7 +6,7 @@
 #        node-agent cache placement planner verdict admission scale reduce start world idle stream metrics auth
 #        allreduce (with all collectives) rails verbs torch (make wheel must have run)
 #        collectives (the second half of allreduce)
-#        gangs (half an hour, so not among all of them: make soak)
+#        gangs (half an hour), days (two hours): not among all of them, but in make soak
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p docs
@@ -112,6 +112,14 @@ gangs() {
   "$RAILHEAD_KWOK" --version
   echo
   /usr/bin/python3 tests/bench/operator/gangs.py
+}
+
+days() {
+  control_plane
+  RAILHEAD_KWOK=$(command -v kwok)
+  RAILHEAD_CONTROLLERS=$(tests/testbed/build-controllers.sh)
+  export RAILHEAD_KWOK RAILHEAD_CONTROLLERS
+  /usr/bin/python3 tests/bench/operator/days.py "${DAYS:-1000}"
 }
 
 reduce() {
@@ -238,6 +246,10 @@ for part in "$@"; do
     gangs)
       tools/install-needs.sh testbed
       page "$part" "Gangs at a large cluster" gangs
+      ;;
+    days)
+      tools/install-needs.sh testbed
+      page "$part" "Gangs of real controllers on bad days" days
       ;;
     reduce) page "$part" "How fast reductions are" reduce ;;
     start) page "$part" "How long a job takes to start" start ;;

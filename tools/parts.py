@@ -100,8 +100,8 @@ PARTS = (
          "RAILHEAD_CONFORMANCE=full build/release/runtime/railhead_conformance_test --gtest_filter='Matrix/*'; " +
          _KUBE + "RAILHEAD_CLIENTS=10000 RAILHEAD_LYING_PODS=2000 tests/chart/apiserver.sh doors_test memlock_doors_test tenants_test; " +
          _PYTHON + "tests/worlds/run.py; " +
-         _PYTHON + "tests/kubelet/run.py 1000; tools/bench.sh gangs; " + _PYTHON + "tests/e2e/run.py --long",
-         (*_TESTED, "bench-build", "node-disk", "image-base"), weight=CAPACITY, limit=43200, cluster=True, emulated=True),
+         _PYTHON + "tests/kubelet/run.py 1000; tools/bench.sh gangs days; " + _PYTHON + "tests/e2e/run.py --long",
+         (*_TESTED, "bench-build", "controllers", "node-disk", "image-base"), weight=CAPACITY, limit=43200, cluster=True, emulated=True),
     Part("e2e", _PYTHON + "tests/e2e/run.py", (*_TESTED, "node-disk", "image-base"), weight=CAPACITY,
          emulated=True),
     Part("demo", "exec " + _PYTHON + "tests/e2e/demo.py", ("programs", "kube", "node-disk", "image-base"), weight=CAPACITY,

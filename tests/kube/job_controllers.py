@@ -94,14 +94,14 @@ class JobController:
             lambda: cluster.kubectl("get", self._kind.waits_for, check=False).returncode == 0,
             self._kind.waits_for,
         )
-        with open(self.log, "w", encoding="utf-8") as log:
-            self._process = subprocess.Popen(
-                [*self._room(temporary), *self._command(folder)],
-                env=os.environ
-                | {"KUBECONFIG": str(cluster.kubeconfig), "TMPDIR": str(temporary)},
-                stdout=log,
-                stderr=log,
-            )
+        self._argv = [*self._room(temporary), *self._command(folder)]
+        self._environment = os.environ | {"KUBECONFIG": str(cluster.kubeconfig), "TMPDIR": str(temporary)}
+        self.start()
+
+    def start(self):
+        """Also again, after end()."""
+        with open(self.log, "a", encoding="utf-8") as log:
+            self._process = subprocess.Popen(self._argv, env=self._environment, stdout=log, stderr=log)
 
     def _command(self, folder):
         program = FOLDER / f"{self._name}-controller"

@@ -2,6 +2,7 @@
 """Brings many objects to an API server, over a few connections at once."""
 
 import concurrent.futures
+import contextlib
 import http.client
 import json
 import ssl
@@ -35,18 +36,22 @@ class Writers:
             pass
 
     def _send(self, method, content, path, body, allowed):
-        server = getattr(self._own, "server", None)
-        if server is None:
-            server = self._own.server = http.client.HTTPSConnection(
-                "127.0.0.1", self._port, timeout=TIMEOUT, context=self._context
-            )
-        server.request(
-            method,
-            path,
-            body=json.dumps(body),
-            headers={"Authorization": f"Bearer {self._token}", "Content-Type": content},
-        )
-        answer = server.getresponse()
-        text = answer.read()
+        answer, text = self._ask(method, content, path, json.dumps(body))
         if answer.status >= 300 and answer.status not in allowed:
             raise AssertionError(f"{method} {path}: {answer.status} {text[:500]!r}")
+
+    def _ask(self, *request):
+        """Over this thread's connection, or a new one if the server has ended it."""
+        server = getattr(self._own, "server", None)
+        if server is not None:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                return self._once(server, *request)
+            server.close()
+        self._own.server = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=TIMEOUT, context=self._context)
+        return self._once(self._own.server, *request)
+
+    def _once(self, server, method, content, path, body):
+        server.request(method, path, body=body,
+                       headers={"Authorization": f"Bearer {self._token}", "Content-Type": content})
+        answer = server.getresponse()
+        return answer, answer.read()

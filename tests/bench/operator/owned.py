@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workloads of every kind whose pods a real controller makes, as gangs: their objects, and when one is done or failed."""
+
+import dataclasses
+
+HCAS = 8  # of a node: a pod has one to itself
+GANG = {"railhead.io/gang": "true"}
+# What is evicted, drained, or lost with its node does not count.
+DISRUPTIONS = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}
+KINDS = ("Job", "JobSet", "LeaderWorkerSet", "StatefulSet", "PyTorchJob")
+
+
+@dataclasses.dataclass
+class Workload:
+    name: str
+    kind: str
+    pods: int
+    crashes: int = 0  # of its pods, which the day's faults have caused
+
+    @property
+    def ends(self):
+        """Whether it is done when its pods are; the others serve until they are deleted."""
+        return self.kind not in ("LeaderWorkerSet", "StatefulSet")
+
+    def owns(self, pod):
+        return pod["metadata"]["name"].startswith(f"{self.name}-")
+
+    def failed(self, status):
+        """Whether its controller has given it up; `status` is its object's."""
+        return any(one["type"] == "Failed" and one["status"] == "True" for one in status.get("conditions", []))
+
+
+def pod_spec(container="main", **more):
+    limits = {"rdma/hca": str(HCAS)}
+    return {"terminationGracePeriodSeconds": 0, **more,
+            "containers": [{"name": container, "image": "none", "resources": {"limits": limits}}]}
+
+
+def _job_spec(name, pods):
+    return {"completions": pods, "parallelism": pods, "completionMode": "Indexed", "backoffLimit": 0,
+            "podFailurePolicy": DISRUPTIONS,
+            "template": {"spec": pod_spec(restartPolicy="Never", subdomain=name)}}
+
+
+def object_of(workload):
+    name, pods = workload.name, workload.pods
+    metadata = {"name": name, "labels": GANG}
+    if workload.kind == "Job":
+        return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": _job_spec(name, pods)}
+    if workload.kind == "JobSet":
+        jobs = [{"name": "w", "replicas": 1, "template": {"spec": _job_spec(name, pods)}}]
+        return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata,
+                "spec": {"replicatedJobs": jobs}}
+    if workload.kind == "LeaderWorkerSet":
+        return {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": metadata,
+                "spec": {"replicas": 1, "leaderWorkerTemplate": {"size": pods, "workerTemplate": {"spec": pod_spec()}}}}
+    if workload.kind == "StatefulSet":
+        template = {"metadata": {"labels": {"app": name, **GANG}, "annotations": {"railhead.io/gang-size": str(pods)}},
+                    "spec": pod_spec()}
+        return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata,
+                "spec": {"replicas": pods, "serviceName": name, "podManagementPolicy": "Parallel",
+                         "selector": {"matchLabels": {"app": name}}, "template": template}}
+    specs = {"Worker": {"replicas": pods, "restartPolicy": "OnFailure",
+                        "template": {"spec": pod_spec("pytorch")}}}
+    return {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": metadata,
+            "spec": {"pytorchReplicaSpecs": specs}}
