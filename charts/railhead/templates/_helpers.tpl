@@ -1,6 +1,6 @@
 {{/* SPDX-License-Identifier: Apache-2.0 */}}
 
-{{/* The name that every object of this release starts with. */}}
+{{/* Prefix of the names of all objects of this release. */}}
 {{- define "railhead.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{ .Values.fullnameOverride }}
@@ -11,7 +11,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* What selects the pods of one component. Call with (dict "root" $ "component" "operator"). */}}
+{{/* Labels that select the pods of one component. Call with (dict "root" $ "component" "operator"). */}}
 {{- define "railhead.selectorLabels" -}}
 app.kubernetes.io/name: railhead
 app.kubernetes.io/instance: {{ .root.Release.Name }}
@@ -43,7 +43,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | quote }}
 {{- end }}
 {{- end -}}
 
-{{/* The labels and annotations of a component's pods, before ours, which win. Call with
+{{/* Labels and annotations of a component's pods. The chart's own take precedence over those in the values. Call with
 (dict "root" $ "component" "operator" "values" .Values.operator "annotations" (dict ...)). */}}
 {{- define "railhead.podMetadata" -}}
 labels:
@@ -59,7 +59,7 @@ annotations: {{- toYaml . | nindent 2 }}
 {{ default (printf "%s-%s" (include "railhead.fullname" .root) .component) .values.serviceAccount.name }}
 {{- end -}}
 
-{{/* A component's ServiceAccount, where the release makes it. Called as the name is. */}}
+{{/* A component's ServiceAccount, if the release creates it. Same arguments as railhead.serviceAccountName. */}}
 {{- define "railhead.serviceAccount" -}}
 {{- if .values.serviceAccount.create }}
 apiVersion: v1
@@ -76,8 +76,8 @@ automountServiceAccountToken: false
 {{- end }}
 {{- end -}}
 
-{{/* The Secret with the key of all jobs' secrets; empty: jobs get none. A rendering that does not see the
-cluster would make another key each time, so it makes none. */}}
+{{/* Name of the Secret with the key of all jobs' secrets; empty: jobs get no secrets. Rendering without access to the
+cluster would create a different key each time, so it creates none. */}}
 {{- define "railhead.jobKeySecret" -}}
 {{- if and .Values.devicePlugin.jobSecrets.enabled .Values.devicePlugin.nodeFacts -}}
 {{- if .Values.devicePlugin.jobSecrets.existingSecret -}}
@@ -106,7 +106,7 @@ cluster would make another key each time, so it makes none. */}}
   "environment" (default dict .Values.operator.environment)) }}
 {{- end -}}
 
-{{/* In the metadata of a kind: an uninstall that took it away would delete every object of it. */}}
+{{/* Metadata of a kind: keeps it on uninstall, because deleting a kind deletes all of its objects. */}}
 {{- define "railhead.keepKind" -}}
 {{- if .Values.crds.keep -}}
 annotations:
@@ -114,15 +114,15 @@ annotations:
 {{- end -}}
 {{- end -}}
 
-{{/* Makes an object one that exists while the nodes are cleaned up. Call with its place in the order. */}}
+{{/* Annotations of an object that exists only while the nodes are cleaned up. Call with its hook weight. */}}
 {{- define "railhead.forgetHook" -}}
 helm.sh/hook: post-delete
 helm.sh/hook-weight: {{ . | quote }}
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded,hook-failed
 {{- end -}}
 
-{{/* Which namespaces are the operator's business: all, or those of operator.namespaces, but the cluster's own,
-     ours, and those that were excluded. */}}
+{{/* Selects the namespaces that the operator serves: all, or those in operator.namespaces, except kube-system, the
+     release's own, and the excluded ones. */}}
 {{- define "railhead.namespaceSelector" -}}
 matchExpressions:
 - key: kubernetes.io/metadata.name
@@ -135,7 +135,7 @@ matchExpressions:
 {{- end }}
 {{- end -}}
 
-{{/* Rules of the operator's rights to pods, and to what it tells of them: where its jobs are. */}}
+{{/* RBAC rules for pods, Events and RailReports in the namespaces of the operator's jobs. */}}
 {{- define "railhead.jobRights" -}}
 {{- if or .Values.operator.verdicts.enabled .Values.operator.gangs.enabled }}
 - apiGroups: [""]
@@ -159,7 +159,7 @@ matchExpressions:
 {{- concat (list "kube-system" .Release.Namespace) .Values.operator.webhook.excludedNamespaces | uniq | toYaml -}}
 {{- end -}}
 
-{{/* CEL: whether the resource called `name` is RDMA devices, by operator.rdmaResources. */}}
+{{/* CEL: whether the resource `name` is one of operator.rdmaResources. */}}
 {{- define "railhead.isRdma" -}}
 {{- $tests := list -}}
 {{- range default (list "rdma/*") .Values.operator.rdmaResources -}}
@@ -168,25 +168,26 @@ matchExpressions:
 {{- if eq (len $tests) 1 }}{{ first $tests }}{{ else }}({{ join " || " $tests }}){{ end -}}
 {{- end -}}
 
-{{/* CEL: whether a container asks for any RDMA resource. None of it, such as "0", is not to ask. Call with (dict "root" $ "of" "c"). */}}
+{{/* CEL: whether a container requests any RDMA resource. A quantity of "0" is not a request. Call with (dict "root" $ "of" "c"). */}}
 {{- define "railhead.containerAsksForRdma" -}}
 {{- $is := include "railhead.isRdma" .root -}}
 {{ .of }}.?resources.?limits.orValue({}).exists(name, {{ $is }} && string({{ .of }}.resources.limits[name]) != '0') || {{ .of }}.?resources.?requests.orValue({}).exists(name, {{ $is }} && string({{ .of }}.resources.requests[name]) != '0')
 {{- end -}}
 
-{{/* CEL: whether one of a pod spec's does. Call with (dict "root" $ "of" "object.spec"). */}}
+{{/* CEL: whether any container of a pod spec requests one. Call with (dict "root" $ "of" "object.spec"). */}}
 {{- define "railhead.asksForRdma" -}}
 ({{ .of }}.containers + {{ .of }}.?initContainers.orValue([])).exists(c, {{ include "railhead.containerAsksForRdma" (dict "root" .root "of" "c") }})
 {{- end -}}
 
-{{/* CEL: how many Jobs of a JobSet's replicatedJob are one job, of an object with these labels and these
-annotations of its pod. */}}
+{{/* CEL: number of Jobs of a JobSet's replicatedJob that form one job. Call with the labels of the object and the
+annotations of its pod, as CEL expressions. */}}
 {{- define "railhead.jobsTogether" -}}
 ({{ .annotations }}[?'railhead.io/rank-group'].orValue('') == 'job' || {{ .labels }}[?'jobset.sigs.k8s.io/jobset-name'].orValue('') == '' || !{{ .labels }}[?'jobset.sigs.k8s.io/replicatedjob-replicas'].orValue('').matches('^[1-9][0-9]{0,8}$') ? 1 : int({{ .labels }}['jobset.sigs.k8s.io/replicatedjob-replicas']))
 {{- end -}}
 
-{{/* CEL: the patch that gives each container of a list that asks for RDMA those of variables.ours that
-it has not, before its own, which may then refer to them. Call with (dict "root" $ "of" "containers"). */}}
+{{/* CEL: the patch that adds variables.ours to each container in a list that requests RDMA, except those that it has.
+They come before the container's own variables, which may refer to them. Call with
+(dict "root" $ "of" "containers"). */}}
 {{- define "railhead.environmentPatch" -}}
 object.spec.?{{ .of }}.orValue([]).transformList(i, c,
 {{ include "railhead.containerAsksForRdma" (dict "root" .root "of" "c") }},
@@ -196,17 +197,18 @@ variables.ours.filter(v, !c.env.exists(e, e.name == v.name)).reverse()
 .map(v, JSONPatch{op: 'add', path: '/spec/{{ .of }}/' + string(i) + '/env/0', value: v})).flatten()
 {{- end -}}
 
-{{/* CEL: whether two maps are the same but for some keys. Call with (dict "new" "object.spec" "old" "oldObject.spec" "but" (list "a" "b")). */}}
+{{/* CEL: whether two maps are equal except for some keys. Call with (dict "new" "object.spec" "old" "oldObject.spec" "but" (list "a" "b")). */}}
 {{- define "railhead.sameBut" -}}
 dyn({{ .new }}).all(k, k in {{ toJson .but }} || (k in dyn({{ .old }}) && dyn({{ .new }})[k] == dyn({{ .old }})[k])) && dyn({{ .old }}).all(k, k in {{ toJson .but }} || k in dyn({{ .new }}))
 {{- end -}}
 
-{{/* CEL: whether the metadata of an object that is updated stays as it is, but for some keys and for what the API server itself changes. Call with a list. */}}
+{{/* CEL: whether an update leaves an object's metadata unchanged, except for some keys and for those that the API
+server itself changes. Call with a list of keys. */}}
 {{- define "railhead.sameMetadataBut" -}}
 {{ include "railhead.sameBut" (dict "new" "object.metadata" "old" "oldObject.metadata" "but" (concat . (list "generation" "managedFields" "resourceVersion"))) }}
 {{- end -}}
 
-{{/* The nodes that a token of a pod is bound to, as a variable of a policy. */}}
+{{/* Variable of a policy: the nodes to which the token of a pod is bound. */}}
 {{- define "railhead.nodesOfToken" -}}
 name: nodes
 expression: >-
@@ -215,14 +217,14 @@ expression: >-
   request.userInfo.extra["authentication.kubernetes.io/node-name"] : []
 {{- end -}}
 
-{{/* Makes an object one that exists while `helm test` runs. Call with its place in the order. */}}
+{{/* Annotations of an object that exists only while `helm test` runs. Call with its hook weight. */}}
 {{- define "railhead.testHook" -}}
 helm.sh/hook: test
 helm.sh/hook-weight: {{ . | quote }}
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end -}}
 
-{{/* What the pods of the test have in common: the restricted Pod Security Standard, and no token. */}}
+{{/* Common part of the test's pods: the restricted Pod Security Standard, and no token. */}}
 {{- define "railhead.testPod" -}}
 automountServiceAccountToken: false
 enableServiceLinks: false
