@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collectives over all RDMA rails of a job's pods, over TCP or shared memory where there is no RDMA.
+"""Collectives over all RDMA rails of a job's pods, or over TCP or shared memory if there is no RDMA.
 
     import numpy as np
     import railhead
@@ -8,9 +8,9 @@
         gradients = np.ones(1 << 20, np.float32)
         comm.all_reduce(gradients, op=railhead.AVG)     # in place
 
-A collective takes anything with `__array_interface__`, DLPack or the buffer protocol whose elements lie in
-memory of the CPU or of a CUDA device one after the other: arrays and tensors of NumPy, torch, CuPy, JAX,
-MLX and TensorFlow. Nothing is copied here. Errors are exceptions (railhead.Error) with the rank, the rail and the cause.
+Collectives accept objects with `__array_interface__`, DLPack or the buffer protocol: arrays and tensors of NumPy,
+torch, CuPy, JAX, MLX and TensorFlow. Their elements must be contiguous, in memory of the CPU or of a CUDA device.
+The package copies nothing. Errors are exceptions (railhead.Error) that name the rank, the rail and the cause.
 
 PyTorch jobs need none of this: torch.distributed.init_process_group("railhead") (docs/frameworks.md).
 """

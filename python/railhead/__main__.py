@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m railhead: which versions there are, and what this process would run on.
+"""python -m railhead: prints the installed versions, and the settings and devices that this process would use.
 
-usage: python -m railhead        as a table
-       python -m railhead env    shell commands: with them, programs that use MPI, among them JAX and MLX, use
-                                 Railhead without a change: eval "$(python -m railhead env)"
+usage: python -m railhead        prints a table
+       python -m railhead env    prints shell commands that make unchanged MPI programs, and JAX and MLX, use
+                                 Railhead: eval "$(python -m railhead env)"
 """
 
 import glob
@@ -36,12 +36,12 @@ def _rows():
 
 
 def environment():
-    """The variables by which programs that know MPI find the libmpi.so.40 of this package."""
+    """Returns the variables by which MPI programs find the libmpi.so.40 of this package."""
     library = os.path.join(os.path.dirname(_library.path()), "railhead-mpi", "libmpi.so.40")
     folders = [os.path.dirname(library), *filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))]
     return {
-        "LD_LIBRARY_PATH": ":".join(dict.fromkeys(folders)),  # programs that are linked with Open MPI's
-        "MPITRAMPOLINE_LIB": library,  # JAX, and others that have MPItrampoline
+        "LD_LIBRARY_PATH": ":".join(dict.fromkeys(folders)),  # programs linked with Open MPI
+        "MPITRAMPOLINE_LIB": library,  # JAX, and others that use MPItrampoline
         "JAX_CPU_COLLECTIVES_IMPLEMENTATION": "mpi",
         "MLX_MPI_LIBNAME": library,
         "MPI4PY_MPIABI": "openmpi",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads librailhead.so.0 at the first call. Importing the package loads nothing."""
+"""Loads librailhead.so.0 on the first call. Importing the package does not load it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _loaded: Optional[ctypes.CDLL] = None
 
 
 def path() -> str:
-    """The library's file: RAILHEAD_LIBRARY if that is set, else the one inside this package."""
+    """Returns the library's path: RAILHEAD_LIBRARY if it is set, otherwise the library inside this package."""
     return os.environ.get("RAILHEAD_LIBRARY") or os.path.join(
         os.path.dirname(os.path.abspath(__file__)), "lib", "librailhead.so.0")
 
 
 def library() -> ctypes.CDLL:
-    """The library, with its functions' types declared. Thread-safe.
+    """Returns the library, with the types of its functions declared. Thread-safe.
 
     Raises OSError if it cannot be loaded, and AttributeError if it lacks a function.
     """
     global _loaded  # pylint: disable=global-statement
     with _lock:
         if _loaded is None:
-            # Its functions wait for other ranks: ctypes.CDLL lets other threads run meanwhile.
+            # Its functions wait for other ranks; ctypes.CDLL releases the global interpreter lock during each call.
             handle = ctypes.CDLL(path())
             for name, (result, arguments) in _api.FUNCTIONS.items():
                 function = getattr(handle, name)
@@ -40,24 +40,24 @@ def library() -> ctypes.CDLL:
 
 
 def version() -> str:
-    """The library's version, as "0.1.0"."""
+    """Returns the library's version, for example "0.1.0"."""
     code = ctypes.c_int()
     check(library().rhGetVersion(ctypes.byref(code)))
     return f"{code.value // 10000}.{code.value // 100 % 100}.{code.value % 100}"
 
 
 def last_error(handle: Any = None) -> str:
-    """The text of the last failure: of the communicator, or of this thread's calls without one."""
+    """Returns the text of the last failure: of the communicator `handle`, or of this thread's calls without one."""
     return (library().rhGetLastError(handle) or b"").decode("utf-8", "replace")
 
 
 def error(result: int, handle: Any = None) -> Error:
-    """The exception for a result that is not a success."""
+    """Returns the exception for a result that is a failure."""
     text = last_error(handle) or library().rhGetErrorString(result).decode()
     return CLASSES.get(result, Error)(text)
 
 
 def check(result: int, handle: Any = None) -> None:
-    """Raises the exception for a result; returns if it is a success or still in progress."""
+    """Raises the exception for a result; returns if it is success or in progress."""
     if result not in (_api.Result.SUCCESS, _api.Result.IN_PROGRESS):
         raise error(result, handle)

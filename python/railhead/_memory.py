@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where an object's elements are and what they are, without a copy.
+"""Finds the address, count and type of an object's elements, without a copy.
 
-Understood are, in this order: `__array_interface__` (NumPy), DLPack (torch, JAX, MLX, TensorFlow) and the
-buffer protocol (bytearray, array.array, memoryview). Elements lie in memory of the CPU or of a CUDA device,
-one after the other, in C order.
+Tries, in this order: `__array_interface__` (NumPy), DLPack (torch, JAX, MLX, TensorFlow) and the buffer protocol
+(bytearray, array.array, memoryview). The elements must be contiguous in C order, in memory of the CPU or of a
+CUDA device.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from ._api import DataType
 SIZES = {DataType.INT8: 1, DataType.UINT8: 1, DataType.INT16: 2, DataType.UINT16: 2, DataType.INT32: 4,
          DataType.UINT32: 4, DataType.INT64: 8, DataType.UINT64: 8, DataType.FLOAT16: 2, DataType.FLOAT32: 4,
          DataType.FLOAT64: 8, DataType.BFLOAT16: 2, DataType.FLOAT8E4M3: 1, DataType.FLOAT8E5M2: 1}
-# What libraries call the elements: the type with which the C API does the arithmetic, and a kind.
+# By the element type's name in other libraries: the type that the C API computes with, and a kind.
 REAL, BOOL, COMPLEX, OPAQUE = "real", "bool", "complex", "opaque"
 NAMES = {**{kind.name.lower(): (kind, REAL) for kind in DataType},
          "float8_e4m3fn": (DataType.FLOAT8E4M3, REAL), "float8_e5m2": (DataType.FLOAT8E5M2, REAL),
          "bool": (DataType.UINT8, BOOL),
          "complex64": (DataType.FLOAT32, COMPLEX), "complex128": (DataType.FLOAT64, COMPLEX)}
-# By kind and bytes, as in NumPy's type strings.
+# By kind and size in bytes, as in NumPy's type strings.
 CODES = {"b1": "bool", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64", "u1": "uint8", "u2": "uint16",
          "u4": "uint32", "u8": "uint64", "f2": "float16", "f4": "float32", "f8": "float64", "c8": "complex64",
          "c16": "complex128"}
-# By DLPack's code and bits.
+# By DLPack's type code and bits.
 DLPACK = {(0, 8): "int8", (0, 16): "int16", (0, 32): "int32", (0, 64): "int64", (1, 8): "uint8", (1, 16): "uint16",
           (1, 32): "uint32", (1, 64): "uint64", (2, 16): "float16", (2, 32): "float32", (2, 64): "float64",
           (4, 16): "bfloat16", (5, 64): "complex64", (5, 128): "complex128", (6, 8): "bool",
           (10, 8): "float8_e4m3fn", (12, 8): "float8_e5m2"}
-# By the format of a buffer, without its byte order; the size tells l from q.
+# By a buffer's format without its byte order. Its item size distinguishes l and q.
 FORMATS = {"?": "b", "b": "i", "h": "i", "i": "i", "l": "i", "q": "i", "n": "i", "B": "u", "H": "u", "I": "u",
            "L": "u", "Q": "u", "N": "u", "c": "u", "e": "f", "f": "f", "d": "f", "Zf": "c", "Zd": "c"}
-# Their arrays never change; not all versions of DLPack can say so.
+# Libraries whose arrays never change. Not all versions of DLPack can report that.
 IMMUTABLE = ("jax", "jaxlib", "tensorflow")
 
 
 class Memory:
-    """Elements of an object. Every collective takes one in place of an array.
+    """The elements of an object, which it keeps alive. Every collective accepts one in place of an array.
 
-    address: of the first byte. count: of elements. itemsize: bytes of one. datatype: what the C API
-    calls them, None if it has no arithmetic for them. kind: "real", "bool", "complex" (datatype is that
-    of a half) or "opaque". It keeps the object alive.
+    address: address of the first byte. count: number of elements. itemsize: size of an element in bytes.
+    datatype: the element type in the C API; None if the C API has no arithmetic for it. kind: "real", "bool",
+    "complex" (datatype is then that of the real part) or "opaque".
     """
 
     __slots__ = ("address", "count", "itemsize", "datatype", "kind", "readonly", "name", "_owner")
@@ -60,11 +60,11 @@ class Memory:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """Size of all elements in bytes."""
         return self.count * self.itemsize
 
     def cast(self, datatype: Union[DataType, str]) -> "Memory":
-        """The same bytes as elements of another type. ValueError if they are no whole number of them."""
+        """Returns the same bytes as elements of another type. ValueError if nbytes is not a multiple of its size."""
         name = datatype.name.lower() if isinstance(datatype, DataType) else str(datatype)
         if name not in NAMES:
             raise ValueError(f"no data type '{name}'; there are: {', '.join(NAMES)}")
@@ -79,7 +79,7 @@ class Memory:
 
 
 def _contiguous(what: Any, shape: Tuple[int, ...], strides: Optional[Tuple[int, ...]], unit: int) -> None:
-    """Raises ValueError if elements do not follow each other. `unit`: how far strides count to the next one."""
+    """Raises ValueError if the elements are not contiguous. `unit`: the stride between adjacent elements."""
     if strides is None or 0 in shape:
         return
     expected = unit
@@ -107,7 +107,7 @@ def _from_array_interface(what: Any, interface: Any) -> Memory:
     if order == ">" and itemsize > 1:
         raise ValueError(f"elements of type '{text}' have another byte order than this machine: convert them first")
     name = CODES.get(code)
-    if name is None:  # of ml_dtypes: its own types are void to NumPy
+    if name is None:  # a type of ml_dtypes, which NumPy reports as void
         name = str(getattr(getattr(what, "dtype", None), "name", None) or text)
     shape = tuple(interface["shape"])
     _contiguous(what, shape, interface.get("strides"), itemsize)
@@ -140,7 +140,7 @@ _python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, c_char_p]
 _python.PyCapsule_GetPointer.restype = c_void_p
 CUDA_DEVICES = (2, 13)  # kDLCUDA, kDLCUDAManaged
 DEVICES = (1, 3, *CUDA_DEVICES)  # kDLCPU, kDLCUDAHost
-# The library copies GPU memory on CUDA's legacy default stream, which waits for what the array's library has queued.
+# The library copies GPU memory on CUDA's legacy default stream, which waits for queued work of the array's library.
 LEGACY_STREAM = 1
 
 
@@ -157,7 +157,7 @@ def _from_dlpack(what: Any) -> Memory:
     try:
         try:
             capsule = what.__dlpack__(max_version=(1, 0), **stream)
-        except TypeError:  # an older protocol
+        except TypeError:  # an older version of the protocol
             capsule = what.__dlpack__(**stream)
     except (BufferError, RuntimeError) as error:
         raise ValueError(f"this {type(what).__name__} does not give its memory: {error}") from error
@@ -180,7 +180,7 @@ def _from_dlpack(what: Any) -> Memory:
     if bits % 8 != 0:
         raise ValueError(f"elements of {bits} bits cannot be moved one by one")
     name = DLPACK.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
-    # The capsule frees the tensor when it goes, as nobody has taken it over.
+    # The capsule frees the tensor when it is destroyed, since no other library has consumed it.
     return Memory((tensor.data or 0) + tensor.byte_offset, _product(shape), bits // 8,
                   name or f"dlpack{tensor.code}_{tensor.bits}", readonly, (what, capsule))
 
@@ -201,7 +201,7 @@ FORMAT_AND_C_CONTIGUOUS = 0x04 | 0x38
 
 
 class _Held:
-    """A buffer that its owner has lent."""
+    """A buffer of an object, released with this object."""
 
     def __init__(self, what: Any) -> None:
         self.buffer = _PyBuffer()
@@ -230,7 +230,7 @@ def _from_buffer(what: Any) -> Memory:
 
 
 def memory(what: Any) -> Memory:
-    """The memory of an object. TypeError if it does not offer any; ValueError if it cannot be used as it is."""
+    """Returns the memory of an object. TypeError: it offers none. ValueError: it is not usable as it is."""
     if isinstance(what, Memory):
         return what
     interface = getattr(what, "__array_interface__", None)

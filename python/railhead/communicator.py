@@ -21,22 +21,22 @@ from .errors import CLASSES, Error, InvalidUsageError
 SUM, PROD, MAX, MIN = RedOp.SUM, RedOp.PROD, RedOp.MAX, RedOp.MIN
 AVG, BAND, BOR, BXOR = RedOp.AVG, RedOp.BAND, RedOp.BOR, RedOp.BXOR
 
-# Truth values are bytes of 0 and 1.
+# Bools are bytes of 0 or 1. The operator that computes each reduction of bools:
 _OF_BOOL = {SUM: MAX, MAX: MAX, BOR: MAX, PROD: MIN, MIN: MIN, BAND: MIN, BXOR: BXOR}
 _UNSET = -(2**31)
 
 
 @dataclass(frozen=True)
 class Config:
-    """How one communicator works. None leaves a setting to the variable named here.
+    """Options of one communicator. None takes the value of the environment variable named beside the field.
 
-    All ranks give the same, except metrics, socket_ifname and secret_file.
+    All ranks must set equal values, except for metrics, socket_ifname and secret_file.
     """
 
     timeout_seconds: Optional[int] = None  # RAILHEAD_TIMEOUT_SECONDS: how long a collective may make no progress
     start_timeout_seconds: Optional[int] = None  # RAILHEAD_START_TIMEOUT_SECONDS: how long ranks wait at the start
-    metrics: Optional[bool] = None  # False leaves the communicator out of the page at RAILHEAD_METRICS_PORT
-    name: Optional[str] = None  # up to 64 bytes: in messages, and the label `comm` of metrics
+    metrics: Optional[bool] = None  # False: the metrics page (RAILHEAD_METRICS_PORT) leaves it out
+    name: Optional[str] = None  # up to 64 bytes: part of messages, and the label `comm` of metrics
     transport: Optional[str] = None  # RAILHEAD_TRANSPORT
     fallback: Optional[str] = None  # RAILHEAD_FALLBACK
     rails: Optional[str] = None  # RAILHEAD_RAILS, as "0,2" or "0-3"
@@ -58,23 +58,23 @@ class Config:
 
 @dataclass(frozen=True)
 class Info:
-    """What a communicator runs on."""
+    """Transport and state of a communicator."""
 
     transport: str  # "shm", "verbs" or "tcp"
     rails: int
-    degraded: bool  # it got less than was requested
+    degraded: bool  # the job got less than it requested
     degraded_reason: str
-    rejected_connections: int  # on rank 0: strangers at the rendezvous
-    unused_memory_reason: str  # why ranks of one pod do not share memory; "" if they do
+    rejected_connections: int  # on rank 0: connections that the rendezvous rejected
+    unused_memory_reason: str  # why ranks of one pod do not use shared memory; "" if they do
 
 
 @dataclass(frozen=True)
 class Rail:
-    """One rail, and the payload bytes that crossed it since the communicator was made."""
+    """One rail, with the payload bytes that it has carried since the communicator was created."""
 
     rail: int
     device: str  # HCA, network interface, or "memory"
-    port: int  # of the HCA; 0 for TCP
+    port: int  # port of the HCA; 0 for TCP
     transport: str
     up: bool
     tx_bytes: int
@@ -83,10 +83,10 @@ class Rail:
 
 
 def unique_id() -> bytes:
-    """Makes the id of a new group: 128 bytes to be carried to all ranks by any means.
+    """Creates the id of a new group: 128 bytes, to be sent to all ranks by any means.
 
-    Call it once, in the process that will be rank 0, which listens from now on. Who has the id can join:
-    send it where only the ranks read it.
+    Call it once, in the process that will be rank 0; that process listens from then on. Every process that has the
+    id can join the group: send it over a channel that only the ranks can read.
     """
     made = _api.UniqueId()
     check(library().rhGetUniqueId(ctypes.byref(made)))
@@ -100,7 +100,7 @@ def _id(value: bytes) -> _api.UniqueId:
 
 
 class _Noted(threading.local):
-    """What this thread has noted since the outermost group began, kept alive until its end."""
+    """Calls of this thread since the outermost group began. Keeps communicators and memory alive until its end."""
 
     depth = 0
     calls: List[Tuple["Communicator", Tuple[Optional[Memory], ...]]]
@@ -111,15 +111,15 @@ _noted = _Noted()
 
 @contextlib.contextmanager
 def group() -> Iterator[None]:
-    """Does the calls of its body together when it ends: collectives in their order, then all sends and
-    receives at the same time. Sends and receives that need each other must be in one.
+    """Runs the calls of its body together when the body ends: first collectives in order, then all sends and
+    receives at the same time. Sends and receives that depend on each other must be in one group.
 
         with railhead.group():
             comm.send(right, (comm.rank + 1) % comm.size)
             comm.recv(left, (comm.rank - 1) % comm.size)
 
-    Groups may be nested; the outermost one does everything. What was noted is done even if the body raises.
-    It concerns this thread alone.
+    Groups may be nested; the outermost one runs all calls. Calls that the body made run even if it raises.
+    A group affects the calls of this thread only.
     """
     check(library().rhGroupStart())
     if _noted.depth == 0:
@@ -160,7 +160,7 @@ def _needs(what: str, held: Memory, count: int) -> None:
 
 
 def _ends(counts: Sequence[int], displacements: Optional[Sequence[int]]) -> int:
-    """How many elements parts reach over."""
+    """Returns the number of elements up to the end of the last part."""
     if displacements is None:
         return sum(counts)
     return max((begin + count for begin, count in zip(displacements, counts) if count > 0), default=0)
@@ -178,14 +178,14 @@ def _same_type(send: Memory, recv: Memory) -> None:
 
 
 def _moved(held: Memory) -> Tuple[int, int]:
-    """(type, how many of them an element is) where no arithmetic is done."""
+    """Returns (type, its count per element) for a call that does no arithmetic."""
     if held.datatype is None:
         return DataType.UINT8, held.itemsize
     return held.datatype, 2 if held.kind == COMPLEX else 1
 
 
 def _reduced(held: Memory, op: int) -> Tuple[int, int, int]:
-    """(type, how many of them an element is, operator)."""
+    """Returns (type, its count per element, operator) for a reduction."""
     op = RedOp(op)
     if held.kind == OPAQUE or held.datatype is None:
         raise TypeError(f"there is no arithmetic for elements of type {held.name}; if they are of another type, say "
@@ -202,18 +202,18 @@ def _reduced(held: Memory, op: int) -> Tuple[int, int, int]:
 
 
 class Communicator:
-    """A group of ranks, and this process's place in it. A process has one rank of a communicator.
+    """A group of ranks, and this process's rank in it. A process has one rank of a communicator.
 
-    All ranks call the same collectives in the same order, with the same element counts, types, operators
-    and roots. A call returns when it is done; other threads of Python run meanwhile.
+    All ranks must call the same collectives in the same order, with the same element counts, types, operators
+    and roots. A call returns when it is done; other Python threads run during the call.
 
-    Ownership: arrays stay the caller's. A context manager destroys the communicator at its end, or aborts
-    it on all ranks if the body raised.
+    Ownership: the caller owns all arrays. A context manager destroys the communicator at its end, or aborts it on
+    all ranks if the body raised.
 
-    Threads: one thread at a time uses a communicator (a second call raises InvalidUsageError), except for
-    abort(), error() and the properties, which any thread may use. After fork() only the parent uses it.
+    Threads: one thread at a time may use a communicator (a second call raises InvalidUsageError). Any thread may use
+    abort(), error() and the properties. After fork() only the parent may use it.
 
-    Errors: see railhead.Error. ValueError and TypeError mean that arguments do not fit and nothing happened.
+    Errors: see railhead.Error. ValueError and TypeError report invalid arguments; the call then has no effect.
     """
 
     def __init__(self, unique_id: bytes, size: int, rank: int, config: Optional[Config] = None) -> None:
@@ -223,7 +223,7 @@ class Communicator:
         self._make(None, lambda out: library().rhCommInitRankConfig(out, size, identity, rank, parameter))
 
     def _make(self, parent: Optional[int], call: Callable[[Any], int]) -> bool:
-        """Fills this object by a call that writes a handle; whether it wrote one."""
+        """Initializes this object with `call`, which writes a handle. Returns False if the handle is NULL."""
         self._lock = threading.Lock()
         self._users = 0
         self._ending = False
@@ -249,14 +249,14 @@ class Communicator:
 
     @classmethod
     def join(cls, unique_id: bytes, size: int, rank: int, config: Optional[Config] = None) -> "Communicator":
-        """Joins a group that others grow (grow()): `rank` is from their old size up."""
+        """Joins a group whose ranks call grow(). `rank` is at least the old size of the group."""
         parameter = config._as_parameter() if config is not None else None
         identity = _id(unique_id)
         comm = cls.__new__(cls)
         comm._make(None, lambda out: library().rhCommGrow(None, size, identity, rank, out, parameter))
         return comm
 
-    # What it is.
+    # Properties and state.
 
     @property
     def rank(self) -> int:
@@ -270,7 +270,7 @@ class Communicator:
 
     @property
     def info(self) -> Info:
-        """What it runs on."""
+        """Its transport and state."""
         info = _api.CommInfo(struct_size=ctypes.sizeof(_api.CommInfo))
         self._do(lambda handle: library().rhCommGetInfo(handle, ctypes.byref(info)))
         return Info(info.transport.decode(), info.rails, bool(info.degraded),
@@ -279,7 +279,7 @@ class Communicator:
 
     @property
     def rails(self) -> List[Rail]:
-        """Its rails, with what crossed them until now."""
+        """Its rails, with the bytes that they have carried until now."""
         rails = []
         for index in range(self.info.rails):
             rail = _api.RailInfo(struct_size=ctypes.sizeof(_api.RailInfo))
@@ -290,7 +290,7 @@ class Communicator:
         return rails
 
     def error(self) -> Optional[Error]:
-        """Why the communicator failed, on whichever rank; None if it did not. Does not wait."""
+        """Returns the failure of the communicator on any rank, or None. Does not wait."""
         handle = self._enter()
         try:
             state = ctypes.c_int()
@@ -300,7 +300,7 @@ class Communicator:
             self._leave()
 
     def explain(self, collective: str, nbytes: int) -> str:
-        """Why which algorithm does a collective ("all_reduce", "all_to_all", ...) of so many bytes: a few lines."""
+        """Explains in a few lines the choice of algorithm for a collective ("all_reduce", ...) of `nbytes`."""
         text = ctypes.create_string_buffer(16384)
         self._do(lambda handle: library().rhCommExplain(handle, collective.encode(), nbytes, text, len(text)))
         return text.value.decode("utf-8", "replace")
@@ -308,21 +308,21 @@ class Communicator:
     def __repr__(self) -> str:
         return f"<railhead.Communicator rank {self._rank} of {self._size}{', ended' if self._handle is None else ''}>"
 
-    # Making others of it, and its end.
+    # Derived communicators, and the end.
 
     def split(self, color: Optional[int], key: int = 0, config: Optional[Config] = None) -> Optional["Communicator"]:
-        """A communicator of the ranks that give the same color, in the order of their keys, then ranks.
+        """Creates a communicator of the ranks that pass the same color, ordered by key, then by rank.
 
-        Called by all ranks; one that gives None is in no group and gets None. This one stays as it is.
+        Call it on all ranks. A rank that passes None joins no group and gets None. Does not change this communicator.
         """
         number = _api.SPLIT_NOCOLOR if color is None else color
         return self._derive(lambda handle, out, parameter: library().rhCommSplit(handle, number, key, out, parameter),
                             config)
 
     def shrink(self, exclude: Sequence[int], config: Optional[Config] = None) -> "Communicator":
-        """A communicator without some ranks, also after this one failed. Called by the others, with one list.
+        """Creates a communicator without the ranks in `exclude`. This one may have failed.
 
-        Abort or destroy this one afterwards.
+        Call it on all remaining ranks with the same list. Abort or destroy this communicator afterwards.
         """
         ranks = (ctypes.c_int * len(exclude))(*exclude)
         made = self._derive(lambda handle, out, parameter: library().rhCommShrink(
@@ -331,7 +331,7 @@ class Communicator:
         return made
 
     def grow(self, unique_id: bytes, size: int, config: Optional[Config] = None) -> "Communicator":
-        """A communicator of these ranks and new ones (join()), `size` in all. Ranks keep their numbers."""
+        """Creates a communicator of these ranks and new ones (join()), `size` in total. Ranks keep their numbers."""
         identity = _id(unique_id)
         made = self._derive(lambda handle, out, parameter: library().rhCommGrow(
             handle, size, identity, -1, out, parameter), config)
@@ -348,13 +348,13 @@ class Communicator:
             self._leave()
 
     def finalize(self) -> None:
-        """Waits until all ranks have called it and all that was sent arrived. Then only destroy() is allowed."""
+        """Waits until all ranks have called it and all sent data has arrived. Then only destroy() is allowed."""
         self._do(lambda handle: library().rhCommFinalize(handle))
 
     def destroy(self) -> None:
-        """Leaves the group and frees it. Called on all ranks; a second call does nothing.
+        """Leaves the group and frees the communicator. Call it on all ranks; a second call does nothing.
 
-        Waits up to 0.1 s for the others. InvalidUsageError while another thread uses it.
+        Waits up to 0.1 s for the other ranks. Raises InvalidUsageError while another thread uses the communicator.
         """
         with self._lock:
             if self._handle is None or self._ending:
@@ -366,7 +366,10 @@ class Communicator:
             check(library().rhCommDestroy(handle))
 
     def abort(self) -> None:
-        """Ends it on all ranks. A call that runs in another thread raises. Any thread; a second call does nothing."""
+        """Aborts the communicator on all ranks: calls of other threads raise. Any thread may call it.
+
+        A second call does nothing.
+        """
         with self._lock:
             if self._handle is None or self._ending:
                 return
@@ -395,7 +398,7 @@ class Communicator:
         with contextlib.suppress(Exception):
             self.destroy()
 
-    # Calls. Whoever is in one keeps the handle: abort() frees it when the last one has left.
+    # Every call counts as a user of the handle. After abort(), the last user to leave frees it.
 
     def _enter(self) -> int:
         with self._lock:
@@ -417,7 +420,7 @@ class Communicator:
             return last_error(self._handle) if self._handle is not None else ""
 
     def _do(self, call: Callable[[int], int]) -> None:
-        """A call that a group does not put off."""
+        """Runs a call that a group does not defer."""
         handle = self._enter()
         try:
             check(call(handle), handle)
@@ -425,7 +428,7 @@ class Communicator:
             self._leave()
 
     def _collective(self, call: Callable[[int], int], *held: Optional[Memory]) -> None:
-        """A call that a group puts off: communicator and memory are kept until its end."""
+        """Runs a call that a group defers; the communicator and the memory are then kept until the group ends."""
         handle = self._enter()
         noted = False
         try:
@@ -440,9 +443,9 @@ class Communicator:
     # Collectives.
 
     def all_reduce(self, send: Any, recv: Any = None, op: int = SUM) -> None:
-        """recv[i] becomes the reduction over all ranks of send[i], with the same bits on all ranks.
+        """recv[i] becomes the reduction over all ranks of send[i], with identical bits on all ranks.
 
-        Both have the same number and type of elements. Without recv: in place.
+        Both have the same number and type of elements. Without recv, the call is in place.
         """
         source = memory(send)
         target = _writable("recv" if recv is not None else "send", memory(recv) if recv is not None else source)
@@ -453,9 +456,9 @@ class Communicator:
             source.address, target.address, source.count * each, kind, op, handle, None), source, target)
 
     def reduce(self, send: Any, recv: Any = None, op: int = SUM, root: int = 0) -> None:
-        """On rank root, recv[i] becomes the reduction over all ranks of send[i]; elsewhere recv is not used.
+        """On rank root, recv[i] becomes the reduction over all ranks of send[i]; other ranks do not use recv.
 
-        Without recv, the root's send is written to.
+        Without recv, the root receives the result in send.
         """
         source = memory(send)
         target = memory(recv) if recv is not None else source
@@ -469,7 +472,7 @@ class Communicator:
             handle, None), source, target)
 
     def broadcast(self, array: Any, root: int = 0) -> None:
-        """The array of rank root replaces those of all others."""
+        """The array of every rank becomes that of rank root."""
         held = memory(array)
         if self._rank != root:
             _writable("the array", held)
@@ -480,7 +483,7 @@ class Communicator:
     def all_gather(self, send: Any, recv: Any) -> None:
         """recv[r * n + i] becomes send[i] of rank r, for the n elements of send.
 
-        send None: this rank's part of recv is what it sends.
+        If send is None, this rank sends its part of recv.
         """
         target = _writable("recv", memory(recv))
         source = self._own_part(target) if send is None else memory(send)
@@ -494,7 +497,7 @@ class Communicator:
                     displacements: Optional[Sequence[int]] = None) -> None:
         """recv[displacements[r] + i] becomes send[i] of rank r, for i below counts[r].
 
-        Both in elements, the same on all ranks. Without displacements parts follow each other.
+        Counts and displacements are in elements and equal on all ranks. Without displacements, parts are adjacent.
         """
         target, source = _writable("recv", memory(recv)), memory(send)
         _same_type(source, target)
@@ -510,7 +513,7 @@ class Communicator:
     def reduce_scatter(self, send: Any, recv: Any, op: int = SUM) -> None:
         """recv[i] becomes the reduction over all ranks of send[rank * n + i], for the n elements of recv.
 
-        recv None: this rank's part of send is where the result goes.
+        If recv is None, this rank's part of send receives the result.
         """
         source = memory(send)
         target = self._own_part(_writable("send", source)) if recv is None else _writable("recv", memory(recv))
@@ -521,7 +524,7 @@ class Communicator:
             source.address, target.address, target.count * each, kind, op, handle, None), source, target)
 
     def reduce_scatterv(self, send: Any, recv: Any, counts: Sequence[int], op: int = SUM) -> None:
-        """reduce_scatter of parts that differ and follow each other: rank r gets counts[r] elements."""
+        """reduce_scatter with adjacent parts of different sizes: rank r gets counts[r] elements."""
         source, target = memory(send), _writable("recv", memory(recv))
         _same_type(source, target)
         kind, each, op = _reduced(source, op)
@@ -546,10 +549,11 @@ class Communicator:
     def all_to_allv(self, send: Any, send_counts: Sequence[int], recv: Any, recv_counts: Sequence[int],
                     send_displacements: Optional[Sequence[int]] = None,
                     recv_displacements: Optional[Sequence[int]] = None) -> None:
-        """send_counts[r] elements from send[send_displacements[r]] go to rank r; recv_counts[r] from rank r come
-        to recv[recv_displacements[r]].
+        """send_counts[r] elements from send[send_displacements[r]] go to rank r; recv_counts[r] elements from rank r
+        go to recv[recv_displacements[r]].
 
-        What one rank sends is what the other expects of it. Without displacements parts follow each other.
+        Each count that a rank sends must equal the count that the other expects. Without displacements, parts are
+        adjacent.
         """
         source, target = memory(send), _writable("recv", memory(recv))
         _same_type(source, target)
@@ -566,7 +570,7 @@ class Communicator:
             source, target)
 
     def gather(self, send: Any, recv: Any = None, root: int = 0) -> None:
-        """On rank root, recv[r * n + i] becomes send[i] of rank r; elsewhere recv is not used."""
+        """On rank root, recv[r * n + i] becomes send[i] of rank r; other ranks do not use recv."""
         source = memory(send)
         target = None
         if self._rank == root:
@@ -579,7 +583,7 @@ class Communicator:
             None), source, target)
 
     def scatter(self, send: Any, recv: Any, root: int = 0) -> None:
-        """recv[i] becomes send[rank * n + i] of rank root, for the n elements of recv; elsewhere send is not used."""
+        """recv[i] becomes send[rank * n + i] of rank root, for the n elements of recv. Only the root uses send."""
         target = _writable("recv", memory(recv))
         source = None
         if self._rank == root:
@@ -592,7 +596,7 @@ class Communicator:
             None), source, target)
 
     def send(self, array: Any, peer: int) -> None:
-        """Sends the array to rank peer, whose n-th recv() from this rank takes the n-th send().
+        """Sends the array to rank peer. The n-th send() to a peer matches the peer's n-th recv() from this rank.
 
         Returns when the array may be written to again, which may be before the peer has called recv().
         """
@@ -602,7 +606,7 @@ class Communicator:
             held.address, held.count * each, kind, peer, handle, None), held)
 
     def recv(self, array: Any, peer: int) -> None:
-        """Receives into the array what rank peer sends: the same number of elements of the same type."""
+        """Receives from rank peer into the array. Both must have the same number and type of elements."""
         held = _writable("the array", memory(array))
         kind, each = _moved(held)
         self._collective(lambda handle: library().rhRecv(
@@ -613,7 +617,7 @@ class Communicator:
         self._collective(lambda handle: library().rhBarrier(handle, None))
 
     def _own_part(self, held: Memory) -> Memory:
-        """This rank's part of an array that has one for each rank."""
+        """Returns this rank's part of an array that has one part for each rank."""
         if held.count % self._size != 0:
             raise ValueError(f"the array has {held.count} elements, and must have the same number for each of "
                              f"{self._size} ranks")
@@ -623,5 +627,5 @@ class Communicator:
 
 
 def init() -> Communicator:
-    """The communicator of the whole job: Communicator.from_environment()."""
+    """Joins the job's group: Communicator.from_environment()."""
     return Communicator.from_environment()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions: one class for each result code of the library, with the library's own text."""
+"""Exceptions: one class for each result code of the library. Their texts are the library's."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from ._api import Result
 
 
 class Error(RuntimeError):
-    """A call of the library failed. The text is rhGetLastError's: rank, peer, rail, cause and fix.
+    """A call of the library failed. The text is that of rhGetLastError: rank, peer, rail, cause and fix.
 
-    `result` is the code. After an error other than InvalidArgumentError and InvalidUsageError the
-    communicator can only be aborted or destroyed.
+    `result` is the result code. After any error except InvalidArgumentError and InvalidUsageError the communicator
+    can only be aborted or destroyed.
     """
 
     result = Result.INTERNAL_ERROR
 
 
 class SystemError(Error):  # pylint: disable=redefined-builtin
-    """The operating system, a device or a policy does not allow it."""
+    """The operating system, a device or a policy refused the call."""
 
     result = Result.SYSTEM_ERROR
 
 
 class InternalError(Error):
-    """A defect of the library, or ranks that contradict each other."""
+    """A defect of the library, or ranks with contradicting calls."""
 
     result = Result.INTERNAL_ERROR
 
 
 class InvalidArgumentError(Error, ValueError):
-    """An argument or an environment variable is wrong. Nothing has happened."""
+    """An argument or an environment variable is wrong. The call had no effect."""
 
     result = Result.INVALID_ARGUMENT
 

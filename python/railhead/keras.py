@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keras 3 on TensorFlow: data-parallel training over the ranks of a job, by one callback.
+"""Keras 3 on TensorFlow: a callback for data-parallel training over the ranks of a job.
 
     comm = railhead.init()
     model.compile(optimizer="adam", loss="mse", metrics=["mae"])
@@ -24,16 +24,17 @@ from . import tensorflow  # noqa: E402  pylint: disable=wrong-import-position
 
 
 class DataParallel(keras.callbacks.Callback):
-    """Makes fit() train one model on all ranks, each of which has a part of the data.
+    """Makes fit() train one model on all ranks, each with its part of the data.
 
-    - Before the first step all ranks get rank 0's weights and state of the optimizer.
+    - Before the first step, all ranks get rank 0's weights and optimizer state.
     - Each step applies the mean of all ranks' gradients.
-    - At the end of an epoch the logs have the mean over the ranks, also those of the validation. Put this
-      callback first: others, such as ModelCheckpoint, then decide alike on all ranks.
+    - At the end of an epoch the logs, including those of the validation, become means over the ranks. Put this
+      callback first: then others, such as ModelCheckpoint, make the same decisions on all ranks.
 
-    All ranks take as many steps: give each as many batches, or steps_per_epoch. The optimizer's class and what is
-    saved stay as they are, and after fit() the model trains by itself again. Not averaged: moving averages of layers
-    such as BatchNormalization. XLA (jit_compile) is off during this fit(): what it compiles cannot call Python.
+    All ranks must run the same number of steps: give each the same number of batches, or set steps_per_epoch.
+    Optimizer classes and saved files do not change, and after fit() the model trains without Railhead again.
+    Moving averages of layers such as BatchNormalization are not averaged. XLA (jit_compile) is off during this
+    fit(), because code that it compiles cannot call Python.
     """
 
     def __init__(self, comm: Communicator) -> None:
@@ -42,7 +43,7 @@ class DataParallel(keras.callbacks.Callback):
         self._jit: Any = None
 
     def set_model(self, model: Any) -> None:
-        """Called by fit() before it makes the function of a step."""
+        """Called by fit() before it creates the function of a step."""
         super().set_model(model)
         if getattr(model, "optimizer", None) is None:
             raise ValueError("the model has no optimizer: call model.compile(...) before fit()")
@@ -54,7 +55,7 @@ class DataParallel(keras.callbacks.Callback):
 
         optimizer.apply = apply_means
         self._jit, model.jit_compile = model.jit_compile, False
-        model.train_function = None  # one from before has no means
+        model.train_function = None  # a function from before does not average
 
     def on_train_begin(self, logs: Optional[Dict[str, Any]] = None) -> None:
         optimizer = self.model.optimizer

@@ -4,9 +4,9 @@
     import railhead.mxnet
     trainer = mxnet.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1}, kvstore="railhead")
 
-Ranks come from RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. trainer.step(batch_size) takes the batch of all ranks
-together: the store sums gradients, as MXNet's own stores do. At their first step() all ranks get rank 0's parameters;
-the gradients of that step are of what each had: begin with one seed.
+Ranks come from RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Pass trainer.step(batch_size) the batch size of all
+ranks together: the store sums gradients, as MXNet's own stores do. In their first step() all ranks get rank 0's
+parameters, but the gradients of that step are those of each rank's own parameters: use the same seed on all ranks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .communicator import Communicator, init
 
 
 class _Shared:
-    """An NDArray as DLPack's protocol wants it: MXNet 1 has capsules only."""
+    """Gives an NDArray DLPack's protocol. MXNet 1 only creates capsules."""
 
     def __init__(self, array: Any) -> None:
         self._array = array
@@ -30,7 +30,7 @@ class _Shared:
         return 1, 0  # kDLCPU
 
     def __dlpack__(self, **_: Any) -> Any:
-        return self._array.to_dlpack_for_write()  # waits for what MXNet still does with it
+        return self._array.to_dlpack_for_write()  # waits for pending work on the array
 
 
 def _list(arrays: Any) -> List[Any]:
@@ -39,7 +39,7 @@ def _list(arrays: Any) -> List[Any]:
 
 @mxnet.kvstore.KVStoreBase.register
 class Railhead(mxnet.kvstore.KVStoreBase):
-    """Sums over all ranks. All ranks use the same keys in the same order, as Trainer does."""
+    """Sums over all ranks. All ranks must use the same keys in the same order, as Trainer does."""
 
     def __init__(self, comm: Any = None) -> None:
         self._comm: Communicator = init() if comm is None else comm
@@ -58,13 +58,13 @@ class Railhead(mxnet.kvstore.KVStoreBase):
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Whether the store runs the optimizer: no, Trainer does."""
+        """Returns whether the store runs the optimizer. It does not; Trainer does."""
         if capability.lower() == mxnet.kvstore.KVStoreBase.OPTIMIZER:
             return False
         raise mxnet.MXNetError(f"Unknown capability: {capability}")
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
-        """Rank 0's value goes to `out` of all ranks."""
+        """Copies rank 0's value to `out` of all ranks."""
         [whole, *_] = _list(value)
         self._comm.broadcast(_Shared(whole))
         for target in _list(out):
@@ -72,7 +72,7 @@ class Railhead(mxnet.kvstore.KVStoreBase):
                 whole.copyto(target)
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
-        """`out`, or `value` without one, becomes the sum over all arrays of all ranks."""
+        """`out`, or `value` if there is no `out`, becomes the sum over all arrays of all ranks."""
         values = _list(value)
         whole = values[0]
         for other in values[1:]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow: averages of gradients over the ranks of a job, for training loops of your own.
+"""TensorFlow: means of gradients over the ranks of a job, for custom training loops.
 
     comm = railhead.init()
 
@@ -11,9 +11,9 @@
         optimizer.apply_gradients(zip(gradients, model.trainable_variables))
         return loss
 
-    railhead.tensorflow.broadcast(model.variables, comm)     # all ranks begin alike
+    railhead.tensorflow.broadcast(model.variables, comm)     # all ranks begin with equal values
 
-Models of Keras need one line: railhead.keras.DataParallel.
+Keras models need one line only: railhead.keras.DataParallel.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from .communicator import AVG, Communicator
 
 
 def average(tensors: Sequence[Optional[Any]], comm: Communicator) -> List[Optional[Any]]:
-    """The mean over all ranks of each tensor; None, which is a gradient that a variable has not, stays None.
+    """Returns the mean of each tensor over all ranks. None (a variable without a gradient) stays None.
 
-    All ranks give as many tensors, of the same shapes and floating-point types, and None at the same places.
-    tf.IndexedSlices become dense. Works eagerly and in tf.function, not in what XLA compiles (jit_compile=True).
-    An error of a rank is raised on all of them, within a graph as a tf.errors.OpError that has its text. One call
-    of a communicator at a time: in a graph, order calls by tf.control_dependencies.
+    All ranks must pass the same number of tensors, with equal shapes and floating-point types, and None at the same
+    positions. tf.IndexedSlices become dense. Works eagerly and in tf.function, but not in code that XLA compiles
+    (jit_compile=True). All ranks raise an error of any rank; in a graph it is a tf.errors.OpError with the same text.
+    Make one call of a communicator at a time: in a graph, order calls with tf.control_dependencies.
     """
     dense = [None if tensor is None else tf.convert_to_tensor(tensor) for tensor in tensors]
     if comm.size == 1:
@@ -41,7 +41,7 @@ def average(tensors: Sequence[Optional[Any]], comm: Communicator) -> List[Option
     kinds = list(dict.fromkeys(tensor.dtype for tensor in given))
     if not kinds:
         return dense
-    # One array for each type: few long collectives in place of many short ones.
+    # One array for each type: a few long collectives instead of many short ones.
     joined = [tf.concat([tf.reshape(tensor, [-1]) for tensor in given if tensor.dtype == kind], 0) for kind in kinds]
 
     def on_all_ranks(*arrays: Any) -> List[Any]:
@@ -66,7 +66,7 @@ def average(tensors: Sequence[Optional[Any]], comm: Communicator) -> List[Option
 
 
 def broadcast(variables: Sequence[Any], comm: Communicator, root: int = 0) -> None:
-    """The values of rank root replace those of all others. Eagerly; all ranks have the same variables, in one order."""
+    """Assigns rank root's values to the variables of all ranks. Eager only; all ranks pass the same variables."""
     for variable in variables:
         value = np.array(variable.numpy())
         comm.broadcast(value, root)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch's process-group backend "railhead", for tensors of the CPU and of CUDA devices.
+"""The torch process-group backend "railhead", for tensors of the CPU and of CUDA devices.
 
-torch calls register() at its import, by the entry point `torch.backends`; a job says
+torch calls register() during its import, by the entry point `torch.backends`. A job then calls
 
     torch.distributed.init_process_group("railhead")        # or "cpu:railhead,cuda:nccl"
 
-RAILHEAD_TORCH_REPLACE=gloo makes it serve scripts that say "gloo", too.
+With RAILHEAD_TORCH_REPLACE=gloo it also serves scripts that request "gloo".
 
-The backend is compiled for each minor version of torch (lib/railhead-torch-2.15.so); that of the torch that
-runs is loaded by the first process group.
+The backend is compiled for each minor version of torch (lib/railhead-torch-2.15.so). The first process group loads
+the file for the installed torch.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ NAME = "railhead"
 _DEVICES = ("cpu", "cuda")
 _ID_KEY = "railhead/unique_id"
 _WARN_SECONDS = 10
-_LONGEST_PAUSE = 0.05  # seconds between two looks into the store
+_LONGEST_PAUSE = 0.05  # seconds between two checks of the store
 _lock = threading.Lock()
 _loaded = False
 
 
 def register() -> None:
-    """Tells torch of the backend. Never raises: a script that does not use it must not notice."""
+    """Registers the backend with torch. Never raises, so that scripts that do not use it are not affected."""
     try:
         _register()
     except Exception as error:  # pylint: disable=broad-except
@@ -68,7 +68,7 @@ def _replace_gloo(dist: Any) -> None:
 
 
 def _minors() -> List[Tuple[int, int]]:
-    """The versions of torch for which there is a backend."""
+    """Returns the versions of torch that this wheel has a backend for."""
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")
     found = []
     for path in glob.glob(os.path.join(folder, "railhead-torch-*.so")):
@@ -79,7 +79,7 @@ def _minors() -> List[Tuple[int, int]]:
 
 
 def _file(version: str) -> str:
-    """The backend's file for this torch. RuntimeError, with what there is, if there is none."""
+    """Returns the path of the backend for this torch. RuntimeError lists the available versions if there is none."""
     match = re.match(r"(\d+)\.(\d+)", version)
     minor = (int(match[1]), int(match[2])) if match else (0, 0)
     minors = _minors()
@@ -97,17 +97,17 @@ def _load() -> None:
     with _lock:
         if not _loaded:
             path = _file(torch.__version__)
-            _library.library()  # the same one, wherever it is
+            _library.library()  # load the same library, wherever it is
             torch.ops.load_library(path)
-            # Else a transfer that ends while Python does would want its lock.
+            # Otherwise a transfer that ends during Python's shutdown would try to take the interpreter lock.
             atexit.register(torch.ops.railhead_c10d.stop)
             _loaded = True
 
 
 def _wait(store: Any, key: str, until: float, doing: Callable[[], str]) -> bool:
-    """Whether the key is there within a second. TimeoutError, which names what it waits for, after `until`."""
+    """Waits up to a second for the key; returns whether it exists. After `until` raises TimeoutError with doing()."""
     begin, pause = time.monotonic(), 0.001
-    # Not store.wait(): it keeps others from the store, and torch warns of each second.
+    # Not store.wait(): it blocks other users of the store, and torch logs a warning every second.
     while not store.check([key]):
         now = time.monotonic()
         if now > until:
@@ -120,11 +120,11 @@ def _wait(store: Any, key: str, until: float, doing: Callable[[], str]) -> bool:
 
 
 def _exchange(store: Any, rank: int, size: int, timeout: float) -> bytes:
-    """The id that rank 0 makes, carried by torch's store. What fails on rank 0 fails on all.
+    """Returns the id that rank 0 creates, exchanged through torch's store. A failure of rank 0 fails all ranks.
 
-    The store may have what an earlier start of the job left: torchrun keeps it when it starts all ranks anew. So a
-    rank asks rank 0 under the id that it has found, with a word that was never used before, and takes the id when that
-    is answered. The processes of an earlier start answer nothing any more.
+    The store may contain the id of an earlier start of the job, since torchrun keeps its store when it restarts all
+    ranks. A rank therefore sends rank 0 a random word under the id that it found, and uses the id once rank 0 has
+    answered. Processes of an earlier start no longer answer.
     """
     until = time.monotonic() + timeout
     if rank == 0:
@@ -160,7 +160,7 @@ def _exchange(store: Any, rank: int, size: int, timeout: float) -> bytes:
 
 
 def _create(options: Any, _backend_options: Any = None) -> Any:
-    """Makes the backend of one process group. Called by torch on all of its ranks."""
+    """Creates the backend of a process group. torch calls it on all ranks of the group."""
     import torch  # pylint: disable=import-outside-toplevel
     import torch.distributed as dist  # pylint: disable=import-outside-toplevel
 
@@ -176,7 +176,7 @@ def _create(options: Any, _backend_options: Any = None) -> Any:
 
 
 def describe() -> str:
-    """A line for people: which torch is there, and whether it has a backend."""
+    """Returns a line for people: the installed version of torch, and its backend or why there is none."""
     from importlib import metadata  # pylint: disable=import-outside-toplevel
 
     version = metadata.version("torch")
