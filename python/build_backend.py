@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the wheel, by the standard library alone: for pip (PEP 517) and for `make wheel`.
+"""Builds the wheel with the standard library only, for pip (PEP 517) and for `make wheel`.
 
 usage: python/build_backend.py FOLDER     writes the wheel into FOLDER and prints its name
 
-The wheel has this package, the C API made from railhead.h (c_api.py), the librailhead.so.0 and libmpi.so.40
-that `make portable` has installed in out/portable, and the torch backends that tools/torch-shim.sh has put into
-out/torch.
-The same files give the same wheel, bit by bit.
+The wheel contains this package, the C API generated from railhead.h (c_api.py), librailhead.so.0 and libmpi.so.40
+from out/portable (`make portable`), and the torch backends from out/torch (tools/torch-shim.sh). Equal files give an
+identical wheel.
 """
 
 import base64
@@ -25,7 +24,7 @@ MPI = "railhead-mpi/libmpi.so.40"
 TORCH = ROOT / "out" / "torch"
 HEADER = ROOT / "runtime" / "include" / "railhead" / "railhead.h"
 TAG = f"py3-none-manylinux_2_28_{platform.machine()}"
-DATE = (2020, 1, 1, 0, 0, 0)  # zip's need
+DATE = (2020, 1, 1, 0, 0, 0)  # zip archives need a date
 
 sys.path.insert(0, str(HERE))
 import c_api  # pylint: disable=wrong-import-position
@@ -48,7 +47,7 @@ def _entry_points(project):
 
 
 def _package():
-    """{name in the wheel: bytes} of the package."""
+    """Returns {name in the wheel: bytes} of the package."""
     if not LIBRARY.exists():
         raise FileNotFoundError(f"{LIBRARY} is not there: run `make portable` first, or `make wheel`, which does both")
     files = {f"railhead/{path.name}": path.read_bytes() for path in sorted((HERE / "railhead").iterdir())
@@ -89,7 +88,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 def build_sdist(sdist_directory, config_settings=None):
-    """PEP 517. The library is not built from such an archive."""
+    """PEP 517. The library cannot be built from this archive."""
     raise NotImplementedError("railhead is built from its repository: make wheel")
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes railhead/_api.py, the C API for ctypes, from railhead.h: the header is the only source of it.
+"""Generates railhead/_api.py, the C API for ctypes, from railhead.h, its only source.
 
 usage: python/c_api.py HEADER     prints the module
 
-Understands the header's own style and nothing else: a declaration that it does not know is an error, so
-that nothing of the API is left out or guessed.
+Parses that header's style only. An unknown declaration is an error, so that no part of the API is left out or
+guessed.
 """
 
 import re
@@ -22,7 +22,7 @@ CONSTANT = re.compile(r"#define RH_(VERSION_CODE|CONFIG_MAGIC|UNIQUE_ID_BYTES|SP
 
 
 class HeaderError(ValueError):
-    """The header has something that this reader does not know."""
+    """The header has a declaration that this reader does not know."""
 
 
 def class_of(name):
@@ -31,13 +31,13 @@ def class_of(name):
 
 
 def constant_of(name):
-    """rhSystemError -> SYSTEM_ERROR; digits stay with the word before them."""
+    """rhSystemError -> SYSTEM_ERROR; digits stay with the preceding word."""
     words = re.findall(r"[A-Z][a-z]*[0-9]*[a-z0-9]*", name.removeprefix("rh"))
     return "_".join(words).upper()
 
 
 class Header:
-    """What a text declares."""
+    """The declarations of a header's text."""
 
     def __init__(self, text):
         text = re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL)
@@ -65,7 +65,7 @@ class Header:
         return values
 
     def ctype(self, text):
-        """The ctypes expression of a C type."""
+        """Returns the ctypes expression of a C type."""
         text = " ".join(text.replace("const ", "").split())
         base = text.rstrip("*")
         stars = len(text) - len(base)
@@ -86,7 +86,7 @@ class Header:
         return expression
 
     def _declaration(self, text):
-        """(type, name) of a field or argument."""
+        """Returns (type, name) of a field or argument."""
         match = re.fullmatch(r"(.*?[ *])(\w+)(?:\[(\w+)\])?", " ".join(text.split()))
         if not match:
             raise HeaderError(f"cannot read '{text}'")
@@ -100,13 +100,13 @@ class Header:
         return [self._declaration(field) for field in self.structs[struct].split(";") if field.strip()]
 
     def arguments(self, text):
-        if "[" in text:  # which would be a pointer
+        if "[" in text:  # an array argument would be a pointer
             raise HeaderError(f"an array among the arguments ({text})")
         return [] if text.strip() in ("", "void") else [self._declaration(item) for item in text.split(",")]
 
 
 def module(text):
-    """The text of railhead/_api.py."""
+    """Returns the text of railhead/_api.py."""
     header = Header(text)
     lines = ["# SPDX-License-Identifier: Apache-2.0",
              '"""The C API for ctypes. Generated from railhead.h by python/c_api.py: do not edit."""', "",

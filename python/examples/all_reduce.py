@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A verified all-reduce of all ranks, with NumPy if it is there.
+"""A verified all-reduce over all ranks. Uses NumPy if it is installed.
 
 usage: RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 python all_reduce.py      and RANK=1 in another shell
-       python all_reduce.py 2                                              starts both by itself
+       python all_reduce.py 2                                              starts both ranks itself
 """
 
 import array
@@ -14,7 +14,7 @@ import railhead
 
 COUNT = 1 << 20
 
-if len(sys.argv) == 2:  # starts that many ranks of itself on this machine
+if len(sys.argv) == 2:  # start this number of ranks on this machine
     ranks = [subprocess.Popen([sys.executable, __file__], env={
         "MASTER_ADDR": "127.0.0.1", "RAILHEAD_METRICS_PORT": "0", **os.environ, "RANK": str(rank),
         "WORLD_SIZE": sys.argv[1]}) for rank in range(int(sys.argv[1]))]
