@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks within a second whether this machine can do what is asked for, before anything is built.
+"""Checks within a second, before anything is built, whether this machine can run the requested parts.
 
 usage: tools/check_machine.py [--cluster] [--emulated] [--torch]
        --cluster     also what tests with namespaces need: root and network namespaces
        --emulated    also what the emulated RDMA nodes need: x86-64, TAP devices, memory, disk
        --torch       also the disk that tests with PyTorch need
 
-Prints one line for each obstacle: the cause, then the fix. The exit code is 0 if there is none.
+Prints one line for each obstacle: the cause, then the fix. Exits with 0 if there is no obstacle.
 """
 
 import os
@@ -21,14 +21,13 @@ import sys
 import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Debian and Ubuntu, by VERSION_CODENAME of /etc/os-release.
+# Tested releases of Debian and Ubuntu, by VERSION_CODENAME of /etc/os-release.
 TRIED = {"bookworm": "Debian 12", "trixie": "Debian 13", "noble": "Ubuntu 24.04"}
-# GiB that are needed in the cache and in the checkout, with nothing built yet and with everything
-# in the cache.
+# Required GiB in the cache and in the checkout: with nothing built yet, and with everything in the cache.
 DISK = {"emulated": ((8, 4), (2, 3)), "build": ((3, 3), (1, 2))}
-# GiB that environments with PyTorch and JAX need in the cache, half of it only while they are unpacked.
+# GiB that environments with PyTorch and JAX need in the cache; half of it only while packages are unpacked.
 TORCH = 4
-# GiB of available memory: two compilers; two nodes and a control plane.
+# Available memory in GiB: for two compilers; for two nodes and a control plane.
 MEMORY = {"emulated": 6, "build": 3}
 
 
@@ -38,14 +37,14 @@ def cache():
 
 
 def existing(path):
-    """The folder itself or the nearest one above it that exists."""
+    """Returns the folder itself, or its nearest parent that exists."""
     while not path.exists():
         path = path.parent
     return path
 
 
 def system():
-    """A note, not an obstacle: other systems may have packages of the same names."""
+    """Prints a note, not an obstacle: an untested system may have packages with the same names."""
     try:
         text = pathlib.Path("/etc/os-release").read_text("utf-8")
     except OSError:
@@ -88,7 +87,7 @@ def devices(emulated):
 
 
 def is_warm():
-    """Whether the slow parts are in the cache."""
+    """Returns whether the cache contains the parts that are slow to build."""
     return any(cache().glob("kube-*/complete")) and any(cache().glob("node-*/complete"))
 
 
@@ -119,7 +118,7 @@ def memory(emulated):
 
 
 def proxy():
-    """A proxy that does not answer would be noticed only by the first download's timeout."""
+    """Checks the proxy. Otherwise only the first download's timeout would reveal a proxy that does not answer."""
     if is_warm():
         return
     for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"):
@@ -142,7 +141,7 @@ def obstacles(cluster, emulated, torch=False):
 
 
 def check(cluster=False, emulated=False, torch=False):
-    """Ends the program if something is in the way."""
+    """Ends the program if there is an obstacle."""
     found = list(obstacles(cluster, emulated, torch))
     if found:
         sys.exit("\n".join(f"error: {text}" for text in found))

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Packs `railhead` for people's machines: an archive with the program and the libraries that it needs beside those
-of the C library, with their licences. The same program gives the same bytes.
+"""Packs `railhead` for users' machines: the program, the libraries that it needs except those of the C library, and
+their licences. The same program gives an identical archive.
 
-usage: tools/cli_archive.py OUT_DIR     after a release build; prints the archive's path. binutils and dpkg are needed
+usage: tools/cli_archive.py OUT_DIR     after a release build; prints the archive's path. Needs binutils and dpkg
 """
 
 import gzip
@@ -17,7 +17,7 @@ import tarfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PROGRAM = ROOT / "build" / "release" / "cli" / "railhead"
-# What comes with the system's C library; each of another version than the loader would not work.
+# Libraries of the system's C library. They must have the loader's version, so the archive does not contain them.
 GLIBC = re.compile(r"(libc|libm|libresolv|libpthread|libdl|librt)\.so\.|ld-linux|linux-vdso")
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -31,13 +31,13 @@ def version():
 
 
 def libraries(program):
-    """Name to path of the libraries that go into the archive."""
+    """Returns {name: path} of the libraries that go into the archive."""
     found = dict(re.findall(r"^\s*(\S+) => (/\S+)", output("ldd", program), re.M))
     return {name: pathlib.Path(path).resolve() for name, path in found.items() if not GLIBC.match(name)}
 
 
 def licences(paths):
-    """Package to the text of its copyright file, of the packages that these files are of."""
+    """Returns {package: path of its copyright file} for the packages that own these files."""
     owners = output("dpkg", "-S", *(f"*/{path.name}" for path in paths))
     packages = {line.split(":")[0] for line in owners.splitlines()
                 if pathlib.Path(line.rpartition(": ")[2]).resolve() in paths}
@@ -45,7 +45,7 @@ def licences(paths):
 
 
 def glibc(paths):
-    """The oldest C library that has all that these files ask for."""
+    """Returns the oldest version of glibc that has all symbols these files require."""
     asked = re.findall(r"\(GLIBC_([\d.]+)\)", output("objdump", "-T", *paths))
     return max((tuple(map(int, text.split("."))) for text in asked), default=(0,))
 

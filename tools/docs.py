@@ -1,15 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that files which Markdown texts name exist, and unit tests that the threat model names, that folders include
-only what ARCHITECTURE.md permits, and that comments of headers are plain English.
+"""Checks documents and includes:
+
+- Files that Markdown texts name exist, and so do the unit tests that the threat model names.
+- Folders include only what ARCHITECTURE.md permits.
+- Comments of headers are plain English.
 
 usage: tools/docs.py
 
-Links are relative to their text. A name in backticks that looks like a source file ("draft.h",
-"rails/peer.h") must be the end of a path in the repository. Comments in headers of the folders in PLAIN
-must not match a pattern of HABITS. A folder's row of the table of components ("| `cli/` | contents | `base` |")
-lists the folders and files that it may include beside its own. A name in backticks such as "TcpTest.AFullWire" is a test,
-one that ends in "*" or a suite alone all of those. Exits with 1 and a line for each violation.
+Links are relative to their document. A name in backticks that looks like a source file ("draft.h", "rails/peer.h")
+must be the end of a path in the repository. Comments in headers of the folders in PLAIN must not match a pattern of
+HABITS. A folder's row in the table of components ("| `cli/` | contents | `base` |") lists the folders and files that
+it may include besides its own. A name in backticks such as "TcpTest.AFullWire" is a test; a name that ends in "*", or
+a suite alone, stands for all its tests. Prints a line for each violation, and then exits with 1.
 """
 
 import pathlib
@@ -43,7 +46,7 @@ def listed(*patterns):
 
 
 def habits(name):
-    """Lines for comments of a header that match HABITS."""
+    """Returns a line for each comment of a header that matches HABITS."""
     for number, line in enumerate((ROOT / name).read_text("utf-8").splitlines(), 1):
         comment = line[line.find("//"):].strip() if "//" in line else ""
         for habit, advice in HABITS:
@@ -53,7 +56,7 @@ def habits(name):
 
 
 def directions():
-    """Lines for includes that the table of components in ARCHITECTURE.md does not permit."""
+    """Returns a line for each include that the table of components in ARCHITECTURE.md does not permit."""
     folders = dict(COMPONENT.findall((ROOT / "ARCHITECTURE.md").read_text("utf-8")))
     for folder, listing in folders.items():
         permitted = (folder + "/", *(name if name.endswith(".h") else name + "/" for name in re.findall(r"`(.+?)`", listing)))
@@ -64,7 +67,7 @@ def directions():
 
 
 def tests():
-    """Lines for unit tests that THREAT_MODEL.md names and that do not exist."""
+    """Returns a line for each unit test that THREAT_MODEL.md names and that does not exist."""
     defined = {}
     for name in listed("*_test.cc"):
         for suite, test in DEFINED_TEST.findall((ROOT / name).read_text("utf-8")):

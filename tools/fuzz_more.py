@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs every fuzz test until it has had some minutes of CPU time, and prints what each has done. They begin
-with the stored corpora; inputs that reach new code go to out/fuzz/NAME/corpus, and what breaks a parser to
-out/fuzz/NAME/crash-*. To keep a finding, mend the parser and put its file into the stored corpus.
+"""Runs each fuzz test for MINUTES of CPU time, and prints the results. The tests begin with their stored corpora.
+Inputs that reach new code go to out/fuzz/NAME/corpus, inputs that break a parser to out/fuzz/NAME/crash-*. To keep a
+finding, fix the parser and add the file to the stored corpus.
 
 usage: tools/fuzz_more.py BUILD_FOLDER MINUTES [NAME...]     after a build with -DRAILHEAD_FUZZ=ON
-RECORD=docs/fuzz.md names a page that gets a row for each program. A call goes on where the page ends: each
-turn of SLICE seconds goes to the fuzz test that has had the least. SIGINT and SIGTERM end it; what was done until
-then counts. The minutes of another build of a program do not. JOBS limits how many run at once (default: the cores).
+RECORD=docs/fuzz.md names a page that gets a row for each program. A call continues where the page ends: each turn of
+SLICE seconds goes to the fuzz test with the least CPU time. SIGINT and SIGTERM end it; work done until then counts.
+Minutes of another build of a program do not count. JOBS is the number of concurrent tests (default: cores).
 """
 
 import concurrent.futures
@@ -23,12 +23,12 @@ import sys
 import threading
 import time
 
-MOST_MEMORY = 2048  # MiB of one fuzzer
-SLOWEST_INPUT = 60  # seconds by the clock, after which an input counts as a hang: other programs may run, too
+MOST_MEMORY = 2048  # maximum memory of a fuzzer, MiB
+SLOWEST_INPUT = 60  # wall-clock seconds after which an input counts as a hang; other programs may run, too
 SLICE = 180  # CPU seconds of a turn
-LOOK = 0.5  # seconds between two looks at the CPU time
+LOOK = 0.5  # seconds between two readings of the CPU time
 STATS = ("number_of_executed_units", "new_units_added", "peak_rss_mb")
-# What comes first among equals: bytes that any host or pod may send, then what tenants write, then the rest.
+# Order among tests with equal time: first bytes that any host or pod may send, then input of tenants, then the rest.
 FIRST = (
     "railhead_rail_handshake_fuzz", "railhead_bootstrap_handshake_fuzz", "railhead_bootstrap_node_fuzz",
     "railhead_tcp_frames_fuzz", "railhead_kube_http_fuzz", "railhead_metrics_request_fuzz", "railhead_verbs_address_fuzz",
@@ -43,7 +43,7 @@ ROW = re.compile(r"^\| (\w+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """What one program has done so far."""
+    """Results of one program so far."""
 
     program: str  # the first digits of its SHA-256
     seconds: float = 0  # of CPU time
@@ -54,7 +54,7 @@ class Row:
 
 
 def fuzz_tests(build, names):
-    """Program and stored corpus of each, or of those with these names, as CMake has declared them."""
+    """Returns {name: (program, stored corpus)} of the fuzz tests that CMake declares, or of those in `names`."""
     listed = subprocess.run(
         ["ctest", "--test-dir", build, "--label-regex", "fuzz", "--show-only=json-v1"],
         capture_output=True, text=True, check=True)
@@ -70,13 +70,13 @@ def fuzz_tests(build, names):
 
 
 def cpu_seconds(pid):
-    """What a child that was not waited for has used."""
+    """Returns the CPU seconds of a child that has not been waited for."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def run(name, program, stored, seconds, stopping):
-    """Exit code, CPU seconds and numbers of one fuzzer, and the last lines that it wrote."""
+    """Runs a fuzzer. Returns its exit code, CPU seconds and numbers, and the last lines of its output."""
     folder = pathlib.Path("out/fuzz") / name
     corpus = folder / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
@@ -88,9 +88,9 @@ def run(name, program, stored, seconds, stopping):
         asked = False
         while os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             used = cpu_seconds(child.pid)
-            # Before its first second it may not listen to the signal yet.
+            # In its first second it may not handle the signal yet.
             if not asked and (used >= seconds or (stopping.is_set() and used > 1)):
-                child.send_signal(signal.SIGUSR1)  # it ends after the input that it is at
+                child.send_signal(signal.SIGUSR1)  # it ends after its current input
                 asked = True
             time.sleep(LOOK)
         used = cpu_seconds(child.pid)
@@ -102,7 +102,7 @@ def run(name, program, stored, seconds, stopping):
 
 
 def read_record(path):
-    """The rows of a page that record() has written, by name."""
+    """Reads the rows of a page that record() wrote, by name."""
     if not path or not os.path.exists(path):
         return {}
     rows = {}
@@ -113,7 +113,7 @@ def read_record(path):
 
 
 def record(path, rows):
-    """A page for people, which read_record() understands."""
+    """Writes a page for people, which read_record() can parse."""
     lines = ["# What fuzzers have tried", "",
              "Each fuzz test under AddressSanitizer and UBSan, beginning with its stored corpus. Nothing was found by "
              "the programs below.",
@@ -129,7 +129,7 @@ def record(path, rows):
 
 
 class Turns:
-    """Who is next, and what all have done."""
+    """Decides which fuzz test runs next, and keeps the results of all."""
 
     def __init__(self, tests, minutes, path):
         self._tests = tests
@@ -140,20 +140,20 @@ class Turns:
         self.failed = {}
         self.stopping = threading.Event()
         before = read_record(path)
-        self._rows = dict(before)  # those of other fuzz tests stay on the page
+        self._rows = dict(before)  # rows of other fuzz tests stay on the page
         for name, (program, _) in tests.items():
             digest = hashlib.sha256(pathlib.Path(program).read_bytes()).hexdigest()[:12]
             same = name in before and before[name].program == digest
             self._rows[name] = before[name] if same else Row(digest)
 
     def _next(self):
-        """The fuzz test that has had the least, and how long it may run; None if there is none."""
+        """Returns the fuzz test with the least time, and its maximum run time; None if no test remains."""
         def order(name):
             place = FIRST.index(name) if name in FIRST else len(FIRST)
             return round(self._rows[name].seconds / SLICE), place, name
 
         with self._lock:
-            # A program stops some inputs late or early: what is left of its minutes may be no turn.
+            # A program may stop late or early by some inputs: the rest of its minutes may be shorter than a turn.
             waiting = [name for name in self._tests if name not in self._running and name not in self.failed
                        and self._rows[name].seconds < self._goal - 0.5]
             if not waiting or self.stopping.is_set():

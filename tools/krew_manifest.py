@@ -1,11 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints krew's manifest of the plugin `kubectl railhead`, for archives of tools/cli_archive.py, one for each
-architecture.
+"""Prints krew's manifest of the plugin `kubectl railhead`, for one archive of tools/cli_archive.py per architecture.
 
 usage: tools/krew_manifest.py --uri URL_OF_THE_FOLDER --homepage URL ARCHIVE... > railhead.yaml
 
-krew downloads each archive from that folder, by its name here.
+krew downloads each archive from that folder, by its file name.
 """
 
 import argparse
@@ -63,7 +62,7 @@ def manifest(archives, uri, homepage):
 
 
 class Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as such."""
+    """Writes texts of several lines as YAML block scalars."""
 
 
 Dumper.add_representer(str, lambda dumper, text: dumper.represent_scalar(

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of `make`: what each needs and runs. tools/run_parts.py runs them, side by side.
+"""The parts of `make`: their dependencies and commands. tools/run_parts.py runs them side by side.
 
-The order is that of preference: what others wait for longest comes first, what disturbs others last.
-A part's name is its log, out/parts/<name>.log, and its row in the table at the end.
+The list is in order of preference: parts that others wait for longest come first, parts that disturb others last.
+A part's name is the name of its log, out/parts/<name>.log, and of its row in the table at the end.
 """
 
 import dataclasses
 import os
 
-# How much runs at once: two things that keep all cores busy, or a few that mostly wait.
+# Limit on concurrent work: two parts that keep all cores busy, or a few that mostly wait.
 CAPACITY = 4
 
 
@@ -17,21 +17,21 @@ class Part:
     name: str
     command: str  # for bash, in the root of the checkout
     needs: tuple = ()  # names of parts that must have passed
-    weight: int = 2  # of CAPACITY; a part of weight CAPACITY runs alone
-    limit: int = 5400  # seconds until it is ended
+    weight: int = 2  # share of CAPACITY; a part of weight CAPACITY runs alone
+    limit: int = 5400  # maximum seconds; the part is then ended
     cluster: bool = False  # needs root and namespaces: --cluster of tools/check_machine.py
-    emulated: bool = False  # needs what the emulated nodes do: --emulated
+    emulated: bool = False  # needs what emulated nodes need: --emulated
     torch: bool = False  # needs the environment of tools/torch-venv.sh: --torch
-    foreground: bool = False  # prints to the terminal, and its own last line ends the run
+    foreground: bool = False  # prints to the terminal; its own last line ends the run
 
 
 # The programs of the testbed: $kube is their folder.
 _KUBE = "kube=$(tests/testbed/build-kube.sh); export RAILHEAD_KUBE_BIN=$kube RAILHEAD_KWOK=$kube/kwok; "
-# Those of jobs' controllers.
+# The programs of job controllers.
 _CONTROLLERS = "RAILHEAD_CONTROLLERS=$(tests/testbed/build-controllers.sh); export RAILHEAD_CONTROLLERS; "
-# kubeconform and its schemas, for `chart` alone.
+# kubeconform and its schemas; only `chart` needs them.
 _KUBECONFORM = "RAILHEAD_KUBECONFORM=$(tests/testbed/build-kubeconform.sh); export RAILHEAD_KUBECONFORM; "
-# A loopback device of its own: ports on it disturb nobody.
+# A private loopback device, so that ports on it cannot conflict.
 _ALONE = "unshare --net sh -ec 'ip link set lo up; exec \"$@\"' sh "
 _PYTHON = "/usr/bin/python3 "
 _TESTED = ("unit-build", "kube", "packages-testbed")
@@ -50,7 +50,7 @@ PARTS = (
     Part("wheel", "rm -rf out/wheel && " + _PYTHON + "python/build_backend.py out/wheel", ("torch-shims",), weight=1),
     Part("packages-testbed", "tools/install-needs.sh testbed rails discovery pictures chart", ("packages",), weight=1),
     Part("kube", "tests/testbed/build-kube.sh", ("packages-testbed",)),
-    # After `kube`: the sources of both at once would want 7 GiB of disk.
+    # After `kube`: the sources of both at once would need 7 GiB of disk.
     Part("controllers", "tests/testbed/build-controllers.sh", ("kube",)),
     Part("kubeconform", "tests/testbed/build-kubeconform.sh", ("packages-testbed",), weight=1),
     Part("node-disk", _KUBE + 'tests/testbed/build-node.sh "$kube"', ("kube",), weight=1, emulated=True),

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs parts of the build and the tests (tools/parts.py) with all that they need, side by side.
+"""Runs parts of the build and the tests (tools/parts.py) and all parts that they need, side by side.
 
 usage: tools/run_parts.py PART...     `test` stands for all parts of `make test`
 
-Each part writes to out/parts/<part>.log. A part that fails stops only those that need it. Ctrl-C ends
-everything. The exit code is 0 if all parts passed.
+Each part writes to out/parts/<part>.log. If a part fails, only parts that need it do not run. Ctrl-C ends all parts.
+Exits with 0 if all parts passed.
 """
 
 import fcntl
@@ -25,18 +25,18 @@ LOGS = ROOT / "out" / "parts"
 PROGRESS_SECONDS = 10
 TAIL_LINES = 25
 FAILURE = re.compile(r"""FAIL|\*\*\*|\b[Ff]ailed\b|[Ee]rror\b|\bFatal\b|\(Timeout\)|\(SEGFAULT\)|^  File ".*", line """)
-NO_FAILURE = re.compile(r"^\s*Start +\d+: |\bPassed +[\d.]+ s")  # ctest's lines of tests whose names speak of errors
-FAILURE_LINES = 20  # of a part, again below the table
+NO_FAILURE = re.compile(r"^\s*Start +\d+: |\bPassed +[\d.]+ s")  # ctest's lines of tests whose names mention errors
+FAILURE_LINES = 20  # lines of a failed part's log that are repeated below the table
 FAILURE_LENGTH = 200
-# Addresses of testbeds, which no proxy can reach: loopback, pods, services, nodes. Some programs
-# know no networks, so the host's address is there by itself as well.
+# Addresses of testbeds, which no proxy can reach: loopback, pods, services, nodes. Some programs do not
+# understand networks, so the host's address is listed as well.
 NO_PROXY = ("localhost,127.0.0.1,::1,127.0.0.0/8,10.0.0.0/8,192.168.0.0/16,198.18.0.0/15,10.0.9.254,"
             ".svc,.cluster.local")
 COUNT = re.compile(r"\[\s*(\d+)/(\d+)\]|^\s*(\d+)/(\d+) Test +#", re.MULTILINE)
 
 
 def environment():
-    """Of all parts: no jobserver of a `make -j8`, and no proxy between us and ourselves."""
+    """Returns the environment of all parts: no jobserver of `make -j8`, no proxy for local addresses."""
     env = {name: value for name, value in os.environ.items()
            if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     for name in ("no_proxy", "NO_PROXY"):
@@ -45,7 +45,7 @@ def environment():
 
 
 def with_needs(names):
-    """The parts with these names and all that they need, in the table's order."""
+    """Returns the parts with these names and all parts that they need, in the table's order."""
     table = {part.name: part for part in PARTS}
     wanted, waiting = set(), list(names)
     while waiting:
@@ -59,13 +59,13 @@ def with_needs(names):
 
 
 class Running:
-    """A part under way."""
+    """A running part."""
 
     def __init__(self, part, to_terminal):
         self.part = part
         self.begin = time.monotonic()
         self.log = LOGS / f"{part.name}.log"
-        self._offset = 0  # how much of the log was copied to the terminal
+        self._offset = 0  # bytes of the log that were copied to the terminal
         self._to_terminal = to_terminal and not part.foreground
         self.late = False
         self._ended = None
@@ -81,7 +81,7 @@ class Running:
         return time.monotonic() - self.begin
 
     def poll(self):
-        """None while it runs, then (exit code, CPU seconds)."""
+        """Returns None while it runs, then (exit code, CPU seconds)."""
         if self._to_terminal:
             with open(self.log, "rb") as file:
                 file.seek(self._offset)
@@ -106,7 +106,7 @@ class Running:
             pass
 
     def lives(self):
-        """Whether anything of it is left."""
+        """Returns whether any process of it is left."""
         try:
             os.killpg(self._child.pid, 0)
             return True
@@ -120,7 +120,7 @@ class Running:
         return "\n".join(f"    | {line}" for line in lines)
 
     def failures(self):
-        """The last lines of the log that speak of a failure: its end may speak of something else."""
+        """Returns the last lines of the log that report a failure, which may be far from its end."""
         if self.part.foreground:
             return []
         lines = self.log.read_text("utf-8", "replace").splitlines()
@@ -128,7 +128,7 @@ class Running:
                 if FAILURE.search(line) and not NO_FAILURE.search(line)][-FAILURE_LINES:]
 
     def progress(self, usual):
-        """`unit 31 s [212/340], about 20 s left`; `usual` is how long it took last time."""
+        """Returns `unit 31 s [212/340], about 20 s left`; `usual` is its duration in the last run."""
         text, seconds, left = f"{self.part.name} {self.seconds():.0f} s", self.seconds(), None
         if not self.part.foreground:
             with open(self.log, "rb") as file:
@@ -199,10 +199,10 @@ class Run:
             if name != self._single:
                 print(running.tail(), flush=True)
             self._failures[name] = [f"{name}: {why}{log}", *running.failures()]
-            running.signal(signal.SIGTERM)  # what it left behind
+            running.signal(signal.SIGTERM)  # end processes that it left behind
 
     def interrupt(self, number, _frame):
-        """The handler of signals. It only notes them, so that no part is lost that starts just now."""
+        """Signal handler. Only records the signal, so that a part that is just starting is not lost."""
         self.interrupted = signal.Signals(number).name
 
     def run(self):
@@ -216,21 +216,21 @@ class Run:
             time.sleep(0.1)
 
     def end_all(self):
-        """Ends what runs: as Ctrl-C would, so that it can clean up, and then by force."""
+        """Ends running parts: first as Ctrl-C does, so that they can clean up, then by force."""
         self.say(f"interrupted ({self.interrupted}): ending what runs")
         for number, patience in ((signal.SIGINT, 60), (signal.SIGTERM, 20), (signal.SIGKILL, 5)):
             for running in self._running:
                 running.signal(number)
             deadline = time.monotonic() + patience
             while self._running and time.monotonic() < deadline:
-                # Shells' background processes ignore SIGINT: nothing cleans up when only they are left.
+                # Background processes of shells ignore SIGINT: if only they are left, wait at most 2 s.
                 if all([running.poll() is not None for running in self._running]):
                     deadline = min(deadline, time.monotonic() + 2)
                 self._running = [running for running in self._running if running.lives()]
                 time.sleep(0.1)
 
     def summary(self):
-        """Prints the table and returns how many parts failed."""
+        """Prints the table and returns the number of failed parts."""
         total, cpu = time.monotonic() - self._begin, sum(row[2] for row in self._done.values())
         print("\n| part | seconds | CPU seconds | result |\n|---|---|---|---|")
         for name, (result, seconds, used) in self._done.items():
@@ -242,7 +242,7 @@ class Run:
         except OSError:
             pass  # estimates are a convenience
         failed = sum(row[0] != "passed" for row in self._done.values())
-        # A long run's output is often read from its end, or cut.
+        # Readers often see only the end of a long run's output.
         for lines in self._failures.values():
             print("\n    | ".join(line[:300] for line in lines) + "\n")
         print(f"{len(self._done) - failed} passed, {failed} failed", flush=True)
@@ -257,7 +257,7 @@ def main():
     check_machine.check(cluster=any(part.cluster for part in parts),
                         emulated=any(part.emulated for part in parts), torch=any(part.torch for part in parts))
     LOGS.mkdir(parents=True, exist_ok=True)
-    # Two builds in one folder would spoil each other. Children do not inherit the lock.
+    # Two builds in one folder would overwrite each other's files. Children do not inherit the lock.
     with open(ROOT / "out" / "lock", "w", encoding="ascii") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run_parts with parts of a few shell words: what runs, what fails with what, what is left behind."""
+"""run_parts with parts of a few shell words: which parts run, fail, and leave processes behind."""
 
 import pathlib
 import re
@@ -13,7 +13,7 @@ import unittest
 TOOLS = pathlib.Path(__file__).resolve().parent
 DEADLINE = 60
 
-# The program with other parts, in a folder of its own.
+# The program with other parts, in its own folder.
 PROGRAM = """
 import pathlib, sys
 sys.path.insert(0, {tools!r})
@@ -91,7 +91,7 @@ class RunParts(unittest.TestCase):
                 self.assertEqual(self.run_parts(f'Part("p", {command!r}),', "p")[1], 1)
 
     def test_parts_run_side_by_side_up_to_the_capacity(self):
-        # Each waits for the other, so they must run at once; the heavy one must find neither running.
+        # Each waits for the other, so they must run at once; the heavy part must find neither running.
         out, code = self.run_parts("""
             Part("a", "touch a; until [ -e b ]; do sleep 0.05; done; rm a", weight=1, limit=30),
             Part("b", "touch b; while [ -e a ]; do sleep 0.05; done", weight=1, limit=30),

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs clang-tidy over the C++ of this checkout, one process for each core, only on changed files.
 
-Tests are left to the compiler's warnings: GoogleTest's macros make them slow to check, and noisy.
+Tests are not checked, only compiled with warnings: GoogleTest's macros make them slow to check, and noisy.
 
 usage: tools/tidy.py BUILD_DIR CLANG_TIDY [--write-stamps]
        BUILD_DIR holds a configured, non-unity CMake build whose generated headers exist
 
-A file's stamp is a hash of everything that its findings depend on: the configuration, clang-tidy's
-version, the file's preprocessor definitions and the code of each header of this repository that it
-includes, directly or not. Comments do not count, except those that clang-tidy reads (NOLINT, namespaces). Stamps of clean files are in two places: tools/tidy-clean.txt, which is
-part of the checkout, so that a new machine checks only what a change touches; and the cache.
---write-stamps writes tools/tidy-clean.txt. Nothing else does.
+A file's stamp is a hash of everything that its findings depend on: the configuration, clang-tidy's version, the
+file's preprocessor definitions and the code of each header of this repository that it includes, directly or not.
+Comments do not count, except those that clang-tidy reads (NOLINT, namespaces). Stamps of clean files are in two
+places: tools/tidy-clean.txt, which is part of the checkout, so that a new machine checks only files affected by a
+change; and the cache. Only --write-stamps writes tools/tidy-clean.txt.
 """
 
 import concurrent.futures
@@ -30,7 +30,7 @@ HEADER = """\
 # path. tools/tidy.py reads it; `make lint-stamps` writes it. After a merge conflict run that.
 """
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
-# A string, which may look like a comment inside; or a comment to the end of the line, with its line if it is alone.
+# A string, which may contain text like a comment; or a comment to the end of the line, with its line if it is alone.
 STRING_OR_COMMENT = re.compile(rb'"(?:\\.|[^"\\\n])*"|^[ \t]*//(?![^\n]*(?:NOLINT|namespace))[^\n]*\n|'
                                rb'[ \t]*//(?![^\n]*(?:NOLINT|namespace))[^\n]*', re.MULTILINE)
 GENERATED = re.compile(r"(\.grpc)?\.pb\.h$")
@@ -38,13 +38,13 @@ PROGRESS_SECONDS = 10
 
 
 class Sources:
-    """The repository's files: their hashes, and which of them each one includes."""
+    """The repository's files: their hashes, and the files that each includes."""
 
     def __init__(self):
         self._seen = {}
 
     def _read(self, path):
-        """(hash, [included files of this repository]) of a file."""
+        """Returns (hash, [included files of this repository]) of a file."""
         if path not in self._seen:
             data = path.read_bytes()
             included = [self._find(path, name)
@@ -55,15 +55,15 @@ class Sources:
 
     @staticmethod
     def _find(path, name):
-        # A generated header stands for the file that it is made from.
+        # For a generated header, use the file from which it is generated.
         name = GENERATED.sub(".proto", name)
         for folder in (ROOT, path.parent, ROOT / "runtime" / "include"):
             if (folder / name).is_file():
                 return (folder / name).resolve()
-        return None  # of the system
+        return None  # a system header
 
     def closure(self, path):
-        """{path relative to the repository: hash} of a file and all that it includes."""
+        """Returns {path relative to the repository: hash} of a file and all files that it includes."""
         found, waiting = {}, [path]
         while waiting:
             path = waiting.pop()
@@ -81,7 +81,7 @@ def version():
 
 
 def stamp(entry, sources):
-    """The hash of everything that the findings in a file depend on."""
+    """Returns the hash of everything that a file's findings depend on."""
     definitions = sorted(w.replace(str(ROOT), "") for w in entry["command"].split()
                          if w.startswith("-D"))
     parts = [version(), (ROOT / ".clang-tidy").read_text("utf-8"), *definitions]
@@ -91,7 +91,7 @@ def stamp(entry, sources):
 
 
 def entries(build):
-    """The compile commands to check: one for each file of ours that is no test."""
+    """Returns the compile commands to check: one for each file of this repository that is not a test."""
     found = {}
     for entry in json.loads((build / "compile_commands.json").read_text("utf-8")):
         source = pathlib.Path(entry["file"])
@@ -99,7 +99,7 @@ def entries(build):
             continue  # generated
         if source.name.endswith("_test.cc") or "testing" in source.parts:
             continue
-        # A file that several programs are made of is checked as part of the first.
+        # A file that belongs to several programs is checked as part of the first.
         found.setdefault(source.relative_to(ROOT).as_posix(), entry)
     return found
 
@@ -139,7 +139,7 @@ def check(work, clang_tidy, commands, cache):
                     print(f"clang-tidy [{count}/{len(work)}] {now - begin:.0f} s, about {left:.0f} s left",
                           flush=True)
         except BaseException:
-            pool.shutdown(cancel_futures=True)  # what is checked now is finished, and remembered
+            pool.shutdown(cancel_futures=True)  # running checks finish and are recorded
             raise
     return bad
 

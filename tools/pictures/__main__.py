@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws Grafana dashboards without Grafana: asks a Prometheus what Grafana would ask, and draws each dashboard as SVG
-and PNG.
+"""Draws Grafana dashboards without Grafana: sends Prometheus the queries that Grafana would send, and draws each
+dashboard as SVG and PNG.
 
     python3 tools/pictures http://127.0.0.1:9090 --output out/pictures      the chart's dashboards, the last 30 minutes
 
-A panel type, unit or transformation that it does not know is an error.
-Exit status: 0 drawn, 1 a query was refused, 2 a dashboard cannot be read or the Prometheus cannot be asked."""
+An unknown panel type, unit or transformation is an error.
+Exit status: 0 drawn, 1 a query was rejected, 2 a dashboard cannot be read or the Prometheus cannot be reached."""
 
 import argparse
 import math
@@ -22,7 +22,7 @@ FOLDER = pathlib.Path(__file__).resolve().parents[2] / "charts" / "railhead" / "
 
 
 def answers_of(board, prometheus, arguments):
-    """For each panel, for each of its targets: [(labels, times, values)], as Grafana gets them."""
+    """Returns for each panel, for each of its targets: [(labels, times, values)], as Grafana gets them."""
     chosen = {name: arguments.set.get(name, ".*") for name in board.variables}
     answers = {}
     for panel in board.panels:
@@ -96,7 +96,7 @@ def main(argv):
         if unknown:
             raise Unusable(f"--set {sorted(unknown)[0]}: no dashboard has this variable")
         prometheus = Prometheus(arguments.prometheus, arguments.timeout)
-        # Behind the checks: it needs the plotting library.
+        # After the checks, since it needs the plotting library.
         from draw import Drawing
         arguments.output.mkdir(parents=True, exist_ok=True)
         for name, board in boards:

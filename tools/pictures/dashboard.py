@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Grafana dashboard's JSON as values, checked: what the drawing does not know is an error here."""
+"""Parses and checks a Grafana dashboard's JSON. Anything that the drawing does not support is an error here."""
 
 import dataclasses
 import json
@@ -32,7 +32,7 @@ class Panel:
     decimals: int = None
     minimum: float = None
     maximum: float = None
-    steps: list = dataclasses.field(default_factory=list)  # (from which value, color), rising
+    steps: list = dataclasses.field(default_factory=list)  # (lower bound, color), rising
     mappings: dict = dataclasses.field(default_factory=dict)  # value to (text, color)
     transformations: list = dataclasses.field(default_factory=list)
     overrides: dict = dataclasses.field(default_factory=dict)  # column to unit
@@ -40,7 +40,7 @@ class Panel:
     custom: dict = dataclasses.field(default_factory=dict)
 
     def color(self, value):
-        """By the thresholds."""
+        """Returns the color by the thresholds."""
         found = "green"
         for least, color in self.steps:
             if least is None or value >= least:
@@ -57,7 +57,7 @@ class Dashboard:
 
 
 def read(path):
-    """The dashboard of a file. Raises Unusable with panel, field and what is known."""
+    """Returns the dashboard of a file. Raises Unusable, which names panel, field and supported values."""
     try:
         with open(path, encoding="utf-8") as file:
             board = json.load(file)
@@ -111,7 +111,7 @@ def _panel(panel):
 
 
 def name_of(legend, labels):
-    """A series' name: the legend with its labels."""
+    """Returns a series' name: the legend with its labels."""
     if not legend:
         return "{" + ", ".join(f'{key}="{value}"' for key, value in sorted(labels.items())) + "}"
     text = re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda match: labels.get(match[1], ""), legend)
@@ -119,8 +119,8 @@ def name_of(legend, labels):
 
 
 def rows_of(panel, answers):
-    """The rows of a table after the panel's transformations: (columns, rows), each row a dict. `answers` holds for each
-    target [(labels, value)]. The table's columns are in order; values are numbers or texts."""
+    """Returns (columns, rows) of a table after the panel's transformations; each row is a dict. `answers` holds for
+    each target [(labels, value)]. Columns are in order; values are numbers or texts."""
     frames = []
     for index, answer in enumerate(answers):
         value = "Value" if len(answers) == 1 else f"Value #{chr(65 + index)}"
@@ -133,7 +133,7 @@ def rows_of(panel, answers):
 
 
 def _merge(rows, columns, _options):
-    """Rows whose labels are the same become one."""
+    """Merges rows with equal labels."""
     merged = {}
     for row in rows:
         key = tuple(sorted((column, cell) for column, cell in row.items() if not column.startswith("Value")))
@@ -161,7 +161,7 @@ def _matrix(rows, _columns, options):
 
 
 def natural(text):
-    """For sorting: rank 2 before rank 10."""
+    """Sort key in natural order: rank 2 before rank 10."""
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", str(text)) if part]
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws a dashboard as one picture, panel by panel, close to what Grafana's light theme shows.
+"""Draws a dashboard as one picture, panel by panel, close to Grafana's light theme.
 
-Coordinates are pixels from the top left. The same data give the same SVG, byte for byte: texts stay texts, and
-identifiers are hashes of what they name."""
+Coordinates are pixels from the top left. Equal data give an identical SVG: texts stay texts, and identifiers are
+hashes of the elements that they name."""
 
 import datetime
 import functools
@@ -24,7 +24,7 @@ from dashboard import name_of, natural, rows_of  # noqa: E402
 
 WIDTH = 1600
 COLUMN = WIDTH / 24
-UNIT = 38  # pixels for each of Grafana's units of height
+UNIT = 38  # pixels per unit of height in Grafana's grid
 GAP = 8
 HEADER = 58
 ROW = 30
@@ -34,7 +34,7 @@ PALETTE = ["#3274d9", "#56a64b", "#ff780a", "#a352cc", "#e0b400", "#e02f44", "#1
            "#c4162a", "#806ebf", "#b07c00", "#19730e", "#5794f2", "#d683ce", "#37872d", "#fa6400", "#1f60c4", "#8f3bb8"]
 matplotlib.rcParams.update({
     "svg.fonttype": "none", "svg.hashsalt": "railhead", "path.simplify": True,
-    # Verdana is as wide as DejaVu Sans, by which texts are measured here.
+    # Verdana is as wide as DejaVu Sans, which is used here to measure texts.
     "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
     "axes.linewidth": 0.6})
 
@@ -48,7 +48,7 @@ def _font(weight):
 
 @functools.cache
 def _advance(letter, weight):
-    """How far a letter moves the next one, in hundredths of the size."""
+    """Returns the advance width of a letter, in hundredths of the font size."""
     return _font(weight).load_char(ord(letter)).linearHoriAdvance / 65536
 
 
@@ -57,7 +57,7 @@ def text_width(text, size, weight="normal"):
 
 
 def shortened(text, size, room, weight="normal"):
-    """The text, or its beginning and an ellipsis."""
+    """Returns the text, or its beginning and an ellipsis if it is wider than `room`."""
     if text_width(text, size, weight) <= room:
         return text
     low, high = 0, len(text)
@@ -78,14 +78,14 @@ class Canvas:
         self.figure = plt.figure(figsize=(width / 100, height / 100), dpi=100, facecolor=PAGE)
 
     def text(self, x, y, text, size=12, color=INK, weight="normal", align="left", room=None):
-        """Its middle is at y."""
+        """Draws a text whose vertical middle is at y."""
         if room is not None:
             text = shortened(text, size, room, weight)
         self.figure.text(x / self.width, 1 - y / self.height, text.replace("$", r"\$"), fontsize=size * 0.72, color=color,
                          fontweight=weight, ha=align, va="center_baseline")
 
     def panel(self, x, y, w, h):
-        """The paper of a panel, behind all else. In points, so that its corners are round and not stretched."""
+        """Draws the background of a panel. In points, so that its corners are round and not stretched."""
         points = matplotlib.transforms.Affine2D().scale(1 / 72) + self.figure.dpi_scale_trans
         self.figure.add_artist(FancyBboxPatch(
             (x * 0.72, (self.height - y - h) * 0.72), w * 0.72, h * 0.72, boxstyle="round,pad=0,rounding_size=2",
@@ -117,7 +117,7 @@ class Canvas:
 
 
 def _plain(svg):
-    """The same picture, smaller: a hundredth of a point is fine enough, and names within it are short."""
+    """Returns an equivalent smaller SVG: coordinates rounded to hundredths of a point, and short internal names."""
     names = {name: f"{name[0]}{index}" for index, name in enumerate(dict.fromkeys(re.findall(r'id="([a-z]+[0-9a-f]{10})"', svg)))}
     svg = re.sub(r"\b[a-z]+[0-9a-f]{10}\b", lambda match: names.get(match[0], match[0]), svg)
     svg = re.sub(r"-?\d+\.\d{3,}(?:e-\d+)?", lambda match: f"{float(match[0]):.2f}".rstrip("0").rstrip("."), svg)
@@ -127,7 +127,7 @@ def _plain(svg):
 
 
 def clock(axes, start, end):
-    """A time axis in UTC with some five marks."""
+    """Gives a time axis in UTC about five marks."""
     span = end - start
     every = next((s for s in (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
                   if span / s <= 6), 86400)
@@ -140,7 +140,7 @@ def clock(axes, start, end):
 
 
 def nice_steps(low, high, count, whole=False):
-    """Round marks between two numbers, some `count` of them; whole ones if asked for."""
+    """Returns round marks between two numbers, about `count` of them; with `whole`, whole numbers only."""
     raw = ((high - low) or 1) / max(1, count)
     size = 10 ** math.floor(math.log10(raw))
     step = next(size * m for m in ((1, 2, 5, 10) if whole else (1, 2, 2.5, 5, 10)) if size * m >= raw * 0.999)
@@ -150,12 +150,12 @@ def nice_steps(low, high, count, whole=False):
 
 
 class Drawing:
-    """One dashboard with its answers: for each panel, for each target, [(labels, times, values)]."""
+    """One dashboard with its data: for each panel, for each target, [(labels, times, values)]."""
 
     def __init__(self, board, answers, start, end, chosen):
         self.board, self.answers, self.start, self.end = board, answers, start, end
         panels = [panel for panel in board.panels if not isinstance(panel, tuple)]
-        # A row of the grid is UNIT high, one that holds a title less.
+        # A row of the grid is UNIT high; a row that holds a title is lower.
         self._rows = sorted(panel[1] for panel in board.panels if isinstance(panel, tuple))
         bottom = max(self.top(panel.place["y"] + panel.place["h"]) for panel in panels)
         self.canvas = Canvas(WIDTH + GAP, int(bottom + GAP))
@@ -194,7 +194,7 @@ class Drawing:
         {"stat": self._stat, "timeseries": self._time, "state-timeline": self._states, "bargauge": self._bars,
          "table": self._table, "heatmap": self._heat}[panel.kind](panel, answers, x + 10, y + 30, w - 20, h - 38)
 
-    # -- what series are there -----------------------------------------------------------------
+    # -- series ----------------------------------------------------------------------------------
 
     @staticmethod
     def _series(panel, answers):
@@ -203,7 +203,7 @@ class Drawing:
             found += [(name_of(target.legend, labels), times, values) for labels, times, values in answer]
         return found
 
-    # -- kinds ---------------------------------------------------------------------------------
+    # -- panel types -----------------------------------------------------------------------------
 
     def _stat(self, panel, answers, x, y, w, h):
         series = sorted(self._series(panel, answers), key=lambda one: natural(one[0]))
@@ -265,7 +265,7 @@ class Drawing:
 
     @staticmethod
     def _mark_texts(marks, panel):
-        """Marks with as many decimals as tell them apart."""
+        """Returns the marks' texts, with enough decimals to distinguish them."""
         for decimals in ((panel.decimals,) if panel.decimals is not None else ()) + (None, 2, 3):
             texts = [units.text(mark, panel.unit, decimals) for mark in marks]
             if len(set(texts)) == len(texts):
@@ -331,7 +331,7 @@ class Drawing:
         more = len(series) - room
         if more > 0:
             series = series[: room - 1]
-        # A row is no higher than it needs.
+        # A row is only as high as it needs to be.
         row_h = min(30, plot_h / len(series)) if more <= 0 else plot_h / room
         margin = min(w * 0.45, max(text_width(name, 10.5) for name, _, _ in series) + 10)
         axes = self.canvas.axes(x + margin, y + 2, w - margin - 16, row_h * len(series))
@@ -353,13 +353,13 @@ class Drawing:
 
     @staticmethod
     def _state(panel, value):
-        """The text and the color of a value: a value in between is the state below it."""
+        """Returns the text and the color of a value. A value between two states has the lower one."""
         if value in panel.mappings:
             return panel.mappings[value]
         return units.text(value, panel.unit), panel.color(value)
 
     def _spans(self, times, values):
-        """(from, until, value) of the stretches in which the value stays."""
+        """Returns (from, until, value) of each interval in which the value does not change."""
         step = times[1] - times[0] if len(times) > 1 else 1
         begin, now = None, None
         for t, value in zip(times, values):
@@ -419,7 +419,7 @@ class Drawing:
         elif spare >= 0:
             widths = [one + spare / len(columns) for one in needed]
         else:
-            # The widest gives way.
+            # The widest column shrinks.
             widest = needed.index(max(needed))
             widths = [one + (spare if i == widest else 0) for i, one in enumerate(needed)]
         values = [row[c] for row in rows for c in numbers if c in row] + ([] if panel.minimum is None else [panel.minimum])
@@ -445,7 +445,7 @@ class Drawing:
     def _heat(self, panel, answers, x, y, w, h):
         rows = sorted(((float(labels["le"].replace("+Inf", "inf")), times, values) for labels, times, values in answers[0]),
                       key=lambda row: row[0])
-        # Prometheus's buckets hold all that is less, too.
+        # Prometheus's buckets are cumulative.
         cells, before = [], None
         for _, _, values in rows:
             cells.append([0 if math.isnan(v) else max(0, v - (0 if before is None or math.isnan(b) else b))
@@ -460,7 +460,7 @@ class Drawing:
         margin = max(text_width(name, 10.5) for name in names) + 8
         axes = self.canvas.axes(x + margin, y + 4, w - margin - 16, h - 50)
         times = rows[0][1]
-        # Cells of some twelve pixels: sums over neighbours.
+        # Cells of about twelve pixels: sums of adjacent samples.
         every = max(1, round(12 * len(times) / (w - margin)))
         step = times[1] - times[0] if len(times) > 1 else 1
         for index, row in enumerate(cells):
@@ -485,7 +485,7 @@ def _shade(color):
 
 
 def heat_color(value, values):
-    """From red, the least of all, by yellow to green, the most; pale enough for a text upon it."""
+    """Returns a color from red (lowest) by yellow to green (highest), pale enough for a text on it."""
     low, high = min(values), max(values)
     share = (value - low) / (high - low) if high > low else 1
     red, green, blue, _ = matplotlib.colormaps["RdYlGn"](0.08 + 0.84 * share)

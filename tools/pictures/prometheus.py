@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HTTP API of a Prometheus, and dashboards' queries as Grafana would send them."""
+"""The HTTP API of a Prometheus, and dashboards' queries as Grafana sends them."""
 
 import json
 import re
@@ -7,17 +7,17 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-# A variable inside a query: $name, ${name} or [[name]]; the anchor of a regular expression is none.
+# A variable inside a query: $name, ${name} or [[name]]. A regular expression's anchor ($) is not one.
 VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)(?::\w+)?\}?|\[\[(\w+)\]\]")
 
 
 class Unusable(Exception):
-    """The dashboard cannot be read, or the Prometheus cannot be asked; the message says why."""
+    """The dashboard cannot be read, or the Prometheus cannot be reached; the message gives the reason."""
 
 
 def substitute(query, variables, rate_interval, seconds):
-    """The query with its variables replaced: those of the dashboard by `variables` (name to regular expression), and
-    Grafana's own for a range of so many seconds."""
+    """Returns the query with its variables replaced: the dashboard's by `variables` (name to regular expression),
+    and Grafana's own for a range of `seconds`."""
     known = dict(variables)
     known.update(__rate_interval=rate_interval, __interval=rate_interval, __range=f"{max(1, round(seconds))}s")
 
@@ -36,11 +36,11 @@ class Prometheus:
     def __init__(self, url, timeout):
         self._url = url.rstrip("/")
         self._timeout = timeout
-        # The server named on the command line and no other: no proxy of the environment between.
+        # Ignore proxies of the environment: connect only to the server named on the command line.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def get(self, path, parameters):
-        """The "data" of an answer. Raises ValueError with Prometheus's words when it refuses."""
+        """Returns the "data" of a response. Raises ValueError with Prometheus's message if it rejects the request."""
         url = f"{self._url}{path}?{urllib.parse.urlencode(parameters, doseq=True)}"
         try:
             with self._opener.open(url, timeout=self._timeout) as answer:
