@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test programs of named cases: what newcomer, portable, wheel, frameworks, mpi and training share.
+"""Test programs made of named cases: shared by newcomer, portable, wheel, frameworks, mpi and training.
 
-A case is a function; it raises Failure, or prints what it has found and returns.
+A case is a function that raises Failure, or prints its results and returns.
 """
 
 import concurrent.futures
@@ -21,8 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 CACHE = pathlib.Path(os.environ.get("RAILHEAD_CACHE") or pathlib.Path(
     os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "railhead")
 
-# Ranks in network and mount namespaces of their own, in a root ($IN) that has /dev, /proc, and the folder
-# $WHAT at /mnt.
+# Ranks in private network and mount namespaces, in a root ($IN) that has /dev, /proc, and the folder $WHAT at /mnt.
 _RANKS = """
 ip link set lo up
 if [ "$IN" != / ]; then
@@ -50,8 +49,9 @@ def expect(condition, what):
 
 
 def run(*command, seconds=120, said=None, env=None, **options):
-    """What the command printed on both its outputs. Failure: another exit code than 0, or no end in time; then all that
-    it has started is ended, and Python programs say where they were. `said` is the command in its message."""
+    """Returns the output (stdout and stderr) of the command. Raises Failure if it exits with a code other than 0 or
+    does not end in time; then all its processes are ended, and Python programs print their stacks. `said` is the
+    command as the message shows it."""
     command = [str(part) for part in command]
     said = said or " ".join(command)
     env = {**(os.environ if env is None else env), "PYTHONFAULTHANDLER": "1"}
@@ -66,7 +66,7 @@ def run(*command, seconds=120, said=None, env=None, **options):
         _send(all_of_it, signal.SIGKILL)
         try:
             text, _ = process.communicate(timeout=10)
-        except subprocess.TimeoutExpired as late:  # something that has left the tree holds the pipe
+        except subprocess.TimeoutExpired as late:  # a process that has left the tree holds the pipe
             text = (late.stdout or b"").decode("utf-8", "replace")
         raise Failure(f"{said}: no end within {seconds} s\n{text[-6000:]}") from None
     except BaseException:
@@ -78,8 +78,8 @@ def run(*command, seconds=120, said=None, env=None, **options):
 
 
 def _tree(process):
-    """A process and all that it has started, the last ones first. They stay in the group of this one, which ends as a
-    whole when `make` is interrupted."""
+    """Returns a process and all its descendants, the last ones first. They stay in this process's group, which ends
+    as a whole if `make` is interrupted."""
     found = []
     with contextlib.suppress(OSError):
         for child in pathlib.Path(f"/proc/{process}/task/{process}/children").read_text("utf-8").split():
@@ -94,8 +94,8 @@ def _send(processes, number):
 
 
 def run_ranks(count, *command, root="/", what="/", may_fail=False, seconds=240, **variables):
-    """What `count` ranks of this command printed, all on one network without any other; their environment has
-    these variables and no others. The folder `what` is /mnt for them where they have a root of their own."""
+    """Returns the outputs of `count` ranks of this command, which share one isolated network. Their environment
+    consists of these variables only. If the ranks have their own root, the folder `what` is at /mnt in it."""
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "IN": str(root), "WHAT": str(what),
                    "WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MAY_FAIL": "1" if may_fail else "",
                    **variables}
@@ -105,17 +105,17 @@ def run_ranks(count, *command, root="/", what="/", may_fail=False, seconds=240, 
 
 
 def unpack_wheel(out):
-    """What `make wheel` has built, in the folder out/site; what was in `out` is gone."""
+    """Unpacks the wheel from `make wheel` into out/site, after deleting the contents of `out`."""
     shutil.rmtree(out, ignore_errors=True)
     [wheel] = (ROOT / "out" / "wheel").glob("railhead-*.whl")
     zipfile.ZipFile(wheel).extractall(out / "site")
 
 
 def kept_python(name, requirements, *options):
-    """Python of an environment with the packages of the file, which stays in the cache; `options` are pip's."""
+    """Returns the Python of a cached environment with the requirements of the file; `options` are pip's."""
     venv = CACHE / f"{name}-venv-{hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]}"
     with open(CACHE / f"{name}.lock", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # several parts of `make test` may want it at once
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several parts of `make test` may build it at the same time
         if not (venv / "complete").exists():
             for old in CACHE.glob(f"{name}-venv-*"):
                 shutil.rmtree(old)
@@ -127,7 +127,7 @@ def kept_python(name, requirements, *options):
 
 
 def wait_until(holds, said, seconds):
-    """Failure, with what `said()` returns, if it does not hold within so many seconds."""
+    """Waits until holds() is true. Raises Failure with the text of said() after `seconds`."""
     end = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > end:
@@ -136,7 +136,7 @@ def wait_until(holds, said, seconds):
 
 
 def side_by_side(*calls, at_once=4):
-    """The results of calls (function, argument...), in order. Each runs its ranks in a network of their own."""
+    """Returns the results of calls (function, argument...), in order. Each runs its ranks in a separate network."""
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         return [future.result() for future in [pool.submit(*call) for call in calls]]
 
@@ -148,8 +148,7 @@ def cases_of(functions):
 
 
 def main(cases, names, prepare=lambda: None, usual=None):
-    """Runs the cases of these names, or `usual` (all) where there are none, after `prepare`; returns the exit
-    code."""
+    """Runs the named cases, or `usual` (default: all) if `names` is empty, after `prepare`; returns the exit code."""
     unknown = sorted(set(names) - set(cases))
     if unknown:
         sys.exit(f"error: no case {', '.join(unknown)}; there are: {' '.join(cases)}")

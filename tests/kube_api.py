@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads objects from an API server, as `kubectl get -o json` does, without a process for each look: a
-start of kubectl takes 0.1 to 0.3 CPU seconds, a look by HTTP some milliseconds."""
+"""Reads objects from an API server as `kubectl get -o json` does, without starting a process for each request:
+starting kubectl takes 0.1 to 0.3 CPU seconds, an HTTP request some milliseconds."""
 
 import http.client
 import json
@@ -14,12 +14,12 @@ _OPTIONS = {"-n": "namespace", "--namespace": "namespace", "-l": "labelSelector"
 
 
 class ApiError(Exception):
-    """The server did not answer, or not with 200."""
+    """The server did not respond, or responded with a status other than 200."""
 
 
 def body_of(host, path, connect, name, timeout=TIMEOUT, headers=None):
-    """The body of the answer to a GET over the socket that `connect` makes; `name` is the request in
-    messages. Without a process for each look: the emulated nodes need the CPU."""
+    """Returns the body of the response to a GET over the socket that `connect` makes. Messages contain `name`. Starts
+    no process, since the emulated nodes need the CPU."""
     connection = http.client.HTTPConnection(host, timeout=timeout)
     try:
         connection.sock = connect()
@@ -36,16 +36,16 @@ def body_of(host, path, connect, name, timeout=TIMEOUT, headers=None):
 
 
 class KubeApi:
-    """An API server at `address` (host and port). Each request has a connection of its own: the server
-    may be another process each time. `connect` makes them, if they do not begin here."""
+    """An API server at `address` (host and port). Each request uses a new connection, because the server may have
+    been restarted. `connect` makes the connections if they do not originate in this process's network."""
 
     def __init__(self, address, context, token=None, connect=socket.create_connection):
-        """`context` is an ssl.SSLContext, which may have a client's certificate; else there is a token."""
+        """`context` is an ssl.SSLContext. Without a client certificate in it, pass a token."""
         self._address = address
         self._context = context
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._connect = connect
-        self._kinds = {}  # by each of its names: (path of the version, plural, kind, has namespaces)
+        self._kinds = {}  # by each name of a kind: (path of the version, plural, kind, is namespaced)
 
     def is_ready(self):
         try:
@@ -55,9 +55,9 @@ class KubeApi:
             return False
 
     def get(self, kinds, *words):
-        """An object, or a list, for the words of a `kubectl get`: KIND[,KIND...] [NAME] [-n NAMESPACE]
-        [-A] [-l SELECTOR] [--field-selector SELECTOR]. As with kubectl, items of lists have a kind, and
-        objects no managedFields."""
+        """Returns an object, or a list, for the arguments of a `kubectl get`: KIND[,KIND...] [NAME] [-n NAMESPACE]
+        [-A] [-l SELECTOR] [--field-selector SELECTOR]. As with kubectl, list items have a kind, and objects no
+        managedFields."""
         if "," not in kinds:
             return self._get(kinds, *words)
         lists = [self._get(kind, *words) for kind in kinds.split(",")]
@@ -93,7 +93,7 @@ class KubeApi:
         return value
 
     def text(self, path, accept="application/json"):
-        """The body of the answer to a GET."""
+        """Returns the body of the response to a GET."""
         host = self._address[0]
 
         def connect():
@@ -102,7 +102,7 @@ class KubeApi:
         return body_of(host, path, connect, f"GET {path}", headers={"Accept": accept, **self._headers})
 
     def _find(self, name):
-        """A kind by any of its names. Those that came since the last look are found by another one."""
+        """Finds a kind by any of its names. Reads the server's kinds again if the name is not known yet."""
         if name not in self._kinds:
             self._kinds = self._discover()
         if name not in self._kinds:
@@ -119,7 +119,7 @@ class KubeApi:
                         plural = resource["resource"]
                         found = (path, plural, resource.get("responseKind", {}).get("kind"),
                                  resource["scope"] == "Namespaced")
-                        # Of groups and versions the server names the preferred ones first.
+                        # The server lists the preferred groups and versions first.
                         for name in (plural, f"{plural}.{group['metadata'].get('name', '')}",
                                      resource.get("singularResource"), *resource.get("shortNames", ())):
                             kinds.setdefault(name, found)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank that does every collective of torch with the backend "railhead" and with gloo, on the same inputs.
+"""One rank that runs every collective of torch with the backend "railhead" and with gloo, on the same inputs.
 
-usage: conformance.py [DEVICE]     cpu or cuda; with torchrun's variables; rank 0 prints how many comparisons
-                                   were made
+usage: conformance.py [DEVICE]     cpu or cuda; with torchrun's variables. Rank 0 prints the number of comparisons.
 
-Results of all ranks are compared: with gloo's where gloo can do it, and for reductions with what torch
-computes in one process.
+Results of all ranks are compared with those of gloo, if gloo supports the call, and for reductions with results
+that torch computes in one process.
 """
 
 import collections
@@ -22,13 +21,13 @@ TYPES = [*FLOATS, T.int8, T.uint8, T.int16, T.uint16, T.int32, T.uint32, T.int64
 OPERATORS = ["SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR"]
 DEVICE = (sys.argv[1:] or ["cpu"])[0]
 T.set_default_device(DEVICE)
-# gloo of torch 2.11 takes addresses of a GPU for those of the CPU in some calls, and crashes.
+# In some calls gloo of torch 2.11 uses GPU addresses as CPU addresses, and crashes.
 GLOO_CAN = DEVICE == "cpu"
 counts = collections.Counter()
 
 
 def data(dtype, shape, seed):
-    """The same numbers on any device."""
+    """Returns equal numbers on any device."""
     chance = {"generator": T.Generator("cpu").manual_seed(seed), "device": "cpu"}
     if dtype.is_complex:
         made = T.randn(shape, dtype=dtype, **chance)
@@ -45,7 +44,7 @@ def wide(tensor):
 
 
 def reduced(op, tensors):
-    """By torch, in one process; None where there is no such thing."""
+    """Returns the reduction that torch computes in one process; None if it has none."""
     dtype = tensors[0].dtype
     if dtype == T.bool:
         stack = T.stack(tensors).to(T.int64)
@@ -68,7 +67,7 @@ def reduced(op, tensors):
 
 
 def attempt(call, group):
-    """The call's tensors, or the text of its exception."""
+    """Returns the call's tensors, or the text of its exception."""
     try:
         result = call(group)
     except (RuntimeError, ValueError, TypeError, NotImplementedError) as error:
@@ -77,11 +76,11 @@ def attempt(call, group):
 
 
 def check(name, call, exact=True, tolerance=0.0, want=None, gloo=True):
-    """Compares the call with gloo, and with what is known; `want` None: it must be refused."""
+    """Compares the call with gloo and with the known result. If `want` is None, the call must be rejected."""
     mine = attempt(call, None)
     other = attempt(call, GLOO) if gloo else "not asked"
     if want is None and not exact:
-        assert isinstance(mine, str), f"{name}: is not refused: {mine}"  # by torch or by us
+        assert isinstance(mine, str), f"{name}: is not refused: {mine}"  # by torch or by the backend
         counts["refused"] += 1
         return
     assert not isinstance(mine, str), f"{name}: {mine}"
@@ -196,7 +195,7 @@ def moves(rank, size):
 
 
 def forms(rank, size):
-    """Lists, objects, coalesced calls, futures, odd tensors."""
+    """Tests lists, objects, coalesced calls, futures, odd tensors."""
     def value(seed, *shape):
         return data(T.float32, shape, seed)
 
@@ -238,7 +237,7 @@ def forms(rank, size):
 
     def conjugate(group):
         tensor = data(T.complex64, (5,), rank).conj()
-        group._get_backend(T.device(DEVICE)).allreduce([tensor]).wait()  # torch itself refuses it
+        group._get_backend(T.device(DEVICE)).allreduce([tensor]).wait()  # torch itself rejects it
         return tensor
     mine = attempt(conjugate, dist.group.WORLD)
     want = sum(data(T.complex64, (5,), seed).conj() for seed in range(size))
@@ -304,7 +303,7 @@ def forms(rank, size):
 
 
 def groups(rank, size):
-    """Groups of some ranks, in their own order of numbers; sequence numbers; barriers."""
+    """Tests groups of some ranks, with their own rank numbers; sequence numbers; barriers."""
     dist.barrier()
     backend = dist.group.WORLD._get_backend(T.device(DEVICE))
     backend.monitored_barrier() if hasattr(backend, "monitored_barrier") else dist.barrier()
@@ -325,10 +324,10 @@ def groups(rank, size):
 
 
 def split_groups(rank, size):
-    """Groups that are split off this one: in an order of their own, of some ranks only, of a group that
-    was split itself, and while a call is under way."""
+    """Tests split groups: with ranks in another order, of some ranks only, of a group that was split itself, and
+    during a call."""
     if tuple(int(number) for number in T.__version__.split(".")[:2]) < (2, 15):
-        return  # asks for the device of NCCL
+        return  # needs NCCL's device
     before = T.full((100000,), float(rank))
     work = dist.all_reduce(before, async_op=True)
     lists = [list(range(size - 1, -1, -2)), list(range(size - 2, -1, -2))]
@@ -342,7 +341,7 @@ def split_groups(rank, size):
     everyone = [T.empty(1) for _ in mine]
     dist.all_gather(everyone, T.full((1,), float(rank)), group=half)
     assert [int(one) for one in everyone] == mine, everyone
-    # Numbers are those of the group that is split.
+    # Ranks are those of the group that is split.
     quarter = dist.split_group(half, split_ranks=[[len(mine) - 1]])
     assert (quarter is dist.GroupMember.NON_GROUP_MEMBER) == (rank != mine[-1])
     if rank == mine[-1]:
@@ -350,7 +349,7 @@ def split_groups(rank, size):
         dist.all_reduce(alone, group=quarter)
         assert T.equal(alone, T.ones(2))
         dist.destroy_process_group(quarter)
-    # Transfers and objects, too.
+    # Also transfers and objects.
     if len(mine) > 1:
         into = T.empty(3)
         here = dist.get_rank(half)
@@ -363,7 +362,7 @@ def split_groups(rank, size):
 
 
 def refusals(size):
-    """Arguments that do not fit: torch's exceptions with our text, and the group goes on."""
+    """Tests invalid arguments: torch's exceptions contain the backend's text, and the group stays usable."""
     def refuses(kind, word, call):
         try:
             call()

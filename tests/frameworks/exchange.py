@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The id of a group over a store that has what earlier starts of the job left, as torchrun's has: ranks come in any order,
-and never take an id that is not of their own start. Prints how many starts there were."""
+"""Exchanges the id of a group over a store that contains data of earlier starts of the job, as torchrun's does. Ranks
+arrive in any order, and must never use an id of another start. Prints the number of starts."""
 
 import random
 import secrets
@@ -15,7 +15,7 @@ KEY = torch_backend._ID_KEY
 
 
 def start(store, order):
-    """The ids that ranks took which came in this order."""
+    """Returns the ids that ranks used which arrived in this order."""
     taken = {}
 
     def rank(number):
@@ -44,7 +44,7 @@ def main():
     choose, seen = random.Random(1), set()
     for _ in range(STARTS):
         if choose.random() < 0.5:
-            # Of a start whose rank 0 died as soon as it had said its id, and rank 2 when it had asked.
+            # Data of a start whose rank 0 died after publishing its id, and whose rank 2 died after requesting it.
             store.set(KEY, f"dead id {secrets.token_hex(128)}")
             store.set(f"{KEY}/dead/2", "word")
         order = list(range(RANKS))

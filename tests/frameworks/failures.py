@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of a group in which something goes wrong: prints what its exception says.
+"""One rank of a group in which something fails. Prints the text of its exception.
 
-usage: failures.py WHAT [DEVICE]     one of the words below; cpu or cuda; with torchrun's variables
+usage: failures.py WHAT [DEVICE]     WHAT: a word below; DEVICE: cpu or cuda; with torchrun's variables
 """
 
 import datetime
@@ -19,7 +19,7 @@ rank = dist.get_rank()
 tensor = torch.ones(1000, device=device)
 dist.all_reduce(tensor)
 backend = dist.group.WORLD._get_backend(torch.device(device))
-# Not from the start: one rank may come to that seconds after the other.
+# Not from the start, since one rank may get here seconds after the other.
 if what in ("late", "monitored", "recv-late", "send-late"):
     backend.set_timeout(datetime.timedelta(seconds=2))
 
@@ -34,7 +34,7 @@ try:
             os.kill(os.getpid(), signal.SIGKILL)
         for _ in range(3):
             dist.all_reduce(tensor)
-    elif what == "late":  # lives, and does not call
+    elif what == "late":  # alive, but does not call
         if rank == 1:
             time.sleep(8)
         for _ in range(2):  # rank 0 has begun the first
@@ -58,7 +58,7 @@ try:
     elif what == "mismatch":
         dist.all_reduce(torch.ones(4 + rank, device=device))
         dist.all_reduce(torch.ones(4, device=device))
-    elif what == "wait":  # a timeout of the wait alone leaves the group as it is
+    elif what == "wait":  # a timeout of the wait itself does not affect the group
         if rank == 0:
             work = dist.all_reduce(tensor, async_op=True)
             try:
@@ -72,7 +72,7 @@ try:
         dist.barrier()
         dist.destroy_process_group()
         say("fine")
-    elif what == "leave":  # without destroying the group, whose thread has begun
+    elif what == "leave":  # without destroying the group, whose thread has started
         dist.all_reduce(tensor, async_op=True).wait()
         say("fine")
         sys.exit(0)
@@ -81,11 +81,11 @@ try:
             torch.cuda._sleep(500_000_000)
             tensor[torch.tensor([1 << 30], device=device)] = 1
         dist.all_reduce(tensor, async_op=True).wait()
-    elif what == "recv-killed":  # rank 2 waits for a rank that lives
+    elif what == "recv-killed":  # rank 2 waits for a rank that is alive
         if rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
         dist.recv(tensor, 1 if rank == 0 else 0)
-    elif what == "recv-late":  # a receive may be early; its wait has the timeout
+    elif what == "recv-late":  # a receive may be early; its timeout begins with wait()
         if rank == 0:
             work = dist.irecv(tensor, 1)
             time.sleep(4)
@@ -139,7 +139,7 @@ try:
             say("fine")
             sys.exit(0)
         work.wait()
-    elif what == "recv-leave":  # ends with a transfer that will never be done
+    elif what == "recv-leave":  # the process ends with a transfer that will never be done
         work = dist.irecv(tensor, 1 - rank)
         work.get_future().then(lambda done: say("done"))
         say("fine")

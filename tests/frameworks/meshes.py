@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of four ways to train that use several groups of ranks, or transfers between them; rank 0 prints the losses.
+"""One rank of four ways of training that use several groups, or transfers between ranks. Rank 0 prints the losses.
 
-usage: meshes.py BACKEND      with torchrun's variables, of an even number of ranks
+usage: meshes.py BACKEND      with torchrun's variables and an even number of ranks
 """
 
 import sys
@@ -27,20 +27,20 @@ class Block(nn.Module):
 
 
 def model_of(blocks):
-    """The same on all ranks."""
+    """Returns a model that is equal on all ranks."""
     torch.manual_seed(0)
     return nn.Sequential(*(Block() for _ in range(blocks)))
 
 
 def batch(step, part):
-    """What the ranks that share a part of the data get in this step."""
+    """Returns the batch of this step for the ranks that share a part of the data."""
     random = torch.Generator().manual_seed(100 * step + part)
     x = torch.randn(BATCH, WIDTH, generator=random)
     return x, torch.roll(x, 1, dims=1)
 
 
 def train(model, part, parts, group):
-    """The mean losses; `group` has one rank of each part of the data."""
+    """Returns the mean losses; `group` has one rank of each part of the data."""
     optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
     losses = []
     for step in range(STEPS):
@@ -69,26 +69,26 @@ def split_over(model, mesh):
 
 
 def hsdp(rank, size):
-    """Parameters are sharded within a group and alike in all groups."""
+    """HSDP: parameters are sharded within a group and replicated across groups."""
     mesh = init_device_mesh("cpu", (size // 2, 2), mesh_dim_names=("replicate", "shard"))
     return train(sharded(model_of(2), mesh), rank, size, dist.group.WORLD)
 
 
 def tensor(rank, size):
-    """Each layer is split over all ranks, which see the same data."""
+    """Tensor parallel: each layer is split over all ranks, which have the same data."""
     mesh = init_device_mesh("cpu", (size,))
     return train(split_over(model_of(2), mesh), 0, size, dist.group.WORLD)
 
 
 def fsdp_tensor(rank, size):
-    """Layers are split over pairs, and what each of a pair has is sharded over the pairs."""
+    """Layers are split over pairs, and each half is sharded over the pairs."""
     mesh = init_device_mesh("cpu", (size // 2, 2), mesh_dim_names=("data", "tensor"))
     model = sharded(split_over(model_of(2), mesh["tensor"]), mesh["data"])
     return train(model, rank // 2, size // 2, mesh["data"].get_group())
 
 
 def pipeline(rank, size):
-    """Each rank has a block; activations and gradients go from rank to rank. The last one knows the losses."""
+    """Pipeline: each rank has a block, and passes activations and gradients on. The last rank has the losses."""
     block = model_of(size)[rank]
     stage = PipelineStage(block, rank, size, torch.device("cpu"))
     schedule = Schedule1F1B(stage, n_microbatches=4, loss_fn=nn.functional.mse_loss)

@@ -31,8 +31,8 @@ class Torch:
 
     @contextlib.contextmanager
     def on_nodes(self, network, folder, *command, **more):
-        """Two ranks of the command, one on each node of the network, over its rails; gives what runs and the files of
-        what each prints. Both are ended at the end."""
+        """Runs the command as two ranks, one on each node of the network, over its rails. Yields the processes and
+        their output files, and ends both processes at the end."""
         with contextlib.ExitStack() as undo:
             children, outputs = [], []
             for rank, node in enumerate(("a", "b")):

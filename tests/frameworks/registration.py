@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints which class serves a name, after one all-reduce of one rank. usage: registration.py BACKEND"""
+"""Prints the class that serves a backend's name, after an all-reduce of one rank. usage: registration.py BACKEND"""
 
 import sys
 

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The torch backend of the wheel in a real torch, beside gloo.
+"""Tests the wheel's torch backend in a real torch, and compares it with gloo.
 
-usage: tests/frameworks/run.py [--torch MINOR] [CASE]...      2.15 if not said; make wheel must have run; torch-suite
-                                                              must be named
+usage: tests/frameworks/run.py [--torch MINOR] [CASE]...      MINOR: 2.15 by default. Run `make wheel` first. The case
+                                                              torch-suite runs only if named.
 
-torch has no CUDA here (tools/torch-venv.sh). The wheel is unpacked into a folder on PYTHONPATH, as in a pod
-whose image does not have it.
+This torch has no CUDA (tools/torch-venv.sh). The wheel is unpacked into a folder on PYTHONPATH, as in a pod whose
+image does not contain it.
 """
 
 import functools
@@ -27,13 +27,13 @@ HERE = ROOT / "tests" / "frameworks"
 
 
 def case_registration(torch):
-    """By the entry point alone; a script that does not use it must not notice."""
+    """The entry point alone registers the backend; a script that does not use it is not affected."""
     def serves(name, said, **more):
         text = torch.run(HERE / "registration.py", said, ranks=1, **more)
         expect(re.search(rf"^{name} .* 1\.0$", text, re.M), f"{said} {more}: {text}")
 
     side_by_side((serves, "railhead", "railhead"), (serves, "railhead", "cpu:railhead"), (serves, "gloo", "gloo"))
-    if torch.minor != "2.9":  # which does not let a plugin do it
+    if torch.minor != "2.9":  # 2.9 does not allow a plugin to replace gloo
         serves("railhead", "gloo", RAILHEAD_TORCH_REPLACE="gloo")
     plain = ("-c", "import torch; print(torch.ones(2).sum().item(), 'librailhead' in open('/proc/self/maps').read())")
     text = torch.run(*plain, ranks=1)
@@ -43,7 +43,7 @@ def case_registration(torch):
 
 
 def case_unknown_version(torch):
-    """A wheel that has no backend for this torch."""
+    """The wheel has no backend for this version of torch."""
     library = OUT / "site" / "railhead" / "lib" / f"railhead-torch-{torch.minor}.so"
     library.rename(OUT / "away.so")
     try:
@@ -66,16 +66,16 @@ def case_conformance(torch):
 def case_transfers(torch):
     def world(ranks, transport):
         text = torch.run(HERE / "transfers.py", ranks=ranks, RAILHEAD_TRANSPORT=transport)
-        expect(": warning: " not in text, text)  # as that a rail is lost, when a peer leaves
+        expect(": warning: " not in text, text)  # for example that a rail was lost, when a peer leaves
         return re.search("^torch .* transfers: .*", text, re.M)[0]
 
     print(*side_by_side((world, 2, "auto"), (world, 3, "tcp"), (world, 4, "auto")), sep="\n")
 
 
 def case_training(torch):
-    """Losses are gloo's."""
+    """Training losses equal those of gloo."""
     def losses(backend, *command, ranks):
-        """By the word that they follow."""
+        """Returns the losses, by the word before them."""
         text = torch.run(HERE / command[0], backend, *command[1:], ranks=ranks)
         return {name: [float(word) for word in words.split()]
                 for name, words in re.findall(r"^(losses|hsdp|tensor|fsdp_tensor|pipeline) (.*)$", text, re.M)}
@@ -92,7 +92,7 @@ def case_training(torch):
 
 
 def step_losses(text):
-    """The loss of each step, as text: bits that differ are shown."""
+    """Returns the loss of each step as text, so that differing bits are visible."""
     found = re.findall(r"^step (\d+) (\S+)$", text, re.M)
     expect([int(step) for step, _ in found] == list(range(len(found))), f"steps are missing, or were done twice: {text}")
     return [loss for _, loss in found]
@@ -105,15 +105,15 @@ def folder_of(name):
 
 
 def case_exchange(torch):
-    """Ids are never those of an earlier start of the job."""
+    """Ranks never use the id of an earlier start of the job."""
     text = torch.run(HERE / "exchange.py", ranks=1)
     expect("30 starts over one store" in text, text)
     print(text.strip().splitlines()[-1])
 
 
 def case_elastic(torch):
-    """A rank is killed; torchrun starts all anew, and training goes on: every step once, with the losses of a job that
-    nothing happened to."""
+    """A rank is killed and torchrun restarts all ranks. Training continues: each step runs once, and the losses equal
+    those of an undisturbed job."""
     plain = step_losses(torch.run(HERE / "steps.py", "railhead", folder_of("plain"), 8))
     folder = folder_of("elastic")
     (folder / "die").touch()
@@ -126,7 +126,7 @@ def case_elastic(torch):
 
 
 def case_lost_rail(torch):
-    """One of two rails goes down in the middle of training and comes back: no step is lost and no loss changed."""
+    """One of two rails fails during training and recovers: no step is lost, and no loss changes."""
     steps = 60
 
     def train(name, fault):
@@ -199,17 +199,17 @@ def suite(torch, ranks):
 
 
 def case_suite(torch):
-    """torch's own tests of c10d backends."""
+    """Runs torch's own tests of c10d backends."""
     print(suite(torch, 3)[-1])
 
 
 def case_torch_suite(torch):
-    """The same with other numbers of ranks, and why tests are skipped."""
+    """Runs the same tests with other numbers of ranks, and checks why tests are skipped."""
     print(*(line for ranks in (2, 3, 4) for line in suite(torch, ranks)), sep="\n")
 
 
 def case_object(torch):
-    """What the compiled part needs of the system."""
+    """Checks the libraries and symbols that the compiled part needs."""
     library = OUT / "site" / "railhead" / "lib" / f"railhead-torch-{torch.minor}.so"
     text = subprocess.run(["readelf", "-dVW", library], stdout=subprocess.PIPE, text=True, check=True).stdout
     needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", text))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank that trains by DDP and says each step's loss; what goes wrong meanwhile is the test's to do.
+"""One rank that trains with DDP and prints the loss of each step. The test injects the faults.
 
 usage: steps.py BACKEND FOLDER STEPS     with torchrun's variables
 
-Rank 0 keeps weights and optimizer in FOLDER after each step, and training goes on there. With the file FOLDER/die, which
-it removes first, rank 1 kills itself after its third step.
+Rank 0 saves weights and optimizer in FOLDER after each step, and training resumes from there. If the file FOLDER/die
+exists, rank 1 removes it and kills itself after its third step.
 """
 
 import os

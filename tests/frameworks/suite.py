@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs torch's own tests of c10d backends (torch.testing._internal.distributed.distributed_test) on this backend.
 
-usage: suite.py RANKS [WORD]...     tests whose name has one of the words, or all; exit code 1 if one fails
+usage: suite.py RANKS [WORD]...     runs tests whose names contain one of the words, or all; exits with 1 if one fails
 
-torch's own driver starts all ranks anew for each test. Here they stay: each gets the name of a test, makes a process
-group, runs the test, and reports; they start anew only after a failure. A test that hangs is ended, and has failed.
+torch's own driver starts all ranks again for each test. Here they stay: each rank gets the name of a test, creates a
+process group, runs the test, and reports. Ranks restart only after a failure. A test that hangs is ended and fails.
 suite_skips.txt lists tests that are not run, with the reason; tests also skip themselves (no GPU, too few ranks).
-Where a test skips itself because torch knows only other backends that can do it (LIFTED), it runs.
+A test that skips itself because torch expects only other backends to support it (LIFTED) runs here.
 """
 
 import collections
@@ -28,10 +28,10 @@ import types
 HERE = pathlib.Path(__file__).resolve().parent
 MODULE = "torch.testing._internal.distributed.distributed_test"
 BACKEND = "railhead"
-# Reasons of torch's for which tests are skipped, and that are not true of this backend.
+# Reasons for which torch skips tests, and which do not apply to this backend.
 LIFTED = re.compile(r"(Test requires backend railhead|Only MPI supports|Only gloo backend supports timeouts|get_future is only|"
                     r"GLOO Batch Send Recv CPU|Only Gloo backend supports sparse|Only Nccl & Gloo backend support Distributed)")
-# Seconds: of a test on all ranks; until the other ranks report after the first one.
+# Seconds: limit of a test on all ranks; limit for the other ranks to report after the first one.
 LONGEST, BEHIND = 90, 25
 
 
@@ -47,14 +47,14 @@ def skips():
     return found
 
 
-# What a rank does.
+# The code of a rank.
 
 
 def load():
-    """The module with torch's tests, which takes this backend for one of its own."""
+    """Loads the module with torch's tests, and makes it treat this backend as one of torch's own."""
     import unittest  # pylint: disable=import-outside-toplevel
 
-    # A package of torch's developers, of which these tests use the base class alone.
+    # A package for torch developers. These tests use its base class only.
     stub = types.ModuleType("expecttest")
     stub.TestCase = unittest.TestCase
     sys.modules.setdefault("expecttest", stub)
@@ -62,11 +62,11 @@ def load():
     for feature in ("ddp", "subgroup"):
         common_distributed.DistTestCases.backend_feature[feature].add(BACKEND)
     if int(os.environ["WORLD_SIZE"]) >= 3:
-        # Groups of ranks 1 and 2: torch 2.15 wants eight ranks for them.
+        # Groups of ranks 1 and 2, for which torch 2.15 requires eight ranks.
         common_distributed.skip_if_small_worldsize = lambda test: test
     __import__(MODULE)
     module = sys.modules[MODULE]
-    # The profiler's events have the name of torch's own backends.
+    # The profiler's events have the names of torch's own backends.
     for name in dir(module):
         if name.endswith("PROFILING_SUPPORTED_BACKENDS"):
             getattr(module, name).clear()
@@ -91,7 +91,7 @@ class Rank:
         return {name: "" if LIFTED.match(why) else why for name, why in whys.items()}
 
     def run(self, test, folder):
-        """Returns ("passed" or "skipped" or "failed", a text)."""
+        """Runs a test. Returns ("passed", "skipped" or "failed", a text)."""
         import unittest  # pylint: disable=import-outside-toplevel
         import torch.distributed as dist  # pylint: disable=import-outside-toplevel
         from torch.testing._internal.common_distributed import TEST_SKIPS  # pylint: disable=import-outside-toplevel
@@ -122,7 +122,7 @@ class Rank:
         import torch  # pylint: disable=import-outside-toplevel
 
         torch.manual_seed(1)
-        # They have their model on the CPU if the backend has this name.
+        # These tests put their model on the CPU if the backend has this name.
         self.module.BACKEND = "gloo" if test.startswith("test_accumulate_gradients_no_sync") else BACKEND
         case = self.case(test)
         case.rank = self.rank
@@ -135,7 +135,7 @@ class Rank:
 
 
 def serve(rank):
-    """Answers each line [test, folder] on stdin by a line on stdout; what tests print goes to stderr."""
+    """Responds to each line [test, folder] on stdin with a line on stdout; output of tests goes to stderr."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     runner = Rank(rank)
@@ -144,7 +144,7 @@ def serve(rank):
         print(json.dumps(runner.run(*json.loads(line))), file=answers)
 
 
-# What runs the ranks.
+# The code that runs the ranks.
 
 
 class World:
@@ -170,7 +170,7 @@ class World:
         return process
 
     def gather(self, what):
-        """{rank: its answer}; a text for a rank that does not answer."""
+        """Returns {rank: its response}; a text for a rank that does not respond."""
         found = {}
         while len(found) < len(self.ranks):
             try:
@@ -201,7 +201,7 @@ class World:
 
 
 def verdict(answers):
-    """("passed", "skipped" or "failed", the text) of all ranks' answers: skipped if one rank skips."""
+    """Combines the ranks' results into ("passed", "skipped" or "failed", the text): skipped if one rank skips."""
     states = {rank: tuple(answer) for rank, answer in answers.items()}
     failed = [f"rank {rank}: {text}" for rank, (state, text) in sorted(states.items()) if state == "failed"]
     if failed:

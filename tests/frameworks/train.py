@@ -13,7 +13,7 @@ from torch import nn
 
 
 class Numbers(torch.utils.data.Dataset):
-    """The same on all ranks."""
+    """A data set that is equal on all ranks."""
 
     def __init__(self, count):
         self._count = count
@@ -56,7 +56,7 @@ def main():
         nn.Linear(64, 100)).to(device), device)
     numbers = Numbers(32 * size)
     sampler = torch.utils.data.distributed.DistributedSampler(numbers, shuffle=False)
-    # Forked after the group was made: a loader must neither use nor end it.
+    # The loader is forked after the group was created: it must neither use nor end the group.
     loader = torch.utils.data.DataLoader(numbers, batch_size=8, sampler=sampler, num_workers=1)
     losses = []
     for tokens in loader:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank that sends and receives with the backend "railhead", and with gloo, whose results must be the same.
+"""One rank that sends and receives with the backend "railhead" and with gloo, whose results must be equal.
 
-usage: transfers.py [DEVICE]     cpu or cuda; with torchrun's variables, of 2 ranks or more; rank 0 prints how many
-                                 comparisons were made
+usage: transfers.py [DEVICE]     cpu or cuda; with torchrun's variables and at least 2 ranks. Rank 0 prints the number
+                                 of comparisons.
 """
 
 import collections
@@ -27,7 +27,7 @@ def same(one, two):
 
 
 def check(name, call, want, gloo=True):
-    """Compares what the call returns (tensors, numbers) with what is known, with our group and with gloo's."""
+    """Compares the call's results (tensors, numbers) in this backend's group and in gloo's with the known results."""
     for group in (dist.group.WORLD, GLOO) if gloo and DEVICE == "cpu" else (dist.group.WORLD,):
         got = call(group)
         fits = len(got) == len(want) and all(same(one, two) for one, two in zip(got, want))
@@ -150,7 +150,7 @@ def to_itself(rank):
 
 
 def part_of_the_ranks(rank, size):
-    """Ranks of a group are not those of the job."""
+    """Tests a group whose rank numbers differ from those of the job."""
     some = list(range(size - 1, 0, -1))[:2]
     if len(some) < 2:
         return
@@ -167,7 +167,7 @@ def part_of_the_ranks(rank, size):
 
 def kinds_of_tensors(rank, size):
     def moved(tensor):
-        """What rank 1 gets of rank 0's."""
+        """Returns what rank 1 receives from rank 0."""
         def call(group):
             if rank == 0:
                 dist.send(tensor, 1, group=group)
@@ -197,7 +197,7 @@ def kinds_of_tensors(rank, size):
 
 
 def works(rank, size):
-    """What c10d says of works, of which gloo's have less."""
+    """Tests the properties of c10d works, of which gloo's works have fewer."""
     to, source = (rank + 1) % size, (rank - 1) % size
 
     def futures(group):
@@ -233,7 +233,7 @@ def works(rank, size):
 
 
 def program(rank, size, seed):
-    """Random messages between all ranks, waited for in random order, with collectives between them."""
+    """Sends random messages between all ranks, and waits for them in random order, with collectives between them."""
     chance = random.Random(seed)  # the same on all ranks
     rounds = []
     for _ in range(6):
@@ -256,7 +256,7 @@ def program(rank, size, seed):
                     pending.append(dist.irecv(out, source, tag=tag, group=group))
             dist.all_reduce(full(1, 100), group=group)
             mine.shuffle(pending)
-            while len(pending) > 8:  # all that is pending has been called on both sides, or will be without this rank
+            while len(pending) > 8:  # both sides have called all that is pending, or will do so without this rank
                 pending.pop().wait()
         for work in pending:
             work.wait()

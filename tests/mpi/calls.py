@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of MPI that the library serves, by mpi4py, with known answers. Prints how many it has checked."""
+"""Tests the supported functions of MPI with mpi4py and known results. Prints the number of checks."""
 
 import sys
 
 import mpi4py
 import numpy as np
 
-mpi4py.rc.recv_mprobe = False  # messages of objects: MPI_Mprobe is not served
+mpi4py.rc.recv_mprobe = False  # messages of objects: MPI_Mprobe is not supported
 from mpi4py import MPI  # noqa: E402
 
 WORLD = MPI.COMM_WORLD
@@ -27,7 +27,7 @@ def values(of, kind, count):
 
 
 def reductions():
-    """Each operator that MPI defines for a type, of counts that ranks do not divide."""
+    """Each operator that MPI defines for a type, with counts that are not multiples of the number of ranks."""
     numbers = [(MPI.SUM, np.add), (MPI.PROD, np.multiply), (MPI.MAX, np.maximum), (MPI.MIN, np.minimum)]
     logical = [(MPI.LAND, np.logical_and), (MPI.LOR, np.logical_or), (MPI.LXOR, np.logical_xor)]
     bits = [(MPI.BAND, np.bitwise_and), (MPI.BOR, np.bitwise_or), (MPI.BXOR, np.bitwise_xor)]
@@ -59,7 +59,7 @@ def reductions():
 
 
 def extremes():
-    """A value with the rank that has it; of equal ones the lowest."""
+    """MAXLOC and MINLOC: an extreme value and its rank; the lowest rank if values are equal."""
     for pair, kind in ((MPI.FLOAT_INT, "f4,i4"), (MPI.DOUBLE_INT, "f8,i4"), (MPI.LONG_INT, "i8,i4"),
                        (MPI.SHORT_INT, "i2,i4"), (MPI.TWOINT, "i4,i4")):
         count, layout = 9, np.dtype(kind, align=True)
@@ -73,7 +73,7 @@ def extremes():
 
 
 def programs_operators():
-    """An operator that does not commute, on a type that MPI does not know."""
+    """An operator that does not commute, on a derived type."""
     def affine(one, other, _):
         """other = one o other, of functions x -> a x + b modulo 251."""
         f, g = (np.frombuffer(part, np.uint8).reshape(-1, 2).astype(int) for part in (one, other))
@@ -129,7 +129,7 @@ def movement():
 
 def parts_of_different_sizes(kind, count, root):
     counts = [count + r for r in range(RANKS)]
-    gaps = [sum(counts[:r]) + 2 * r for r in range(RANKS)]  # two elements between parts stay as they are
+    gaps = [sum(counts[:r]) + 2 * r for r in range(RANKS)]  # two elements between parts do not change
     parts = [values(r, kind, counts[r]) for r in range(RANKS)]
     known = np.zeros(gaps[-1] + counts[-1], kind)
     for r in range(RANKS):
@@ -143,7 +143,7 @@ def parts_of_different_sizes(kind, count, root):
     mine = np.empty(counts[RANK], kind)
     WORLD.Scatterv([known, counts, gaps, there[3]] if RANK == root else None, mine, root)
     check("Scatterv", mine, parts[RANK])
-    # Rank a sends rank b a + b + 1 elements that say a.
+    # Rank a sends rank b a + b + 1 elements of value a.
     sent = [RANK + r + 1 for r in range(RANKS)]
     out = np.full(sum(sent), RANK, kind)
     got = np.empty_like(out)
@@ -158,7 +158,7 @@ def messages():
         WORLD.Sendrecv(np.full(count, RANK, np.int32), right, 5, got, left, 5, status)
         check("Sendrecv", got, np.concatenate([np.full(count, left), np.zeros(3)]))
         check("its status", [status.source, status.tag, status.Get_count(MPI.INT)], [left, 5, count])
-        # Tags choose among messages, whatever their order.
+        # Tags select messages, whatever their order.
         got = [np.zeros(count, np.int32) for _ in range(2)]
         requests = [WORLD.Irecv(got[0], left, 1), WORLD.Irecv(got[1], left, 2)]
         requests += [WORLD.Isend(np.full(count, 2, np.int32), right, 2), WORLD.Isend(np.full(count, 1, np.int32), right, 1)]
@@ -184,7 +184,7 @@ def messages():
         check("all have", sorted(seen), list(range(1, RANKS)))
     else:
         WORLD.Send(np.full(1, RANK, np.int32), 0, RANK + 100)
-    # A receive that is posted before a collective gets what is sent after it.
+    # A receive that is posted before a collective gets a message that is sent after it.
     got = np.zeros(50_000)
     request = WORLD.Irecv(got, left, 3)
     WORLD.Barrier()
@@ -219,7 +219,7 @@ def communicators():
 
 
 def errors():
-    """They are told, and what is wrong with one call does not end the next."""
+    """Errors are reported, and an error of one call does not affect the next."""
     def refused(error_class, words, call, *arguments):
         try:
             call(*arguments)
@@ -235,7 +235,7 @@ def errors():
     refused(MPI.ERR_TAG, "the tag is -5", WORLD.Send, one, 0, -5)
     refused(MPI.ERR_OP, "not defined for this type", WORLD.Allreduce, one, one.copy(), MPI.BXOR)
     refused(MPI.ERR_UNSUPPORTED_OPERATION, "does not have it", MPI.Win.Create, one)
-    # Nor does a call that has failed take the message of the next.
+    # A failed call does not consume the message of the next one either.
     refused_buffer, got, to, from_ = np.zeros(1), np.zeros(1), (RANK + 1) % RANKS, (RANK - 1) % RANKS
     refused(MPI.ERR_RANK, f"the destination is {RANKS}", WORLD.Sendrecv, one, RANKS, 8, refused_buffer)
     WORLD.Sendrecv(np.full(1, RANK + 1.0), to, 8, got, from_, 8)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data-parallel steps of JAX on all ranks, as a user's script has them: it knows nothing of Railhead.
+"""Data-parallel steps of JAX on all ranks, like a user's script: it does not refer to Railhead.
 
 Prints the losses, and on each rank the collectives whose results were compared with known ones.
 """
@@ -15,7 +15,7 @@ STEPS = 12
 
 
 def losses(mesh, ranks, rank):
-    """Of a linear model, whose gradients are averaged over the ranks."""
+    """Returns the losses of a linear model, whose gradients are averaged over the ranks."""
     random = np.random.RandomState(0)
     inputs = random.randn(64 * ranks, 32).astype(np.float32)
     targets = inputs @ random.randn(32, 1).astype(np.float32)
@@ -38,7 +38,7 @@ def losses(mesh, ranks, rank):
 
 
 def check_collectives(mesh, ranks, rank):
-    """Those that JAX has, over a vector whose every element names its rank."""
+    """Checks JAX's collectives, on a vector whose elements contain the rank."""
     count = 12 * ranks
 
     def on_ranks(function, local, out):

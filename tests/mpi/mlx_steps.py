@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data-parallel steps of MLX on all ranks, as a user's script has them: it knows nothing of Railhead.
+"""Data-parallel steps of MLX on all ranks, like a user's script: it does not refer to Railhead.
 
-usage: mlx_steps.py [STEPS]     8, if not said
+usage: mlx_steps.py [STEPS]     8 by default
 
-Prints the losses, and how many collectives' results were compared with known ones.
+Prints the losses, and the number of collectives whose results were compared with known ones.
 """
 
 import sys
@@ -17,7 +17,7 @@ STEPS = int((sys.argv[1:] or ["8"])[0])
 
 
 def train(average, inputs):
-    """The model's losses before each step; `inputs`: a batch for each step."""
+    """Returns the model's losses before each step; `inputs`: a batch for each step."""
     mx.random.seed(0)
     model = nn.Linear(16, 1)
     mx.eval(model.parameters())
@@ -34,7 +34,7 @@ def train(average, inputs):
 
 
 def losses(group):
-    """Of all ranks, each with its own data; they are as in one process that has all of it."""
+    """Returns the losses of all ranks, each with its own data. They equal those of one process with all data."""
     random = np.random.RandomState(1)
     data = [random.randn(group.size(), 32, 16).astype(np.float32) for _ in range(STEPS)]
     mine = train(lambda gradients: nn.average_gradients(gradients, group=group), [batch[group.rank()] for batch in data])
@@ -65,7 +65,7 @@ def check_collectives(group):
         if kind != mx.complex64:
             check(f"all_max {kind}", mx.distributed.all_max(values(rank), group=group), everyone[-1])
             check(f"all_min {kind}", mx.distributed.all_min(values(rank), group=group), everyone[0])
-    # From each rank to the next.
+    # Each rank sends to the next.
     if rank % 2 == 0 and rank + 1 < ranks:
         mx.eval(mx.distributed.send(mx.arange(5000) + rank, rank + 1, group=group))
     elif rank % 2 == 1:

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that use MPI, unchanged, over the libmpi.so.40 of the wheel: mpi4py, JAX and MLX.
+"""Runs unchanged MPI programs with the libmpi.so.40 of the wheel: mpi4py, JAX and MLX.
 
-usage: tests/mpi/run.py [CASE]...      make wheel must have run
+usage: tests/mpi/run.py [CASE]...      run `make wheel` first
 """
 
 import json
@@ -31,7 +31,7 @@ def python():
 
 
 def told():
-    """What `python -m railhead env` says."""
+    """Returns the variables that `python -m railhead env` prints."""
     text = run("/usr/bin/python3", "-B", "-m", "railhead", "env", env={"PYTHONPATH": str(OUT / "site")})
     return dict(re.fullmatch(r"export (\w+)=(.+)", line).groups() for line in text.splitlines())
 
@@ -42,7 +42,7 @@ def ranks(*command, count=2, transport="shm", **how):
 
 
 def case_object():
-    """What the library needs of the system, and what it gives."""
+    """Checks the symbols that the library imports and exports."""
     text = subprocess.run(["readelf", "-dVW", LIBRARY], stdout=subprocess.PIPE, text=True, check=True).stdout
     needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", text))
     known = {"librailhead.so.0", "libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2"}
@@ -61,7 +61,7 @@ def case_object():
 
 
 def case_calls():
-    """mpi4py: every function that is served, with known answers."""
+    """mpi4py: every supported function, with known results."""
     def check(count, transport):
         text = ranks(HERE / "calls.py", count=count, transport=transport)
         found = re.findall(r"^rank (\d) of \d: (\d+) results are right, by Open MPI .* Railhead 0\.", text, re.M)
@@ -70,14 +70,14 @@ def case_calls():
 
     for how in ((2, "shm"), (3, "shm"), (3, "tcp")):
         print(f"{how[0]} ranks over {how[1]}: {check(*how)} results are right on each")
-    # A program that no launcher has started is a job of one.
+    # A program started without a launcher is a job of one rank.
     text = run("unshare", "--net", python(), "-B", HERE / "calls.py", "movement", "errors",
                env={"PATH": "/usr/bin:/bin", **told()})
     expect("rank 0 of 1" in text, text)
 
 
 def case_failures():
-    """Programs that do not look at results end, with the reason."""
+    """Programs that do not check results end with the reason."""
     begin = ("import mpi4py, numpy as np; from mpi4py import MPI; W = MPI.COMM_WORLD; r = W.Get_rank(); "
              "W.Set_errhandler(MPI.ERRORS_ARE_FATAL); ")
 
@@ -106,7 +106,7 @@ def _losses(text, count):
 
 
 def case_jax():
-    """The script of a user over gloo, JAX's default, and over the library: the same losses."""
+    """A user's script over gloo, JAX's default, and over the library has the same losses."""
     def losses(count, **variables):
         return _losses(ranks(HERE / "jax_steps.py", count=count, MASTER_PORT="29500", **variables), count)
 
@@ -118,7 +118,7 @@ def case_jax():
 
 
 def case_mlx():
-    """The losses are those of one process that has all the data (mlx_steps.py compares them), and fall."""
+    """The losses fall, and equal those of one process with all the data (mlx_steps.py compares them)."""
     for count, transport in ((2, "shm"), (3, "tcp")):
         found = _losses(ranks(HERE / "mlx_steps.py", count=count, transport=transport), count)
         expect(len(found) == 8 and found[-1] < 0.3 * found[0], f"{found}")
@@ -132,7 +132,7 @@ PROFILE = {
 POD = {
     "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "worker", "namespace": "train"},
     "spec": {"containers": [{"name": "main", "image": "x", "resources": {"limits": {"rdma/hca": "1"}}}]}}
-# A pod's container as its processes see it: the copied libraries at the volume's mount.
+# A pod's container: the copied libraries are at the volume's mount.
 IN_POD = """
 mount -t tmpfs tmpfs /opt
 mkdir /opt/railhead
@@ -142,7 +142,7 @@ exec "$@"
 
 
 def case_injected():
-    """What a RailProfile injects, as the operator writes it: the image's program copies, and the scripts run."""
+    """The injection of a RailProfile, as the operator writes it: the image's program copies, and the scripts run."""
     image, volume, profile, pod = OUT / "image", OUT / "volume", OUT / "profile.json", OUT / "pod.json"
     [wheel] = (ROOT / "out" / "wheel").glob("railhead-*.whl")
     run(ROOT / "images" / "inject" / "stage.sh", wheel, image)

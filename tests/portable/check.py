@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of a verified all-reduce by ctypes. Rank 0 also reads its metrics page.
 
-usage: check.py LIBRARY [OTHER...]    others are loaded first: Python's modules, or lib*.so in packages of it
+usage: check.py LIBRARY [OTHER...]    loads OTHER first: Python modules, or lib*.so in their packages
 """
 
 import ctypes

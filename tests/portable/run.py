@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `make portable` has installed in out/portable, looked at and used, here and in other systems' roots.
+"""Checks and uses the library that `make portable` installed in out/portable, here and in other systems' roots.
 
-usage: tests/portable/run.py [--machine MACHINE] [CASE]...     without a case: all but "frameworks", which downloads 2 GB
+usage: tests/portable/run.py [--machine MACHINE] [CASE]...     default: all but "frameworks", which downloads 2 GB
 
-Every case does verified all-reduces between three processes, over shared memory and over TCP, or checks a
-rule of the object. Roots are made once, with mmdebstrap, and kept in the cache. What was built for another machine than
-this one (aarch64) runs on an emulated CPU, in Debian's roots.
+Every case runs verified all-reduces between three processes, over shared memory and over TCP, or checks a property of
+the shared object. Roots are created once, with mmdebstrap, and cached. A library for another machine (aarch64) runs
+on an emulated CPU, in Debian's roots.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from cases import CACHE, Failure, expect, run  # noqa: E402
 
 HERE = ROOT / "tests" / "portable"
 LOADERS = {"x86_64": "ld-linux-x86-64.so.2", "aarch64": "ld-linux-aarch64.so.1"}
-OLDEST_GLIBC = {"x86_64": "GLIBC_2.2.5", "aarch64": "GLIBC_2.17"}  # that there was for the machine
+OLDEST_GLIBC = {"x86_64": "GLIBC_2.2.5", "aarch64": "GLIBC_2.17"}  # the machine's first version of glibc
 DEBIANS_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 ARGUMENTS = argparse.ArgumentParser()
@@ -47,9 +47,9 @@ NEWEST_GLIBC = (2, 28)
 NEEDED = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", LOADERS[MACHINE]}
 # By glibc: 2.31, 2.36, 2.41; 2.31, 2.35, 2.39.
 DEBIAN = ("bullseye", "bookworm", "trixie")
-GONE = {"aarch64": ("bullseye",)}  # whose packages mirrors have no more
+GONE = {"aarch64": ("bullseye",)}  # mirrors no longer have its packages
 UBUNTU = ("focal", "jammy", "noble")
-TOO_OLD = "xenial"  # 2.23; what is promised is 2.28
+TOO_OLD = "xenial"  # glibc 2.23; the library supports 2.28 and newer
 
 
 def ranks(root, *command, transports=("shm", "tcp")):
@@ -58,7 +58,7 @@ def ranks(root, *command, transports=("shm", "tcp")):
 
 
 def build():
-    """Programs of old systems' C library, beside the library."""
+    """Builds programs against the C libraries of old systems, next to the library."""
     shutil.rmtree(OUT, ignore_errors=True)
     what = OUT / "what"
     shutil.copytree(INSTALLED, what, symlinks=True)
@@ -86,7 +86,7 @@ def rules_of_an_object(path, needed):
     expect(found <= needed, f"{path} needs {sorted(found - needed)}")
     expect("TEXTREL" not in dynamic, f"{path} has text relocations")
     expect("BIND_NOW" in dynamic, f"{path} is bound late")
-    # What links to it would otherwise look for it where it was built.
+    # Otherwise programs that link to it would search the folder where it was built.
     expect(not re.search(r"\((RPATH|RUNPATH)\).*\[(?!\$ORIGIN/\.\./lib\])", dynamic), f"{path} has a path of its own")
     _, _, wanted = run("readelf", "-VW", path).partition("Version needs section")
     names = set(re.findall(r"Name: (\S+)", wanted)) - {"RAILHEAD_0.1"}
@@ -101,19 +101,19 @@ def case_rules():
     rules_of_an_object(LIBRARY, NEEDED)
     rules_of_an_object(PERF, NEEDED | {"librailhead.so.0"})
     expect("soname: [librailhead.so.0]" in run("readelf", "-dW", LIBRARY), "another soname")
-    # Exported: the header's functions and nothing else.
+    # The library must export the header's functions and nothing else.
     nm = f"{MACHINE}-linux-gnu-nm"
     run("cmake", f"-DNM={nm}", f"-DLIBRARY={LIBRARY}", f"-DHEADER={INSTALLED}/include/railhead/railhead.h", "-P",
         ROOT / "runtime" / "comm" / "api" / "check_exports.cmake")
     kinds = set(re.findall(r"^\S+ (\S) ", run(nm, "-D", "--defined-only", "--format=posix", LIBRARY), re.M))
     expect(kinds <= {"T", "A"}, f"exported are symbols of kinds {kinds}")
-    # The compiler has slow ones of its own.
+    # The compiler's own versions are slow.
     imported = set(re.findall(r"^(\w+)", run(nm, "-D", "--undefined-only", "--format=posix", LIBRARY), re.M))
     expect({"memcpy", "memmove", "memset"} <= imported, "memory is not copied by the C library")
 
 
 def case_manylinux():
-    """auditwheel, which knows PyPI's rules, of a wheel with the library in it."""
+    """auditwheel checks PyPI's rules on a wheel that contains the library."""
     wheel = OUT / f"railhead_check-0-py3-none-linux_{MACHINE}.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.write(LIBRARY, "railhead_check/librailhead.so")
@@ -134,7 +134,7 @@ def case_this_system():
 
 
 def case_users_project():
-    """CMake's package and pkg-config, from a folder that was moved after it was installed."""
+    """CMake's package and pkg-config, from a folder that was moved after installation."""
     folder = OUT / "project"
     what = OUT / "what"
     run("cmake", "-S", HERE, "-B", folder, f"-DCMAKE_PREFIX_PATH={what}",
@@ -148,7 +148,7 @@ def case_users_project():
 
 
 def root_of(suite, keyring=None):
-    """The folder of a system's root: its C library and Python, unpacked."""
+    """Returns the folder of a system's root: its C library and Python, unpacked."""
     options = ["--variant=extract", "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr",
                "--include=python3" + (",ubuntu-archive-keyring" if suite == "trixie" else "")]
     key = hashlib.sha256(repr((suite, options)).encode()).hexdigest()[:16]
@@ -165,7 +165,7 @@ def root_of(suite, keyring=None):
 
 
 def ubuntu(suite):
-    # Debian 13 has Ubuntu's keys, Debian 12 does not.
+    # Debian 13 has Ubuntu's keys; Debian 12 does not.
     return root_of(suite, root_of("trixie") / "usr/share/keyrings/ubuntu-archive-keyring.gpg")
 
 
@@ -178,7 +178,7 @@ def case_ubuntu(suite):
 
 
 def case_too_old():
-    """The loader itself names what is missing (docs/portable.md)."""
+    """The loader itself reports the missing version (docs/portable.md)."""
     try:
         ranks(ubuntu(TOO_OLD), "/mnt/load", "/mnt/lib/librailhead.so.0", transports=("tcp",))
     except Failure as failure:
@@ -188,12 +188,12 @@ def case_too_old():
 
 
 def case_frameworks():
-    """In one process with TensorFlow, which exports its Abseil, with jaxlib and with PyTorch's CPU part."""
+    """Runs in one process with TensorFlow, which exports its Abseil, with jaxlib, and with PyTorch's CPU part."""
     requirements = HERE / "requirements-frameworks.txt"
     venv = CACHE / ("portable-frameworks-venv-" + hashlib.sha256(requirements.read_bytes()).hexdigest()[:16])
     if not (venv / "complete").exists():
         run("/usr/bin/python3", "-m", "venv", "--clear", venv)
-        # Without what PyTorch needs of CUDA for GPUs: its CPU part loads without.
+        # Without the CUDA packages that PyTorch needs for GPUs: its CPU part loads without them.
         run(venv / "bin" / "python", "-m", "pip", "install", "--no-deps", "-r", requirements, seconds=1800)
         (venv / "complete").touch()
     check = (venv / "bin" / "python", "-B", HERE / "check.py", LIBRARY)

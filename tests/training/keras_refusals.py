@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that cannot be trained by railhead.keras yet, and what is said of them."""
+"""Models that railhead.keras cannot train yet, and the messages for them."""
 
 import keras
 import numpy as np

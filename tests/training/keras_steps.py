@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keras on all ranks, each with its part of the data. Prints the losses of the epochs and sums of the weights, which
-are those of one process with all of the data."""
+equal those of one process with all of the data."""
 
 import os
 
@@ -9,7 +9,7 @@ import numpy as np
 import railhead
 import railhead.keras
 
-EPOCHS, STEPS, BATCH = 3, 5, 12  # a batch of all ranks together
+EPOCHS, STEPS, BATCH = 3, 5, 12  # BATCH is that of all ranks together
 WORDS = 50
 
 
@@ -20,7 +20,7 @@ def data():
 
 
 def part_of(array, rank, ranks):
-    """Of each batch of all, this rank's share."""
+    """Returns this rank's share of each batch."""
     batches = array.reshape(STEPS, ranks, BATCH // ranks, -1)
     return batches[:, rank].reshape(STEPS * BATCH // ranks, -1)
 
@@ -41,7 +41,7 @@ def main():
     comm = railhead.init()
     inputs, targets = data()
     mine = [part_of(array, comm.rank, comm.size) for array in (inputs, targets)]
-    # Whoever does not begin with rank 0's weights ends elsewhere.
+    # A rank that does not begin with rank 0's weights gets other results.
     model = model_of(seed=3 + comm.rank)
     callback = railhead.keras.DataParallel(comm)
     history = model.fit(*mine, batch_size=BATCH // comm.size, epochs=EPOCHS, shuffle=False, verbose=0,
@@ -49,10 +49,10 @@ def main():
     for name in ("loss", "mae", "val_loss"):
         print(name, " ".join(f"{value:.5f}" for value in history.history[name]), flush=True)
     print("weights", " ".join(f"{np.abs(np.array(weights)).sum():.4f}" for weights in model.weights), flush=True)
-    # It goes on where it was: also what the optimizer remembers is everybody's.
+    # Training resumes: the optimizer's state is also equal on all ranks.
     model.fit(*mine, batch_size=BATCH // comm.size, epochs=1, shuffle=False, verbose=0, callbacks=[callback])
     print("more", " ".join(f"{np.abs(np.array(weights)).sum():.4f}" for weights in model.weights), flush=True)
-    # And by itself again, on one rank, with XLA as Keras has it by default; the optimizer is what it was.
+    # Then without the callback, on one rank, with XLA which is Keras's default; the optimizer is restored.
     assert type(model.optimizer) is keras.optimizers.Adam and "apply" not in vars(model.optimizer)
     if comm.rank == 0:
         model.fit(*mine, batch_size=BATCH // comm.size, epochs=1, shuffle=False, verbose=0)

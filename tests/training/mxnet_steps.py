@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gluon on all ranks, each with its part of the data, and the store's own calls with known answers. Prints the losses,
-which are those of one process with all of the data.
+"""Gluon on all ranks, each with its part of the data, and the store's own calls with known results. Prints the
+losses, which equal those of one process with all of the data.
 
-usage: mxnet_steps.py [STEPS]     10, if not said
+usage: mxnet_steps.py [STEPS]     10 by default
 """
 
 import os
@@ -35,7 +35,7 @@ def check_store(store):
 
 
 def train(store, start):
-    """The losses of all data, and the weights at the end."""
+    """Returns the losses of all data, and the final weights."""
     ranks, rank = store.num_workers, store.rank
     random = np.random.RandomState(5)
     inputs = random.randn(BATCH, 6).astype(np.float32)
@@ -59,7 +59,7 @@ def train(store, start):
 
 
 def check_start(store):
-    """Whatever ranks begin with, they have rank 0's weights from the first step on."""
+    """All ranks have rank 0's weights from the first step on, whatever weights they begin with."""
     _, weights = train(store, start=float(store.rank))
     first = mx.nd.zeros(weights.shape)
     store.broadcast("first", weights if store.rank == 0 else first, out=first)

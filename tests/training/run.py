@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Training by TensorFlow, Keras and MXNet over the wheel of Railhead: results of several ranks beside those of one.
+"""Trains with TensorFlow, Keras and MXNet over the wheel; compares the results of several ranks with those of one.
 
-usage: tests/training/run.py [CASE]...      make wheel must have run
+usage: tests/training/run.py [CASE]...      run `make wheel` first
 """
 
 import pathlib
@@ -41,12 +41,12 @@ def ranks(count, transport, name, script):
 
 
 def lines(text, word):
-    """The numbers after the word, of each rank."""
+    """Returns the numbers after the word, for each rank."""
     return [[float(number) for number in found.split()] for found in re.findall(rf"^{word} (.+)$", text, re.MULTILINE)]
 
 
 def alike(one, several, word, count):
-    """All ranks have what one process has, but for rounding."""
+    """All ranks have the results of one process, except for rounding."""
     [known] = lines(one, word)
     found = lines(several, word)
     expect(len(found) == count, f"{word} of {len(found)} ranks\n{several[-3000:]}")
@@ -67,8 +67,8 @@ def case_keras():
 
 
 def case_keras_refusals():
-    """What a script does wrong is said with the fix."""
-    # As if KERAS_BACKEND=jax, without that library.
+    """Errors in scripts are reported with the fix."""
+    # Simulates KERAS_BACKEND=jax without that library.
     other = "import keras; keras.backend.backend = lambda: 'jax'; import railhead.keras"
     text = program(1, "keras", "-c", other, may_fail=True)
     expect("railhead.keras is for Keras on TensorFlow, and Keras runs on jax: set KERAS_BACKEND=tensorflow" in text, text)
@@ -77,13 +77,13 @@ def case_keras_refusals():
 
 
 def case_tensorflow():
-    """Means of gradients, for loops of one's own."""
+    """Means of gradients, for custom training loops."""
     for count, transport in ((2, "shm"), (4, "tcp")):
         ranks(count, transport, "keras", "tensorflow_steps.py")
 
 
 def case_mxnet():
-    """The store "railhead", by Gluon's Trainer."""
+    """The store "railhead", used by Gluon's Trainer."""
     one = ranks(1, "shm", "mxnet", "mxnet_steps.py")
     for count, transport in SETUPS:
         alike(one, ranks(count, transport, "mxnet", "mxnet_steps.py"), "loss", count)

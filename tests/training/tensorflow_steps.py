@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""railhead.tensorflow on all ranks: means of tensors of several types with known answers, eagerly and in a graph, and a
-loop of its own that descends alike everywhere."""
+"""railhead.tensorflow on all ranks: means of tensors of several types with known results, eagerly and in a graph, and
+a custom loop with equal losses on all ranks."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ KINDS = (tf.float32, tf.float64, tf.bfloat16, tf.float16)
 
 
 def given(rank):
-    """Small whole numbers, whose means over 2 or 4 ranks are exact in each type; and a gradient that is not there."""
+    """Small integers, whose means over 2 or 4 ranks are exact in each type, and one missing gradient."""
     tensors = []
     for number, kind in enumerate(KINDS * 2):
         shape = [(), (3,), (2, 5), (0, 4), (1, 2, 3), (7,), (4, 1), (2,)][number]
@@ -39,7 +39,7 @@ def check_means(comm):
 
 
 def check_shapes():
-    """A graph knows the shapes of what comes back, as a layer after it may ask."""
+    """A graph knows the shapes of the results, since a later layer may need them."""
     comm = type("Two", (), {"size": 2, "rank": 0})()
 
     @tf.function
@@ -72,7 +72,7 @@ def losses(comm):
 
 
 def check_error(comm):
-    """A shape that ranks contradict each other on is an error that says so, on all ranks."""
+    """If ranks pass different shapes, all ranks get an error that names the cause."""
     try:
         railhead.tensorflow.average([tf.zeros([4 + comm.rank])], comm)
     except (tf.errors.OpError, railhead.Error) as error:
@@ -90,7 +90,7 @@ def main():
     comm.all_gather(weights, everyone)
     assert all(np.array_equal(one, everyone[0]) for one in everyone), everyone
     assert loss < 0.1, loss
-    with contextlib.suppress(railhead.Error), comm.split(0) as other:  # which has failed, and says so again at its end
+    with contextlib.suppress(railhead.Error), comm.split(0) as other:  # its end also raises
         check_error(other)
     comm.destroy()
     print(f"rank {os.environ['RANK']} is done", flush=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank that does every collective of the wheel on arrays of NumPy, and compares with NumPy's own results.
+"""One rank that runs every collective of the wheel on NumPy arrays, and compares the results with NumPy's own.
 
 usage: collectives.py
 """
@@ -19,7 +19,7 @@ COUNT = 37
 
 
 def values(rank, dtype, count=COUNT):
-    """What a rank begins with."""
+    """Returns a rank's input."""
     random = np.random.default_rng(rank)
     if dtype == bool:
         return random.random(count) > 0.5
@@ -33,7 +33,7 @@ def wide(dtype):
 
 
 def expected(op, inputs, dtype):
-    """The reduction by NumPy; None where there is none."""
+    """Returns NumPy's reduction; None if there is none."""
     stack = np.stack([np.asarray(one).astype(wide(dtype)) for one in inputs])
     if dtype == bool:
         return {"SUM": stack.any(0), "MAX": stack.any(0), "BOR": stack.any(0), "PROD": stack.all(0),
@@ -68,7 +68,7 @@ def refuses(kind, call, *words):
 
 
 def reductions(comm, dtype):
-    """All operators, in place and not."""
+    """Tests all operators, in place and out of place."""
     inputs = [values(rank, dtype) for rank in range(comm.size)]
     mine = inputs[comm.rank]
     for op in railhead.RedOp:
@@ -108,7 +108,7 @@ def reductions(comm, dtype):
 
 
 def moves(comm, dtype):
-    """Everything that only moves elements; also of a type that the library does not know."""
+    """Tests all calls that only move elements, also with a type that the library does not know."""
     size, rank = comm.size, comm.rank
     def of(who, count=COUNT):
         return values(who, dtype, count) if dtype.kind != "V" else np.frombuffer(
@@ -160,7 +160,7 @@ def moves(comm, dtype):
 
 
 def others(comm):
-    """The buffer protocol, bytes of another type, empty arrays, groups of collectives."""
+    """Tests the buffer protocol, bytes of another type, empty arrays, groups of collectives."""
     numbers = array.array("d", [comm.rank] * 5)
     comm.all_reduce(numbers, op=railhead.MAX)
     assert list(numbers) == [comm.size - 1] * 5
@@ -184,7 +184,7 @@ def others(comm):
 
 
 def refusals(comm):
-    """Arguments that do not fit: nothing happens, and no rank waits for another."""
+    """Tests invalid arguments: the call has no effect, and no rank waits for another."""
     fine = np.zeros(6, np.float32)
     refuses(ValueError, lambda: comm.all_reduce(fine[::2]), "contiguous")
     refuses(ValueError, lambda: comm.all_reduce(fine.astype(">f4")), "byte order")

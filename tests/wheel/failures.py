@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One of three ranks: what exceptions say when ranks fail. Prints one line for each.
+"""One of three ranks: prints a line for each exception that it gets when ranks fail.
 
 usage: failures.py abort|killed|raised|mismatch
 """
@@ -24,7 +24,7 @@ def main():
             if comm.rank == 0:
                 threading.Timer(0.3, comm.abort).start()  # while the main thread is in the call
                 comm.barrier()
-            while comm.error() is None:  # and call nothing: rank 0's call can only be ended
+            while comm.error() is None:  # make no calls: only the abort can end rank 0's call
                 time.sleep(0.01)
             raise comm.error()
         elif what == "killed":

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel that `make wheel` has built, installed and used as its users do.
+"""Tests the wheel from `make wheel`, installed and used as users do.
 
 usage: tests/wheel/run.py [CASE]...
 """
@@ -39,7 +39,7 @@ def wheel():
 
 
 def venv(name, requirements=None):
-    """An environment with the wheel; other packages come from one that is kept in the cache."""
+    """Returns an environment with the wheel; other packages come from a cached environment."""
     path = OUT / name
     run("/usr/bin/python3", "-m", "venv", path, seconds=300)
     run(path / "bin" / "python", "-m", "pip", "install", "--no-index", "--no-deps", wheel())
@@ -55,7 +55,7 @@ def venv(name, requirements=None):
 
 
 def case_newcomer():
-    """pip install, one command, two processes, a verified all-reduce; what there is, for people."""
+    """pip install, one command, two processes, a verified all-reduce; the summary for people."""
     python = venv("newcomer")
     text = run("unshare", "--net", "sh", "-ec", 'ip link set lo up; exec "$@"', "sh", python,
                ROOT / "python" / "examples" / "all_reduce.py", "2")
@@ -92,7 +92,7 @@ def case_failures():
 
 
 def case_header():
-    """ctypes' structs and numbers are those of the C compiler."""
+    """Structs and constants in ctypes equal those of the C compiler."""
     spec = importlib.util.spec_from_file_location("_api", OUT / "unpacked" / "railhead" / "_api.py")
     api = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(api)
@@ -125,7 +125,7 @@ def case_header():
 
 
 def case_manylinux():
-    """auditwheel, which knows PyPI's rules. That the backend needs torch's own libraries is no breach of them."""
+    """auditwheel checks PyPI's rules. It allows that the backend needs torch's own libraries."""
     tools = CACHE / ("portable-venv-" + hashlib.sha256(
         (ROOT / "tools" / "requirements-portable.txt").read_bytes()).hexdigest()[:16])
     text = " ".join(run(tools / "bin" / "auditwheel", "show", wheel()).split())
@@ -137,14 +137,14 @@ def case_manylinux():
 
 
 def case_pip():
-    """pip builds it from the repository, too."""
+    """pip also builds the wheel from the repository."""
     python = venv("pip")
     run(python, "-m", "pip", "wheel", "--no-deps", "--no-index", "--wheel-dir", OUT / "by-pip", ROOT / "python")
     expect((OUT / "by-pip" / wheel().name).read_bytes() == wheel().read_bytes(), "pip builds another wheel")
 
 
 def case_pythons():
-    """Python 3.9 and 3.13, in the roots of Debian 11 and 13 that `make portable-test` keeps."""
+    """Python 3.9 and 3.13, in the cached roots of Debian 11 and 13 from `make portable-test`."""
     spec = importlib.util.spec_from_file_location("portable", ROOT / "tests" / "portable" / "run.py")
     portable = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(portable)
