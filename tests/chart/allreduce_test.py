@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the scripts of `helm test` do: one rank's gives its log to who asks, the other's says PASS, SKIP or FAIL. Here with
-node agents and ranks that are played at addresses of the loopback device, and with railhead-perf itself over TCP."""
+"""The scripts of `helm test`: the ranks' script serves its log, the check's script prints PASS, SKIP or FAIL. Node
+agents and ranks are simulated at loopback addresses; railhead-perf itself also runs, over TCP."""
 
 import contextlib
 import http.server
@@ -43,7 +43,7 @@ def agent_page(healthy, sick=0):
 
 @contextlib.contextmanager
 def agent(page):
-    """The port of a node agent's metrics."""
+    """Yields the port of a node agent's metrics."""
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             self.send_response(200 if self.path == "/metrics" else 404)
@@ -71,7 +71,7 @@ def served(kind, handler, address, port):
 
 @contextlib.contextmanager
 def ranks(texts):
-    """The port at which both ranks' logs are, at 127.0.0.2 and 127.0.0.3; None is a rank that does not answer."""
+    """Yields the port that serves both ranks' logs, at 127.0.0.2 and 127.0.0.3; a rank of None does not respond."""
     port = free_port()
 
     class Server(socketserver.ThreadingTCPServer):
@@ -92,7 +92,7 @@ def ranks(texts):
 
 
 def check(agent_port, result_port, hcas=2, timeout=30, agents="127.0.0.1"):
-    """(exit status, last line, all) of the pod that says how it went."""
+    """Returns (exit status, last line, all output) of the pod that reports the result."""
     done = subprocess.run(
         ["bash", SCRIPTS / "check.sh"], capture_output=True, text=True, timeout=120, check=False,
         env={"PATH": os.environ["PATH"], "AGENT_ADDRESSES": agents, "AGENT_PORT": str(agent_port),
@@ -140,7 +140,7 @@ class Check(unittest.TestCase):
         for text, why in (
             (LOG.replace("transport: verbs", "transport: tcp").replace("degraded: no", "degraded: TCP instead of RDMA: x"),
              "FAIL: the ranks used tcp instead of RDMA: TCP instead of RDMA: x"),
-            # Ranks say so at the begin, too.
+            # Ranks also print it at the start.
             ("# degraded: rank 1 has no rail 3\n" + LOG.replace("degraded: no", "degraded: rank 1 has no rail 3"),
              "FAIL: the ranks had less than they asked for: rank 1 has no rail 3"),
             (LOG.replace("verified: yes", "verified: NO"), "FAIL: wrong values were received"),
@@ -170,7 +170,7 @@ class Ranks(unittest.TestCase):
             for rank in (0, 1):
                 results = pathlib.Path(folder) / str(rank)
                 results.mkdir()
-                # Both are at this machine's addresses here: the port tells them apart.
+                # Both ranks use this machine's addresses here: only the port distinguishes them.
                 process = subprocess.Popen(
                     ["bash", SCRIPTS / "rank.sh"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                     env={"PATH": f"{program}:{os.environ['PATH']}", "RANK": str(rank), "WORLD_SIZE": "2",

@@ -30,7 +30,7 @@ CONFIGURATION = f"{NAMESPACE}-railhead-operator"
 
 
 class Cluster(ControlPlane):
-    """An API server, and helm at it."""
+    """An API server, and helm that uses it."""
 
     def helm(self, *arguments, values=""):
         done = helm(
@@ -41,7 +41,7 @@ class Cluster(ControlPlane):
         return done.stdout
 
     def everything(self):
-        """Every object that can be listed, but for those that come and go by themselves."""
+        """Returns every object that can be listed, except those that the server creates and deletes itself."""
         kinds = self.kubectl("api-resources", "--verbs=list", "-o", "name").stdout.split()
         kinds = sorted(kind for kind in kinds if kind.split(".")[0] not in ("events", "leases"))
         listed = self.kubectl(
@@ -51,7 +51,7 @@ class Cluster(ControlPlane):
 
 
 class Recorder:
-    """An admission webhook that allows everything and remembers what it was asked about."""
+    """An admission webhook that allows everything and records its requests."""
 
     def __init__(self, folder):
         self.seen = []
@@ -149,7 +149,7 @@ def merged(into, change):
 SPACE_NAME = "kubernetes.io/metadata.name"
 TRAIN = {"matchLabels": {SPACE_NAME: "train"}}
 
-# A profile that says everything.
+# A profile with every field set.
 WHOLE_SPEC = {
     "fabric": "RoCE",
     "namespaceSelector": TRAIN,
@@ -197,7 +197,7 @@ WHOLE_SPEC = {
     "env": {"NCCL_ALGO": "Ring", "EMPTY": ""},
 }
 
-# What spoils it, and the field that the server names.
+# Invalid changes to it, and the field that the server's error names.
 WRONG_SPECS = [
     ({"fabric": None}, "spec.fabric: Required"),
     ({"fabric": "roce"}, "spec.fabric: Unsupported value"),
@@ -263,7 +263,7 @@ def where(key, operator, *values):
     return {"key": key, "operator": operator, **({"values": list(values)} if values else {})}
 
 
-# Which of them leave kube-system alone.
+# Selectors, and whether they exclude kube-system.
 NAMESPACE_SELECTORS = [
     ({}, False),
     ({"matchLabels": {SPACE_NAME: "kube-system"}}, False),
@@ -293,7 +293,7 @@ class Chart(unittest.TestCase):
 
     def install(self, values=""):
         self.cluster.helm("install", RELEASE, CHART, values=values)
-        # After the uninstall, which leaves the kinds there.
+        # Runs after the uninstall, which keeps the kinds.
         self.addCleanup(
             self.cluster.kubectl,
             "delete",
@@ -307,7 +307,7 @@ class Chart(unittest.TestCase):
             RELEASE,
             "--ignore-not-found",
             "--wait",
-            "--no-hooks",  # there is nobody here to run a job
+            "--no-hooks",  # nothing here could run a job
             "--kubeconfig",
             self.cluster.kubeconfig,
             "--namespace",
@@ -325,7 +325,7 @@ class Chart(unittest.TestCase):
                 item
                 for (kind, _), item in render(values).items()
                 if kind not in ("PodMonitor", "PrometheusRule", "SecurityContextConstraints")
-            ]  # not the server's own kinds
+            ]  # except the server's own kinds
             for item in objects:
                 item["metadata"]["namespace"] = "default"
             self.cluster.kubectl("create", "--dry-run=server", "--validate=strict", objects=objects)
@@ -334,19 +334,19 @@ class Chart(unittest.TestCase):
         before = self.cluster.everything()
         self.install("crds: {keep: false}")
         self.assertGreater(len(self.cluster.everything()), len(before))
-        # What the operator writes goes with the rest.
+        # The operator's own objects are deleted too.
         self.act_as_operator()
         less = "{crds: {keep: false}, dashboards: {enabled: false}}"
         self.cluster.helm("upgrade", RELEASE, CHART, values=less)
         self.cluster.helm("uninstall", RELEASE, "--wait", "--no-hooks")
-        # The server forgets a kind some time after its definition.
+        # The server removes a kind some time after its definition.
         wait_until(
             lambda: "railhead.io" not in self.cluster.kubectl("api-versions").stdout, "the end"
         )
         self.assertEqual(self.cluster.everything(), before)
 
     def test_shipped_profiles_come_with_the_first_install(self):
-        """Also where the kind comes with it, and an upgrade takes them into the release."""
+        """Also if the kind comes with the same install; an upgrade adopts them into the release."""
         names = sorted(path.stem for path in (CHART / "profiles").iterdir())
         values = f"{{crds: {{keep: false}}, profiles: {{shipped: [{', '.join(names)}]}}}}"
         for _ in range(3):
@@ -365,7 +365,7 @@ class Chart(unittest.TestCase):
             self.cluster.helm("uninstall", RELEASE, "--wait", "--no-hooks")
 
     def test_helm_test_waits_for_the_pod_that_judges_alone_and_leaves_its_log(self):
-        """There is no kubelet here: the test says what became of the pod."""
+        """No kubelet runs here: the test sets the pod's result."""
         self.cluster.kubectl(
             "label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted", "--overwrite"
         )
@@ -386,7 +386,7 @@ class Chart(unittest.TestCase):
                                                   check=False).stdout == "Pending"),
                     "the pod of the test",
                 )
-                # The ranks are there, waiting or not, and their pods are allowed too.
+                # The ranks exist, waiting or not, and admission allows their pods too.
                 ranks = self.cluster.get("statefulset", f"{RELEASE}-test-rank", "-n", NAMESPACE)["spec"]
                 template = ranks["template"]
                 self.cluster.kubectl(
@@ -403,7 +403,7 @@ class Chart(unittest.TestCase):
         self.cluster.kubectl("delete", *name, "--grace-period=0", "--force")
 
     def test_the_commands_of_the_runbooks_are_understood(self):
-        """Those that read; what they are about is not there, or is, and they say so."""
+        """Read-only commands, whether or not their objects exist."""
         self.install()
         values = {"NAMESPACE": "default", "JOB": "train", "POD": "train-0", "NODE": "gpu-1", "RANK": "0", "RAIL": "0",
                   "REASON": "RailDown", "GANG": "train"}
@@ -411,7 +411,7 @@ class Chart(unittest.TestCase):
         for name, text in runbooks_test.texts().items():
             for line in runbooks_test.commands(text):
                 words = shlex.split(string.Template(line).substitute(values))
-                # The others need a kubelet, a metrics server, or change something.
+                # The others need a kubelet or a metrics server, or change something.
                 if words[0] != "kubectl" or not {"get", "describe", "logs", "auth"} & set(words):
                     continue
                 with self.subTest(name, command=line):
@@ -423,7 +423,7 @@ class Chart(unittest.TestCase):
         self.assertGreater(ran, 25)
 
     def act_as_operator(self):
-        """Writes what the operator writes, in the way it does, with no more rights than it has."""
+        """Writes the operator's objects in the operator's way, with only its rights."""
         hooks = self.cluster.get("mutatingwebhookconfiguration", CONFIGURATION)["webhooks"]
         bundle = base64.b64encode((self.folder / "apiserver.crt").read_bytes()).decode()
         patch = [
@@ -539,7 +539,7 @@ class Chart(unittest.TestCase):
             self.addCleanup(self.cluster.kubectl, "delete", "node", name)
 
         def tell(name="mine", at="mine", subresource=None, **content):
-            """Applies as the agent of node `at` does; returns what the server has against it."""
+            """Applies as the agent of node `at` does; returns the server's error."""
             metadata = {"name": name, **content.pop("metadata", {})}
             done = self.cluster.kubectl(
                 "apply",
@@ -559,7 +559,7 @@ class Chart(unittest.TestCase):
             "annotations": {"railhead.io/node-facts": "{}"},
         }
         ready = {"type": "RailheadRailsReady", "status": "True", "reason": "AllRailsUp"}
-        # The server takes a moment until it knows a new policy.
+        # The server applies a new policy after a moment.
         wait_until(lambda: "its own node" in tell("other", metadata=facts), "the policy")
         self.assertEqual(tell(metadata=facts), "")
         self.assertEqual(tell(subresource="status", status={"conditions": [ready]}), "")
@@ -588,14 +588,14 @@ class Chart(unittest.TestCase):
                 self.assertIn(why, tell(**content))
         node = self.cluster.get("node", "mine")
         self.assertEqual(node["metadata"]["labels"], {"zone": "a", "railhead.io/rails": "8"})
-        # To say nothing is to take back what was said.
+        # An agent withdraws a report by applying nothing.
         self.assertEqual(tell(), "")
         self.assertEqual(tell(subresource="status"), "")
         node = self.cluster.get("node", "mine")
         self.assertEqual(node["metadata"]["labels"], {"zone": "a"})
         self.assertNotIn("railhead.io/node-facts", node["metadata"]["annotations"])
         self.assertEqual([c["type"] for c in node["status"]["conditions"]], ["Ready"])
-        # The rest of the cluster goes on.
+        # Other writers are not affected.
         self.cluster.kubectl("label", "node", "other", "zone=b", "--overwrite")
 
     def test_only_what_asks_for_rdma_reaches_the_webhook(self):
@@ -616,7 +616,7 @@ class Chart(unittest.TestCase):
             return sorted(set(recorder.seen))
 
         hca = {"rdma/hca": 1}
-        # The API server notices a new configuration a moment later.
+        # The API server applies a new configuration after a moment.
         wait_until(lambda: asked(pod("probe", limits=hca)), "the webhook")
 
         self.assertEqual(asked(pod("limits", limits=hca)), [("Pod", "limits")])
@@ -644,7 +644,7 @@ class Chart(unittest.TestCase):
                 [],
             )
 
-        # Sixty-four containers, none of which asks: as costly as the condition gets.
+        # Sixty-four containers, none of which requests RDMA: the condition's highest cost.
         big = pod("big")
         big["spec"]["containers"] = [
             {
@@ -656,7 +656,7 @@ class Chart(unittest.TestCase):
         ]
         self.assertEqual(asked(big), [])
 
-        # Existing pods are left alone.
+        # Existing pods are not affected.
         self.cluster.kubectl("create", objects=[pod("lives", limits=hca)])
         self.addCleanup(self.cluster.kubectl, "delete", "pod", "lives", "--now")
         recorder.seen.clear()
@@ -672,7 +672,7 @@ class Chart(unittest.TestCase):
         )
 
     def refusal(self, spec):
-        """What the server has against a profile."""
+        """Returns the server's error for a profile."""
         done = self.cluster.kubectl(
             "create",
             "--dry-run=server",
@@ -746,7 +746,7 @@ class Chart(unittest.TestCase):
         hca = {"rdma/hca": 1}
 
         def told(item, annotations=None, space="default"):
-            """What is said of a pod, and whether it was let in."""
+            """Returns the warnings about a pod, and whether it was admitted."""
             item["metadata"] = {"name": "x", "namespace": space, "annotations": annotations or {}}
             done = self.cluster.kubectl("create", "--dry-run=server", objects=[item], check=False)
             return done.stderr, done.returncode == 0
@@ -759,7 +759,7 @@ class Chart(unittest.TestCase):
                 self.addCleanup(
                     self.cluster.kubectl, "delete", kind, name, "--ignore-not-found", check=False
                 )
-            # The server takes a moment until it knows a policy.
+            # The server applies a policy after a moment.
             wait_until(
                 lambda: told(pod("x", limits=hca))[1] == (action == "Warn")
                 and missing in told(pod("x", limits=hca))[0],
@@ -769,7 +769,7 @@ class Chart(unittest.TestCase):
                 words, admitted = told(asking)
                 self.assertIn(missing, words)
                 self.assertEqual(admitted, action == "Warn")
-            # What the API server does by itself is not all.
+            # The stamp of the admission policies alone does not suffice.
             words, admitted = told(pod("x", limits=hca), {"railhead.io/injected": "0.1.0+policy"})
             self.assertIn(missing, words)
             self.assertEqual(admitted, action == "Warn")
@@ -828,7 +828,7 @@ class Chart(unittest.TestCase):
         self.assertEqual(training.returncode, 0, training.stderr)
         agent = objects["DaemonSet", "railhead-device-plugin"]
         self.assertEqual(admit(agent, "privileged").returncode, 0)
-        # Host paths and root are all that keeps the node agent out of the restricted level.
+        # Only host paths and root keep the node agent out of the restricted level.
         refusal = admit(agent, "restricted").stderr
         self.assertRegex(refusal, r'violates PodSecurity "restricted:latest"')
         reasons = [

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The webhook's authority is replaced while pods and jobs are created: no call fails, nothing goes
-through without its environment, and no replica turns unready."""
+"""The webhook's CA is replaced while pods and jobs are created: no call fails, every pod gets its environment, and
+no replica becomes unready."""
 
 import base64
 import http.client
@@ -28,7 +28,7 @@ def indexed_job():
 
 
 class Load(threading.Thread):
-    """Does something again and again until its end, and counts; `wrong` is what must not be."""
+    """Repeats an action until its end, and counts; `wrong` lists violations."""
 
     def __init__(self, pause):
         super().__init__()
@@ -39,7 +39,7 @@ class Load(threading.Thread):
         while not self._over.wait(self._pause):
             try:
                 self.once()
-            except Exception as error:  # the thread would end, and nobody would look
+            except Exception as error:  # the thread would end unnoticed
                 self.wrong.append((time.time(), repr(error)))
                 return
             self.done += 1
@@ -50,7 +50,7 @@ class Load(threading.Thread):
 
 
 class Creations(Load):
-    """Creates an object again and again, as a dry run, over one connection to the API server."""
+    """Creates an object repeatedly, as a dry run, over one connection to the API server."""
 
     def __init__(self, cluster, path, item, injected):
         super().__init__(pause=0.02)
@@ -82,8 +82,8 @@ class Creations(Load):
 
 
 class Handshakes(Load):
-    """Asks each replica on a new connection, trusting what the API server is told to trust then.
-    The API server itself keeps its connections, and sees few certificates."""
+    """Connects to each replica again and again, trusting the current caBundle of the API server. The API server
+    itself keeps its connections, and sees few certificates."""
 
     def __init__(self, cluster, replicas):
         super().__init__(pause=0.1)
@@ -102,7 +102,7 @@ class Handshakes(Load):
 
 
 def handshake(replica, bundle):
-    """OSError when `bundle` does not vouch for the replica."""
+    """Raises OSError if `bundle` does not verify the replica's certificate."""
     context = ssl.create_default_context(cadata=bundle)
     with socket.create_connection(("127.0.0.1", replica.port), timeout=10) as plain:
         context.wrap_socket(plain, server_hostname=f"{NAME}.{NAMESPACE}.svc").close()
@@ -165,7 +165,7 @@ class Certificates(unittest.TestCase):
             load.start()
             self.addCleanup(load.end)
         first = self.authority()
-        self.put_authority(dict.fromkeys(("ca.crt", "ca.key", "previous-ca.crt")))  # none at all
+        self.put_authority(dict.fromkeys(("ca.crt", "ca.key", "previous-ca.crt")))  # no CA at all
         wait_until(lambda: self.authority() not in ("", first), "another authority")
         self.wait_until_all_serve_from(self.authority())
         crt, key = certificate(self.folder, "brought")

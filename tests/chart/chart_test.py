@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the chart renders, and what it refuses, without a cluster."""
+"""The objects that the chart renders, and the values that it rejects, without a cluster."""
 
 import copy
 import json
@@ -11,7 +11,7 @@ import yaml
 import scc
 from helm import CHART, NAMESPACE, RELEASE, ROOT, helm, render
 
-# Every optional part on that may be together, and most values changed.
+# All optional parts that can be enabled together, and most values changed.
 EVERYTHING = """
 imagePullSecrets: [registry]
 devicePlugin:
@@ -43,7 +43,7 @@ networkPolicy: {enabled: true, apiServerCidrs: [10.0.0.10/32],
                 metricsNamespaces: {kubernetes.io/metadata.name: monitoring}}
 """
 
-# What clusters ask of any chart's pods.
+# Settings that clusters require of the pods of any chart.
 SITE = """
 imagePullSecrets: [first, {name: second}]
 fullnameOverride: rails
@@ -146,18 +146,18 @@ REFUSED = {
     ),
 }
 
-# All that the node agent may see of its host: path to (mount path, read-only).
+# All host paths that the node agent may access: path to (mount path, read-only).
 HOST_PATHS = {
     "/sys": ("/host/sys", True),
     "/dev": ("/host/dev", True),
     "/var/lib/kubelet/device-plugins": ("/var/lib/kubelet/device-plugins", False),
     "/var/lib/kubelet/pod-resources": ("/var/lib/kubelet/pod-resources", True),
 }
-# With CDI also where container runtimes look for its specs.
+# With CDI, also the folder where container runtimes look for its specs.
 CDI_PATHS = HOST_PATHS | {"/var/run/cdi": ("/var/run/cdi", False)}
 
 
-# What verdicts write beside Events.
+# Rights to the reports that diagnosis writes besides Events.
 REPORTS = {("railhead-operator", verb, "railreports", "") for verb in ("list", "create", "patch")} | {
     ("railhead-operator", "patch", "railreports/status", "")
 }
@@ -288,7 +288,7 @@ class Values(unittest.TestCase):
         self.assertIn("--c=d", operator["spec"]["containers"][0]["args"])
         self.assertIn("--log-level=info", operator["spec"]["containers"][0]["args"])
         self.assertEqual(operator["spec"]["topologySpreadConstraints"][0]["maxSkew"], 2)
-        # Rights go to those whom the pods run as.
+        # The rights are bound to the service account of the pods.
         self.assertEqual(agent["spec"]["serviceAccountName"], "theirs")
         self.assertNotIn(("ServiceAccount", "theirs"), objects)
         self.assertEqual(operator["spec"]["serviceAccountName"], "mine")
@@ -372,9 +372,9 @@ devicePlugin: {config: {resources: [{name: rdma/hca, network: moved, moveInterfa
             ("railhead-operator", 9443): [{"ipBlock": {"cidr": "10.0.0.10/32"}}],
             ("railhead-device-plugin", 9999): [*prometheus, {"podSelector": {"matchLabels": judge}}],
         })
-        # The pod of `helm test` asks the agents.
+        # The pod of `helm test` connects to the agents.
         self.assertLessEqual(judge.items(), objects["Pod", "railhead-test"]["metadata"]["labels"].items())
-        # They select the pods that are meant, and each port is one of theirs.
+        # The policies select these pods, and each port is one that the pods have.
         for (name, port) in by_port:
             selector = objects["NetworkPolicy", name]["spec"]["podSelector"]["matchLabels"]
             kind = "Deployment" if name == "railhead-operator" else "DaemonSet"
@@ -404,7 +404,7 @@ devicePlugin: {config: {resources: [{name: rdma/hca, network: moved, moveInterfa
 
 
 def rights(objects):
-    """Who may do what: {(account, verb, resource, name or '')}."""
+    """Returns all rights: {(account, verb, resource, name or '')}."""
     found = set()
     for (kind, _), item in objects.items():
         if kind not in ("RoleBinding", "ClusterRoleBinding"):
@@ -420,10 +420,10 @@ def rights(objects):
 
 
 class Privileges(unittest.TestCase):
-    """Whoever widens what the pods may do has to change this test too, and say why."""
+    """A change that extends the pods' rights must also change this test, and give the reason."""
 
     def setUp(self):
-        # Agents tell of their nodes, and do not; the runtime's plugin is off but in the last.
+        # Agents publish node facts in some variants; only the last one enables the runtime's plugin.
         self.variants = [render(), render(EVERYTHING), render(MEMLOCK)]
 
     def pods(self):
@@ -477,7 +477,7 @@ class Privileges(unittest.TestCase):
                 if values:
                     self.assertEqual(scc.denied(scc.RESTRICTED_V2, pod), [], name)
             asked = {name: pod["containers"][0]["resources"]["limits"].get("rdma/hca") for name, pod in pods.items()}
-            # The one that judges must run where nothing offers HCAs.
+            # The pod that checks the result must also run on nodes without HCAs.
             self.assertEqual(asked, {"rank": 1, "check": None})
 
     def test_the_runtimes_plugin_has_the_folder_of_its_socket_and_nothing_else(self):
@@ -599,7 +599,7 @@ class Privileges(unittest.TestCase):
         )
 
     def test_one_list_says_what_rdma_is(self):
-        """To the operator, its webhook and every policy."""
+        """The operator, its webhook and every policy use the same list."""
         names = ["rdma/*", "nvidia.com/hostdev", "deviceclass.resource.kubernetes.io/roce-nic"]
         objects = render(
             yaml.safe_dump(
@@ -684,7 +684,7 @@ class Privileges(unittest.TestCase):
             "secretName": "mine", "optional": True, "defaultMode": 0o400,
             "items": [{"key": "key", "path": "key"}]}])
         self.assertEqual(arguments, ["--job-key-file=/etc/railhead-job-key/key"])
-        # Without a cluster to look at, another key would be made each time.
+        # Without a cluster to look up the existing key, each rendering would create another one.
         for off in ("", mine % ", enabled: false"):
             self.assertEqual(of(off), ([], [], []))
         objects = render(mine % "")
@@ -727,7 +727,7 @@ class Privileges(unittest.TestCase):
             agent = specs.pop("railhead-device-plugin")
             self.assertEqual(scc.denied(ours, agent), [])
             self.assertEqual(scc.denied(scc.PRIVILEGED, agent), [])
-            # It needs constraints of its own.
+            # It needs its own SecurityContextConstraints.
             for common in (scc.RESTRICTED_V2, scc.ANYUID):
                 self.assertTrue(
                     any("hostPath" in why for why in scc.denied(common, agent)), common
@@ -789,7 +789,7 @@ class Webhook(unittest.TestCase):
                 [condition["name"] for condition in hook["matchConditions"]],
                 ["asks-for-rdma"] if pods else ["asks-for-rdma", "size-changes"],
             )
-            # The operator owns the bundle; a value here would wipe it at every upgrade.
+            # The operator writes the bundle; a value here would delete it at every upgrade.
             self.assertNotIn("caBundle", hook["clientConfig"])
 
     def test_the_operator_is_told_its_own_names(self):
@@ -835,7 +835,7 @@ class Webhook(unittest.TestCase):
 
 
 class Profiles(unittest.TestCase):
-    """The kind RailProfile, the shipped ones, and the policy that finds pods without any."""
+    """The kind RailProfile, the shipped profiles, and the policy that reports pods without one."""
 
     SHIPPED = sorted(path.stem for path in (CHART / "profiles").iterdir())
 
@@ -895,14 +895,14 @@ class Profiles(unittest.TestCase):
                 policy["matchConstraints"]["namespaceSelector"], pods["namespaceSelector"]
             )
             self.assertIn("monitoring", str(pods["namespaceSelector"]))
-            # And the launchers of MPIJobs, which ask for no RDMA and may miss the webhook.
+            # Also the launchers of MPIJobs, which request no RDMA and may miss the webhook.
             condition, = copy.deepcopy(policy["matchConditions"])
             condition["expression"] += (
                 " || object.metadata.?annotations.orValue({})"
                 "[?'railhead.io/launcher'].orValue('') != ''"
             )
             self.assertEqual([condition], pods["matchConditions"])
-            # What only warns must not stop a pod when it breaks.
+            # A policy that only warns must not reject pods if it fails.
             self.assertEqual(policy["failurePolicy"], failure)
             binding = objects["ValidatingAdmissionPolicyBinding", f"{name}-missed"]["spec"]
             self.assertEqual(binding["policyName"], f"{name}-missed")
@@ -991,7 +991,7 @@ class Rules(unittest.TestCase):
 
 
 class Dashboards(unittest.TestCase):
-    """The ConfigMap; tests/monitoring looks at what is in the dashboards."""
+    """The ConfigMap; tests/monitoring checks the contents of the dashboards."""
 
     def test_all_of_them_are_in_the_config_map(self):
         data = render()["ConfigMap", "railhead-dashboards"]
@@ -1002,14 +1002,14 @@ class Dashboards(unittest.TestCase):
 
 
 class NetworkExamples(unittest.TestCase):
-    """manifests/examples/networks: what the files name fits together, and the chart's values."""
+    """manifests/examples/networks: the files use matching names, which match the chart's values."""
 
     FOLDER = ROOT / "manifests" / "examples" / "networks"
-    # Examples that use the values of another one.
+    # Examples that use another example's values.
     VALUES = {"rdma-exclusive": "sriov", "infiniband": "sriov"}
 
     def offered(self, name):
-        """The agent's resources, by name, as the chart gives them to it."""
+        """Returns the agent's resources by name, as the chart configures them."""
         values = (self.FOLDER / f"{self.VALUES.get(name, name)}.values.yaml").read_text()
         text = render(values)["ConfigMap", "railhead-device-plugin"]["data"]["agent.yaml"]
         return {resource["name"]: resource for resource in yaml.safe_load(text)["resources"]}
@@ -1041,7 +1041,7 @@ class NetworkExamples(unittest.TestCase):
                     self.assertIn("type", config["plugins"][0] if "plugins" in config else config)
                     resource = item["metadata"].get("annotations", {}).get(
                         "k8s.v1.cni.cncf.io/resourceName")
-                    if resource is not None:  # Multus hands on the ids of its devices
+                    if resource is not None:  # Multus passes on the ids of its devices
                         self.assertIn(resource, wanted)
                         self.assertEqual(offered[resource]["deviceIds"], "pciAddress")
 
@@ -1059,7 +1059,7 @@ class HelmTest(unittest.TestCase):
         self.assertEqual(set(hooks), ours)
         self.assertEqual({kind for kind, _ in ours}, {"ConfigMap", "Service", "StatefulSet", "Pod"})
         for (kind, _), notes in hooks.items():
-            # Only the pod that judges stays, with its log.
+            # Only the pod that checks the result stays, with its log.
             self.assertEqual("hook-succeeded" in notes["helm.sh/hook-delete-policy"], kind != "Pod")
         order = {kind: int(notes["helm.sh/hook-weight"]) for (kind, _), notes in hooks.items()}
         self.assertLess(order["ConfigMap"], order["StatefulSet"])
@@ -1093,7 +1093,7 @@ class HelmTest(unittest.TestCase):
 
 
 class Notes(unittest.TestCase):
-    """What is printed after an installation."""
+    """The text that helm prints after an installation."""
 
     def notes(self, values=""):
         done = helm("install", "railhead", CHART, "--namespace", NAMESPACE, "--dry-run=client", values=values)
@@ -1130,7 +1130,7 @@ class Notes(unittest.TestCase):
 
 
 class Example(unittest.TestCase):
-    """manifests/examples/allreduce.yaml goes with the chart."""
+    """manifests/examples/allreduce.yaml matches the chart."""
 
     def test_it_uses_what_the_chart_installs(self):
         text = (ROOT / "manifests" / "examples" / "allreduce.yaml").read_text()

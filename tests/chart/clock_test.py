@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The time of day is set, by an hour back, an hour and a day ahead, on the machine of the operator that leads:
-while a gang comes in, while it waits for room, while it is held, while leases are renewed and certificates
-kept. Nothing ends by that, and nothing hangs. Each replica has a time of day of its own (time_of_day.c); the
-API server's stays. What ranks of a job do then is tested in runtime/comm/api/wall_clock_test.cc, and the
-node agent in device-plugin/wall_clock_test.cc."""
+"""The time of day is set back by an hour, and ahead by an hour and a day, on the machine of the leading operator:
+while a gang arrives, waits for room and is held, and while leases are renewed and certificates maintained. Nothing
+ends or hangs because of that. Each replica has its own time of day (time_of_day.c); the API server's does not change.
+runtime/comm/api/wall_clock_test.cc tests ranks of a job in the same way, device-plugin/wall_clock_test.cc the
+agent."""
 
 import os
 import pathlib
@@ -19,7 +19,7 @@ from control_plane import wait_until
 
 STEPS = (-3600, 3600, 86400)
 ALL_NODES = SPINES * LEAVES * NODES
-STILL = 12  # seconds: longer than a leader is trusted without a renewal of its lease, and than gangs are left alone
+STILL = 12  # seconds: longer than a lease is valid without a renewal, and than gangs stay unchecked
 
 
 class Clock:
@@ -35,7 +35,7 @@ class Clock:
         self.environment = os.environ | {"LD_PRELOAD": str(library), "RAILHEAD_TIME_FILE": str(self._file)}
 
     def set(self, seconds):
-        """So far it is ahead of the machine's."""
+        """Sets the offset from the machine's time, in seconds."""
         with open(self._file, "r+b" if self._file.exists() else "w+b") as file:
             file.write(struct.pack("<q", seconds))
 
@@ -55,7 +55,7 @@ class TimeOfDay(GangScene):
             item["metadata"]["annotations"] |= {f"railhead.io/{key.replace('_', '-')}": value
                                                 for key, value in annotations.items()}
             made = self.ask("POST", f"{SPACE}/pods", item)
-            # The webhook's certificate counts, and it answers.
+            # The webhook's certificate is accepted, and the webhook responds.
             self.assertIn("railhead.io/injected", made["metadata"]["annotations"])
 
     def placed(self, gang):
@@ -69,7 +69,7 @@ class TimeOfDay(GangScene):
 
     def play(self, step):
         clock = self.clocks[self.replica]
-        # One runs, one waits for room, and one for its pods.
+        # One gang runs, one waits for room, and one for its pods.
         self.members("holds", range(ALL_NODES - 4), ALL_NODES - 4)
         self.wait_until_placed("holds")
         self.members("waits", range(8), 8, gang_timeout="30m", gang_timeout_policy="fail")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`railhead doctor` at a real API server: what the chart's operator writes there is its own; what agents,
-kubelets and controllers would write is written here, as they do."""
+"""`railhead doctor` at a real API server. The chart's operator writes its own objects there; the test writes those of
+agents, kubelets and controllers, in their way."""
 
 import json
 import os
@@ -24,7 +24,7 @@ from control_plane import folder_for, wait_until
 PROGRAM = ROOT / "build" / "release" / "cli" / "railhead"
 AGENT = "railhead-device-plugin"
 MANY = 1000  # nodes
-MEMORY = 256 << 20  # bytes, of which the program alone has a part
+MEMORY = 256 << 20  # maximum bytes of resident memory
 RAILS = 8
 
 
@@ -112,7 +112,7 @@ class Doctor(unittest.TestCase):
 
     @classmethod
     def run_components(cls):
-        """What controllers and kubelets make of the chart's objects."""
+        """Makes the objects that controllers and kubelets make of the chart's objects."""
         workloads = f"/apis/apps/v1/namespaces/{NAMESPACE}"
         cls.api.call(
             "PATCH",
@@ -169,7 +169,7 @@ class Doctor(unittest.TestCase):
         cls.api.call("PATCH", f"{path}/status", {"status": status})
 
     def doctor(self, *words, kubeconfig=None):
-        """Exit status and answer."""
+        """Returns exit status and output."""
         done = subprocess.run(
             [PROGRAM, "doctor", *words, "-o", "json", "--kubeconfig", kubeconfig or self.cluster.kubeconfig],
             capture_output=True,
@@ -182,7 +182,7 @@ class Doctor(unittest.TestCase):
 
     @staticmethod
     def found(answer):
-        """Findings that are no pass: check and object."""
+        """Returns check and object of all findings other than a pass."""
         return {
             (finding["check"], finding["object"])
             for finding in answer["findings"]
@@ -298,7 +298,7 @@ class Doctor(unittest.TestCase):
         config["users"][0]["user"] = {"token": token}
         path = self.folder / "viewer.kubeconfig"
         path.write_text(yaml.safe_dump(config))
-        # Roles that aggregate are filled by a controller; without one this user may list nothing.
+        # A controller fills aggregated roles; without it, this user may list nothing.
         status, answer = self.doctor(kubeconfig=path)
         self.assertEqual(status, 1, answer)
         causes = " ".join(f["cause"] for f in answer["findings"] if f["check"] == "rights")
@@ -318,7 +318,7 @@ class Doctor(unittest.TestCase):
         (account / "token").write_text(self.cluster.kubectl("create", "token", "in-a-pod", "-n", "default").stdout)
         (account / "namespace").write_text("default")
         shutil.copy(config["clusters"][0]["cluster"]["certificate-authority"], account / "ca.crt")
-        # As kubelet mounts it, in a mount namespace of its own.
+        # Mounted as the kubelet does, in a private mount namespace.
         mount = (
             "mount -t tmpfs none /run; mkdir -p /run/secrets/kubernetes.io/serviceaccount; "
             f"mount --bind '{account}' /run/secrets/kubernetes.io/serviceaccount; "
@@ -388,7 +388,7 @@ class Doctor(unittest.TestCase):
         self.assertIn("/login ended with exit code 5", done.stderr)
 
     def config_with(self, name, **cluster):
-        """A kubeconfig whose cluster has these fields as well, and the environment that names it."""
+        """Returns a kubeconfig with these additional fields of its cluster, and the environment that names it."""
         config = yaml.safe_load(self.cluster.kubeconfig.read_text())
         config["clusters"][0]["cluster"] |= cluster
         path = self.folder / name
@@ -399,7 +399,7 @@ class Doctor(unittest.TestCase):
         self.expect_healthy()
         config, _ = self.config_with("direct")
         port = config["clusters"][0]["cluster"]["server"].rsplit(":", 1)[1]
-        # The certificate is for 127.0.0.1 alone.
+        # The certificate is valid for 127.0.0.1 only.
         other = {"server": f"https://localhost:{port}"}
         named = other | {"tls-server-name": "127.0.0.1"}
         crt = config["clusters"][0]["cluster"]["certificate-authority"]
@@ -429,7 +429,7 @@ class Doctor(unittest.TestCase):
                         self.assertEqual(done.returncode == 0, works, done.stdout + done.stderr)
                 if not works and "proxy-url" in fields:
                     self.assertIn(f"through the proxy {fields['proxy-url']}: ", told[PROGRAM])
-            # Those of kubectl and of the program; the proxy resolves the name.
+            # Proxies of kubectl and of the program; the proxy resolves the name.
             for proxy in (*proxies, closed):
                 self.assertEqual(set(proxy.asked), {f"localhost:{port}"}, proxy.url)
                 self.assertGreaterEqual(len(proxy.asked), 2, proxy.url)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hostile clients at every port that a pod of the cluster may reach, of the release's programs: the
-operator at a real API server, with the rights and within the memory that the chart gives it, the node
-agent, and the ranks of a job. While they stay, the programs' own probes are answered, memory stays, and
-the job goes on."""
+"""Hostile clients at every port of the release's programs that a pod of the cluster can reach: the operator at a real
+API server, with the rights and the memory limit of the chart, the node agent, and the ranks of a job. While the
+clients stay, the programs respond to their own probes, their memory does not grow, and the job continues."""
 
 import contextlib
 import http.client
@@ -23,20 +22,20 @@ from replica import Replica, install
 
 from control_plane import folder_for, free_port, wait_until
 
-# The full size is `make soak`.
+# `make soak` runs the full size.
 CLIENTS = int(os.environ.get("RAILHEAD_CLIENTS", "1000"))
 FRIEND = "127.0.0.2"
-PROMISED = 1  # seconds until a probe is answered, on a machine with nothing else to do
-PATIENCE = 10  # on one that has more to do
+PROMISED = 1  # seconds until a probe succeeds, on an idle machine
+PATIENCE = 10  # the same on a busy machine
 PROBES = 20 if CLIENTS > 1000 else 5
 GROWTH = 48  # MiB that hostile clients may cost
-OPERATOR_MEMORY = 128  # MiB, of the chart
+OPERATOR_MEMORY = 128  # MiB, the chart's limit
 BUILD = ROOT / "build" / "release"
 LARGEST = 4 << 20  # bytes of a review
 
 
 def resident(pid, what="VmRSS"):
-    """MiB."""
+    """Returns the process's memory in MiB."""
     text = pathlib.Path(f"/proc/{pid}/status").read_text("ascii")
     return int(re.search(rf"^{what}:\s+(\d+) kB", text, re.MULTILINE)[1]) / 1024
 
@@ -56,7 +55,7 @@ def unverified():
 
 
 def ask(port, path, body=None, tls=False, seconds=PATIENCE):
-    """The status of the answer to a client that nobody has met before."""
+    """Returns the status of the response to a client on a new connection."""
     kind = http.client.HTTPSConnection if tls else http.client.HTTPConnection
     more = {"context": unverified()} if tls else {}
     server = kind("127.0.0.1", port, timeout=seconds, source_address=(FRIEND, 0), **more)
@@ -85,7 +84,7 @@ def hostile_clients(*ports):
 
 class DoorsTest(unittest.TestCase):
     def hold(self, what, pid, ports, probes):
-        """Answers every probe while the clients are at each of the ports."""
+        """Checks that every probe succeeds while the clients are connected to each of the ports."""
         for probe in probes:
             self.assertEqual(probe(), 200)
         before = resident(pid)
@@ -107,7 +106,7 @@ class DoorsTest(unittest.TestCase):
 
 @contextlib.contextmanager
 def process(folder, name, *command, env=None, stdout=None):
-    """A program that must still run at the end."""
+    """Runs a program that must still run at the end."""
     with open(folder / f"{name}.log", "wb") as log:
         child = subprocess.Popen([str(word) for word in command], env=env, stderr=log,
                                  stdout=stdout or log, stdin=subprocess.PIPE)
@@ -141,7 +140,7 @@ class OperatorDoors(DoorsTest):
 
     @contextlib.contextmanager
     def within_memory(self):
-        """The kernel ends the operator if it takes more than the chart's limit."""
+        """The kernel kills the operator if it exceeds the chart's memory limit."""
         root = pathlib.Path("/sys/fs/cgroup")
         old = (root / "memory").is_dir()
         group = root / ("memory" if old else "") / f"railhead-doors-{os.getpid()}"
@@ -161,7 +160,7 @@ class OperatorDoors(DoorsTest):
             group.rmdir()
 
     def test_2_64_of_the_largest_reviews_at_once(self):
-        """Half of them would be 80 MiB each as a document, and half just fit."""
+        """Half of the reviews would need 80 MiB each when parsed; the other half just fits."""
         bodies = []
         for value in (",[]", ',"0123456789012345678901234567890123456789"'):
             text = review(None)[:-2].removesuffix("null") + "[0"
@@ -218,7 +217,7 @@ class AgentDoors(DoorsTest):
 
 
 def listening_ports(pid):
-    """TCP ports at which the process listens."""
+    """Returns the TCP ports on which the process listens."""
     sockets = set()
     for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(OSError):
@@ -233,7 +232,7 @@ def listening_ports(pid):
 
 
 class JobDoors(DoorsTest):
-    """Two ranks, which have a secret."""
+    """Two ranks with a secret."""
 
     def setUp(self):
         self.folder = folder_for(type(self), "doors")

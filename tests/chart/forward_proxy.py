@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A proxy on the loopback device: HTTP's CONNECT, the same over TLS, or SOCKS 5. It may refuse."""
+"""A proxy on the loopback device: HTTP's CONNECT, the same over TLS, or SOCKS 5. It can also reject connections."""
 
 import contextlib
 import socket
@@ -9,12 +9,12 @@ import threading
 
 
 class ForwardProxy:
-    """Serves until the `with` ends. `certificate` (paths of certificate and key) makes an http proxy an https one."""
+    """Serves until the `with` ends. `certificate` (paths of certificate and key) turns http into https."""
 
     def __init__(self, kind="http", certificate=None, refuses=False):
         self.kind = kind
         self.refuses = refuses
-        self.asked = []  # what clients wanted to reach, as host:port
+        self.asked = []  # destinations that clients requested, as host:port
         self._context = None
         if certificate:
             self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -67,7 +67,7 @@ class ForwardProxy:
 
     @staticmethod
     def _socks(client):
-        client.recv(256)  # the ways to authenticate that it knows
+        client.recv(256)  # the client's authentication methods
         client.sendall(b"\x05\0")
         request = client.recv(512)
         if request[3] == 1:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frameworks as pods, from the job's object to its end: images that know nothing of Railhead, what a RailProfile injects
-into them, data-parallel steps whose gradients go over two rails, and each rail's bytes in Prometheus.
+"""Frameworks as pods, from the job's object to its end: images without Railhead, the injection of a RailProfile,
+data-parallel steps whose gradients go over two rails, and each rail's bytes in Prometheus.
 
-Each pod is a process with a network of its own: eth0, and a link for each of the node's rails. The scripts of torch, JAX
+Each pod is a process with a private network: eth0, and a link for each of the node's rails. The scripts of torch, JAX
 and MLX are users' scripts.
 
-usage: frameworks_run_test.py     installs what FRAMEWORKS (torch jax mlx; also keras mxnet) needs of PyPI, for
-                                  tests/chart/apiserver.sh frameworks_run_test, which has no network
+usage: frameworks_run_test.py     installs the packages that FRAMEWORKS (torch jax mlx; also keras mxnet) needs from
+                                  PyPI, for tests/chart/apiserver.sh frameworks_run_test, which has no network
 """
 
 import contextlib
@@ -29,7 +29,7 @@ from one_torch import Torch  # noqa: E402
 TORCH = "2.15"
 RAILS = 2
 STEPS = ROOT / "tests"
-# Of each framework: its image, its script, and what all ranks, or else rank 0, say in the end.
+# By framework: its image, its script, and the last output of all ranks or of rank 0.
 SCRIPTS = {
     "torch": ("torch", ["frameworks/steps.py", "gloo", "/tmp", "120"], r"^step 119 0\.\d+$", 1),
     "jax": ("mpi", ["mpi/jax_steps.py"], r"^rank \d+: \d{2,} collectives are right$", 2),
@@ -45,7 +45,7 @@ PROFILE = {
     "env": {"RAILHEAD_TORCH_REPLACE": "gloo"},
 }
 LIBRARIES = "/opt/railhead"
-# A kubelet's part: the volume of the pod, which the init container has filled, is there for the container.
+# The kubelet's part: the container gets the pod's volume, which the init container has filled.
 CONTAINER = f"""
 mount -t tmpfs none /opt
 mkdir {LIBRARIES}
@@ -97,7 +97,7 @@ def ip(*words):
 
 
 class PodNetworks:
-    """eth0 and rail0, rail1, ... in a network namespace for each pod, all of one name joined by a bridge."""
+    """eth0 and rail0, rail1, ... in a network namespace for each pod; a bridge joins all interfaces of one name."""
 
     ETH = "10.78.0."
 
@@ -114,7 +114,7 @@ class PodNetworks:
             holder.wait()
 
     def namespace(self, address):
-        """The file of the one for the pod with this address."""
+        """Returns the file of the namespace for the pod with this address."""
         if address not in self._holders:
             self._holders[address] = self._make(address)
         return f"/proc/{self._holders[address].pid}/ns/net"
@@ -136,7 +136,7 @@ class PodNetworks:
 
 
 class Prometheus:
-    """A real one, which scrapes all addresses that pods may have: jobs here end before it would hear of new ones."""
+    """A real Prometheus that scrapes all possible pod addresses: jobs here end before discovery would find them."""
 
     PORT = "9402"
 
@@ -158,7 +158,7 @@ class Prometheus:
         self._process.wait()
 
     def query(self, expression):
-        """{labels: value}, the values of labels in the order of their names."""
+        """Returns {labels: value}; labels are tuples of values, in the order of the names."""
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with contextlib.suppress(OSError):
             with opener.open(f"{self._url}/api/v1/query?{urllib.parse.urlencode({'query': expression})}", timeout=10) as got:
@@ -187,27 +187,27 @@ class FrameworksRun(OwnerScene):
         cls.addClassCleanup(cls.prometheus.end)
         wait_until(lambda: cls.prometheus.query("up"), "the first scrapes")
         rails = ",".join(f"rail{rail}" for rail in range(RAILS))
-        # What a node's agent says of rails, for nodes without RDMA devices.
+        # Replaces a node agent's information about rails, since the nodes have no RDMA devices.
         cls.processes = PodProcesses(cls.cluster, cls.folder, cls.start,
                                      {"RAILHEAD_TRANSPORT": "tcp", "RAILHEAD_SOCKET_IFNAME": rails}, PodNetworks.ETH)
         cls.addClassCleanup(cls.processes.end)
 
     @classmethod
     def start(cls, pod):
-        """Runs the pod's init containers, and gives the command of its container."""
+        """Runs the pod's init containers, and returns the command of its container."""
         name, address = pod["metadata"]["name"], cls.processes.address(pod)
         volume = cls.folder / f"{name}.libraries"
         volume.mkdir()
         for init in pod["spec"].get("initContainers", []):
             if init["image"] != PROFILE["inject"]["runtime"]["image"]:
-                continue  # the training operator's, which waits until the cluster's DNS knows the master
+                continue  # the training operator's, which waits until DNS resolves the master
             cases.run("unshare", "--mount", "sh", "-ec", INIT, "init", cls.image, volume, *init["command"])
         [container] = pod["spec"]["containers"]
         return ["sh", "-ec", CONTAINER, "container", volume, cls.networks.namespace(address),
                 cls.pythons[container["image"]], "-B", *container["args"]]
 
     def run_framework(self, framework):
-        """Two pods of the framework's kind of job; what they have said."""
+        """Runs two pods of the framework's kind of job; returns their output."""
         kind, container, first = KINDS.get(framework, ("PyTorchJob", "pytorch", "Master"))
         image, (script, *arguments), _, _ = SCRIPTS[framework]
         replicas = {first: 2} if first == "Worker" else {first: 1, "Worker": 1}

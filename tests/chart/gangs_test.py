@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gangs with the chart's operator, a real API server and the real kube-scheduler, on nodes that exist
-in the API alone: pods start together or not at all, in the order of the fabric, whoever dies."""
+"""Gangs with the chart's operator, a real API server and the real kube-scheduler, on nodes that exist in the API
+only: pods start together or not at all, in the order of the fabric, whichever process dies."""
 
 import json
 import random
@@ -17,8 +17,8 @@ from replica import Replica, install, send_reviews_to
 
 from control_plane import folder_for, wait_until
 
-SPINES, LEAVES, NODES = 2, 4, 5  # of the fabric, of a spine, of a leaf
-HCAS = 8  # of a node
+SPINES, LEAVES, NODES = 2, 4, 5  # spines of the fabric, leaves of a spine, nodes of a leaf
+HCAS = 8  # HCAs of a node
 ALLOCATABLE = {
     "cpu": "96",
     "memory": "1Ti",
@@ -27,11 +27,11 @@ ALLOCATABLE = {
     "nvidia.com/gpu": str(HCAS),
 }
 SPACE = "/api/v1/namespaces/default"
-HELD = {"test/gates": "stay"}  # a pod that a policy of the test keeps from being let go
+HELD = {"test/gates": "stay"}  # a pod that a policy of the test keeps gated
 
 
 def pod(gang, index, size, hcas=HCAS):
-    """As a Job controller makes it: of an owner, with its index."""
+    """Returns a pod as a Job controller makes it: with an owner and its index."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -66,7 +66,7 @@ def pod(gang, index, size, hcas=HCAS):
 
 
 class GangScene(unittest.TestCase):
-    """The cluster; `flags` are more of them for the API server and for the scheduler."""
+    """The cluster; `flags` are additional flags of the API server and the scheduler."""
 
     flags = scheduler_flags = ()
 
@@ -101,7 +101,7 @@ class GangScene(unittest.TestCase):
 
     @classmethod
     def ask(cls, method, path, body=None, kind="application/json"):
-        """The API server's answer."""
+        """Returns the API server's response."""
         request = urllib.request.Request(
             f"https://127.0.0.1:{cls.cluster.port}{path}",
             method=method,
@@ -122,7 +122,7 @@ class GangScene(unittest.TestCase):
         }
         cls.ask("POST", "/api/v1/nodes", {"metadata": {"name": name, "labels": labels}})
         merge = "application/merge-patch+json"
-        # New nodes have the taint of one that is not ready.
+        # New nodes have the taint of a node that is not ready.
         cls.ask("PATCH", f"/api/v1/nodes/{name}", {"spec": {"taints": None}}, merge)
         status = {
             "allocatable": ALLOCATABLE,
@@ -158,7 +158,7 @@ class GangScene(unittest.TestCase):
         return self.ask("GET", f"{SPACE}/pods")["items"]
 
     def look(self):
-        """The nodes of each gang's pods that have one, by their ranks. Nothing is held twice."""
+        """Returns the nodes of each gang's bound pods by rank. Fails if a node is over-allocated."""
         gangs = {gang: {} for gang in self.sizes}
         used = {}
         for item in self.pods():
@@ -175,7 +175,7 @@ class GangScene(unittest.TestCase):
         return gangs
 
     def settled(self):
-        """Every gang has all of its nodes or none, and none that would fit has none."""
+        """Returns whether every gang has all of its nodes or none, and no gang that would fit has none."""
         gangs = self.look()
         free = SPINES * LEAVES * NODES - sum(len(nodes) for nodes in gangs.values())
         return all(
@@ -187,7 +187,7 @@ class GangScene(unittest.TestCase):
         wait_until(self.settled, f"whole gangs: {self.look()}", self.replica.log)
 
     def check_order(self):
-        """Ranks that follow each other are in one leaf as long as it has any of the gang."""
+        """Checks that consecutive ranks are in one leaf, as long as the leaf has ranks of the gang."""
         for gang, nodes in self.look().items():
             leaves = [self.leaf_of[nodes[rank]] for rank in sorted(nodes)]
             changes = sum(a != b for a, b in zip(leaves, leaves[1:]))
@@ -282,7 +282,7 @@ class Gangs(GangScene):
         self.assertNotEqual(self.look()["port"][0], "n00")
 
     def hold_gates(self):
-        """From now on the server lets no pod go that is labelled so, until the returned call."""
+        """Makes the server reject the release of pods with this label, until the returned function is called."""
         name = "test-gates-stay"
         rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"]}]
         rules[0]["resources"] = ["pods"]
@@ -328,7 +328,7 @@ class Gangs(GangScene):
                 return True
             return False
 
-        # The server takes a moment until it knows a new policy.
+        # The server applies a new policy after a moment.
         wait_until(stays, "the policy")
         self.remove("probe")
         return let_go

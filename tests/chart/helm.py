@@ -14,7 +14,7 @@ NAMESPACE = "railhead-system"
 
 
 def helm(*arguments, values="", environment=None):
-    """Runs helm with a text of values; returns the process whatever its exit status."""
+    """Runs helm with a text of values; returns the process, whatever its exit status."""
     command = ["helm", *map(str, arguments)]
     if values:
         command += ["--values", "-"]
@@ -31,7 +31,7 @@ def helm(*arguments, values="", environment=None):
 
 @functools.cache
 def _rendered(values, arguments):
-    """The same text each time: without a cluster, the chart draws no random numbers."""
+    """Returns the rendered text. Cached: without a cluster, the chart draws no random numbers."""
     done = helm("template", RELEASE, CHART, "--namespace", NAMESPACE, *arguments, values=values)
     if done.returncode != 0:
         raise AssertionError(f"helm template failed:\n{done.stderr}")
@@ -39,8 +39,8 @@ def _rendered(values, arguments):
 
 
 def render(values="", *arguments):
-    """The objects that the chart renders, by (kind, name)."""
-    # The parser in C takes a tenth of the time of the one in Python.
+    """Returns the objects that the chart renders, by (kind, name)."""
+    # The parser in C is ten times as fast as the one in Python.
     text = _rendered(values, arguments)
     objects = [item for item in yaml.load_all(text, yaml.CSafeLoader) if item]
     named = {(item["kind"], item["metadata"]["name"]): item for item in objects}

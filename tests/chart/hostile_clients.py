@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that take connections and give nothing: a third is silent, a third sends a byte now and then,
-a third sends what is no request. Those that the server closes come again. Eight addresses are theirs,
-127.0.1.1 to 127.0.1.8, as if they were eight pods.
+"""Clients that connect and send no valid request: a third is silent, a third sends a byte now and then, a third sends
+garbage. Clients that the server disconnects connect again. They use eight addresses, 127.0.1.1 to 127.0.1.8, like
+eight pods.
 
-usage: hostile_clients.py PORT COUNT     prints "ready" when all have come once; ends with its standard input
+usage: hostile_clients.py PORT COUNT     prints "ready" when all have connected once; ends with its standard input
 """
 
 import errno
@@ -18,8 +18,8 @@ import time
 
 SOURCES = [f"127.0.1.{number}" for number in range(1, 9)]
 FIRST = (b"", b"G", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03nonsense")
-COMEBACKS = 2000  # a second
-DRIPS = 1000  # a second
+COMEBACKS = 2000  # reconnects per second
+DRIPS = 1000  # bytes per second
 
 
 class Client:
@@ -27,7 +27,7 @@ class Client:
         self.number = number
         self.socket = socket.socket()
         self.socket.setblocking(False)
-        # The port is chosen when the peer is known, so that there are enough.
+        # The kernel chooses the port when it knows the peer, so that ports suffice.
         self.socket.setsockopt(socket.IPPROTO_IP, getattr(socket, "IP_BIND_ADDRESS_NO_PORT", 24), 1)
         self.socket.bind((SOURCES[number % len(SOURCES)], 0))
         self.begun = False

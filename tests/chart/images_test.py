@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images are built on what cannot change behind a name, and the chart runs all of its images by digest if told to."""
+"""Images are built on immutable references, and the chart runs all of its images by digest if configured."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ DIGEST = "sha256:" + "0123456789abcdef" * 4
 
 
 def words_of_build(base):
-    """What images/build.sh says for this base and no build folder."""
+    """Returns the output of images/build.sh for this base and no build folder."""
     done = subprocess.run([ROOT / "images" / "build.sh", "/nonexistent", "/nonexistent", base],
                           capture_output=True, text=True, check=False)
     assert done.returncode != 0
@@ -19,7 +19,7 @@ def words_of_build(base):
 
 
 def images_of(value):
-    """Every image that containers in it name."""
+    """Returns every image that containers in the value name."""
     if isinstance(value, dict):
         for name, item in value.items():
             if name == "image" and isinstance(item, str):

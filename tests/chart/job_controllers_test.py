@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JobSets, LeaderWorkerSets and TrainJobs whose pods their real controllers make, with gangs by kind: ranks, whole
-starts, and that nothing fails, waits for ever or is made again that would not without the operator."""
+"""JobSets, LeaderWorkerSets and TrainJobs whose pods real controllers create, with gangs by kind: ranks, starts as a
+whole. No job fails, waits without end or restarts that would not do so without the operator."""
 
 import json
 import unittest
@@ -23,7 +23,7 @@ def pod(hcas=HCAS, **more):
 
 
 def jobset(name, replicated, hcas=HCAS, annotations=None, **spec):
-    """`replicated`: of each replicatedJob how many Jobs it has, of two pods each."""
+    """Returns a JobSet. `replicated`: the number of Jobs of each replicatedJob; each Job has two pods."""
     jobs = [
         {
             "name": part,
@@ -49,7 +49,7 @@ def jobset(name, replicated, hcas=HCAS, annotations=None, **spec):
 
 
 def groups(name, replicas, size, worker, leader=None, annotations=None, **more):
-    """A LeaderWorkerSet; `worker` and `leader` are specs of pods, `more` stands beside them."""
+    """Returns a LeaderWorkerSet. `worker` and `leader` are pod specs, `more` is further fields of its spec."""
     spec = {"replicas": replicas} | {
         key: more.pop(key) for key in ("startupPolicy", "networkConfig") if key in more
     }
@@ -65,7 +65,7 @@ def groups(name, replicas, size, worker, leader=None, annotations=None, **more):
 
 
 def trainjob(name, nodes):
-    """A TrainJob, and the runtime of PyTorch that it is made of."""
+    """Returns a TrainJob, and the PyTorch runtime that it uses."""
     node = {
         "terminationGracePeriodSeconds": 0,
         "containers": [{"name": "node", "image": "none"}],
@@ -127,7 +127,7 @@ class JobControllers(OwnerScene):
         self.cluster.kubectl("patch", kind, name, "--type=merge", "-p", patch)
 
     def wait_for(self, name, pods):
-        """Until so many are on nodes, and there are no others."""
+        """Waits until exactly this number of pods is on nodes."""
         wait_until(
             lambda: len(self.bound(name)) == pods == len(self.pods_of(name)),
             f"{name}, whose pods are {list(self.pods_of(name))}",
@@ -140,13 +140,13 @@ class JobControllers(OwnerScene):
             self.patch_status(f"pod/{item}", f'{{"phase": "Running", {ready}}}')
 
     def fail_pod(self, part_of_name):
-        """One pod; returns its node."""
+        """Fails one pod; returns its node."""
         name, item = next(iter(self.pods_of(part_of_name).items()))
         self.patch_status(f"pod/{name}", '{"phase": "Failed"}')
         return item["spec"]["nodeName"]
 
     def facts(self, name):
-        """Of each pod rank, size, address and job, as its program sees them, in the order of names."""
+        """Returns rank, size, address and job that each pod's program gets, in the order of names."""
         rows = []
         for pod_name, item in sorted(self.pods_of(name).items()):
             row = []
@@ -159,7 +159,7 @@ class JobControllers(OwnerScene):
                     row.append(item["metadata"]["annotations"][key])
                 else:
                     row.append(entry["value"])
-            # Those of Jobs end in five letters by chance.
+            # Names of Jobs' pods end in five random letters.
             if item["metadata"]["ownerReferences"][0]["kind"] == "Job":
                 pod_name = pod_name[:-6]
             rows.append((pod_name, *row))
@@ -192,7 +192,7 @@ class JobControllers(OwnerScene):
         )
 
     def check_groups(self, name, replicas):
-        """Of two pods each, with a Service for each."""
+        """Checks groups of two pods each, with a Service for each group."""
         rows = []
         for group in range(replicas):
             leader = f"{name}-{group}"
@@ -225,7 +225,7 @@ class JobControllers(OwnerScene):
         self.check_jobset("stops")
         self.patch("jobset", "stops", {"suspend": True})
         wait_until(lambda: not self.pods_of("stops"), "the end of its pods")
-        # As a queue does it: it names the nodes, and lets the JobSet go.
+        # Like a queue: it sets the nodes, and resumes the JobSet.
         spec = self.cluster.get("jobset", "stops")["spec"]
         for part in spec["replicatedJobs"]:
             leaf = {"train": "l1", "eval": "l0"}[part["name"]]
@@ -267,7 +267,7 @@ class JobControllers(OwnerScene):
             self.assertEqual(leaves | self.leaves_of(name), {0, 1})
             self.assertEqual(self.restarts(name), 1)
             self.run_pods(name)
-            # A node is lost, and as there is no other for it, no part of the gang goes.
+            # A node is lost. As no other node is free, no part of the gang starts.
             others = jobset(f"{name}others", {"train": 2})
             self.make(others)
             self.wait_for(f"{name}others", 4)
@@ -291,7 +291,7 @@ class JobControllers(OwnerScene):
         return self.cluster.get("jobset", name)["status"].get("restarts", 0)
 
     def told_of(self, name, reason):
-        """What was told of what owns pods of this one."""
+        """Returns the messages of Events about the owners of these pods."""
         return [
             event["message"]
             for event in self.cluster.get("events")["items"]
@@ -318,7 +318,7 @@ class JobControllers(OwnerScene):
         self.assertEqual(
             {name for name in after if after[name] == before[name]}, {"serve-1", "serve-1-1"}
         )
-        # There is room for four groups.
+        # Four groups fit.
         self.patch("lws", "serve", {"replicas": 5})
         wait_until(lambda: len(self.gates_of("serve")) == 2, "the fifth", self.replica.log)
         wait_until(lambda: len(self.bound("serve")) == 8, "the four", self.replica.log)
@@ -366,7 +366,7 @@ class JobControllers(OwnerScene):
             ],
         )
         self.assertEqual(len(self.leaves_of("bert")), 1)
-        # As it is a JobSet, it starts anew as one.
+        # Its JobSet restarts as a whole, and so does the TrainJob.
         before = self.uids("bert")
         self.patch("trainjob", "bert", {"suspend": True})
         wait_until(lambda: not self.pods_of("bert"), "the end of its pods")

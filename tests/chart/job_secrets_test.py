@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The key from which jobs get secrets, at a real API server: it is made once, and no account of the release
-reads it."""
+"""The key from which job secrets are derived, at a real API server: it is created once, and no account of the release
+can read it."""
 
 import base64
 import unittest

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of each kind that has ranks, from the object that its user writes to its end: the pods that its real
-controller makes pass the operator, get nodes, and run an all-reduce with the environment that they have, and the
-controller says that the job is done."""
+"""Jobs of each kind that has ranks, from the object that the user writes to its end: the real controller creates the
+pods, which pass the operator, get nodes, and run an all-reduce with their environment; the controller reports that
+the job is complete."""
 
 import json
 import sys
@@ -17,9 +17,9 @@ from job_controllers import JobController
 
 PERF = ROOT / "build" / "release" / "runtime" / "railhead-perf"
 COMMAND = [PERF, "all_reduce", "-b8", "-e64K", "-f16", "-n2", "-w1", "--check", "-ojson"]
-# As on nodes whose network is the loopback device's.
+# As on nodes whose only network is the loopback device.
 VARIABLES = {"RAILHEAD_TRANSPORT": "tcp", "RAILHEAD_SOCKET_IFNAME": "lo", "RAILHEAD_METRICS": "off"}
-# As sshd starts what mpirun asks for: the variables of the container are not those of the session.
+# Like sshd for commands of mpirun: the session does not have the container's variables.
 SSHD = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
 host=$1
@@ -47,7 +47,7 @@ def indexed(name, pods, annotations=None, labels=None, hcas=HCAS):
 
 
 def kubeflow(kind, name, container, **replicas):
-    """`replicas`: how many of each type."""
+    """Returns a job of a Kubeflow kind. `replicas`: the number of each replica type."""
     template = {"spec": {"containers": [pod()["containers"][0] | {"name": container}]}}
     field = {"PyTorchJob": "pytorchReplicaSpecs", "JAXJob": "jaxReplicaSpecs", "TFJob": "tfReplicaSpecs",
              "PaddleJob": "paddleReplicaSpecs", "XGBoostJob": "xgbReplicaSpecs"}[kind]
@@ -78,7 +78,7 @@ class JobsRun(OwnerScene):
 
     @classmethod
     def command_of(cls, pod):
-        """Of an MPIJob the launcher starts the ranks, in workers that wait for it."""
+        """Returns the pod's command. In an MPIJob the launcher starts the ranks in the workers, which wait for it."""
         role = pod["metadata"].get("labels", {}).get("training.kubeflow.org/job-role")
         if role == "worker":
             return ["sleep", "infinity"]
@@ -98,7 +98,7 @@ class JobsRun(OwnerScene):
         wait_until(lambda: not self.cluster.get("pods")["items"], "the end of the pods")
 
     def run_ranks(self, pods):
-        """Until so many pods have ended; of each (name, rank, size, master, job)."""
+        """Runs until this number of pods has ended; returns (name, rank, size, master, job) of each."""
         def ended():
             items = self.cluster.get("pods")["items"]
             self.processes.look(items)
@@ -115,7 +115,7 @@ class JobsRun(OwnerScene):
         return sorted(rows, key=lambda row: int(row[1]))
 
     def check_ranks(self, rows, size, job):
-        """One job, of which each rank is there once, and whose rank 0 has seen that all values were right."""
+        """Checks that the rows are one job with each rank once, and that rank 0 has verified all values."""
         self.assertEqual([row[1] for row in rows], [str(rank) for rank in range(size)])
         self.assertEqual({row[2] for row in rows}, {str(size)})
         self.assertEqual(len({row[3] for row in rows}), 1)
@@ -172,7 +172,7 @@ class JobsRun(OwnerScene):
         self.wait_for_condition("trainjob", "bert", "Complete")
 
     def test_volcano(self):
-        """What its controller makes of one task of two pods, with the plugins env and svc."""
+        """The pods that Volcano's controller makes of one task of two pods, with the plugins env and svc."""
         sizes = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bloom-svc"},
                  "data": {"VC_WORKER_NUM": "2"}}
         pods = []
@@ -204,7 +204,7 @@ class JobsRun(OwnerScene):
         half["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "RANK", "value": "0"}]
         elastic = kubeflow("PyTorchJob", "odd-elastic", "pytorch", Worker=2)
         elastic["spec"]["elasticPolicy"] = {"minReplicas": 1, "maxReplicas": 2, "rdzvBackend": "c10d"}
-        # Of notes without urgency a job has one Event an hour; all are in the pods' annotation.
+        # Events that are not urgent: one an hour for each job. The pods' annotation has all.
         wanted = {"odd-plain": {"NoIndex"}, "odd-zero": {"SizeInvalid"}, "odd-half": {"HalfSet", "NoIndex"},
                   "odd-elastic": {"GangOfKindNotPossible"}}
         self.make(plain, zero, half, elastic)
@@ -228,8 +228,8 @@ class JobsRun(OwnerScene):
             print(*self.told("RailheadNotDone", name), sep="\n", file=sys.stderr)
 
     def test_mpi_job(self):
-        """What its controller (v2beta1) makes: workers, and a Job for the launcher, whose template asks for the
-        variables of the ranks."""
+        """Pods of the MPIJob controller (v2beta1): workers, and a Job for the launcher, whose template requests the
+        ranks' variables."""
         def labels(role):
             return {"training.kubeflow.org/job-name": "nccl", "training.kubeflow.org/operator-name": "mpi-operator",
                     "training.kubeflow.org/job-role": role}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`railhead` as a plugin of the real kubectl, what its completion does in a real bash, and its archive with krew's
-manifest. No cluster."""
+"""`railhead` as a plugin of the real kubectl, its completion in a real bash, and its archive with krew's manifest.
+Needs no cluster."""
 
 import hashlib
 import os
@@ -72,7 +72,7 @@ class Kubectl(unittest.TestCase):
         self.assertIn("did you mean --context?", done.stderr)
 
 
-# krew's documentation of the manifest: field to (type, whether it must be there).
+# krew's documentation of the manifest: field to (type, whether it is required).
 PLUGIN = {"apiVersion": (str, True), "kind": (str, True), "metadata": (dict, True), "spec": (dict, True)}
 SPEC = {"version": (str, True), "homepage": (str, False), "shortDescription": (str, True), "description": (str, True),
         "caveats": (str, False), "platforms": (list, True)}
@@ -80,7 +80,7 @@ PLATFORM = {"selector": (dict, True), "uri": (str, True), "sha256": (str, True),
 
 
 class Krew(unittest.TestCase):
-    """The archive as krew installs it: all of its files in one folder, and a link to `bin` in PATH."""
+    """The archive as krew installs it: all files in one folder, and a link to `bin` in PATH."""
 
     @classmethod
     def setUpClass(cls):
@@ -132,7 +132,7 @@ class Krew(unittest.TestCase):
         done = subprocess.run(["kubectl", "railhead", "--version"], capture_output=True, text=True, timeout=60, check=False,
                               env=os.environ | {"PATH": f"{path}:{os.environ['PATH']}", "KUBECONFIG": "/dev/null"})
         self.assertEqual((f"v{done.stdout.strip()}", done.stderr), (self.manifest["spec"]["version"], ""))
-        # Its libraries are its own, but for those of the C library.
+        # It uses its own libraries, except for those of the C library.
         told = subprocess.run(["ldd", store / "railhead"], capture_output=True, text=True, timeout=60, check=True).stdout
         elsewhere = [name for name, where in re.findall(r"^\s*(\S+) => (\S+)", told, re.M)
                      if not where.startswith(f"{store}/lib/")]
@@ -145,7 +145,7 @@ class Krew(unittest.TestCase):
             entries = archive.getmembers()
         self.assertEqual({(entry.mtime, entry.uid, entry.gid) for entry in entries}, {(0, 0, 0)})
         self.assertEqual([entry.name for entry in entries], sorted(entry.name for entry in entries))
-        self.assertEqual(self.archive.read_bytes()[4:8], b"\0\0\0\0")  # gzip's time
+        self.assertEqual(self.archive.read_bytes()[4:8], b"\0\0\0\0")  # gzip's time stamp
 
     def test_what_is_not_an_archive_of_ours_is_refused(self):
         other = self.root / "other.tar.gz"

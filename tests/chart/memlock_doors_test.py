@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hostile clients at the port of the memlock plugin, as doors_test.py has them at those of the other programs. There
-is no container runtime; the plugin tries again and again to reach it, and says on its page that it does not."""
+"""Hostile clients at the port of the memlock plugin, as in doors_test.py. No container runtime runs; the plugin
+retries its connection, and reports on its metrics page that it is not connected."""
 
 import contextlib
 import unittest

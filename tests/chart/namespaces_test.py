@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator with the rights that the chart gives it with operator.namespaces, at a real API server: it serves
-these namespaces, sees nothing of others, uses each of its rights, asks for none that it has not, and goes on when one
-of its namespaces is deleted."""
+"""The operator with the rights that the chart gives it for operator.namespaces, at a real API server. It serves these
+namespaces, sees nothing of others, uses each of its rights, makes no request that it lacks the right for, and
+continues when one of its namespaces is deleted."""
 
 import json
 import unittest
@@ -22,7 +22,7 @@ JOBS = {("", "pods", "list"), ("", "pods", "watch"), ("", "events", "create"),
 
 
 def misspelt(space):
-    """A pod that no node will ever take."""
+    """Returns a pod that fits no node."""
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "wrong", "namespace": space},
             "spec": {"containers": [{"name": "main", "image": "x",
                                      "resources": {"limits": {"rdma/hcas": "8"}}}]}}
@@ -38,7 +38,7 @@ class Namespaces(unittest.TestCase):
         start_audited(cls, "namespaces", OPERATOR)
         for space in (*SERVED, OTHER, GOES):
             cls.cluster.kubectl("create", "namespace", space)
-        # A node that offers the right name, so that the wrong one is one.
+        # A node that offers the correct name, so that the misspelt one is diagnosed.
         cls.cluster.kubectl("create", objects=[{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n0"}}])
         status = json.dumps({"status": {"capacity": {"rdma/hca": "8"}, "allocatable": {"rdma/hca": "8"}}})
         cls.cluster.kubectl("patch", "node", "n0", "--subresource=status", "--type=merge", "--patch", status)
@@ -50,7 +50,7 @@ class Namespaces(unittest.TestCase):
         wait_until(cls.replica.leads, "the leader", cls.replica.log)
 
     def make_wrong(self, space):
-        """The environment that its container got."""
+        """Returns the environment that its container got."""
         self.cluster.kubectl("create", objects=[misspelt(space)])
         self.cluster.kubectl("patch", "pod", "wrong", "-n", space, "--subresource=status", "--type=merge", "--patch",
                              json.dumps({"status": {"conditions": [UNSCHEDULABLE]}}))
@@ -58,7 +58,7 @@ class Namespaces(unittest.TestCase):
         return {variable["name"] for variable in container.get("env", [])}
 
     def reported(self, *where):
-        """Namespaces with a report, and with an Event of the operator."""
+        """Returns the namespaces with a report, and those with an Event of the operator."""
         reports = self.cluster.get("railreports", *where)["items"]
         events = [item for item in self.cluster.get("events", *where)["items"]
                   if item.get("reportingComponent") == NAME]
@@ -73,7 +73,7 @@ class Namespaces(unittest.TestCase):
             self.assertIn("NCCL_DEBUG", self.make_wrong(space))
         self.assertEqual(self.make_wrong(OTHER), set())
         wait_until(lambda: self.reported("-A") == (set(SERVED), set(SERVED)), "reports and Events", self.replica.log)
-        # Each right to what is in the namespaces, and none of them for the whole cluster.
+        # Every right to namespaced objects is in a Role, none in a ClusterRole.
         roles = [role for role in self.cluster.get("roles", "-A")["items"]
                  if role["metadata"]["name"] == f"{NAMESPACE}-{NAME}"]
         self.assertEqual({role["metadata"]["namespace"] for role in roles}, {*SERVED, GOES})
@@ -88,7 +88,7 @@ class Namespaces(unittest.TestCase):
         where = {what.get("namespace") for what in asked if what.get("resource") in ("pods", "railreports", "events")}
         self.assertEqual(where, {*SERVED, GOES} | ({NAMESPACE} & where))
 
-        # A namespace goes, and our right to it: a replica that comes then serves the others.
+        # The operator loses the right to a namespace: a new replica then serves the others.
         self.cluster.kubectl("delete", "rolebinding", f"{NAMESPACE}-{NAME}", "-n", GOES)
         self.cluster.kubectl("delete", "pod", "wrong", "-n", "team-b", "--force")
         self.cluster.kubectl("delete", "railreports", "--all", "-n", "team-b")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods that the real kube-scheduler places with their PodGroup (Kubernetes 1.37, feature gate
-GenericWorkload), beside gangs of ours: both start as a whole, and no one fights over nodes."""
+"""Pods that the real kube-scheduler places by their PodGroup (Kubernetes 1.37, feature gate GenericWorkload), beside
+gangs of the operator: both start as a whole, and do not compete for nodes."""
 
 import random
 import re
@@ -20,14 +20,14 @@ DEADLINE = 300  # seconds for forty gangs
 
 
 def serves_groups():
-    """Whether the API server in PATH is one that has PodGroups of this version."""
+    """Returns whether the API server in PATH has PodGroups of this version."""
     told = subprocess.run(["kube-apiserver", "--version"], capture_output=True, text=True, timeout=60)
     version = re.search(r"v1\.(\d+)", told.stdout)
     return version is not None and int(version[1]) >= 37
 
 
 def native_pod(group, index, size):
-    """One of those that a Job makes of a template with a schedulingGroup."""
+    """Returns a pod as a Job makes it from a template with a schedulingGroup."""
     made = pod(group, index, size)
     made["metadata"]["annotations"]["railhead.io/world-size"] = str(size)
     made["spec"] |= {
@@ -67,7 +67,7 @@ class Native(GangScene):
     def remove_groups(self):
         for group in self.groups:
             try:
-                # Its controller, which does not run here, would let it go.
+                # Its controller, which does not run here, would remove the finalizer.
                 nobody = {"metadata": {"finalizers": None}}
                 self.ask("PATCH", f"{GROUPS}/{group}", nobody, "application/merge-patch+json")
                 self.ask("DELETE", f"{GROUPS}/{group}")
@@ -81,7 +81,7 @@ class Native(GangScene):
         return sum("nodeName" in item["spec"] for item in self.pods_of(gang))
 
     def ranks(self, gang):
-        """Nodes by rank, once all pods know theirs."""
+        """Returns the nodes by rank, once all pods have theirs."""
         nodes = {}
         for item in self.pods_of(gang):
             rank = item["metadata"]["annotations"].get("railhead.io/rank")
@@ -138,7 +138,7 @@ class Native(GangScene):
         self.arrive("ours", 10)
         wait_until(lambda: self.bound("ours") == 10, "the gang", self.replica.log)
         self.assertEqual(self.bound("waits"), 0)
-        # There are no nodes left.
+        # No nodes are left.
         self.arrive("late", 1)
         time.sleep(3)
         self.assertEqual(self.look()["late"], {})
@@ -150,7 +150,7 @@ class Native(GangScene):
         self.check_ranks("waits")
 
     def forty(self, natives):
-        """Gangs come in any order and go when they have run as a whole."""
+        """Gangs arrive in random order and leave when they have run as a whole."""
         rng = random.Random(37)
         waiting = [(f"g{number}", number < natives) for number in range(40)]
         rng.shuffle(waiting)
@@ -162,7 +162,7 @@ class Native(GangScene):
             while waiting and len(self.sizes) < 8:
                 gang, is_native = waiting.pop()
                 (self.arrive_native if is_native else self.arrive)(gang, rng.randint(2, 16))
-            self.look()  # nothing is held twice
+            self.look()  # checks that no node is over-allocated
             for gang in sorted(self.sizes):
                 if self.bound(gang) < self.sizes[gang]:
                     continue

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster with the chart's operator and real controllers that make pods, on nodes that exist in the API
-alone: what tests of owners of pods have in common."""
+"""A cluster with the chart's operator and real controllers that create pods, on nodes that exist in the API only:
+shared by the tests of pods' owners."""
 
 import unittest
 
@@ -13,7 +13,7 @@ HCAS = "8"  # of a node
 
 
 class OwnerScene(unittest.TestCase):
-    values = ()  # of the chart, beside gangs
+    values = ()  # values of the chart, besides gangs
     controllers = ("job-controller", "statefulset-controller", "pod-garbage-collector-controller")
 
     @classmethod
@@ -56,7 +56,7 @@ class OwnerScene(unittest.TestCase):
         return {item["metadata"]["name"]: item for item in mine}
 
     def sent(self, name):
-        """The nodes that its pods were sent to, once all are."""
+        """Returns the nodes that its pods are assigned to, once all pods are assigned."""
         selectors = [item["spec"].get("nodeSelector", {}) for item in self.pods_of(name).values()]
         return [node["kubernetes.io/hostname"] for node in selectors if node]
 

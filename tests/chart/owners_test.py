@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gangs whose pods the real kube-controller-manager makes, with the real kube-scheduler and the chart's
-operator, on nodes that exist in the API alone: no Job fails by us, and nobody waits for ever."""
+"""Gangs whose pods the real kube-controller-manager creates, with the real kube-scheduler and the chart's operator,
+on nodes that exist in the API only: the operator makes no Job fail or wait without end."""
 
 import json
 import unittest
@@ -47,7 +47,7 @@ class Owners(OwnerScene):
         self.cluster.kubectl("create", objects=[job("counts"), job("ignores", DISRUPTION)])
         for name in ("counts", "ignores"):
             wait_until(lambda name=name: len(self.sent(name)) == 2, name, self.replica.log)
-        # Somebody takes a node of each before the scheduler has come to its pod.
+        # Another pod takes a node of each gang before the scheduler processes the gang's pod.
         taken = []
         for name in ("counts", "ignores"):
             other = template()
@@ -79,7 +79,7 @@ class Owners(OwnerScene):
         self.assertTrue(self.told("GangReplanned", "ignores"))
         self.assertNotIn(taken[1]["spec"]["nodeName"], self.bound("ignores"))
 
-        # It waits for the room that it was sent to.
+        # It waits for the room that it was assigned.
         self.assertEqual(len(self.bound("counts")), 1)
         self.cluster.kubectl("delete", "pod", "other-counts", "--grace-period=0", "--force")
         wait_until(lambda: len(self.bound("counts")) == 2, "the other gang", self.replica.log)
@@ -110,7 +110,7 @@ class Owners(OwnerScene):
                 for entry in item["spec"]["containers"][0]["env"]
             }
             self.assertEqual(variables["WORLD_SIZE"], "2")
-        # The template of a running Job cannot change: its user is told.
+        # The template of a running Job cannot change: the API server reports this to the user.
         told = self.resize("queued", 3).stderr
         self.assertIn("railhead.io/world-size] stays 2 and would have to be 3", told)
         self.assertEqual(self.stamps("queued"), ("2", "2"))

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Few combinations in which each two values of different settings occur together: what is wrong with a
-combination of settings is almost always wrong with two of them."""
+"""A few combinations of settings that contain every pair of values of different settings: a fault of a combination is
+almost always a fault of two of its values."""
 
 import itertools
 import random
 
-TRIES = 8  # for each row, of which the best is taken
+TRIES = 8  # candidates for each row, of which the best is used
 
 
 def pairs_of(row):
-    """`row` has of each setting which of its values it takes."""
+    """`row` contains the index of each setting's value."""
     return set(itertools.combinations(enumerate(row), 2))
 
 
 def rows(sizes, forbidden=frozenset()):
-    """Rows with a number below `sizes[i]` at i, and all pairs of these but those of `forbidden`, which are
-    pairs of (setting, value), the lower setting first. The same ones each time."""
+    """Returns rows with a number below `sizes[i]` at i, which contain all pairs of these except those in `forbidden`:
+    pairs of (setting, value), the lower setting first. Deterministic."""
     missing = {
         pair
         for (one, many), (other, more) in itertools.combinations(enumerate(sizes), 2)
@@ -32,7 +32,7 @@ def rows(sizes, forbidden=frozenset()):
 
 
 def _row(sizes, missing, forbidden, rng):
-    """Begins with a missing pair, and takes the best value of each other setting, one after the other."""
+    """Begins with a missing pair, and adds the best value of each other setting in turn."""
     row = dict(min(missing))
 
     def gain(setting, value):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kubelet and a cluster's DNS are to the programs of pods, for nodes that exist in the API alone: each pod
-that has a node gets an address of this machine and a process with the environment of its container, and its
-status says what became of it."""
+"""Acts as kubelet and cluster DNS for the programs of pods on nodes that exist in the API only. Each pod with a node
+gets an address of this machine and a process with its container's environment; its status reports the result."""
 
 import json
 import os
@@ -14,11 +13,11 @@ _REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 
 
 class PodProcesses:
-    """Of the pods in the namespace default."""
+    """Processes of the pods in the namespace default."""
 
     def __init__(self, cluster, folder, command, variables, addresses="198.18.1."):
-        """`command` says what the container of a pod runs, with `variables` beside its own. Addresses of pods begin
-        like this; tests/chart/apiserver.sh makes 198.18.0.0/15 addresses of this machine."""
+        """`command` returns the command of a pod's container; `variables` are added to its environment. Pod addresses
+        begin with `addresses`; tests/chart/apiserver.sh makes 198.18.0.0/15 addresses of this machine."""
         self._cluster, self._folder, self._command = cluster, folder, command
         self._variables = variables
         self._first = addresses
@@ -27,7 +26,7 @@ class PodProcesses:
         self._addresses = {}  # by name of pod
         self._hosts = folder / "hosts"
         self._hosts.write_text("127.0.0.1 localhost\n")
-        self.outputs = {}  # by name of pod, of those that have ended
+        self.outputs = {}  # by pod name, of processes that have ended
 
     def address(self, pod):
         return self._addresses[pod["metadata"]["name"]]
@@ -38,7 +37,7 @@ class PodProcesses:
             process.wait()
 
     def look(self, pods):
-        """Starts those of these pods that have a node and did not run yet, and tells of those that have ended."""
+        """Starts those of these pods that have a node and have not run yet, and reports those that have ended."""
         ready = [pod for pod in pods if "nodeName" in pod["spec"]
                  and pod.get("status", {}).get("phase", "Pending") == "Pending"
                  and pod["metadata"]["uid"] not in self._processes
@@ -54,12 +53,12 @@ class PodProcesses:
             if process is not None and pod["status"].get("phase") == "Running" and process.poll() is not None:
                 text = log.read_text() + ("" if process.returncode == 0 else open(f"{log}.err").read())
                 self.outputs[pod["metadata"]["name"]] = text
-                # What serves is started again when it ends, and goes on here.
+                # A server is restarted when it ends; its pod stays Running here.
                 if pod["spec"]["restartPolicy"] != "Always" or process.returncode != 0:
                     self._tell_end(pod, process.returncode)
 
     def _write_hosts(self, pods):
-        """Names as a cluster's DNS has them: of pods with a subdomain, and of headless Services of one pod."""
+        """Writes the names that a cluster's DNS has: pods with a subdomain, headless Services of one pod."""
         lines = ["127.0.0.1 localhost"]
         services = self._cluster.get("services")["items"]
         for pod in pods:
@@ -72,11 +71,11 @@ class PodProcesses:
             for service in services:
                 selector = service["spec"].get("selector")
                 if selector and selector.items() <= pod["metadata"].get("labels", {}).items():
-                    # A larger one would have the addresses of all of its pods.
+                    # The name of a larger Service would resolve to all its pods.
                     names.append(service["metadata"]["name"])
             long = [f"{one}.default.svc" for one in names]
             lines.append(" ".join([self._addresses[name], *names, *long]))
-        # In place: processes have this very file as theirs.
+        # Written in place, since processes have mounted this very file.
         self._hosts.write_text("\n".join(lines) + "\n")
 
     def _start(self, pod):
@@ -126,7 +125,7 @@ class PodProcesses:
         urllib.request.urlopen(request, timeout=30, context=self._tls).close()
 
     def environment(self, pod):
-        """Of the pod's first container, as a kubelet makes it."""
+        """Returns the environment of the pod's first container, as a kubelet makes it."""
         made = {}
         for entry in pod["spec"]["containers"][0].get("env", []):
             if "valueFrom" in entry:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods of many shapes, with each field of a profile that adds something to a pod, and with all of them, at a real
-API server: each Pod Security level says of the pod that the operator made what it said of the pod that the user
-wrote, and the server stores all that it stored before, in the same order, with the same quality of service."""
+"""Pods of many shapes, with each field of a profile that adds to a pod, and with all of them, at a real API server.
+Each Pod Security level must judge the operator's pod as it judges the user's, and the server must store everything
+that it stored before, in the same order, with the same quality of service."""
 
 import http.client
 import itertools
@@ -42,7 +42,7 @@ def without(name):
     return {key: value for key, value in RESTRICTED.items() if key != name}
 
 
-# What the container that asks for RDMA says of its security, and the pod.
+# Security contexts of the container that requests RDMA, and of the pod.
 SECURITY = {
     "says nothing": ({}, {}),
     "restricted": (RESTRICTED, {}),
@@ -122,7 +122,7 @@ SHAPES = (lambda pod: None, guaranteed, burstable, own_memory, helpers, host_net
 
 
 def shapes():
-    """Pods of two containers, of which the second one asks for RDMA."""
+    """Returns pods of two containers, of which the second one requests RDMA."""
     def pod_of(own, pods, shape, name):
         pod = {
             "apiVersion": "v1",
@@ -144,7 +144,7 @@ def shapes():
 
 
 def keeps(after, before):
-    """Whether all of `before` is there, and in the same order."""
+    """Returns whether `after` contains all of `before`, in the same order."""
     if isinstance(before, dict):
         return isinstance(after, dict) and all(
             key in after and keeps(after[key], value) for key, value in before.items()
@@ -192,7 +192,7 @@ class PodSecurity(unittest.TestCase):
         return list(table.documents(done.stdout))
 
     def ask(self, pod, level):
-        """Status and body of a create that stores nothing."""
+        """Returns status and body of a create that stores nothing (dry run)."""
         pod = pod | {"metadata": pod["metadata"] | {"namespace": level}}
         self.connection.request(
             "POST", f"/api/v1/namespaces/{level}/pods?dryRun=All&fieldValidation=Strict", json.dumps(pod),
@@ -205,7 +205,7 @@ class PodSecurity(unittest.TestCase):
         pods = list(shapes())
         before = [[self.ask(pod, level) for level in LEVELS] for pod in pods]
         verdicts = {level: [answers[at][0] for answers in before] for at, level in enumerate(LEVELS)}
-        # The shapes are not all alike to any level but the first, which has to accept them all.
+        # Every level but the first, which must accept all shapes, distinguishes them.
         self.assertEqual(set(verdicts["privileged"]), {201},
                          [answers[0] for answers in before if answers[0][0] != 201][:1])
         for level in LEVELS[1:]:
@@ -215,7 +215,7 @@ class PodSecurity(unittest.TestCase):
             for fields in itertools.combinations(FIELDS, many):
                 after = self.mutated(pods, fields)
                 self.assertEqual(self.mutated(after, fields), after, f"{fields}: a second pass changes something")
-                # The unit tests have the other sets together with many more pods.
+                # The unit tests cover the other sets, with many more pods.
                 if 1 < many < len(FIELDS):
                     continue
                 for pod, made, was in zip(pods, after, before, strict=True):
@@ -228,7 +228,7 @@ class PodSecurity(unittest.TestCase):
               " the operator", file=sys.stderr)
 
     def test_pods_of_each_kind_are_what_they_were(self):
-        """Those of tests/workloads, of which some contradict themselves."""
+        """Pods of tests/workloads, some of which contradict themselves."""
         pods = [one for path in table.FOLDER.glob("*.yaml") if path.name != "operator.yaml"
                 for one in yaml.safe_load_all(path.read_text()) if one["kind"] == "Pod"]
         for pod in pods:

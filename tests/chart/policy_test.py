@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The admission policies, which give pods and Jobs by the API server alone what the webhook gives
-without a profile: compared with the operator's program, and together with it."""
+"""The admission policies, by which the API server alone gives pods and Jobs what the webhook gives without a profile:
+compared with the operator's program, and combined with it."""
 
 import json
 import subprocess
@@ -34,14 +34,14 @@ def annotations(item):
 
 
 def golden_pods():
-    """The pods of the webhook's examples, as an API server takes them."""
+    """Returns the pods of the webhook's examples, in a form that an API server accepts."""
     for path in sorted((ROOT / "operator/testdata/admission").glob("*.yaml")):
         for item in yaml.safe_load_all(path.read_text()):
             if item["kind"] != "Pod":
                 continue
             for container in item["spec"]["containers"] + item["spec"].get("initContainers", []):
                 resources = container.get("resources", {})
-                # What has requests alone is refused.
+                # The server rejects containers that only have requests.
                 resources.setdefault("limits", dict(resources.get("requests", {})))
             yield path.stem, item
 
@@ -115,16 +115,16 @@ class Program:
 
 
 def created(cluster, item):
-    """As the server would store it."""
+    """Returns the object as the server would store it."""
     done = cluster.kubectl("create", "--dry-run=server", "-o", "json", objects=[item])
     return json.loads(done.stdout)
 
 
 def without_stamp(item):
-    """What the server makes up anew for every object is left out."""
+    """Returns the object without the values that the server generates for each object."""
     item = json.loads(json.dumps(item))
     annotations(item).pop(STAMP, None)
-    # What is not done, and why, the webhook alone says.
+    # Only the webhook reports what was not done, and why.
     annotations(item).pop("railhead.io/not-done", None)
     for container in item["spec"]["containers"] + item["spec"].get("initContainers", []):
         if "env" in container:
@@ -181,7 +181,7 @@ class Policy(unittest.TestCase):
                 if STAMP in annotations(after):
                     self.assertEqual(annotations(after)[STAMP], annotations(wanted)[STAMP] + "+policy")
                     seen += 1
-                # Which the policy leaves alone, as it has been seen before.
+                # The policy does not change `wanted`, which is already stamped.
                 self.assertEqual(
                     without_stamp(after), without_stamp(created(self.cluster, wanted))
                 )
@@ -228,7 +228,7 @@ class Policy(unittest.TestCase):
             self.assertNotIn(STAMP, annotations(created(self.cluster, item)))
 
     def test_the_largest_pods_are_not_too_costly(self):
-        """Were they, the server would leave them alone."""
+        """If they were, the server would not change them."""
         item = indexed("0", "2")
         item["spec"]["containers"] = [
             {
@@ -247,7 +247,7 @@ class Policy(unittest.TestCase):
 
 
 class Together(unittest.TestCase):
-    """The policies first, then the webhook: as with the webhook alone."""
+    """The policies and then the webhook give the same result as the webhook alone."""
 
     @classmethod
     def setUpClass(cls):
@@ -278,7 +278,7 @@ class Together(unittest.TestCase):
         mine["metadata"]["generation"] = 1
         plain = indexed("0", "2", namespace="train")
         own = indexed("1", "2", namespace="train")
-        del own["spec"]["initContainers"]  # the chart's README says what would become of it
+        del own["spec"]["initContainers"]  # the chart's README describes the effect
         own["spec"]["containers"][1]["env"] = [
             {"name": "NCCL_DEBUG", "value": "TRACE"},
             {"name": "NCCL_IB_TC", "value": "106"},
@@ -290,7 +290,7 @@ class Together(unittest.TestCase):
         )
         for item in (plain, own):
             after = created(self.cluster, item)
-            # The policies were there, and not the last.
+            # The policies have run, but not last.
             self.assertNotIn("policy", annotations(after)[STAMP])
             wanted = created(self.cluster, program.mutate(item, [mine]))
             self.assertEqual(without_stamp(after), without_stamp(wanted))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator's program at a real API server, with the rights that the chart gives it: profiles of
-the cluster reach pods, and what became of them is told."""
+"""The operator's program at a real API server, with the rights that the chart gives it: pods get the cluster's
+profiles, and the operator reports the effect."""
 
 import json
 import unittest
@@ -13,7 +13,7 @@ from replica import NAME, Replica, install, send_reviews_to
 
 from control_plane import folder_for, wait_until
 
-# What the operator's account asks for, once it is answered; a watch is answered when it begins.
+# Audits the operator's completed requests; a watch counts when it begins.
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -40,7 +40,7 @@ class Profiles(unittest.TestCase):
         cls.replica.wait_until_ready()
 
     def space(self, name):
-        """A namespace with a label of its own name; the selector for it."""
+        """Creates a namespace with a label of its own name; returns the selector for it."""
         item = {"metadata": {"name": name, "labels": {"test": name}}}
         self.cluster.kubectl(
             "create", objects=[{"apiVersion": "v1", "kind": "Namespace", **item}]
@@ -58,7 +58,7 @@ class Profiles(unittest.TestCase):
         )
 
     def admit(self, space):
-        """A pod as it would be stored, and what its creator is told."""
+        """Returns a pod as it would be stored, and the warnings to its creator."""
         item = pod("x", limits={"rdma/hca": 1})
         item["metadata"]["namespace"] = space
         done = self.cluster.kubectl("create", "--dry-run=server", "-o", "json", objects=[item])
@@ -69,7 +69,7 @@ class Profiles(unittest.TestCase):
         return item["metadata"].get("annotations", {}).get("railhead.io/profile", "")
 
     def environment(self, space):
-        """Of the container that asks for RDMA; the other one gets nothing."""
+        """Returns the environment of the container that requests RDMA; the other one gets nothing."""
         plain, asking = self.admit(space)[0]["spec"]["containers"]
         self.assertNotIn("env", plain)
         return {variable["name"]: variable.get("value") for variable in asking["env"]}
@@ -93,8 +93,8 @@ class Profiles(unittest.TestCase):
         return self.condition(name, kind)
 
     def requests(self):
-        """What the operator asked for: (verb, resource, name, "allow" or "forbid") each. A 403 alone
-        may also mean that the namespace is just going."""
+        """Returns the operator's requests: (verb, resource, name, "allow" or "forbid") each. A 403 alone may also
+        mean that the namespace is being deleted."""
         found = []
         for line in self.audit.read_text().splitlines():
             event = json.loads(line)
@@ -157,7 +157,7 @@ class Profiles(unittest.TestCase):
         def patch(operation):
             self.cluster.kubectl("patch", *crd, "--type=json", "--patch", json.dumps([operation]))
 
-        # As if a schema of another version had let it in.
+        # As if a schema of another version had allowed it.
         patch({"op": "remove", "path": rules})
         self.addCleanup(patch, {"op": "add", "path": rules, "value": checks})
         wrong = {"fabric": "TCP", "requireRDMA": "fail", "namespaceSelector": selector}
@@ -198,7 +198,7 @@ class Profiles(unittest.TestCase):
             return [asked for asked in self.requests() if asked[1] == "railprofiles/status"]
 
         before = told()
-        # What makes the operator look at everything again, seen by what comes of it.
+        # Makes the operator evaluate everything again. The new stamp shows that it has.
         self.space("quiet-too")
         self.cluster.kubectl("label", "namespace", "quiet-too", "test=quiet", "--overwrite")
         self.wait_for_stamp("quiet-too", "quiet@1")
@@ -216,17 +216,17 @@ class Profiles(unittest.TestCase):
         self.change("takeover", {"priority": 3})
         self.wait_for_condition("takeover", "Accepted", "True", 2)
         self.assertTrue(second.leads())
-        # For the tests that come after.
+        # For later tests.
         type(self).replica = second
         send_reviews_to(self.cluster, second, second)
         self.wait_for_stamp("takeover", "takeover@2")
 
     def test_a_user_who_switches_rdma_off_is_told_so(self):
-        """What a container sets itself is known from what the webhook has written."""
+        """The annotation of the webhook shows which variables a container sets itself."""
         self.space("off")
         item = pod("off", limits={"rdma/hca": 1})
         item["metadata"].update(
-            namespace="off", annotations={"prometheus.io/scrape": "false"}  # no page can deny it
+            namespace="off", annotations={"prometheus.io/scrape": "false"}  # no metrics page can contradict it
         )
         asking = item["spec"]["containers"][1]
         asking["env"] = [{"name": "NCCL_IB_DISABLE", "value": "1"}]
@@ -243,7 +243,7 @@ class Profiles(unittest.TestCase):
         self.make("rights", {"fabric": "RoCE", "namespaceSelector": self.space("rights")})
         self.wait_for_condition("rights", "Accepted", "True")
         self.wait_for_stamp("rights", "rights@1")
-        # A pod that is told what is wrong with it: its profile is not what it was.
+        # A pod with a diagnosis: its profile has changed since its admission.
         item = pod("old", limits={"rdma/hca": 1})
         item["metadata"]["namespace"] = "rights"
         self.cluster.kubectl("create", objects=[item])
@@ -274,7 +274,7 @@ class Profiles(unittest.TestCase):
             self.assertEqual(decision, "allow", (verb, what, name))
             used |= {(verb, what, name), (verb, what, "")} & granted
             if (verb, what) == ("patch", "railreports"):
-                used.add(("create", what, ""))  # an apply that makes its object needs both
+                used.add(("create", what, ""))  # an apply that creates its object needs both
         self.assertEqual(used, granted)
 
 

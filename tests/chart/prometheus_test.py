@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Prometheus with the README's scrape configurations, and with the chart's PodMonitors as the
-Prometheus operator writes them: which pods it scrapes, where, and what their series are called.
+"""A real Prometheus with the README's scrape configurations, and with the chart's PodMonitors as the Prometheus
+operator translates them: which pods it scrapes, at which address, and the labels of their series.
 
-Debian's Prometheus is built without Kubernetes discovery: it reads the pods from a file, with the labels
-that discovery gives them. Pods are pages at addresses of the loopback device, at one port."""
+Debian's Prometheus is built without Kubernetes discovery: it reads the pods from a file, with the labels that
+discovery gives them. Pods are metrics pages at loopback addresses, on one port."""
 
 import concurrent.futures
 import contextlib
@@ -27,13 +27,13 @@ sys.path.insert(0, str(ROOT / "tests" / "kube"))
 from control_plane import folder_for, free_port, wait_until  # noqa: E402
 
 SECOND = "1s"
-# A runtime's page names the training job; a node agent's the pod that holds a device, if any.
+# A runtime's page names the training job; a node agent's page names the pod that holds a device, if any.
 TRAINING = 'railhead_rail_state{job="train",rank="0",rail="0"} 1\n'
 AGENT = (
     'railhead_device_healthy{rail="0",namespace="team",pod="holder"} 1\n'
     'railhead_device_healthy{rail="1"} 1\n'
 )
-# The operator's names the jobs that it judges; what else it says is of itself.
+# The operator's page names the jobs that it diagnoses; its other metrics are about itself.
 OPERATOR = 'railhead_verdict_pods{namespace="team",job="train",reason="RailDown"} 1\nrailhead_leader 1\n'
 AGENT_LABELS = {
     "app_kubernetes_io_name": "railhead",
@@ -43,7 +43,7 @@ AGENT_LABELS = {
 
 
 class Pod:
-    """What discovery tells of a pod: a target for each port of its containers, or one without any."""
+    """Discovery's view of a pod: a target for each container port, or one target if it has no ports."""
 
     def __init__(self, name, address, text, space="team", phase="Running", labels=None, ports=(), injected=True):
         self.name, self.address, self.text = name, address, text
@@ -72,7 +72,7 @@ class Pod:
 
 def pods(port):
     return [
-        # It declares another port than that of its page.
+        # The declared ports differ from the page's.
         Pod("rank-0", "127.0.0.2", TRAINING, ports=(("web", 80), ("more", 81))),
         Pod("rank-1", "127.0.0.3", TRAINING.replace('rank="0"', 'rank="1"')),
         Pod("rank-2", "::1", TRAINING.replace('rank="0"', 'rank="2"')),
@@ -101,7 +101,7 @@ def pods(port):
 
 @contextlib.contextmanager
 def served(some, port):
-    """Their pages, and how often each was asked for."""
+    """Yields their pages and the number of requests to each."""
     texts, asked = {pod.address: pod.text for pod in some}, dict.fromkeys((p.name for p in some), 0)
     names = {pod.address: pod.name for pod in some}
 
@@ -135,8 +135,8 @@ def served(some, port):
 
 
 def from_readme():
-    """The scrape configurations that the chart's README shows, and what it says to put in place of
-    honor_labels where tenants do not trust each other."""
+    """Returns the scrape configurations of the chart's README, and its replacement of honor_labels for tenants that
+    do not trust each other."""
     blocks = [
         yaml.safe_load(text)
         for text in re.findall(r"^```yaml\n(.*?)^```", (CHART / "README.md").read_text(), re.M | re.S)
@@ -150,12 +150,12 @@ def from_readme():
 
 
 def snake(rule):
-    """A rule of a PodMonitor, as Prometheus spells it."""
+    """Returns a PodMonitor's rule in Prometheus's spelling."""
     return {re.sub(r"[A-Z]", lambda m: "_" + m[0].lower(), key): value for key, value in rule.items()}
 
 
 def of_monitor(monitor):
-    """What the Prometheus operator makes of it, but for who is asked what there is."""
+    """Returns the Prometheus operator's translation of a PodMonitor, except for discovery."""
     spec, meta = monitor["spec"], monitor["metadata"]
     (endpoint,) = spec["podMetricsEndpoints"]
     name = f"{meta['namespace']}/{meta['name']}"
@@ -218,7 +218,7 @@ def free_ports(count):
 
 
 def scraped(folder, configuration, port, web):
-    """The URLs of all targets, all series by name (their labels), and the pods that were asked."""
+    """Returns the URLs of all targets, all series by name (their labels), and the pods that were scraped."""
     some = pods(port)
     folder.mkdir()
     (folder / "targets.json").write_text(
@@ -267,7 +267,7 @@ def answers(url, log, asked):
     def targets():
         return (get("targets?state=active") or {"activeTargets": []})["activeTargets"]
 
-    # Whoever is a target has been asked twice: by then all that is scraped is there.
+    # After two scrapes of each target, all series are present.
     wait_until(
         lambda: targets()
         and all(target["health"] == "up" for target in targets())
@@ -302,7 +302,7 @@ class Scrapes(unittest.TestCase):
             "renaming": training | renaming | {"honor_labels": False},
             "agent": agent,
             "monitor": monitor,
-            # As administrators may have it for all.
+            # An administrator may set this for all monitors.
             "overridden": monitor | {"honor_labels": False},
             "agent monitor": of_monitor(objects["PodMonitor", "railhead-device-plugin"]),
             "operator": operator,
@@ -361,7 +361,7 @@ class Scrapes(unittest.TestCase):
                 self.assertFalse({"exported_job", "exported_namespace", "container"} & {*judged, *leader})
 
     def test_the_alerts_know_the_targets_by_these_names(self):
-        # `up` has the name of the scrape configuration; the README's, and those of the monitors.
+        # The label `job` of `up` is the name of the scrape configuration: the README's, or the monitors'.
         rules = yaml.safe_load((CHART / "rules" / "railhead.yaml").read_text())
         matchers = {
             rule["alert"]: re.search(r'up\{job=~"([^"]+)"\}', rule["expr"])

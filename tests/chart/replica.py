@@ -19,7 +19,7 @@ NAME = "railhead-operator"
 
 
 def install(cluster, *arguments):
-    """The chart, without anybody who could run its pods; with more arguments for helm."""
+    """Installs the chart. No pods run. `arguments` are for helm."""
     cluster.kubectl("create", "namespace", NAMESPACE)
     cluster.helm("install", RELEASE, CHART, *arguments)
     cluster.kubectl(
@@ -28,8 +28,8 @@ def install(cluster, *arguments):
 
 
 def send_reviews_to(cluster, pods, jobs):
-    """To two replicas, or twice the same, by the names that their certificates are for; the address
-    is this machine's."""
+    """Makes the webhooks call two replicas, or one replica twice, by the names in their certificates, at this
+    machine's address."""
     cluster.kubectl("delete", "service", NAME, "-n", NAMESPACE, "--ignore-not-found")
     cluster.kubectl(
         "create", "service", "externalname", NAME, "-n", NAMESPACE, "--external-name=localhost"
@@ -90,7 +90,7 @@ class Replica:
         return self._process.pid
 
     def ask(self, path):
-        """Status and text; (0, "") when nobody is there."""
+        """Returns status and text; (0, "") if nothing listens."""
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(f"http://127.0.0.1:{self.health_port}{path}", timeout=30) as answer:
@@ -107,6 +107,6 @@ class Replica:
         return "\nrailhead_leader 1\n" in self.ask("/metrics")[1]
 
     def end(self):
-        """At once, as a node that fails."""
+        """Kills it without a shutdown, like a node failure."""
         self._process.kill()
         self._process.wait()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rights that the operator and the node agent have are rights that they use: every rule of their roles is in the
-API server's audit log, of the operator after gangs have come, waited, ended and been reported about, of an agent
-after a rail has failed and come back; and nothing was refused."""
+"""The operator and the node agent use every right that they have: each rule of their roles is in the API server's
+audit log, for the operator after gangs have arrived, waited, ended and been reported, for an agent after a rail has
+failed and recovered. The server rejected no request."""
 
 import contextlib
 import json
@@ -21,14 +21,14 @@ from topology_test import kind
 
 from control_plane import folder_for, free_port, wait_until
 
-# What these scenes do not come to, or what the log calls otherwise.
+# Rights that these test cases do not use, or that the log names differently.
 ELSEWHERE = {
-    ("", "events", "patch"),  # one that is told again: kube/events_test.cc
-    ("", "pods", "get"),  # after a call whose answer was lost: bench/operator/gangs.py
-    ("", "pods/eviction", "create"),  # of a pod that has no room on its node: job_controllers_test.py
+    ("", "events", "patch"),  # a repeated Event: kube/events_test.cc
+    ("", "pods", "get"),  # after a call whose response was lost: bench/operator/gangs.py
+    ("", "pods/eviction", "create"),  # of a pod without room on its node: job_controllers_test.py
     ("railhead.io", "railreports", "create"),  # a patch that makes the object needs it (server-side apply)
 }
-# Of an agent, with the namespace of a role.
+# The same for an agent, with the namespace of a role.
 AGENTS_ELSEWHERE = {
     ("", "", "pods", "get"),  # of pods that are given HCAs, for their secret: agent_secret_test.cc, tests/e2e
     (NAMESPACE, "nfd.k8s-sigs.io", "nodefeatures", "create"),  # as for RailReports
@@ -36,7 +36,7 @@ AGENTS_ELSEWHERE = {
 
 
 def granted(cluster, account):
-    """(namespace, group, resource, verb) of all roles that the account is bound to; "" for the whole cluster."""
+    """Returns (namespace, group, resource, verb) of all roles bound to the account; "" for the whole cluster."""
     rights = set()
     for bindings, where in (("rolebindings", ("-n", NAMESPACE)), ("clusterrolebindings", ())):
         for binding in cluster.get(bindings, *where)["items"]:
@@ -51,7 +51,7 @@ def granted(cluster, account):
 
 
 def used(audit, user):
-    """The same of what the audit log has, and what was refused. The release's namespace counts as a role's."""
+    """Returns the same from the audit log, and the rejected requests. The release's namespace counts as a role's."""
     rights, refused = set(), []
     for line in audit.read_text().splitlines():
         event = json.loads(line)
@@ -68,7 +68,7 @@ def used(audit, user):
 
 
 def start_audited(test, name, user):
-    """Gives the class a folder, a cluster, and `audit`, the API server's log of what this user asked for."""
+    """Gives the class a folder, a cluster, and `audit`, the API server's log of this user's requests."""
     test.folder = folder_for(test, name)
     policy = test.folder / "audit.yaml"
     policy.write_text(yaml.safe_dump({"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
@@ -81,7 +81,7 @@ def start_audited(test, name, user):
 
 class Rights(GangScene):
     def unused(self):
-        """Wherever they are granted."""
+        """Returns granted rights that were not used, in any namespace."""
         used_rights = {right[1:] for right in used(self.audit, OPERATOR)[0]}
         return {right[1:] for right in granted(self.cluster, NAME)} - used_rights
 
@@ -107,7 +107,7 @@ class Rights(GangScene):
 
 
 class AgentRights(unittest.TestCase):
-    """An agent with a token as kubelet gives it to its pod: bound to the pod, and so to the node."""
+    """An agent with a token as the kubelet gives it to its pod: bound to the pod, and so to the node."""
 
     POD = "railhead-device-plugin-x"
     NODE = "node"
@@ -139,7 +139,7 @@ class AgentRights(unittest.TestCase):
 
     @contextlib.contextmanager
     def agent(self):
-        """Yields the tree of its node. Its account is where a pod has it, in a mount namespace of its own."""
+        """Yields the tree of its node. Its account is mounted as in a pod, in a private mount namespace."""
         plugins = self.folder / "plugins"
         plugins.mkdir()
         programs = BUILD / "device-plugin"
@@ -162,7 +162,7 @@ class AgentRights(unittest.TestCase):
         return granted(self.cluster, "railhead-device-plugin") - used(self.audit, AGENT)[0]
 
     def events(self, reason):
-        """How often each of the node's Events was told."""
+        """Returns the count of each of the node's Events."""
         return [event.get("count", 1) for event in self.cluster.get("events", "-A")["items"]
                 if event["reason"] == reason]
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether OpenShift's SecurityContextConstraints admit a pod, by the documented rules: what a pod leaves
-open they fill in, what it says must fit. No OpenShift is needed."""
+"""Evaluates whether OpenShift's SecurityContextConstraints admit a pod, by the documented rules: they set fields that
+a pod leaves unset, and fields that it sets must be allowed. Needs no OpenShift."""
 
 import copy
 
 NAMESPACE_RANGE = range(1000680000, 1000690000)  # the annotation openshift.io/sa.scc.uid-range
 NAMESPACE_LEVEL = "s0:c26,c15"  # openshift.io/sa.scc.mcs
 
-# As OpenShift has them, without what is about users and priorities.
+# OpenShift's constraints, without the fields for users and priorities.
 RESTRICTED_V2 = {
     "metadata": {"name": "restricted-v2"},
     "volumes": ["configMap", "csi", "downwardAPI", "emptyDir", "ephemeral",
@@ -53,7 +53,7 @@ PRIVILEGED = {
 
 
 def with_token(spec):
-    """The pod's spec as the admission of service accounts leaves it, which goes before."""
+    """Returns the pod's spec after the admission of service accounts, which runs before."""
     spec = copy.deepcopy(spec)
     if spec.get("automountServiceAccountToken", True):
         volume = {"name": "kube-api-access", "projected": {"sources": [{"serviceAccountToken": {}}]}}
@@ -62,7 +62,7 @@ def with_token(spec):
 
 
 def denied(scc, spec):
-    """Why the constraints do not admit the pod; nothing: they do."""
+    """Returns why the constraints do not admit the pod; empty if they do."""
     reasons = []
     spec = with_token(spec)
     kinds = scc["volumes"]
@@ -95,7 +95,7 @@ def _of_container(scc, of_pod, container):
     reasons = []
     if own.get("privileged") and not scc.get("allowPrivilegedContainer"):
         reasons.append(f"{where}.privileged is not allowed")
-    # What is not said becomes false where true is not allowed.
+    # An unset field becomes false if true is not allowed.
     if own.get("allowPrivilegeEscalation") and not scc.get("allowPrivilegeEscalation", True):
         reasons.append(f"{where}.allowPrivilegeEscalation is not allowed")
     if scc.get("readOnlyRootFilesystem") and own.get("readOnlyRootFilesystem") is False:
@@ -128,7 +128,7 @@ def _of_user(rule, user, non_root, where):
 
 
 def _of_selinux(rule, options, where):
-    """MustRunAs fills in what a pod does not say at all, and compares all of what it says."""
+    """MustRunAs sets options that a pod leaves unset altogether, and compares all options that it sets."""
     if rule["type"] != "MustRunAs" or options is None:
         return []
     wanted = {"level": NAMESPACE_LEVEL} | (rule.get("seLinuxOptions") or {})
@@ -141,7 +141,7 @@ def _of_selinux(rule, options, where):
 
 def _of_seccomp(allowed, profile, where):
     if profile is None or "*" in allowed:
-        return []  # it becomes the first that is allowed
+        return []  # it becomes the first allowed value
     name = {"RuntimeDefault": "runtime/default", "Unconfined": "unconfined"}.get(profile["type"])
     if name not in allowed:
         return [f"{where}.seccompProfile: {profile['type']} is not allowed"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the chart renders with each two of its values together, against the schemas of the oldest and the newest
-Kubernetes that it is for, by kubeconform: no field that they do not know, and no kind without a schema."""
+"""Renders the chart with each pair of its values, and validates the objects with kubeconform against the schemas of
+the oldest and newest supported Kubernetes: no unknown fields, and no kind without a schema."""
 
 import json
 import os
@@ -22,7 +22,7 @@ FOLDER = pathlib.Path(os.environ.get("RAILHEAD_KUBECONFORM", ""))  # tests/testb
 VERSIONS = sorted(path.name for path in FOLDER.glob("schemas/v*"))
 POLICIES_SINCE = (1, 36)
 
-# Each value of the chart, and what it may be beside its default.
+# Each value of the chart, and its alternatives to the default.
 _TOLERATIONS = [[], [{"key": "gpu", "operator": "Equal", "value": "x", "effect": "NoExecute",
                       "tolerationSeconds": 3}]]
 _AFFINITY = [{"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
@@ -106,7 +106,7 @@ OTHERS = {
     "openshift.enabled": [True],
     "global": [{"imageRegistry": "registry.example"}],
 }
-# Two values that the chart refuses together.
+# Pairs of values that the chart rejects.
 REFUSED = (
     {"devicePlugin.memlock": True, "openshift.enabled": True},
     {"devicePlugin.cdi": False, "devicePlugin.config": MOVED},
@@ -119,7 +119,7 @@ REFUSED = (
 
 
 def defaults():
-    """The value of each path that the schema knows no fields of."""
+    """Returns the value of each path below which the schema defines no fields."""
     schema = json.loads((CHART / "values.schema.json").read_text())
 
     def walk(rule, value, path):
@@ -138,7 +138,7 @@ SETTINGS = sorted(DEFAULTS)
 
 
 def choices(version):
-    """Of each setting all values that it may have; the default is the first."""
+    """Returns all values of each setting; the default is the first."""
     made = [[DEFAULTS[name], *OTHERS.get(name, [])] for name in SETTINGS]
     if tuple(map(int, version.removeprefix("v").split(".")))[:2] < POLICIES_SINCE:
         made[SETTINGS.index("operator.admissionPolicy.enabled")] = [False]
@@ -154,7 +154,7 @@ def forbidden_of(options):
 
 
 def as_values(settings):
-    """{"a.b": 1} as the text of {a: {b: 1}}."""
+    """Returns {"a.b": 1} as the text of {a: {b: 1}}."""
     made = {}
     for name, value in settings.items():
         *folders, last = name.split(".")
@@ -168,7 +168,7 @@ def as_values(settings):
 class Schemas(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        """The schemas of the chart's own kinds, by its own CustomResourceDefinitions."""
+        """Writes the schemas of the chart's own kinds from its CustomResourceDefinitions."""
         assert VERSIONS, "set RAILHEAD_KUBECONFORM to what tests/testbed/build-kubeconform.sh prints"
         folder = tempfile.TemporaryDirectory(prefix="railhead-schemas-")
         cls.addClassCleanup(folder.cleanup)
@@ -181,7 +181,7 @@ class Schemas(unittest.TestCase):
             schemas.write_custom_kinds(cls.own / version, swagger, crds)
 
     def faults(self, version, text):
-        """What is wrong with the objects of a text, and how many are right."""
+        """Returns the errors in the objects of a text, and the number of valid objects."""
         name = "{{.ResourceKind}}{{.KindSuffix}}.json"
         done = subprocess.run(
             [FOLDER / "kubeconform", "-strict", "-output=json", "-summary",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two tenants, one of them hostile: thousands of its pods lie on their pages, and its gangs never end. The
-other's gang starts and is reported about as if it were alone. The operator is the chart's, at a real API
-server with the real scheduler; pods run nowhere, and their pages are served here."""
+"""Two tenants, one of them hostile: the metrics pages of thousands of its pods report false data, and its gangs never
+end. The other tenant's gang starts and is reported as if it were alone. The operator is the chart's, at a real API
+server with the real scheduler; pods do not run, and the test serves their pages."""
 
 import copy
 import json
@@ -16,14 +16,14 @@ from verdict_test import PRINT_CASES, STARTED, Pages, moved
 
 from control_plane import wait_until
 
-PODS = int(os.environ.get("RAILHEAD_LYING_PODS", "400"))  # the full size is `make soak`
-PROMISED = 10  # seconds, on a machine with nothing else to do
+PODS = int(os.environ.get("RAILHEAD_LYING_PODS", "400"))  # `make soak` runs the full size
+PROMISED = 10  # seconds, on an idle machine
 PATIENCE = 60
 GANG = 4
-LIES = "NoUverbs"  # a case of which each pod's page accuses its node
+LIES = "NoUverbs"  # a case in which each pod's page accuses its node
 VICTIM = "OneRankWithoutRailsMakesAllUseTcp"
 EVIL, GOOD = "evil", "good"
-STAY = "e00"  # where the hostile pods are said to run
+STAY = "e00"  # the node of the hostile pods
 
 
 class Tenants(GangScene):
@@ -43,7 +43,7 @@ class Tenants(GangScene):
         return self.ask("POST", f"/api/v1/namespaces/{space}/pods", item)
 
     def pod_of(self, case, job, index, **metadata):
-        """A pod of a gang that is otherwise that of the case."""
+        """Returns a pod of a gang, otherwise like that of the case."""
         item, like = pod(job, index, GANG), case["pods"][index]
         item["metadata"]["annotations"] |= {
             key: value for key, value in like["metadata"]["annotations"].items() if "port" in key or "scrape" in key}
@@ -55,7 +55,7 @@ class Tenants(GangScene):
         return item
 
     def run_pod(self, space, name, address, case, index):
-        """From now on the pod runs, and says what the page of the case says."""
+        """Marks the pod as running; its page is then that of the case."""
         status = copy.deepcopy(case["pods"][index]["status"])
         status |= {"podIP": address, "podIPs": [{"ip": address}]}
         for container in status.get("containerStatuses", []):
@@ -68,7 +68,7 @@ class Tenants(GangScene):
                  "application/merge-patch+json")
 
     def lie(self):
-        """The hostile tenant's pods: jobs of four, all of which run."""
+        """Creates the hostile tenant's pods: jobs of four, all of which run."""
         case = self.cases[LIES]
         for number in range(PODS):
             job, index = divmod(number, GANG)
@@ -79,7 +79,7 @@ class Tenants(GangScene):
             self.run_pod(EVIL, item["metadata"]["name"], address, case, index)
 
     def never_end(self):
-        """And its gangs: a pod that stays on one node, and more that would need it."""
+        """Creates its gangs: a pod that keeps one node, and more pods that would need it."""
         small = pod("stays", 0, 1, 1)
         del small["metadata"]["labels"]
         small["spec"]["nodeName"] = "n00"
@@ -99,7 +99,7 @@ class Tenants(GangScene):
         return len(items) == GANG and all(item["spec"].get("nodeName") for item in items)
 
     def reasons(self, space):
-        """What the reports of a tenant say."""
+        """Returns the reasons in a tenant's reports."""
         path = f"/apis/railhead.io/v1alpha1/namespaces/{space}/railreports"
         reports = self.ask("GET", path)["items"]
         return {reason["reason"] for item in reports
@@ -122,7 +122,7 @@ class Tenants(GangScene):
         told = {item["reason"] for item in case["expected"]}
         wait_until(lambda: told <= self.reasons(GOOD), f"a report of {told}", self.replica.log)
         reported = time.monotonic() - began
-        # The lies are read, and told, too.
+        # The operator also reads and reports the false data.
         self.assertGreater(len(self.pages.asked), GANG)
         wait_until(lambda: self.reasons(EVIL), "a report of the hostile tenant", self.replica.log)
         print(f"\n{PODS} lying pods and 103 gangs that never end: the other's gang started after {started:.1f} s, and "

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a stolen token of the node agent or of the operator may write at a real API server: what is theirs,
-and nothing else. The admission policies of the chart decide it, as RBAC does not know fields."""
+"""With a stolen token of the node agent or the operator, a real API server allows writes to the program's own fields,
+and no others. The chart's admission policies enforce this, since RBAC does not know fields."""
 
 import copy
 import json
@@ -66,7 +66,7 @@ def event(component, host, involved, name="told"):
     }
 
 
-# Writes to the agent's own node: subresource, merge patch. None of these is the agent's.
+# Writes to the agent's own node that the agent may not make: subresource, merge patch.
 NOT_THE_AGENTS = (
     ("", {"metadata": {"labels": {"zone": "b"}}}),
     ("", {"metadata": {"labels": {"new": "b"}}}),
@@ -91,7 +91,7 @@ NOT_THE_AGENTS = (
     ("status", {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}),
 )
 
-# JSON patches of a pod that waits for the operator; none of these is the operator's.
+# JSON patches of a pod that waits for the operator, which the operator may not make.
 NOT_THE_OPERATORS = (
     ("", [{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]),
     ("", [{"op": "add", "path": "/metadata/annotations/other", "value": "b"}]),
@@ -117,7 +117,7 @@ class Tokens(unittest.TestCase):
         crd["spec"]["scope"] = "Namespaced"
         cls.cluster.kubectl("create", objects=[crd])
         cls.cluster.helm("install", RELEASE, CHART, "--create-namespace", values=VALUES)
-        # kubectl reads what it patches, which the programs do not.
+        # kubectl reads objects that it patches; the programs do not.
         cls.cluster.kubectl("create", "clusterrole", "reads", "--verb=get",
                             "--resource=nodes,nodes/status,events,pods,pods/status")
         cls.cluster.kubectl("create", "clusterrolebinding", "reads", "--clusterrole=reads",
@@ -127,14 +127,14 @@ class Tokens(unittest.TestCase):
             status = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
             cls.cluster.kubectl("patch", "node", name, "--subresource=status", "--type=merge",
                                 "-p", json.dumps(status))
-        # The server takes a moment until it knows a new policy.
+        # The server applies a new policy after a moment.
         label = {"metadata": {"labels": {"new": "b"}}}
         for patch in (cls.as_agent, cls.as_operator):
             wait_until(lambda patch=patch: patch("node", "other", label), "the policies")
 
     @classmethod
     def write(cls, user, *arguments, objects=None):
-        """What the server has against it."""
+        """Returns the server's error."""
         done = cls.cluster.kubectl(*arguments, *user, objects=objects, check=False)
         return done.stderr.strip() if done.returncode else ""
 
@@ -218,7 +218,7 @@ class Tokens(unittest.TestCase):
         self.refused(tell(agent, event(us, "mine", mine)))
         self.assertEqual(tell(operator, event(us, "replica", some_pod)), "")
         self.refused(tell(operator, event("kubelet", "mine", some_pod)))
-        # To count again is no other word.
+        # A change of the count does not change the message.
         self.cluster.kubectl("create", objects=[event(plugin, "mine", mine)])
         again = {"count": 2, "lastTimestamp": "2027-01-15T09:00:00Z"}
         self.assertEqual(self.as_agent("event", "told", again), "")
@@ -264,7 +264,7 @@ class Tokens(unittest.TestCase):
         fails = {"op": "add", "path": "/status/phase", "value": "Failed"}
         self.refused(self.as_operator("pod", "unranked", [fails], "status"))
         for subresource, patch in NOT_THE_OPERATORS:
-            # The others the API server allows nobody.
+            # The API server rejects the other patches for all users.
             if patch[0]["path"] not in ("/spec/schedulingGates/0", "/spec/nodeSelector"):
                 with self.subTest(patch):
                     self.refused(self.as_operator("pod", "unranked", patch, subresource))

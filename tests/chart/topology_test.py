@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The FabricTopology and what is published of it, with the chart's operator at a real API server: on
-nodes that exist in the API alone, and with kinds of other schedulers that only store what they get."""
+"""The FabricTopology and the objects published from it, with the chart's operator at a real API server: on nodes that
+exist in the API only, and with kinds of other schedulers that only store what they get."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from replica import NAME, Replica, install, send_reviews_to
 
 from control_plane import folder_for, wait_until
 
-LEAVES, NODES = 4, 2  # of two spines; of a leaf
+LEAVES, NODES = 4, 2  # leaves of two spines; nodes of a leaf
 PREFIX = "railhead.io/topology-"
 FACTS = {
     "version": 1,
@@ -28,7 +28,7 @@ FACTS = {
 
 
 def kind(group, version, plural, name):
-    """A kind of another project, which takes whatever it is given."""
+    """Returns a kind of another project that accepts any content."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     schema = {"type": "object", "properties": {"spec": anything}}
     return {
@@ -153,8 +153,8 @@ class Topology(unittest.TestCase):
         )
 
     def requests(self):
-        """(verb, resource, name, allow or forbid) of what the operator asked for. Who applies what is
-        not there needs the right to create it."""
+        """Returns the operator's requests: (verb, resource, name, "allow" or "forbid"). An apply to a missing object
+        needs the right to create it."""
         for line in self.audit.read_text().splitlines():
             event = json.loads(line)
             what = event.get("objectRef", {})
@@ -165,7 +165,7 @@ class Topology(unittest.TestCase):
                 yield "create", resource, "", decision
 
     def apply(self, item, *arguments):
-        """As kubectl does it; the whole of its answer."""
+        """Applies as kubectl does; returns the whole response."""
         return subprocess.run(
             ["kubectl", f"--kubeconfig={self.cluster.kubeconfig}", "apply", "--server-side",
              *arguments, "-f", "-"],
@@ -243,7 +243,7 @@ class Topology(unittest.TestCase):
         self.cluster.kubectl("uncordon", "n1")
 
     def test_4_labels_make_no_node(self):
-        """What the operator sends for a node that has gone, or is another one by now."""
+        """The operator's requests for a node that has been deleted, or replaced by another one of the same name."""
         for name in ("gone", "n0"):
             node = {
                 "apiVersion": "v1",
@@ -272,7 +272,7 @@ class Topology(unittest.TestCase):
         self.wait(lambda: self.places("n1").get("spine") == "s00007", "its labels")
         self.wait(lambda: self.places("n2") == {}, "others without labels")
         self.assertIn("not in spec.model", self.status()["conflicts"][0]["message"])
-        # One whose domains are no model: the schema cannot tell, and the operator does.
+        # Its domains are not a model: the schema cannot detect that, but the operator does.
         broken = model | {"domains": [{"name": "s7", "domains": [{"name": "l7"}]}]}
         self.cluster.kubectl(*change, json.dumps({"spec": {"model": broken}}))
         self.wait(

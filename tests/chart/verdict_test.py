@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a job is told, and nothing else: the matrix of operator/verdict/testing,
-played at a real API server to the operator's program with the rights that the chart gives it. Pods
-are objects without a node; their metrics pages are served here, at addresses of the test's network
-namespace. All cases are there at once: each has a namespace, nodes and a resource of its own.
+"""The operator reports every fault of a job, and nothing else: it runs the matrix of operator/verdict/testing at a
+real API server, with the rights that the chart gives it. Pods are objects without a node; the test serves their
+metrics pages, at addresses of its network namespace. All cases run at once: each has its own namespace, nodes and
+resource.
 
-The classes wait more than they work, and each has an API server of its own: apiserver.sh runs them at
-the same time."""
+The classes mostly wait, and each has its own API server: apiserver.sh runs them in parallel."""
 
 import collections
 import copy
@@ -29,11 +28,11 @@ from control_plane import folder_for, wait_until
 PRINT_CASES = ROOT / "build" / "release" / "operator" / "railhead_verdict_print_cases"
 REPORTS = "/apis/railhead.io/v1alpha1"
 PORT = 9402
-PROMISED = 5  # seconds from a pod's start until its Event, where the machine has time
-SILENCE = 60  # more where its runtime may still report
-PATIENCE = 60  # seconds more, on a machine that has more to do
-STARTED = 1767225600  # when the pods of the scenes started
-REASON = "RdmaAdmissionMissed"  # of a pod that shows that all before it has been judged
+PROMISED = 5  # seconds from a pod's start to its Event, on an idle machine
+SILENCE = 60  # more seconds if its runtime may still report
+PATIENCE = 60  # more seconds, on a busy machine
+STARTED = 1767225600  # start time of the cases' pods
+REASON = "RdmaAdmissionMissed"  # of a pod that shows that all pods before it have been diagnosed
 
 
 class Api:
@@ -93,7 +92,7 @@ class Pages:
 
 
 def moved(text, seconds):
-    """A time of the scene, so much later."""
+    """Returns a time of the case, moved by `seconds`."""
     then = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
     return (then + datetime.timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -103,7 +102,7 @@ def of_pool(case):
 
 
 def without_devices(case):
-    """No node of the case has any, as before the first node agent runs."""
+    """Returns whether no node of the case has devices, as before the first node agent runs."""
     return case["nodes"] and not any(
         resource.startswith("rdma/") for node in case["nodes"] for resource in node["status"]["capacity"]
     )
@@ -134,7 +133,7 @@ class Play:
         }
 
     def prepare(self):
-        """All but the pods."""
+        """Creates everything except the pods."""
         self.api.call("POST", "/api/v1/namespaces", {"metadata": {"name": self.space}})
         for given in self.case["profiles"]:
             self._make_profile(given)
@@ -161,11 +160,11 @@ class Play:
 
     def start(self):
         self._shift = time.time() - STARTED
-        # Backwards: of those who share an address the first has it.
+        # In reverse order: if several pods share an address, the first one gets it.
         for address, page in reversed(list(zip(self.addresses, self.case["pages"]))):
             self.pages.pages[address] = page
         owner = str(uuid.uuid4())
-        # Where nobody reports, nobody says that they will: these are told at once.
+        # If no pod of the case has a page, the pods do not announce one, and are reported at once.
         has_pages = any(page is not None for page in self.case["pages"])
         made = [
             self._make_pod(pod, owner, address, has_pages)
@@ -176,7 +175,7 @@ class Play:
             self.api.call("PATCH", f"{path}/status", {"status": status})
 
     def _make_pod(self, pod, owner, address, has_pages):
-        """Its path, and the status that it gets as if it were started by a node."""
+        """Creates a pod at its path, with the status of a pod that a node has started."""
         metadata = {
             key: value
             for key, value in pod["metadata"].items()
@@ -229,9 +228,9 @@ class Play:
             self.pages.pages[address] = None
 
     def look(self, event):
-        """One of its Events, seen now."""
+        """Records an Event of this case."""
         name = event["involvedObject"]["name"]
-        if event["reason"] == "RailheadNotDone":  # told of the controller of the pod
+        if event["reason"] == "RailheadNotDone":  # reported for the pod's controller
             name = event["message"].removeprefix("pod ").partition(":")[0]
         told = (name, event["reason"], event["type"])
         if told not in self.seen and not told[0].startswith("mark-"):
@@ -239,24 +238,24 @@ class Play:
             self.seen[told] = (time.monotonic() - self.began, message)
 
     def wanted(self, kind):
-        """What is to be told: (pod, reason): parts of the message."""
+        """Returns the expected Events: (pod, reason): parts of the message."""
         which = "expected" if kind == "Warning" else "first"
         wanted = {}
         for item in self.case[which]:
-            # A case that lasts longer than any test shows what is told at first.
+            # A case that lasts longer than any test shows its first reports.
             if kind == "Normal" or not self.case["takesTime"]:
                 wanted[item["pod"], item["reason"], kind] = item["says"]
         return wanted
 
     def is_late(self):
-        """It takes its time until this may be told."""
+        """Returns whether the case's report may come only after some time."""
         return self.case["within"] > PROMISED
 
     def is_told(self):
         return all(told in self.seen for kind in ("Warning", "Normal") for told in self.wanted(kind))
 
     def asked(self):
-        """Every pod that runs has shown its page, if it has one."""
+        """Returns whether every running pod's page, if it has one, has been scraped."""
         return all(
             self.pages.asked[address]
             for pod, address, page in zip(self.case["pods"], self.addresses, self.case["pages"])
@@ -268,9 +267,9 @@ class Play:
 
 
 class VerdictTest(unittest.TestCase):
-    """The operator at an API server, and cases to play to it."""
+    """The operator at an API server, and cases for it."""
 
-    flags = ()  # more of them for the API server
+    flags = ()  # additional flags of the API server
 
     @classmethod
     def setUpClass(cls):
@@ -281,7 +280,7 @@ class VerdictTest(unittest.TestCase):
         cls.cluster.kubectl(
             "wait", "--for=condition=Established", "crd/railreports.railhead.io", "--timeout=60s"
         )
-        # The scenes' pods are as they are after admission.
+        # The pods of the cases are as they are after admission.
         cls.cluster.kubectl("delete", "mutatingwebhookconfiguration", "--all")
         cls.api = Api(cls.cluster)
         cls.pages = Pages()
@@ -304,7 +303,7 @@ class VerdictTest(unittest.TestCase):
         return made
 
     def watch(self, plays, until, seconds):
-        """Looks at what is told until it is enough, or the time is over."""
+        """Reads Events until they suffice, or the time is over."""
         by_space = {play.space: play for play in plays}
         deadline = time.monotonic() + seconds
         while True:
@@ -317,7 +316,7 @@ class VerdictTest(unittest.TestCase):
             time.sleep(0.1)
 
     def let_all_be_judged(self, plays):
-        """In each namespace a pod without any admission is told."""
+        """Waits until a pod without any admission has been reported in each namespace."""
         type(self).marks += 1
         name = f"mark-{self.marks}"
         item = {
@@ -349,7 +348,7 @@ class VerdictTest(unittest.TestCase):
             play.start()
 
     def check(self, plays):
-        """That what is to be told is, and nothing else."""
+        """Checks that exactly the expected Events exist."""
         slowest = (0, "")
         for play in plays:
             with self.subTest(play.name):
@@ -364,8 +363,8 @@ class VerdictTest(unittest.TestCase):
         return slowest
 
     def matrix(self):
-        """All that can be played side by side on nodes with devices: what is wrong, what is right, and
-        the same again, whose runtimes will end: what their reports have refuted stays so."""
+        """Returns all cases that can run side by side on nodes with devices: faults, healthy jobs, and healthy jobs
+        whose runtimes will end: faults that their reports have refuted stay refuted."""
         playable = [
             case
             for case in self.cases
@@ -388,13 +387,13 @@ class VerdictTest(unittest.TestCase):
         return plays
 
     def start_matrix(self, plays):
-        """Until every pod has been asked, and what can be told at once is told."""
+        """Runs until every pod has been scraped, and everything that can be reported at once has been."""
         for play in plays:
             play.prepare()
         late = [play for play in plays if play.is_late()]
         for play in late:
             play.start()
-        # A few at a time, so that what is measured is not this machine's time to make them.
+        # A few at a time, so that the time this machine needs to create them is not measured.
         others = [play for play in plays if not play.is_late()]
         for begin in range(0, len(others), 4):
             some = others[begin : begin + 4]
@@ -408,8 +407,7 @@ class VerdictTest(unittest.TestCase):
 
 class Matrix(VerdictTest):
     def test_each_of_what_can_be_wrong_is_told_and_nothing_of_what_is_right(self):
-        # Whether nodes come is a question to the cluster as a whole, and so is whether any are known,
-        # and whether any has devices.
+        # Whether nodes come, are known and have devices are properties of the whole cluster.
         nothing_known = [case for case in self.cases if not case["nodes"]]
         unknown = self.plays(nothing_known)
         self.start(unknown)
@@ -431,7 +429,7 @@ class Matrix(VerdictTest):
         ended = time.monotonic()
         self.watch(plays, lambda: all(play.is_told() for play in plays), SILENCE + 25 + PATIENCE)
         self.check_reports(wrong, right)
-        # Questions are two seconds apart in a pod's first minute, and then up to fifteen.
+        # Scrapes of a pod are two seconds apart in its first minute, then up to fifteen.
         self.watch(plays, lambda: False, max(0, ended + SILENCE + 20 - time.monotonic()))
         self.let_all_be_judged(plays)
         self.watch(plays, lambda: False, 0)
@@ -443,7 +441,7 @@ class Matrix(VerdictTest):
         )
 
     def check_reports(self, wrong, right):
-        """What people read of the jobs."""
+        """Checks the reports of the jobs."""
         def reports():
             items = self.api.call("GET", f"{REPORTS}/railreports")["items"]
             return {
@@ -476,7 +474,7 @@ class Matrix(VerdictTest):
                 self.assertNotEqual(found[play.space]["status"]["severity"], "Warning", play.name)
         table = self.cluster.kubectl("get", "railreports", "--all-namespaces").stdout
         self.assertRegex(table.splitlines()[0], r"NAMESPACE +NAME +SEVERITY +PODS +SUMMARY +AGE")
-        # Written once where nothing changes.
+        # Reports without changes are written once.
         before = {space: item["metadata"]["resourceVersion"] for space, item in found.items()}
         time.sleep(12)
         after = {space: item["metadata"]["resourceVersion"] for space, item in reports().items()}
@@ -527,12 +525,12 @@ class NodesMayCome(VerdictTest):
 
 
 class OwnersOfReports(VerdictTest):
-    """Where who changes owners of an object must be allowed to delete it, as on OpenShift."""
+    """A cluster in which changing an object's owners requires the right to delete it, as on OpenShift."""
 
     flags = ("--enable-admission-plugins=OwnerReferencesPermissionEnforcement",)
 
     def make_pod(self, name):
-        """Of a gang that has no object of its own, and past admission, which is told of it."""
+        """Creates a pod of a gang that has no object, and without admission, which is reported for the pod."""
         pod = {
             "metadata": {"name": name, "labels": {"scheduling.x-k8s.io/pod-group": "pair"}},
             "spec": {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pods of tests/workloads, through the operator's program: what its README says comes out."""
+"""Runs the pods of tests/workloads through the operator's program, and compares the results with its README."""
 
 import sys
 import unittest
