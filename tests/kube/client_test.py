@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kube/ against a real API server: what its probe's cache holds, and which probe leads."""
+"""kube/ against a real API server: the contents of its probe's cache, and which probe leads."""
 
 import http.client
 import json
@@ -19,12 +19,12 @@ PROBE = ROOT / "build" / "release" / "kube" / "railhead_kube_probe"
 SPACE = "default"
 MAPS = f"/api/v1/namespaces/{SPACE}/configmaps"
 OBJECTS = 2000
-SETTLED = 60  # seconds for a cache to become what it should be; it takes about one
-TAKEOVER = 60  # seconds from a leader's death to the next one; it takes about a lease
+SETTLED = 60  # seconds until a cache must be right; it takes about one
+TAKEOVER = 60  # seconds from a leader's death to the next one; takes about a lease
 
 
 class Admin:
-    """Writes through one connection, which is faster than any kubectl."""
+    """Writes over one connection, which is faster than kubectl."""
 
     def __init__(self, plane):
         self._plane = plane
@@ -75,7 +75,7 @@ class Admin:
         self.call("DELETE", f"{MAPS}/{name}")
 
     def versions(self):
-        """{key: resourceVersion} of all there are, and the list's own version."""
+        """Returns {key: resourceVersion} of all objects, and the list's own version."""
         listed = self.call("GET", MAPS)
         return {
             f"{SPACE}/{item['metadata']['name']}": item["metadata"]["resourceVersion"]
@@ -124,7 +124,7 @@ class Candidate:
             )
 
     def led(self):
-        """The moments at which it led. A killed process may leave half a line."""
+        """Returns the times at which the probe led. A killed process may leave half a line."""
         lines = self._samples.read_text().split("\n")[:-1]
         return [float(line) for line in lines]
 
@@ -158,7 +158,7 @@ class Client(unittest.TestCase):
         return wanted
 
     def compact(self):
-        """Makes etcd forget all before now."""
+        """Makes etcd discard all earlier versions."""
         _, version = self.admin.versions()
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         request = urllib.request.Request(
@@ -192,8 +192,8 @@ class Client(unittest.TestCase):
                 if i % 4 == 0:
                     self.admin.delete(names.pop(chance.randrange(len(names))))
             self.assertGreater(len(self.assert_holds_all(probe)), OBJECTS // 2)
-            # One list did it. On a busy machine the server ends the watch of a client that takes its events
-            # too slowly, without an error, and another one goes on from there.
+            # One list sufficed. On a busy machine the server ends the watch of a client that reads its events too
+            # slowly, without an error, and the next watch continues from there.
             self.assertEqual(set(probe.ends()) - {"OK"}, set())
 
         with self.subTest("the API server dies and comes back"):
@@ -208,13 +208,13 @@ class Client(unittest.TestCase):
         with self.subTest("what the probe has not seen is forgotten"):
             ended = len(probe.ends())
             probe.process.send_signal(signal.SIGSTOP)
-            self.restart()  # or else its socket would still take in what happens
+            self.restart()  # otherwise its socket would still buffer new events
             for name in names[:20]:
                 self.admin.delete(name)
             for name in names[20:40]:
                 self.admin.update(name)
             self.compact()
-            self.restart()  # the server forgets what it remembered besides etcd
+            self.restart()  # the server discards its own cache of etcd
             probe.process.send_signal(signal.SIGCONT)
             self.assert_holds_all(probe)
             gone = [line for line in probe.ends()[ended:] if line.startswith("OUT_OF_RANGE")]
@@ -229,14 +229,14 @@ class Client(unittest.TestCase):
         self.wait(first.led, "the first one leads")
         second = Candidate(self.plane, self.folder, "second")
         self.addCleanup(second.process.kill)
-        time.sleep(3)  # long enough for it to have seen the lease, and to try
+        time.sleep(3)  # long enough to see the lease and to try
         first.end(signal.SIGKILL)
         self.wait(second.led, "the second one leads", TAKEOVER)
         third = Candidate(self.plane, self.folder, "third")
         self.addCleanup(third.process.kill)
         time.sleep(3)
         second.end(signal.SIGTERM)
-        # Released when it ended: nobody has to wait until the lease has run out.
+        # Released at its end: the next leader need not wait until the lease expires.
         held = self.plane.get("lease", "election")["spec"]["holderIdentity"]
         self.assertNotEqual(held, "second")
         self.wait(third.led, "the third one leads", TAKEOVER)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real API server with etcd, both on the loopback address, for tests that need no node; and the
-scheduler for those that need to see where pods would run."""
+"""A real API server with etcd, both on the loopback address, for tests that need no node; and the scheduler for those
+that check where pods would run."""
 
 import base64
 import contextlib
@@ -21,11 +21,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from kube_api import ApiError, KubeApi  # noqa: E402
 
-DEADLINE = 60  # seconds for a server to come up
+DEADLINE = 60  # seconds for a server to start
 
 
 def free_port():
-    """Below those that the kernel gives to connections, one of which could take it before we do."""
+    """Returns a port below the kernel's ephemeral range, so that no connection can take it before its use."""
     for port in random.sample(range(20000, 32000), 100):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
@@ -50,7 +50,7 @@ def answers(url):
 
 
 def folder_for(test, name):
-    """A folder that goes when the class of tests is done."""
+    """Returns a folder that is deleted after the class of tests."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix=f"railhead-{name}-"))
     test.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -78,8 +78,8 @@ basicConstraints = CA:TRUE
 
 
 def certificate(folder, name):
-    """A self-signed certificate for 127.0.0.1, from two days ago until in two days, since tests set the time of
-    day of clients; returns the paths of certificate and key."""
+    """Makes a self-signed certificate for 127.0.0.1, valid from two days ago until in two days, since tests set the
+    time of day of clients; returns the paths of certificate and key."""
     crt, key, request, config = (folder / f"{name}.{end}" for end in ("crt", "key", "csr", "cnf"))
     config.write_text(CERTIFICATES.format(folder=folder, name=name), encoding="utf-8")
     (folder / f"{name}.index").touch()
@@ -96,7 +96,7 @@ class ControlPlane:
     """etcd and kube-apiserver with RBAC on free ports of 127.0.0.1, and a kubeconfig."""
 
     def __init__(self, folder, *flags):
-        """`flags` are more of them for the API server."""
+        """`flags` are additional flags of the API server."""
         self._folder = folder
         self._flags = flags
         self._processes = {}
@@ -104,7 +104,7 @@ class ControlPlane:
         self.kubeconfig = folder / "kubeconfig"
 
     def start_for(self, test):
-        """It ends when the class of tests is done."""
+        """Starts it; it ends after the class of tests."""
         test.addClassCleanup(self.stop)
         self.start()
 
@@ -151,7 +151,7 @@ class ControlPlane:
             "--advertise-address=127.0.0.1",
             f"--token-auth-file={self._folder / 'tokens.csv'}",
             "--authorization-mode=RBAC",
-            # Nobody makes the service accounts of new namespaces here.
+            # No controller creates the service accounts of new namespaces here.
             "--disable-admission-plugins=ServiceAccount",
             "--endpoint-reconciler-type=none",
             *self._flags,
@@ -179,7 +179,7 @@ class ControlPlane:
         self.wait_until_ready()
 
     def start_scheduler(self, *flags):
-        """kube-scheduler as it comes, for pods whose nodes somebody has made through the API."""
+        """Starts kube-scheduler with its defaults, for pods whose nodes the test creates through the API."""
         self._run(
             "kube-scheduler",
             f"--kubeconfig={self.kubeconfig}",
@@ -192,7 +192,7 @@ class ControlPlane:
         self._end("kube-scheduler")
 
     def start_controllers(self, *names):
-        """kube-controller-manager with these controllers alone."""
+        """Starts kube-controller-manager with these controllers only."""
         self._run(
             "kube-controller-manager",
             f"--kubeconfig={self.kubeconfig}",
@@ -205,13 +205,13 @@ class ControlPlane:
         wait_until(self._api.is_ready, "kube-apiserver", self._log("kube-apiserver"))
 
     def kill_apiserver(self):
-        """At once: nobody at the other end of its connections is told."""
+        """Kills the API server without a shutdown: its clients are not notified."""
         process = self._processes.pop("kube-apiserver")
         process.kill()
         process.wait()
 
     def start_apiserver(self):
-        """The one that was killed, at the same port."""
+        """Restarts the API server that was killed, on the same port."""
         self._run(*self._commands["kube-apiserver"])
 
     def stop(self):
@@ -231,7 +231,7 @@ class ControlPlane:
         return done
 
     def get(self, *arguments):
-        """What `kubectl get` prints as JSON, without a process for each look."""
+        """Returns the JSON that `kubectl get` prints, without starting a process."""
         try:
             return self._api.get(*map(str, arguments))
         except ApiError as error:

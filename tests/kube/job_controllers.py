@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real controllers of JobSet, LeaderWorkerSet, TrainJob, Kueue and Kubeflow's training operator, at an API
-server of the tests."""
+"""The real controllers of JobSet, LeaderWorkerSet, TrainJob, Kueue and Kubeflow's training operator, for the tests'
+API server."""
 
 import base64
 import dataclasses
@@ -15,20 +15,20 @@ from control_plane import answers, certificate, free_port, wait_until
 
 FOLDER = pathlib.Path(os.environ.get("RAILHEAD_CONTROLLERS", ""))  # tests/testbed/build-controllers.sh
 
-# Where a controller looks for its certificate below the folder for temporary files.
+# Where a controller looks for its certificate, below its folder for temporary files.
 CERTIFICATES = "k8s-webhook-server/serving-certs"
 
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """One of these controllers."""
+    """Properties of one controller."""
 
-    waits_for: str  # the last of its kinds that it needs to start
-    group: str = ""  # of its configuration; empty: it has flags
-    certificate_field: str = ""  # of its configuration, about its certificate, which comes from here
-    more: tuple = ()  # of its configuration
+    waits_for: str  # the last of its own kinds that it needs to start
+    group: str = ""  # API group of its configuration; empty: it has flags instead
+    certificate_field: str = ""  # field of its configuration for the certificate, which the test provides
+    more: tuple = ()  # further fields of its configuration
     flags: tuple = ()
-    # A folder below its own for temporary files, with certificates, and where its program wants to see it,
+    # A folder with certificates, below its folder for temporary files, and the path where the program expects it,
     # whatever its configuration says.
     mount: tuple = ()
 
@@ -46,28 +46,27 @@ KINDS = {
         "config.kueue.x-k8s.io/v1beta2",
         "internalCertManagement",
         (("integrations", {"frameworks": ["batch/job"]}),),
-        # Its own API server, which nobody asks here.
+        # Its own API server, which the tests do not use.
         ("--feature-gates=VisibilityOnDemand=false",),
         mount=("etc", "/etc"),
     ),
     "training": Kind("xgboostjobs.kubeflow.org", mount=(CERTIFICATES, f"/tmp/{CERTIFICATES}")),
 }
 METRICS = "etc/kueue/metrics/certs"  # Kueue's
-# Kueue has webhooks for the kinds of all controllers that it knows; these are its own, and for Jobs.
+# Kueue has webhooks for the kinds of all controllers that it supports; these are for its own kinds, and for Jobs.
 KUEUES = ("job", "clusterqueue", "resourceflavor", "workload", "cohort")
-# The training operator makes its certificate itself for these webhooks, whose name its program knows, and then
-# waits until there is one.
+# The training operator creates the certificate for these webhooks itself, by this fixed name, and then waits for it.
 TRAINING_WEBHOOKS = "validator.training-operator.kubeflow.org"
 
 
 def one_version(crd):
-    """Of a kind of Kueue: the version that it uses. Between the other one and this a webhook converts."""
+    """Returns a Kueue kind with only the version that Kueue uses. Converting to its other version needs a webhook."""
     versions = [version for version in crd["spec"]["versions"] if version["name"] == "v1beta2"]
     return crd | {"spec": crd["spec"] | {"versions": [versions[0] | {"storage": True}]}}
 
 
 class JobController:
-    """A process of one of them, with its kinds and its webhooks, which the API server calls here."""
+    """A process of a controller, with its kinds and its webhooks, which the API server calls on this machine."""
 
     def __init__(self, cluster, folder, name):
         self._cluster, self._name, self._kind = cluster, name, KINDS[name]
@@ -81,7 +80,7 @@ class JobController:
         self._certificates = temporary / CERTIFICATES
         self._port, self._health = free_port(), free_port()
         self._client = {"caBundle": base64.b64encode(crt.read_bytes()).decode()}
-        # The kinds, and the webhooks, as the module has them.
+        # The kinds and webhooks from the module's manifests.
         made = yaml.load_all((FOLDER / f"{name}.yaml").read_text(), yaml.CSafeLoader)
         made = [one for one in made if one]
         self._webhooks = [one for one in made if "webhooks" in one]
@@ -119,7 +118,7 @@ class JobController:
                 "--metrics-bind-address=0"]
 
     def _room(self, temporary):
-        """What runs its program where it sees its mount, and nobody else does."""
+        """Returns the command prefix by which only its program sees its mount."""
         if not self._kind.mount:
             return []
         folder, place = self._kind.mount
@@ -144,7 +143,7 @@ class JobController:
         self.call_webhooks("")
 
     def call_webhooks(self, before):
-        """From now on, in the order of names that begin so: the API server calls them by name."""
+        """Enables its webhooks, with names that begin with `before`: the API server calls them in order of names."""
         for kind, name in self._called:
             self._cluster.kubectl("delete", kind, name)
         self._called = []

@@ -1,9 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""How long admission takes: the operator's program, asked over HTTPS, in a cluster of a real API
-server.
+"""Measures how long admission takes: the operator's program, called over HTTPS, with a real API server.
 
-usage: admission.py [SECONDS]     prints Markdown; what it is doing goes to standard error
+usage: admission.py [SECONDS]     prints Markdown; progress goes to standard error
 """
 
 import asyncio
@@ -30,8 +29,8 @@ from writers import Writers  # noqa: E402
 from control_plane import wait_until  # noqa: E402
 
 NODES, SPACES = 500, 100
-RATES = (50, 200, 500)  # questions a second
-GOAL_RATE, GOAL = 200, 0.010  # seconds, 99 of 100
+RATES = (50, 200, 500)  # requests per second
+GOAL_RATE, GOAL = 200, 0.010  # seconds, 99th percentile
 
 ABOUT = """\
 The operator's program as the chart starts it, with {profiles} RailProfiles, {spaces} namespaces and
@@ -68,7 +67,7 @@ def knows_all(replica):
 
 
 def injects(status, text):
-    """Whether an answer has a patch, with the stamp of a profile where there can be one."""
+    """Returns whether a response has a patch, with the stamp of a profile if one can apply."""
     if status != 200:
         return False
     response = json.loads(text)["response"]
@@ -93,7 +92,7 @@ async def measure(replica, bundle, seconds, load):
             cores=os.cpu_count(),
         )
     )
-    for body in bodies[:200]:  # so that nothing is done for the first time
+    for body in bodies[:200]:  # warm-up
         await reviewer.ask("/mutate", body)
     for rate in RATES:
         asked = [bodies[i % len(bodies)] for i in range(rate * seconds)]

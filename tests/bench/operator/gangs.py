@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Gangs at a large cluster: a real API server and scheduler, KWOK as the kubelets, and two replicas of
-the operator, of which the one that leads is killed in the middle while nodes fail. Whether any gang is
-ever partly placed for good, any node held twice, any pod lost; and how long gangs take.
+"""Gangs in a large cluster: a real API server and scheduler, KWOK as the kubelets, and two replicas of the operator.
+The leader is killed halfway, while nodes fail. Checks that no gang stays partly placed, no node is over-allocated and
+no pod is lost; measures how long gangs take.
 
-usage: gangs.py [NODES [GANGS [MOST]]]     prints Markdown; what it is doing goes to standard error.
-Fails when something is wrong. MOST is the size of the largest gang, in pods. kube-apiserver and
-kube-scheduler come from PATH, kwok from RAILHEAD_KWOK.
+usage: gangs.py [NODES [GANGS [MOST]]]     prints Markdown; progress goes to standard error.
+Fails if a check fails. MOST is the maximum size of a gang, in pods. kube-apiserver and kube-scheduler come from PATH,
+kwok from RAILHEAD_KWOK.
 """
 
 import os
@@ -33,13 +33,13 @@ from writers import Writers  # noqa: E402
 
 from control_plane import wait_until  # noqa: E402
 
-LEAF, SPINE = 16, 16  # nodes of a leaf, leaves of a spine
+LEAF, SPINE = 16, 16  # nodes per leaf, leaves per spine
 PODS = "/api/v1/namespaces/default/pods"
-GOAL = 10         # seconds from complete to bound, beyond what the API server and the scheduler need
+GOAL = 10         # seconds from complete to bound, in addition to the API server's and the scheduler's time
 DEADLINE = 1800   # seconds for all gangs
 BETWEEN = 2.0     # seconds between failures of nodes
-ABSENCE = 8       # failures after which a node is back
-LIFE = (1, 8)     # seconds that a gang runs
+ABSENCE = 8       # failures after which a node returns
+LIFE = (1, 8)     # minimum and maximum seconds that a gang runs
 MERGE, PATCH = "application/merge-patch+json", "application/json-patch+json"
 ALLOCATABLE = {
     "cpu": "96",
@@ -48,7 +48,8 @@ ALLOCATABLE = {
     "rdma/hca": str(HCAS),
     "nvidia.com/gpu": str(HCAS),
 }
-# Without a stage of nodes KWOK looks after none: this one is of no node. A pod that has a node runs, and one that is deleted goes: all that a kubelet has to do here.
+# Without a stage for nodes KWOK manages no nodes: this stage matches none. A pod with a node runs, and a deleted pod
+# goes: no more of a kubelet is needed here.
 STAGES = """\
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
@@ -130,13 +131,13 @@ def status(ready):
 
 
 def taints(ready):
-    """As the node controller sets them."""
+    """Returns the taints that the node controller sets."""
     taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
     return {"spec": {"taints": None if ready else [taint]}}
 
 
 def pod(gang, index, size, hcas):
-    """As a Job controller makes it."""
+    """Returns a pod as a Job controller makes it."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -171,7 +172,7 @@ def pod(gang, index, size, hcas):
 
 
 class Kubelets:
-    """KWOK, for pods alone: it neither makes nodes ready nor has them fail."""
+    """KWOK, for pods only: it does not change the state of nodes."""
 
     def __init__(self, cluster, folder):
         stages = folder / "stages.yaml"
@@ -195,15 +196,15 @@ class Kubelets:
 
 
 class Load:
-    """Makes gangs, and makes their pods again when they go, as a Job controller."""
+    """Creates gangs, and recreates their pods when they are deleted, as a Job controller does."""
 
     def __init__(self, cluster, nodes):
         self.nodes = nodes
         self.writers = Writers(cluster)
-        self.sizes = {}  # (pods, HCAs of a pod) of the gangs that there are
+        self.sizes = {}  # (pods, HCAs of a pod) of the existing gangs
         self._gone = queue.Queue()
         self.stream = Stream(cluster, self._gone.put)
-        self.away = []   # nodes
+        self.away = []   # failed nodes
 
     def fill(self):
         numbers = range(self.nodes)
@@ -227,7 +228,7 @@ class Load:
         self.writers.send("DELETE", "application/json", ((f"{PODS}/{name}", body) for name in names), (404,))
 
     def bring_back(self):
-        """Pods that went while their gang is there."""
+        """Recreates pods that were deleted while their gang exists."""
         names = []
         while not self._gone.empty():
             names.append(self._gone.get())
@@ -239,7 +240,7 @@ class Load:
         self.writers.send("POST", "application/json", again, (409,))
 
     def fail_node(self, rng):
-        """One fails, with what runs there; the one that has been away for longest comes back."""
+        """Fails one node and its pods; the node that failed first returns."""
         number = rng.randrange(self.nodes)
         if number in self.away:
             return 0
@@ -259,7 +260,7 @@ class Load:
 
 
 def wait_for(ready, what):
-    """Longer than a test's: the machine has other work."""
+    """Waits longer than a test would: the machine is busy."""
     end = time.monotonic() + DEADLINE / 4
     while not ready():
         if time.monotonic() > end:
@@ -268,8 +269,8 @@ def wait_for(ready, what):
 
 
 def without_controller(load, size):
-    """What the API server and the scheduler need for as many pods when nobody decides: one patch each,
-    by as many at once as the operator sends."""
+    """Measures the API server's and the scheduler's time for the same number of pods without the operator: one patch
+    each, with as many concurrent requests as the operator sends."""
     gang = "plain"
     load.sizes[gang] = size, HCAS
     load.stream.expect(gang, size)
@@ -317,7 +318,7 @@ def with_controller(load, size):
 
 
 class Run:
-    """All gangs come, run and end."""
+    """All gangs arrive, run and end."""
 
     def __init__(self, cluster, load, replicas, gangs, most, rng):
         self.cluster, self.load, self.replicas, self.rng = cluster, load, replicas, rng
@@ -353,7 +354,7 @@ class Run:
         return time.monotonic() - begin
 
     def end_some(self):
-        """Those that have run for long enough, all of their pods at this moment."""
+        """Ends gangs that have run for long enough, with all of their pods at the same time."""
         whole, _, _ = self.load.stream.states()
         now = time.monotonic()
         for gang in whole:
@@ -369,8 +370,8 @@ class Run:
         self.load.arrive(gang, size, self.rng.choice((HCAS, HCAS, HCAS // 2)))
 
     def kill_leader(self):
-        """While something is half done, if that comes within a while. The other one already admits
-        pods: that a Service sends reviews to nobody for a moment is not what is looked at here."""
+        """Kills the leader, if possible while a gang is partly released. The other replica already admits pods: that
+        a Service may send reviews to a dead replica for a moment is not measured here."""
         leader = self.leader()
         other = next(replica for replica in self.replicas if replica is not leader)
         send_reviews_to(self.cluster, other, other)
@@ -449,7 +450,7 @@ def measure(cluster, folder, nodes, gangs, most):
 
 def main(nodes, gangs, most):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="railhead-gangs-"))
-    # KWOK would list by watching, which cannot be done with Debian's etcd.
+    # KWOK would use streaming lists, which do not work with Debian's etcd.
     cluster = Cluster(folder, "--feature-gates=WatchList=false")
     kubelets = None
     try:

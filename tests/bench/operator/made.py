@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A made-up cluster: its objects, as long as real ones. Functions of numbers."""
+"""A synthetic cluster: its objects, as large as real ones. Pure functions of numbers."""
 
 import json
 
@@ -15,7 +15,7 @@ def namespace(index):
 
 
 def profile(index):
-    """One for each team."""
+    """Returns the RailProfile of a team."""
     return {
         "apiVersion": "railhead.io/v1alpha1",
         "kind": "RailProfile",
@@ -31,7 +31,7 @@ def profile(index):
 
 
 def node(index):
-    """With what its kubelet, its agents and its image store wrote."""
+    """Returns a node with the data that its kubelet, agents and image store write."""
     name = f"node-{index:05}"
     images = [
         {
@@ -72,7 +72,7 @@ def node(index):
 
 
 def facts():
-    """What a node agent publishes of eight rails and GPUs."""
+    """Returns the node facts that an agent publishes for eight rails and GPUs."""
     rails = [
         {
             "rail": rail,
@@ -110,12 +110,12 @@ def condition(kind, second):
 
 
 def heartbeat(second):
-    """A change of a node's status that means nothing."""
+    """Returns an update of a node's status that changes only its heartbeat time."""
     return {"status": {"conditions": [condition("Ready", second)]}}
 
 
 def pod(index, nodes, spaces):
-    """Four to a node, 64 of a Job, which is a gang; as it is after admission and placement."""
+    """Returns a pod after admission and placement: four per node, 64 per Job, which is a gang."""
     limits = {"rdma/hca": "2", "nvidia.com/gpu": "2"}
     job, space = index // 64, index // 64 % spaces
     return {
@@ -166,7 +166,7 @@ def pod(index, nodes, spaces):
 
 
 def running(index):
-    """A pod's status."""
+    """Returns the status of a running pod."""
     return {
         "status": {
             "phase": "Running",
@@ -187,7 +187,7 @@ def running(index):
 
 
 def review(index, spaces):
-    """What the API server sends: of ten, a Job and nine of such Jobs' pods."""
+    """Returns an AdmissionReview of the API server: of ten, one is for a Job and nine are for pods of such Jobs."""
     item = pod(index, 1, spaces)
     space = f"space-{index % spaces:03}"
     item["metadata"] = {"name": item["metadata"]["name"], "namespace": space, "labels": {}}

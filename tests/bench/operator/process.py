@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel says of a process."""
+"""Memory and CPU time of a process, from the kernel."""
 
 import os
 import pathlib
 
 
 def memory(pid):
-    """MiB now, and at most so far."""
+    """Returns current and peak memory in MiB."""
     fields = dict(
         line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
     )
@@ -14,6 +14,6 @@ def memory(pid):
 
 
 def cpu_seconds(pid):
-    """In user and kernel, all threads."""
+    """Returns user and system time of all threads."""
     after_name = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks a webhook at a fixed rate, over connections that are kept, as the API server does. When an
-answer is late the next question is asked nevertheless, and time is counted from the moment at which
-a question was due: waiting for a free connection is part of it."""
+"""Calls a webhook at a fixed rate over persistent connections, as the API server does. A late response does not delay
+the next request, and latency counts from the time at which a request was due: it includes waiting for a
+connection."""
 
 import asyncio
 import gc
@@ -10,7 +10,7 @@ import ssl
 import time
 
 CONNECTIONS = 8
-DEADLINE = 10  # seconds, as the webhook's timeoutSeconds
+DEADLINE = 10  # seconds, the webhook's timeoutSeconds
 
 
 class Reviewer:
@@ -27,7 +27,7 @@ class Reviewer:
             self._free.put_nowait(pair)
 
     async def ask(self, path, body):
-        """Status and body."""
+        """Returns status and body."""
         pair = await self._free.get()
         reader, writer = pair
         writer.write(
@@ -41,7 +41,7 @@ class Reviewer:
         return int(head.split()[1]), text
 
     async def at_rate(self, rate, path, bodies, good):
-        """Seconds that each answer took; AssertionError for one that is not good."""
+        """Returns the latency of each response in seconds; raises AssertionError if `good` rejects one."""
         took = []
 
         async def one(due, body):
@@ -63,5 +63,5 @@ class Reviewer:
 
 
 def quantile(ordered, share):
-    """Of values in order: the smallest that at least this share of them does not exceed."""
+    """Returns the smallest of the ordered values that at least this share of them does not exceed."""
     return ordered[max(0, math.ceil(len(ordered) * share) - 1)]

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the operator costs at a large cluster, as the chart installs it and with all that it can do:
-memory, time until it is ready, and what it asks of an API server that was away.
+"""Measures the operator in a large cluster, as the chart installs it with all features: memory, time until it is
+ready, and its requests after the API server was down.
 
-usage: scale.py [NODES [PODS]]     prints Markdown; what it is doing goes to standard error
+usage: scale.py [NODES [PODS]]     prints Markdown; progress goes to standard error
 """
 
 import collections
@@ -31,16 +31,16 @@ from writers import Writers  # noqa: E402
 from control_plane import wait_until  # noqa: E402
 
 SPACES = 100
-KINDS = ("railprofiles", "namespaces", "nodes", "pods")  # that the operator watches
-TOPOLOGY = "fabrictopologies"  # and with the topology
+KINDS = ("railprofiles", "namespaces", "nodes", "pods")  # kinds that the operator watches
+TOPOLOGY = "fabrictopologies"  # and with operator.topology
 ALL_ON = ("--set=operator.gangs.enabled=true", "--set=operator.topology.enabled=true")
 MEMORY_GOAL = 100  # MiB
-BEATS = 2          # changes of every node's status
-QUIET = 30         # seconds after which a reconnect is over
+BEATS = 2          # changes of each node's status
+QUIET = 30         # seconds without requests after which a reconnect is over
 AWAY = 15          # seconds
 DEADLINE = 180     # for a reconnect
-# Of one kind of objects, after the server is back: pauses between tries double, from half a second
-# to 15 s at least, so there can be eight tries in a minute. One list is enough.
+# Limits for each kind of objects after the server is back. Pauses between tries double, from half a second to at
+# least 15 s, so there can be eight tries in a minute. One list suffices.
 LISTS_GOAL, TRIES_GOAL = 1, 8
 
 AUDIT = {
@@ -82,7 +82,7 @@ def say(text):
 
 
 def fill(cluster, nodes, pods):
-    """Before there is a webhook: these objects are as old as the cluster."""
+    """Creates these objects before the webhook exists: they are as old as the cluster."""
     writers = Writers(cluster)
     say("namespaces and nodes")
     writers.create(("/api/v1/namespaces", made.namespace(i)) for i in range(SPACES))
@@ -103,7 +103,7 @@ def fill(cluster, nodes, pods):
 
 
 class Requests:
-    """What the operator asked of the server since `mark`."""
+    """The operator's requests to the server since `mark`."""
 
     def __init__(self, path):
         self._path, self._begin = path, 0
@@ -112,7 +112,8 @@ class Requests:
         self._begin = self._path.stat().st_size
 
     def counts(self):
-        """(kind, "lists" | "pages" | "watches" | "refused", of all of them): how often."""
+        """Returns {(kind, "lists" | "pages" | "watches" | "refused"): count}; "refused" counts requests of all
+        kinds."""
         counts = collections.Counter()
         for event in self._events():
             kind = event["objectRef"]["resource"]
@@ -126,7 +127,7 @@ class Requests:
         return counts
 
     def all_watch(self, kinds):
-        """Whether a watch of each of these kinds has begun and has not ended."""
+        """Returns whether a watch of each of these kinds has begun and has not ended."""
         watching = {
             event["objectRef"]["resource"]
             for event in self._events()
@@ -135,7 +136,7 @@ class Requests:
         return watching.issuperset(kinds)
 
     def _events(self):
-        """The last of each request: that it began to be answered, or was."""
+        """Returns the last audit event of each request: its response has begun, or is complete."""
         with open(self._path, encoding="utf-8") as log:
             log.seek(self._begin)
             events = (json.loads(line) for line in log if line.endswith("\n"))
@@ -143,7 +144,7 @@ class Requests:
 
 
 def reconnect(cluster, replica, requests, away, kinds):
-    """Rows of the table."""
+    """Returns rows of the table."""
     say(f"the API server is away for {away} s")
     cluster.kill_apiserver()
     time.sleep(away)
@@ -195,7 +196,7 @@ def measure(cluster, folder, requests, nodes, pods):
         flush=True,
     )
     process(cluster, folder, requests, "As the chart installs it", nodes, pods, KINDS)
-    # What send_reviews_to has changed is the chart's again.
+    # Restores the chart's objects that send_reviews_to has changed.
     cluster.kubectl("delete", "service", NAME, "-n", NAMESPACE)
     cluster.helm("upgrade", RELEASE, CHART, "--force-conflicts", *ALL_ON)
     cluster.kubectl(
@@ -206,7 +207,7 @@ def measure(cluster, folder, requests, nodes, pods):
 
 
 def nodes_in_fabric(cluster):
-    """As many as the status of the FabricTopology counts."""
+    """Returns the number of nodes in the status of the FabricTopology."""
     fabric = cluster.kubectl(
         "get", TOPOLOGY, "cluster", "-o", "jsonpath={.status.counts.nodes}", check=False
     )
@@ -214,8 +215,8 @@ def nodes_in_fabric(cluster):
 
 
 def process(cluster, folder, requests, title, nodes, pods, kinds):
-    """The tables of one process of the operator."""
-    writers = Writers(cluster)  # of its own: an API server that was killed has ended its connections
+    """Returns the tables of one process of the operator."""
+    writers = Writers(cluster)  # private: restarting the API server has closed its connections
     print(ABOUT_PROCESS.format(title=title), flush=True)
     say(f"the operator: {title}")
     begin = time.monotonic()

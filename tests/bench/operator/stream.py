@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold of gangs in every moment, by the stream of their pods alone: in the order in which
-the API server changed them, nothing left out."""
+"""Checks invariants of gangs at every moment from the stream of their pods alone: every change, in the API server's
+order."""
 
 import http.client
 import json
@@ -8,7 +8,7 @@ import ssl
 import threading
 import time
 
-HCAS = 8  # of a node
+HCAS = 8  # HCAs of a node
 
 
 def hcas_of(pod):
@@ -24,27 +24,27 @@ class Gang:
     def __init__(self, size):
         self.size = size
         self.there = set()     # names of its pods
-        self.complete = None   # when the last was made
-        self.released = set()  # those whose gate is away
+        self.complete = None   # time at which the last pod was created
+        self.released = set()  # pods whose gate was removed
         self.bound = set()
         self.first_release = None
-        self.whole = None      # when the last was bound, for the first time
+        self.whole = None      # time at which the last pod was bound for the first time
 
 
 class Stream:
-    """Follows all pods. Faults are what must never be."""
+    """Follows all pods. `faults` lists violations."""
 
     def __init__(self, cluster, on_deleted):
         self.gangs = {}
         self.faults = []
-        self.longest_half = 0.0  # seconds from the first pod's release to the last one's binding
+        self.longest_half = 0.0  # seconds from the first pod's release to the last binding
         self.changes = 0
         self.lock = threading.Lock()
-        self.ended = False  # the server may go
+        self.ended = False  # the server may stop
         self._on_deleted = on_deleted
-        self._pods = {}   # by uid: (node that it has or is sent to, HCAs, name)
+        self._pods = {}   # by uid: (node that it has or is assigned to, HCAs, name)
         self._used = {}   # HCAs by node
-        self._half = {}   # since when a gang is partly released, by its name
+        self._half = {}   # since when a gang is partly released, by name of the gang
         self._cluster = cluster
         self._context = ssl.create_default_context(cafile=cluster.authority)
         threading.Thread(target=self._follow, daemon=True).start()
@@ -59,14 +59,14 @@ class Stream:
             self._half.pop(name, None)
 
     def states(self):
-        """(whole, partly released, waiting or still being made): names."""
+        """Returns the names of gangs that are (whole, partly released, waiting or incomplete)."""
         with self.lock:
             whole = {name for name, gang in self.gangs.items() if len(gang.bound) == gang.size}
             half = {name for name, gang in self.gangs.items() if gang.released} - whole
             return whole, half, set(self.gangs) - whole - half
 
     def pods_on(self, node):
-        """Names of those that are there, or on their way."""
+        """Returns the names of pods that are on the node, or assigned to it."""
         with self.lock:
             return [name for at, _, name in self._pods.values() if at == node]
 
@@ -78,7 +78,7 @@ class Stream:
                 self.faults.append(f"changes are lost: {trouble}")
 
     def _follow_all(self):
-        """The server ends a watch whose reader is slow; the next one begins where it was."""
+        """The server ends a watch whose reader is slow; the next watch continues where it ended."""
         version = "0"
         while not self.ended:
             server = http.client.HTTPSConnection(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brings many objects to an API server, over a few connections at once."""
+"""Writes many objects to an API server, over several connections at once."""
 
 import concurrent.futures
 import contextlib
@@ -28,7 +28,7 @@ class Writers:
         self._all("PATCH", "application/merge-patch+json", items)
 
     def send(self, method, content, items, allowed):
-        """As above; answers with these statuses are no trouble."""
+        """Sends requests as above; responses with a status in `allowed` are not errors."""
         self._all(method, content, items, allowed)
 
     def _all(self, method, content, items, allowed=()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The libraries that are compared: how each one's program is built and started on this machine."""
+"""The compared libraries: how each program is built and started on this machine."""
 
 import contextlib
 import dataclasses
@@ -21,14 +21,13 @@ RELEASE = ROOT / "build" / "release" / "runtime"
 OUT = ROOT / "out" / "peers"
 HOME_CACHE = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
 CACHE = pathlib.Path(os.environ.get("RAILHEAD_CACHE") or pathlib.Path(HOME_CACHE) / "railhead")
-# Where tools/install-needs.sh has put it: the name tells what is in it.
+# Where tools/install-needs.sh has installed it: the name is a hash of its contents.
 REQUIREMENTS = hashlib.sha256((HERE / "requirements.txt").read_bytes()).hexdigest()[:16]
 GLOO_PYTHON = CACHE / f"bench-venv-{REQUIREMENTS}" / "bin" / "python"
 RUN_SECONDS = 600
 COMPILE = ("-O2", "-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror")
 
-# Nothing but the loopback, and what a root user or a machine without ssh must say. The rest is as
-# Debian ships it.
+# Loopback only, and settings for a root user and a machine without ssh. Everything else is as Debian ships it.
 OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "OMPI_MCA_btl_tcp_if_include": "lo", "OMPI_MCA_oob_tcp_if_include": "lo",
             "OMPI_MCA_plm_rsh_agent": "/bin/false"}
@@ -37,7 +36,7 @@ OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"
 # As loop.c names them.
 COLLECTIVES = ("all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all",
                "gather", "scatter", "send_receive", "barrier")
-# For those alone it matters whether buffers are in windows.
+# Windows make a difference only for these.
 IN_WINDOWS = COLLECTIVES[:8]
 
 
@@ -50,7 +49,7 @@ class Candidate:
 
 
 def build():
-    """Compiles the loop for each library; the Python one needs nothing."""
+    """Compiles the loop for each library; the Python one needs no compilation."""
     OUT.mkdir(parents=True, exist_ok=True)
     loop = HERE / "loop.c"
     for compiler, program in (("mpicc.openmpi", "openmpi"), ("mpicc.mpich", "mpich")):
@@ -60,7 +59,7 @@ def build():
 
 
 def memory_bandwidth(threads):
-    """Bytes that so many threads read and write in a second, past the caches."""
+    """Returns the bytes that this number of threads reads and writes per second, beyond the caches."""
     return float(run([RELEASE / "railhead_memory_bench", threads], seconds=RUN_SECONDS).stdout)
 
 
@@ -94,7 +93,7 @@ def gloo(ranks, arguments):
 
 
 def ranks_of_one_job(argv, ranks, name, env):
-    """Starts a process for each rank, as a launcher would; returns what rank 0 prints."""
+    """Starts a process for each rank, as a launcher would; returns rank 0's output."""
     env = os.environ | env | {"WORLD_SIZE": str(ranks)}
     log = OUT / f"{name}.log"
     with contextlib.ExitStack() as children, open(log, "a", encoding="utf-8") as out:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was measured of all collectives, as Markdown. Functions of values."""
+"""Formats the measurements of all collectives as Markdown. Pure functions."""
 
 import dataclasses
 
 from tables import OPEN_MPI, OURS, WINDOWS, figure, size_text
 
-# Their sizes are those of a block, of which the larger buffers have one for each rank.
+# Their sizes are those of a block; the larger buffer has one block for each rank.
 OF_BLOCKS = ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter")
 
 
@@ -30,12 +30,12 @@ class Results:
         return cell.best_us if cell else None
 
     def ratio(self, collective, ranks, size, ours=OURS):
-        """Our time through Open MPI's; None if either was not measured."""
+        """Returns our time divided by Open MPI's; None if either was not measured."""
         mine, theirs = (self.best(collective, ranks, size, name) for name in (ours, OPEN_MPI))
         return mine / theirs if mine is not None and theirs else None
 
     def groups(self):
-        """(collective, ranks) in the order in which they were measured, and in that of ranks."""
+        """Returns (collective, ranks), in the order of measurement and then of ranks."""
         order = list(dict.fromkeys(key[0] for key in self.cells))
         return sorted({key[:2] for key in self.cells}, key=lambda g: (order.index(g[0]), g[1]))
 
@@ -44,7 +44,7 @@ class Results:
 
 
 def is_slower(ratio):
-    """As the tables show it: with two decimals."""
+    """Compares the ratio as the tables show it: with two decimals."""
     return ratio is not None and round(ratio, 2) > 1
 
 
@@ -69,7 +69,7 @@ def summary_table(results):
 
 
 def slower_rows(results):
-    """A line for each row in which we take longer than Open MPI, with buffers from anywhere."""
+    """Returns a line for each row in which we take longer than Open MPI, with buffers outside windows."""
     lines = []
     for collective, ranks in results.groups():
         for size in results.sizes((collective, ranks)):

@@ -8,7 +8,7 @@ from tables import KI, MI, Cell
 
 
 def results(**of):
-    """Broadcasts of 1 KiB between 2 ranks, in microseconds."""
+    """Returns results of broadcasts of 1 KiB between 2 ranks, in microseconds."""
     times = {name.replace("_", " "): t for name, t in of.items()}
     return Results({("broadcast", 2, KI, name): Cell(t, 2 * t) for name, t in times.items()},
                    list(times))

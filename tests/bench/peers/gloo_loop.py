@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loop of loop.c for gloo, as PyTorch offers it: change both.
+"""The loop of loop.c for gloo, through PyTorch. Change both together.
 
 usage: gloo_loop.py TYPES ROUNDS ROUND_MS COLLECTIVE:BYTES...
        (RANK, WORLD_SIZE; MEETING: a new file's path)
 
-PyTorch's all_reduce and reduce are in place. Nothing is copied back between calls, inside or outside
-the time measured: the sums are checked once before, and what is measured sums zeros, whose sums stay
-finite.
+PyTorch's all_reduce and reduce are in place. The loop copies nothing back between calls, inside or outside the
+measured time: it checks the sums once beforehand, and measures with zeros, whose sums stay finite.
 """
 
 import datetime
@@ -36,7 +35,7 @@ def send_receive(send, receive):
     sent.wait()
 
 
-# Of (send, receive): tensors of as many blocks as the collective has there.
+# Number of blocks in the (send, receive) tensors of each collective.
 CALLS = {
     "all_reduce": lambda send, receive: dist.all_reduce(receive),
     "reduce": lambda send, receive: dist.reduce(receive, ROOT),
@@ -56,7 +55,7 @@ RECEIVE_ALL = ("all_gather", "all_to_all", "gather")
 
 
 def given(of_rank, offset=0):
-    """What a rank gives from an index on, up to the length of a piece."""
+    """Returns a rank's input from an index on, up to the length of a piece."""
     return torch.arange(offset % PERIOD, offset % PERIOD + PIECE,
                         dtype=torch.int32).remainder_(PERIOD).add_(of_rank + 1)
 
@@ -66,7 +65,7 @@ def sums(offset=0):
 
 
 def right(name, block, count):
-    """What belongs in a block that this rank has received; None if it receives none."""
+    """Returns the expected block that this rank receives; None if it receives none."""
     own = rank * count
     if name in ("reduce", "gather") and rank != ROOT or name == "broadcast" and rank == ROOT:
         return None
@@ -86,7 +85,7 @@ def right(name, block, count):
 
 
 def largest(mine):
-    """The largest of all ranks' numbers, on all ranks. None returns before every rank has come."""
+    """Returns the largest number of all ranks, on all ranks. No rank returns before all have arrived."""
     numbers = torch.zeros(ranks, dtype=torch.float32)
     numbers[rank] = mine
     dist.all_reduce(numbers)
@@ -94,7 +93,7 @@ def largest(mine):
 
 
 def round_of(call, iterations):
-    """Seconds that so many calls took."""
+    """Returns the seconds that `iterations` calls took."""
     largest(0.0)
     begin = time.perf_counter()
     for _ in range(iterations):
@@ -103,7 +102,7 @@ def round_of(call, iterations):
 
 
 def left_early(call):
-    """Whether a barrier lets this rank go before the last one, which comes late, has come."""
+    """Returns whether a barrier releases this rank before the last rank, which arrives late."""
     begin = time.perf_counter()
     largest(0.0)
     if rank == ranks - 1:

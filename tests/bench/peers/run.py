@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Collectives between processes of this machine: Railhead beside Open MPI, MPICH and gloo.
+"""Collectives between processes of this machine: Railhead compared with Open MPI, MPICH and gloo.
 
 usage: run.py all_reduce|collectives [PASSES]
-       prints the tables in Markdown; what it is doing goes to standard error
+       prints the tables in Markdown; progress goes to standard error
 """
 
 import dataclasses
@@ -110,7 +110,7 @@ def main():
     plan = part.plan
     if len(sys.argv) > 2:
         plan = dataclasses.replace(plan, passes=int(sys.argv[2]))
-    # So that what runs is ended, too.
+    # So that running programs are ended, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         candidates.build()

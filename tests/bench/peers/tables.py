@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was measured, as Markdown: goals, ratios, and every figure. Functions of values."""
+"""Formats the measurements as Markdown: goals, ratios, and every figure. Pure functions."""
 
 import dataclasses
 import statistics
@@ -11,7 +11,7 @@ OPEN_MPI, GLOO = "Open MPI", "gloo"
 
 @dataclasses.dataclass
 class Cell:
-    """The best round of all, and the median of the medians that the passes had."""
+    """The best round of all passes, and the median of the passes' medians."""
     best_us: float
     median_us: float
 
@@ -19,7 +19,7 @@ class Cell:
 @dataclasses.dataclass
 class Results:
     cells: dict       # (ranks, type, bytes, candidate) -> Cell
-    bandwidth: dict   # ranks -> bytes that as many threads read and write in a second, each pass
+    bandwidth: dict   # ranks -> bytes that as many threads read and write per second, for each pass
     candidates: list  # names, in the order of columns
 
     def best(self, ranks, kind, size, name):
@@ -27,23 +27,23 @@ class Results:
         return cell.best_us if cell else None
 
     def peers(self, ranks, kind, size):
-        """(microseconds, name) of the other libraries, the best one first."""
+        """Returns (microseconds, name) of the other libraries, the fastest first."""
         names = [n for n in self.candidates if n not in (OURS, WINDOWS, OURS_TCP)]
         times = [(self.best(ranks, kind, size, n), n) for n in names]
         return sorted(t for t in times if t[0] is not None)
 
     def ratio(self, ranks, kind, size, ours=OURS):
-        """How many times as fast as the best peer we are; None if either was not measured."""
+        """Returns the fastest peer's time divided by ours; None if either was not measured."""
         time, peers = self.best(ranks, kind, size, ours), self.peers(ranks, kind, size)
         return peers[0][0] / time if time and peers else None
 
     def against_fp16_of_gloo(self, kind, size, ours=OURS):
-        """The same between 2 ranks, to what gloo's fp16 takes for as many bytes."""
+        """Returns the same ratio between 2 ranks, relative to gloo's fp16 with the same number of bytes."""
         time, gloo = self.best(2, kind, size, ours), self.best(2, "fp16", size, GLOO)
         return gloo / time if time and gloo else None
 
     def of_limit(self, ranks, kind, size, ours=OURS):
-        """The part of our time that the memory takes: every rank reads `size` and writes `size`."""
+        """Returns the share of our time that memory needs: every rank reads `size` and writes `size`."""
         ours = self.best(ranks, kind, size, ours)
         return 2 * ranks * size / max(self.bandwidth[ranks]) / (ours * 1e-6) if ours else None
 
@@ -51,7 +51,7 @@ class Results:
         return sorted({key[2] for key in self.cells if key[:2] == (ranks, kind)})
 
     def groups(self):
-        """(ranks, type) in the order of the tables: fp32 first."""
+        """Returns (ranks, type) in the order of the tables: fp32 first."""
         return sorted({key[:2] for key in self.cells}, key=lambda g: (g[1] != "fp32", g[1], g[0]))
 
 
@@ -67,8 +67,8 @@ def size_text(size):
 
 
 def goals(results):
-    """Rows (what, goal, measured, measured in windows) of the project's goals; what was not measured
-    is None, and rows of nothing but that are left out."""
+    """Returns rows (what, goal, measured, measured in windows) of the project's goals. None was not measured; rows of
+    None only are left out."""
     def against_best(ranks, kind, size, goal):
         return (f"{kind}, {ranks} ranks, {size_text(size)}: times as fast as the best peer", goal,
                 *(results.ratio(ranks, kind, size, ours) for ours in (OURS, WINDOWS)))
@@ -105,8 +105,8 @@ def goal_table(results):
 
 
 def noise(times, others):
-    """How far to trust the figures. `times`: for each cell (best, median) of its passes; `others`:
-    the part of the cores that other programs took, for each run."""
+    """Describes how reliable the figures are. `times`: (best, median) of each cell's passes; `others`: the share of
+    the cores that other programs used, for each run."""
     above = [statistics.median(best for best, _ in of) / min(best for best, _ in of) - 1
              for of in times.values()]
     return (f"Other programs took {statistics.mean(others):.0%} of the cores' time during the\n"

@@ -7,7 +7,7 @@ from tables import MI, Cell, Results
 
 
 def results(ours, **peers):
-    """64 MiB of fp32 between 2 ranks, in microseconds."""
+    """Returns results of 64 MiB of fp32 between 2 ranks, in microseconds."""
     times = {"Railhead shm": ours} | {name.replace("_", " "): t for name, t in peers.items()}
     cells = {(2, "fp32", 64 * MI, name): Cell(t, 2 * t) for name, t in times.items()}
     return Results(cells, {2: [9e9, 16e9]}, list(times))
@@ -48,7 +48,7 @@ class TablesTest(unittest.TestCase):
         self.assertEqual([row for row in rows if "16 MiB" in row[0]], [])
 
     def test_full_table_has_bus_bandwidth(self):
-        # 64 MiB in 67108.864 us are 1 GB/s; two ranks send as much as they have.
+        # 64 MiB in 67108.864 us are 1 GB/s; each of two ranks sends its whole buffer.
         row = tables.full_table(results(67108.864), 2, "fp32")[2]
         self.assertEqual(row, "| 64 MiB | Railhead shm | 67108.9 | 134217.7 | 1.000 | 1.000 |")
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the candidates in turn, several times, and keeps what each run has measured.
+"""Runs the candidates in turn, several times, and keeps the measurements of each run.
 
-Each one's best round of all passes counts: on a machine that is shared, what is slower says more about
-the neighbours. What each run printed is kept in out/peers/.
+The best round of all passes counts: on a shared machine, slower rounds mostly measure other load. The output of each
+run is in out/peers/.
 """
 
 import dataclasses
@@ -18,26 +18,26 @@ from railbed.console import Failure
 from tables import Cell
 
 RANKS = (2, 4, 8)
-PATIENCE_SECONDS = 180  # with neighbours, in all
+PATIENCE_SECONDS = 180  # seconds in total to wait for other load
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What is measured: works(candidate, ranks) gives types, and pairs of collective and bytes."""
+    """What to measure. works(candidate, ranks) returns types, and pairs of collective and bytes."""
     name: str
     passes: int
     rounds: int
     round_ms: int
     works: object
-    memory: bool = False  # whether the memory's bandwidth is measured, too
+    memory: bool = False  # whether to measure the memory's bandwidth, too
 
 
 @dataclasses.dataclass
 class Measured:
     times: dict      # (ranks, type, collective, bytes, candidate) -> [(best, median) of each pass]
-    bandwidth: dict  # ranks -> bytes that as many threads read and write in a second, each pass
-    versions: dict   # of candidates
-    others: list     # the part of the cores that other programs took, for each run
+    bandwidth: dict  # ranks -> bytes that as many threads read and write per second, for each pass
+    versions: dict   # of each candidate
+    others: list     # the share of the cores that other programs used, for each run
 
     def cells(self):
         return {key: Cell(min(best for best, _ in of), statistics.median(m for _, m in of))
@@ -77,7 +77,7 @@ def measure(plan):
 
 
 def ask(plan, candidate, ranks, raw):
-    """One run of one candidate: what its rank 0 says of the library, then its rows."""
+    """Runs one candidate once. Returns what its rank 0 prints about the library, then its rows."""
     types, works = plan.works(candidate, ranks)
     text = candidate.start(ranks, [",".join(types), plan.rounds, plan.round_ms,
                                    *(f"{collective}:{size}" for collective, size in works)])

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the measurements mean: shares, goals and tables."""
+"""Evaluates the measurements: shares, goals and tables."""
 
 import statistics
 
 from tables import reached
 
-EQUAL_GOAL = 0.95    # of what plain streams carry on the same rails
-UNEQUAL_GOAL = 0.93  # of the sum of the rails, as plain streams carry it
+EQUAL_GOAL = 0.95    # share of the bandwidth of plain streams on the same rails
+UNEQUAL_GOAL = 0.93  # share of the sum of the rails, as measured with plain streams
 STALL_GOAL = 0.5     # seconds
 RETURN_GOAL = 2.0
 
@@ -16,7 +16,7 @@ def goal_of(rates):
 
 
 def bandwidth_table(results):
-    """results: {rates: {name: [bytes per second, one for each pass]}}; "raw" is among the names."""
+    """`results` is {rates: {name: [bytes per second, one for each pass]}}; "raw" is one of the names."""
     lines = ["| rails, Mbit/s | bytes | plain streams, MB/s | Railhead, MB/s | of plain | goal | | "
              "Open MPI, MB/s | of plain | Open MPI tuned, MB/s | of plain |", "|" + "---|" * 11]
     for rates, by_name in results.items():
@@ -33,7 +33,7 @@ def bandwidth_table(results):
 
 
 def failure_table(events):
-    """events: [{"trouble", "stall", "back"}], in seconds."""
+    """`events` is [{"trouble", "stall", "back"}], in seconds."""
     lines = ["| what happens | times | stall, median | longest | used again, median | longest | |",
              "|---|---|---|---|---|---|---|"]
     for trouble in sorted({event["trouble"] for event in events}):

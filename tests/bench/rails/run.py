@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Several TCP rails: Railhead beside plain streams and Open MPI, and what failures cost.
+"""Several TCP rails: Railhead compared with plain streams and Open MPI, and the cost of failures.
 
-usage: run.py [PASSES [FAILURES]]     prints Markdown; what it is doing goes to standard error
+usage: run.py [PASSES [FAILURES]]     prints Markdown; progress goes to standard error
 """
 
 import json
@@ -33,9 +33,9 @@ SIZES = (8 << 20, 32 << 20)
 ITERATIONS = 6
 RAW_SECONDS = 2
 RUN_SECONDS = 120
-# All that is measured runs like this: others use this machine's cores, too.
+# All measurements run at this priority, since other programs use this machine's cores, too.
 PRIORITY = -10
-PATIENCE_SECONDS = 120  # with neighbours, in all
+PATIENCE_SECONDS = 120  # in total, to wait for other load
 
 FAILING_RAILS = (200, 200, 200)
 OPERATION = 1 << 20
@@ -74,7 +74,7 @@ def build():
 
 
 def raw(network):
-    """Bytes per second that plain streams carry, the mean of both directions."""
+    """Returns the bytes per second of plain streams: the mean of both directions."""
     rails = range(len(network.megabits))
     addresses = [network.address("a", rail) for rail in rails]
     listener = subprocess.Popen(network.inside("a", OUT / "raw", "listen", *addresses),
@@ -87,7 +87,7 @@ def raw(network):
 
 
 def railhead(network):
-    """{bytes: bytes per second}"""
+    """Returns {bytes: bytes per second}."""
     perf = [job.RELEASE / "railhead-perf", "all_reduce", "-b", SIZES[0], "-e", SIZES[-1], "-f",
             SIZES[1] // SIZES[0], "-n", ITERATIONS, "-w", "2", "--check", "-o", "json"]
     with open(OUT / "railhead.log", "a", encoding="utf-8") as log:
@@ -103,7 +103,7 @@ def railhead(network):
 
 
 def open_mpi(network, *more):
-    """{bytes: bytes per second}, with `more` for mpirun. Its daemon on the other node is started without ssh."""
+    """Returns {bytes: bytes per second}; `more` is for mpirun. Starts its daemon on the other node without ssh."""
     agent = OUT / "agent.sh"
     inside = " ".join(network.inside("b", "unshare", "--uts"))
     agent.write_text('#!/bin/sh\nshift\nexec ' + inside + ' sh -c "hostname node-b; $*"\n', "utf-8")
@@ -128,7 +128,7 @@ def open_mpi(network, *more):
 
 
 def open_mpi_tuned(network):
-    """By messages alone: its default, puts, uses one direction of a rail at a time."""
+    """Open MPI with messages only: its default, puts, uses one direction of a rail at a time."""
     return open_mpi(network, "--mca", "btl_tcp_flags", "1")
 
 
@@ -153,7 +153,7 @@ def measure(passes):
 
 
 def fail(failures):
-    """Returns events as figures.failure_table takes them, and all operations."""
+    """Returns events in the form that figures.failure_table takes, and all operations."""
     events = []
     with Network(FAILING_RAILS) as network, \
             job.Job(network, OUT, "failing", OPERATION, timeout=30) as running:

@@ -2,10 +2,10 @@
 """One rank that times the same calls of torch over gloo and over railhead, in turns.
 
 usage: loop.py all_reduce PASSES BYTES...     with torchrun's variables
-       loop.py ddp PASSES MEBIBYTES           steps of a model whose gradients have so many
+       loop.py ddp PASSES MEBIBYTES           steps of a model with MEBIBYTES of gradients
 
-Rank 0 prints one line: RESULT and a JSON object, {bytes or "step": {"gloo": seconds, "railhead": seconds}}; for ddp also
-"alone", a step without other ranks. Each is the median over passes of the slowest rank's mean.
+Rank 0 prints one line: RESULT and a JSON object, {bytes or "step": {"gloo": seconds, "railhead": seconds}}; for ddp
+also "alone", a step without other ranks. Each is the median over all passes of the slowest rank's mean.
 """
 
 import json
@@ -28,7 +28,7 @@ def iterations_of(size):
 
 
 def seconds_of(call, count):
-    """The slowest rank's mean."""
+    """Returns the slowest rank's mean time."""
     dist.barrier()
     begin = time.perf_counter()
     for _ in range(count):
@@ -39,7 +39,7 @@ def seconds_of(call, count):
 
 
 def in_turns(calls, passes, count):
-    """{name: median} of calls by name, after one pass that does not count. Each pass begins with another one."""
+    """Returns {name: median} of calls by name, after a warm-up pass. Each pass begins with a different call."""
     found = {name: [] for name in calls}
     names = list(calls)
     for number in range(passes + 1):
@@ -57,7 +57,7 @@ def all_reduce(groups, passes, sizes):
             dist.all_reduce(data, group=group)
             if not torch.all(data == dist.get_world_size()):
                 raise AssertionError(f"{name}: wrong sums of {size} bytes")
-            data.zero_()  # else it would grow
+            data.zero_()  # otherwise it would grow
             calls[name] = lambda data=data, group=group: dist.all_reduce(data, group=group)
         results[size] = in_turns(calls, passes, iterations_of(size))
     return results

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch over railhead beside gloo, in the same processes; what the backend adds to the call of the C API.
+"""PyTorch over railhead compared with gloo, in the same processes; the backend's overhead over the C API.
 
-usage: run.py [PASSES]     prints Markdown; what it is doing goes to standard error. make wheel must have run.
+usage: run.py [PASSES]     prints Markdown; progress goes to standard error. Run `make wheel` first.
 """
 
 import json
@@ -23,12 +23,12 @@ from one_torch import OUT, Torch  # noqa: E402
 
 MINOR = "2.15"
 SIZES = tuple(4096 << (2 * i) for i in range(8))  # to 64 MiB
-GOALS = {2: 4, 4: 3}  # times gloo's speed in memory, by ranks
+GOALS = {2: 4, 4: 3}  # minimum speedup over gloo in shared memory, by ranks
 GRADIENTS_MEBIBYTES = 100
 RAILS = (200, 200)  # Mbit/s
 RAILS_SIZES = (1 << 20, 8 << 20, 32 << 20)
-RAILS_GOAL = 1.8  # times gloo's on one of them
-BACKEND_GOAL = 10e-6  # seconds more than the call of the C API at 4 KiB
+RAILS_GOAL = 1.8  # minimum speedup over gloo on one of the rails
+BACKEND_GOAL = 10e-6  # maximum seconds more than the C API's call at 4 KiB
 PRIORITY = -10
 
 ABOUT = """\
@@ -48,7 +48,7 @@ def verdict(reached):
 
 
 def result(text):
-    """Of loop.py; with the keys that are numbers as such."""
+    """Returns the result of loop.py, with numbers as keys if they are numeric."""
     found = re.search("^RESULT (.*)$", text, re.M)
     cases.expect(found, text)
     return {int(key) if key.isdigit() else key: row for key, row in json.loads(found[1]).items()}
@@ -64,7 +64,7 @@ def in_memory(torch, passes):
 
 
 def c_call():
-    """Seconds of the same all-reduce of two ranks by the C API."""
+    """Returns the seconds of the same all-reduce of two ranks with the C API."""
     text = cases.run_ranks(2, ROOT / "out" / "portable" / "bin" / "railhead-perf", "all_reduce", "-b", SIZES[0], "-e",
                            SIZES[0], "-n", 2000, "-w", 200, "-o", "json")
     [row] = json.JSONDecoder().raw_decode(text, text.index("{"))[0]["results"]

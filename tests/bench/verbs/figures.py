@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was measured, as Markdown: goals, shares and tables. Functions of values."""
+"""Formats the measurements as Markdown: goals, shares and tables. Pure functions."""
 
 import statistics
 
 from tables import reached, size_text
 
-BANDWIDTH_GOAL = 0.92   # of ib_write_bw's sum over the rails
+BANDWIDTH_GOAL = 0.92   # share of ib_write_bw's sum over the rails
 LATENCY_GOAL = 2.5      # times ib_write_lat
-PEER_GOAL = 1.0         # times as fast as the peer, at least
-# The NIC repeats 7 times, each time after 4.096 us * 2^15, and then gives up.
+PEER_GOAL = 1.0         # minimum speedup over the peer
+# The NIC retries 7 times, each time after 4.096 us * 2^15, and then gives up.
 QP_TIMEOUT = 7 * 4.096e-6 * 2**15
 STALL_GOAL = QP_TIMEOUT + 0.1
 PORT_DOWN_GOAL = 0.1
 RETURN_GOAL = 2.0
-ENOUGH = 64 << 10       # bytes that a rail must have sent to count as used again
+ENOUGH = 64 << 10       # bytes that a rail must send to count as used again
 
 
 def equal_table(rates, latencies, times):
@@ -49,7 +49,7 @@ def unequal_table(rates, times):
 
 
 def failures_table(unplugged, switched):
-    """Of rails that were unplugged, and whose ports were down: [{"stall", "back"}], in seconds."""
+    """Takes failures of unplugged rails, and of rails whose ports were down: [{"stall", "back"}], in seconds."""
     lines = ["| | | median | longest | goal | |", "|---|---|---|---|---|---|"]
     for what, events, goal in (("unplugged", unplugged, STALL_GOAL), ("port down", switched, PORT_DOWN_GOAL)):
         for name, key, most in (("stall", "stall", goal), ("used again", "back", RETURN_GOAL)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The image of the pods that measure: Debian with Open MPI and UCX, and the loop for both libraries."""
+"""The image of the measuring pods: Debian with Open MPI and UCX, and the loop for both libraries."""
 
 import hashlib
 import pathlib
@@ -16,11 +16,11 @@ from railbed.image import layer_of, write_image  # noqa: E402
 from railbed.process import run  # noqa: E402
 
 NAME = "docker.io/railhead/bench:local"
-# What the library needs is what the runtime image has.
+# The library needs the packages of the runtime image.
 PACKAGES = ("openmpi-bin", "socat", *(line for line in (ROOT / "images/runtime/packages.txt").read_text().split("\n")
                                       if line and not line.startswith("#")))
-# What mpirun takes for ssh: the command goes to the shell that each pod offers at this port. That is for
-# a testbed in a network of its own.
+# Replaces ssh for mpirun: the command goes to a shell that each pod serves on this port. Only for a testbed in a
+# private network.
 PORT = 2222
 AGENT = f"""#!/bin/sh
 host=$1
@@ -46,7 +46,7 @@ def make(folder):
 
 
 def _debian():
-    """The root of Debian with PACKAGES, made once."""
+    """Returns Debian's root with PACKAGES, made once."""
     key = hashlib.sha256(" ".join(PACKAGES).encode()).hexdigest()[:16]
     root = cache() / f"bench-debian-{key}.tar"
     if not root.exists():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two pods on two nodes with both rails, in which programs are run as a user would: kubectl exec."""
+"""Two pods on two nodes with both rails, in which programs run as a user would run them: kubectl exec."""
 
 import json
 import subprocess
@@ -13,9 +13,8 @@ from railbed.console import Failure
 from railbed.process import end
 
 RUN_SECONDS = 300
-# Where the library looks for itself; what mpirun needs without ssh, as root; and both rails for UCX,
-# for messages of every size. UCX takes the datagrams by which it connects for somebody else's, as
-# rdma_rxe delivers them, unless it is told not to look.
+# The library's search path; the settings that mpirun needs without ssh, as root; and both rails for UCX, for messages
+# of all sizes. Over rdma_rxe, UCX rejects its own connection datagrams as another peer's, unless the check is off.
 RAILHEAD = ("env", "LD_LIBRARY_PATH=/bench")
 OPEN_MPI = ("mpirun.openmpi", "--allow-run-as-root", "-np", "2", "--map-by", "node",
             "--mca", "plm_rsh_agent", "/bench/agent", "--mca", "oob_tcp_if_include", "eth0",
@@ -26,13 +25,13 @@ OPEN_MPI = ("mpirun.openmpi", "--allow-run-as-root", "-np", "2", "--map-by", "no
 
 
 class Pods:
-    """The pods of the Job "bench", which wait."""
+    """The pods of the Job "bench", which only wait."""
 
     def __init__(self, stage, folder):
         self._cluster = stage.cluster
         self._folder = folder
         documents = stage.example("bench")
-        # As long as it takes; and as root, as mpirun and UCX's registration of memory want it.
+        # A long deadline; and as root, since mpirun and UCX's memory registration require it.
         job_of(documents)["spec"]["activeDeadlineSeconds"] = 7200
         pod_of(documents)["securityContext"] = {}
         container = container_of(documents)
@@ -52,7 +51,7 @@ class Pods:
                                 start_new_session=True)
 
     def loop_of_railhead(self, arguments):
-        """What the loop prints on rank 0; it runs on both."""
+        """Runs the loop on both ranks; returns rank 0's output."""
         words = [*RAILHEAD, "/bench/railhead", *arguments]
         return self._together([words, words], "railhead")
 
@@ -84,15 +83,15 @@ class Pods:
 
 
 class Probes:
-    """tests/rails/probe.c on both ranks: an all-reduce after the other, with a line for each. Rank 0 ends them all
-    when it gets the signal."""
+    """tests/rails/probe.c on both ranks: repeated all-reduces, with a line for each. A signal to rank 0 ends all
+    ranks."""
 
     def __init__(self, pods, folder, seconds, size):
         commands = ([*RAILHEAD, "timeout", "--preserve-status", str(seconds), "/bench/probe", str(size)],
                     [*RAILHEAD, "/bench/probe", str(size)])
         self._seconds = seconds
         self._log = folder / "probe.log"
-        self._lines = []  # (when it came here, its words)
+        self._lines = []  # (time of arrival here, its words)
         with open(self._log, "w", encoding="utf-8") as log:
             self._children = [pods.start(rank, words, log if rank else subprocess.PIPE, log)
                               for rank, words in enumerate(commands)]
@@ -118,8 +117,8 @@ class Probes:
             raise Failure("a rank has failed", log=self._log)
 
     def finish(self):
-        """Waits for a good end of both ranks; returns the Operations of rank 0. Their times are this
-        machine's: the line that came here fastest says how far the pod's clock is off."""
+        """Waits until both ranks end successfully; returns the Operations of rank 0. Their times are those of this
+        machine: the line that arrived fastest gives the offset of the pod's clock."""
         try:
             for child in self._children:
                 child.wait(self._seconds + 60)

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""RDMA rails between two pods on two nodes: Railhead beside perftest and Open MPI with UCX.
+"""RDMA rails between two pods on two nodes: Railhead compared with perftest and with Open MPI over UCX.
 
-usage: run.py [PASSES [FAILURES]]     prints Markdown; what it is doing goes to standard error
+usage: run.py [PASSES [FAILURES]]     prints Markdown; progress goes to standard error
 """
 
 import random
@@ -10,7 +10,7 @@ import re
 import sys
 import time
 
-import image  # first: it knows where the others are
+import image  # first: it adds the others' folders to the path
 import figures
 import stalls
 from pods import Pods, Probes
@@ -22,8 +22,8 @@ SIZES = tuple(8 << (3 * i) for i in range(5)) + (256 << 10, 1 << 20, 4 << 20, 8 
 LARGE = (4 << 20, 8 << 20)
 ROUNDS, ROUND_MS = 3, 300
 LATENCY_SECONDS = 4
-UNEQUAL = 4              # times as fast as rail 1 is rail 0, then
-OPERATION = 64 << 10     # bytes of the all-reduces that a failure meets
+UNEQUAL = 4              # rail 1 is faster than rail 0 by this factor
+OPERATION = 64 << 10     # bytes of the all-reduces during failures
 
 ABOUT = """\
 All-reduces (fp32, sum) between two pods on two nodes of the [testbed](../tests/testbed/README.md): QEMU
@@ -52,7 +52,7 @@ repair until the rail has carried data.
 
 
 def write_latency(stage):
-    """Microseconds from a write to its arrival, the mean over some seconds, of the better rail."""
+    """Returns the microseconds from a write to its arrival on the faster rail: the mean over some seconds."""
     means = []
     for rail in range(stage.cluster.rails):
         options = f"-d rxe{rail} -p 18525 --size=8 --gid-index=1 --duration={LATENCY_SECONDS}"
@@ -71,7 +71,7 @@ def all_reduces(sizes):
 
 
 def bandwidths(stage, pods, passes):
-    """(line rates, latencies, {name: {bytes: [median microseconds of each pass]}})"""
+    """Returns (line rates, latencies, {name: {bytes: [median microseconds of each pass]}})."""
     rates, latencies, times = [], [], {"railhead": {}, "openmpi": {}}
     arguments = ["fp32", ROUNDS, ROUND_MS, *all_reduces(SIZES)]
     for number in range(1, passes + 1):
@@ -86,7 +86,7 @@ def bandwidths(stage, pods, passes):
 
 
 def unequal(stage, pods, passes):
-    """(line rates, {bytes: [microseconds]}) with rail 1 slower than rail 0."""
+    """Returns (line rates, {bytes: [microseconds]}) with rail 1 slower than rail 0."""
     rates, times = [], {}
     fast = stage.cluster.rate
     slow = re.sub(r"\d+", lambda n: str(int(n[0]) // UNEQUAL), fast)
@@ -104,18 +104,18 @@ def unequal(stage, pods, passes):
 
 
 def unplug(stage, node, rail, state):
-    """On the host's side."""
+    """Unplugs a rail on the host's side."""
     stage.cluster.network.set_wire(node, rail, state)
 
 
 def switch_port(stage, node, rail, state):
-    """On the node itself."""
+    """Switches a port on the node itself."""
     stage.cluster.on_node(node, f"ip link set $(cat /sys/class/infiniband/rxe{rail}/parent) {state}")
 
 
 def failures(stage, pods, count, switch):
-    """Rails that `switch` takes down and up at random moments. Returns events as
-    figures.failures_table takes them, and all operations."""
+    """Takes rails down and up with `switch` at random times. Returns events in the form that figures.failures_table
+    takes, and all operations."""
     events = []
     with Probes(pods, OUT, 9 * count + 10, OPERATION) as probes:
         while probes.count() < 20:
