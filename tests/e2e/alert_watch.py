@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Prometheus with the chart's own rules, for the scenes of alerts.py and slow_alerts.py: it scrapes ranks, agents
-and operator with the labels that the chart's PodMonitors give them. One alert at a time is expected; another one that
-fires fails the scene."""
+"""A Prometheus with the chart's own rules, for the test cases of alerts.py and slow_alerts.py. It scrapes ranks,
+agents and operator with the labels that the chart's PodMonitors give them. One alert at a time is expected; the test
+case fails if another one fires."""
 
 import contextlib
 import json
@@ -13,14 +13,14 @@ from stage import NAMESPACE, ROOT
 from railbed.console import Failure, table, wait_for
 
 ADDRESS = "127.0.0.1:9091"
-EVERY = 5  # seconds between two scrapes, and two evaluations of the rules
-# Seconds: what an alert may take beyond its `for`, from the fault on, and what is waited for at most.
+EVERY = 5  # seconds between scrapes, and between evaluations of the rules
+# Seconds from the fault on: the delay allowed in addition to an alert's `for`, and the maximum wait.
 PROMISED = 30
 PATIENCE = 120
 
 
 def chart_rules(cluster):
-    """The groups of the chart's PrometheusRule."""
+    """Returns the groups of the chart's PrometheusRule."""
     done = cluster.helm("template", "railhead", ROOT / "charts" / "railhead", "--namespace", NAMESPACE, "--set",
                         "metrics.rules.enabled=true", "--show-only", "templates/prometheusrule.yaml")
     return yaml.safe_load(done.stdout)["spec"]["groups"]
@@ -64,7 +64,7 @@ class AlertWatch:
         return False
 
     def _find_targets(self):
-        """As the chart's PodMonitors find and name them."""
+        """Finds and labels targets as the chart's PodMonitors do."""
         targets = []
         for pod in self._stage.cluster.get("pods", "-A")["items"]:
             meta, status = pod["metadata"], pod["status"]
@@ -84,7 +84,7 @@ class AlertWatch:
         path.with_suffix(".new").rename(path)
 
     def look(self):
-        """Alerts that fire now: [(name, labels, annotations)]. Fails if one does that is not expected."""
+        """Returns the alerts that fire now: [(name, labels, annotations)]. Fails if one of them is not expected."""
         self._find_targets()
         told = json.loads(self._stage.fetch(f"http://{ADDRESS}/api/v1/alerts"))["data"]["alerts"]
         firing = [(alert["labels"]["alertname"], alert["labels"], alert["annotations"]) for alert in told
@@ -95,19 +95,19 @@ class AlertWatch:
         return firing
 
     def stays_quiet(self, seconds):
-        """Nothing fires for so long but what is expected."""
+        """Checks for this time that only expected alerts fire."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.look()
             time.sleep(EVERY)
 
     def expect(self, *names):
-        """These may fire from now on; returns the time, for fires()."""
+        """Allows these alerts to fire from now on; returns the time, for fires()."""
         self.expected.update(names)
         return time.monotonic()
 
     def fires(self, name, since, **labels):
-        """Until the alert fires about these labels."""
+        """Waits until the alert fires with these labels."""
         def found():
             return next((annotations["summary"] for alert, told, annotations in self.look()
                          if alert == name and labels.items() <= told.items()), None)
@@ -121,26 +121,26 @@ class AlertWatch:
         return summary
 
     def is_over(self, name, seconds=PATIENCE):
-        """Until the alert fires no more; it is not expected any more."""
+        """Waits until the alert no longer fires; it is then not expected any more."""
         wait_for(f"{name} ends", lambda: all(alert != name for alert, _, _ in self.look()), seconds, interval=1)
         self.expected.discard(name)
 
     def ends(self, name, since, seconds=PATIENCE):
-        """is_over() of an alert that fires() was called for, and how long after the repair."""
+        """Calls is_over() for an alert of fires(), and records the time since the repair."""
         self.is_over(name, seconds)
         took = time.monotonic() - since
         next(row for row in reversed(self.rows) if row[0] == name)[3] = round(took)
         self._stage.console.line(f"    {name}: ended {took:.0f} s after the repair")
 
     def show(self):
-        """What fired when, as a table; fails where one came too late."""
+        """Prints a table of the alerts and their times; fails if one was too late."""
         self._stage.console.plain(table(self.rows, ["alert", "for (s)", "fired (s)", "ended (s)", "within"]))
         late = [row[0] for row in self.rows if row[4] != "yes"]
         if late:
             raise Failure(f"these fired too late: {late}")
 
     def ever_fired(self, minutes):
-        """Names of alerts that have fired within these minutes."""
+        """Returns the names of alerts that have fired within these minutes."""
         text = self._stage.fetch(f"http://{ADDRESS}/api/v1/query?query=max_over_time(ALERTS%7Balertstate%3D%22firing%22"
                                  f"%7D%5B{minutes}m%5D)")
         return sorted({found["metric"]["alertname"] for found in json.loads(text)["data"]["result"]})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The chart's alerts on real nodes: each fires by the fault that it is for, names the place, and ends when that is
-repaired; none fires while all is well. These scenes take as long as the alerts' own times: `make soak` plays them.
-slow_alerts.py has the alerts about what is slow."""
+"""The chart's alerts on real nodes: each fires on the fault that it is for, names the place, and ends after the
+repair; none fires on a healthy cluster. These test cases take as long as the alerts' own delays: `make soak` runs
+them. slow_alerts.py has the alerts about slow parts."""
 
 import contextlib
 import json
@@ -17,11 +17,11 @@ from railbed.console import Failure, wait_for
 
 OPERATOR = "railhead-operator"
 WEBHOOK = f"{NAMESPACE}-{OPERATOR}"
-LONG = 7200  # seconds that a job may take
+LONG = 7200  # maximum seconds of a job
 
 
 def alerts_fire_and_end(stage):
-    """Each fault is followed by its own alert, and by no other."""
+    """Each fault raises its own alert, and no other."""
     stage.with_options()
     watch = AlertWatch(stage)
     with watch.running(), contextlib.ExitStack() as stack:
@@ -50,7 +50,7 @@ def alerts_fire_and_end(stage):
 
 
 def no_alert_while_all_is_well(stage):
-    """Jobs, restarts and upgrades for RAILHEAD_HEALTHY_MINUTES, 60 by default: no alert fires."""
+    """Jobs, restarts and upgrades for RAILHEAD_HEALTHY_MINUTES (default 60): no alert fires."""
     minutes = float(os.environ.get("RAILHEAD_HEALTHY_MINUTES", "60"))
     stage.with_options()
     watch = AlertWatch(stage)
@@ -76,7 +76,7 @@ def no_alert_while_all_is_well(stage):
 
 
 def _dashboards(stage):
-    """Every panel of every dashboard has data, and a picture in the run's folder."""
+    """Checks that every panel of every dashboard has data, and draws each dashboard into the run's folder."""
     for path in sorted((ROOT / "charts" / "railhead" / "dashboards").glob("*.json")):
         asked = stage.cluster.run_inside(
             [sys.executable, ROOT / "tests" / "e2e" / "dashboard_queries.py", f"http://{ADDRESS}", "--dashboard", path,
@@ -93,7 +93,7 @@ def _lasting(documents):
 
 
 def _job(stage, name):
-    """A job that runs until stage.finish(): its pods, when it moves bytes on all rails."""
+    """Starts a job that runs until stage.finish(); returns its pods once bytes move on all rails."""
     pods = stage.submit_held(_lasting(with_sizes(stage.example(name), "1M", "1M", "-n", "1", warmup=0)))
     stage.release(pods)
     stage.wait_until_it_moves(name)
@@ -101,7 +101,7 @@ def _job(stage, name):
 
 
 def _gang_without_room(stage, stack):
-    """Three pods for two nodes; returns since when they wait."""
+    """Creates a gang of three pods for two nodes; returns the time since which they wait."""
     documents = stage.example("waiting")
     job = job_of(documents)
     job["metadata"]["labels"] = {"railhead.io/gang": "true"}
@@ -112,7 +112,7 @@ def _gang_without_room(stage, stack):
 
 
 def _spoilt_job(stage, watch, alert, documents):
-    """A job that runs with less than it asked for, until its alert has fired."""
+    """Runs a job with less than it requested until its alert has fired."""
     name = job_of(documents)["metadata"]["name"]
     pods = stage.submit_held(_lasting(documents))
     watch.expect(alert)
@@ -181,7 +181,7 @@ def _misspelt_resource(stage, watch, meanwhile):
 
 
 def _page_closed(stage, watch, pods, meanwhile):
-    """What comes to the port of a rank's page is dropped, on node 1: `meanwhile` looks at that of node 2."""
+    """Drops packets to the port of a rank's metrics page on node 1; `meanwhile` checks that of node 2."""
     node = 1
     pod = next(pod for pod in pods if pod["spec"]["nodeName"] == f"node-{node}")
     since = watch.expect("RailheadPageNotScraped")
@@ -198,7 +198,7 @@ def _page_closed(stage, watch, pods, meanwhile):
 
 @contextlib.contextmanager
 def webhook_without_bundle(stage):
-    """Inside the `with` something else has written the bundle, and the operator has lost the right to correct it."""
+    """Removes the webhook's caBundle inside the `with`, without the operator's right to correct it."""
     role = stage.cluster.get("clusterrole", WEBHOOK)
     rule = next(i for i, rule in enumerate(role["rules"]) if "mutatingwebhookconfigurations" in rule["resources"])
 
@@ -223,7 +223,7 @@ def _webhook_untrusted(stage, watch):
 
 
 def _no_kubelet(stage, watch):
-    """A kubelet ends and does not come back: it holds no list of devices."""
+    """Stops a kubelet for good: its list of devices is then missing."""
     since = watch.expect("RailheadAgentNotRegistered")
     stage.cluster.on_node(1, "mv /usr/local/bin/kubelet /usr/local/bin/kubelet.away; pkill -KILL -x kubelet")
     try:
@@ -235,7 +235,7 @@ def _no_kubelet(stage, watch):
 
 
 def _no_leader(stage, watch):
-    """The operator's replicas are gone."""
+    """Stops the operator's replicas."""
     replicas = stage.cluster.get("deployment", OPERATOR, "-n", NAMESPACE)["spec"]["replicas"]
     since = watch.expect("RailheadNoLeader")
     stage.cluster.kubectl("-n", NAMESPACE, "scale", "deployment", OPERATOR, "--replicas=0")
@@ -247,8 +247,8 @@ def _no_leader(stage, watch):
 
 
 def _flapping(stage, watch):
-    """A link goes down twice more, within a quarter of an hour after _rail_down(), each time for longer than Prometheus
-    looks away; returns when it is up for good. The agent withholds such a device for two minutes."""
+    """A link goes down twice more within a quarter of an hour after _rail_down(), each time for longer than a scrape
+    interval; returns the time since which it is up for good. The agent withholds such a device for two minutes."""
     last = stage.cluster.rails - 1
     for _ in range(2):
         since = watch.expect("RailheadLinkFlapping", "RailheadNodeRailDown")

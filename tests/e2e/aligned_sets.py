@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GPUs and HCAs that go together, on a machine with PCIe switches, from the real kubelet.
+"""Allocation of GPUs and HCAs that belong together by the real kubelet, on a machine with PCIe switches.
 
-What is right is worked out here from the paths in the node's sysfs, not by the agent's code: each
-switch has one GPU and one NIC, so a set is aligned when its GPUs and HCAs have the same switches.
+The expected result is computed here from the paths in the node's sysfs, not by the agent's code: each switch has one
+GPU and one NIC, so a set is aligned if its GPUs and HCAs have the same switches.
 """
 
 import contextlib
@@ -18,18 +18,18 @@ TEST_NODE = ROOT / "build" / "release" / "device-plugin" / "railhead-test-node"
 PLUGINS = "/var/lib/kubelet/device-plugins"
 GPU, HCA = "example.com/gpu", "rdma/hca"
 LABEL = "scene=aligned-sets"
-# GPUs that another pod holds, and GPUs and HCAs of the pod that is watched.
+# Number of GPUs that another pod holds, and of GPUs and HCAs of the observed pod.
 ROUNDS = ((1, 1), (1, 2), (0, 4), (2, 1), (2, 2), (3, 1))
-# A Go map of a few keys is walked from one of eight slots, so HCAs come before GPUs in about one
-# container of eight, and not all of these are misaligned: 24 rounds missed them one time in seven.
+# Go iterates a map of a few keys from one of eight slots, so HCAs come before GPUs in about one container of eight,
+# and not all of these are misaligned: 24 rounds missed such a container one time in seven.
 MOST_ROUNDS = 150
-PATIENCE = 180    # seconds for what an emulated node does when the machine has more to do
-# As sysfs writes it, or as the id of an HCA does.
+PATIENCE = 180    # seconds for an emulated node, on a busy machine
+# As in sysfs, or as in the id of an HCA.
 PCI_ADDRESS = re.compile(r"([0-9a-f]{4})[:_]([0-9a-f]{2})[:_]([0-9a-f]{2})[._]([0-7])")
 
 
 def aligned_sets(stage):
-    """1, 2 and 4 GPUs with as many HCAs, on a machine with PCIe switches and two NUMA nodes."""
+    """1, 2 and 4 GPUs with the same number of HCAs, on a machine with PCIe switches and two NUMA nodes."""
     step = stage.console.step
     stage.with_options()
     with contextlib.ExitStack() as stack:
@@ -45,7 +45,7 @@ def aligned_sets(stage):
 
 
 class GpuNode:
-    """The node, as its own sysfs and its kubelet's checkpoint have it."""
+    """The node, as its own sysfs and its kubelet's checkpoint describe it."""
 
     def __init__(self, stage, number):
         self.stage = stage
@@ -60,7 +60,7 @@ class GpuNode:
         return self.cluster.on_node(self._number, command)[1]
 
     def _read_sysfs(self):
-        # Without a program for each file: an emulated node is slow to start one.
+        # In one command, since an emulated node is slow to start programs.
         lines = self.shell("cd /sys/bus/pci/devices; for d in *; do echo $(cd -P $d; pwd) "
                            "$(<$d/vendor) $(<$d/class) $(<$d/numa_node); done").splitlines()
         for path, vendor, pci_class, numa_node in (line.split() for line in lines):
@@ -84,7 +84,7 @@ class GpuNode:
     # -- plugins ------------------------------------------------------------------------------
 
     def offer_gpus(self):
-        """Runs the GPUs' plugin, and waits until the node has all its devices."""
+        """Runs the GPUs' plugin, and waits until the node offers all its devices."""
         self.cluster.apply(json.dumps(gpu_plugin(self.name)))
 
         def offered():
@@ -100,14 +100,14 @@ class GpuNode:
             "--field-selector", f"spec.nodeName={self.name}")["items"][0]
 
     def agent_log(self):
-        """The agent's whole log, also kept in the run's folder."""
+        """Returns the agent's whole log, which is also kept in the run's folder."""
         name = self.agent()["metadata"]["name"]
         text = self.cluster.kubectl("logs", "-n", NAMESPACE, name).stdout
         (self.cluster.folder / f"pod-{name}.log").write_text(text)
         return text
 
     def metric(self, name):
-        """The agent's, or None while it does not answer."""
+        """Returns the agent's metric, or None if it does not respond."""
         try:
             page = self.stage.fetch(f"http://{self.agent()['status']['podIP']}:9401/metrics")
         except Failure:
@@ -116,14 +116,14 @@ class GpuNode:
         return float(found[1]) if found else None
 
     def registrations(self):
-        """How often the kubelet has taken the agent's list."""
+        """Returns how often the agent has registered with the kubelet."""
         return wait_for("the agent answers",
                         lambda: self.metric("railhead_agent_registrations_total"), PATIENCE)
 
     # -- pods ---------------------------------------------------------------------------------
 
     def submit(self, pods, change=lambda pod: pod):
-        """Makes pods, name to (GPUs, HCAs); returns what each was given, by resource."""
+        """Creates pods, name to (GPUs, HCAs); returns the devices that each got, by resource."""
         self.cluster.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": [
             change(pod_with(self.name, name, *counts)) for name, counts in pods.items()]}))
 
@@ -138,7 +138,7 @@ class GpuNode:
         return wait_for(f"{', '.join(pods)} have their devices", given, PATIENCE, interval=0.5)
 
     def held(self):
-        """Pod to resource to the ids that it holds, from the kubelet's own checkpoint."""
+        """Returns {pod: {resource: ids of its devices}}, from the kubelet's own checkpoint."""
         uids = {}
         for pod in self.pods():
             uids[pod["metadata"]["uid"]] = pod["metadata"]["name"]
@@ -160,14 +160,14 @@ class GpuNode:
 
 
 def gpu_plugin(node):
-    """railhead-test-node as a pod: it has the libraries of the agent's image."""
+    """Returns railhead-test-node as a pod, since the agent's image has its libraries."""
     return {
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "gpu-plugin"},
         "spec": {
             "nodeName": node,
             "containers": [{
                 "name": "gpu-plugin", "image": "docker.io/railhead/device-plugin:0.1.0",
-                "command": ["/test-node", "/", PLUGINS], "stdin": True,  # it runs until that ends
+                "command": ["/test-node", "/", PLUGINS], "stdin": True,  # it runs until stdin ends
                 "volumeMounts": [{"name": "program", "mountPath": "/test-node"},
                                  {"name": "plugins", "mountPath": PLUGINS}]}],
             "volumes": [
@@ -176,7 +176,7 @@ def gpu_plugin(node):
 
 
 def pod_with(node, name, gpus, hcas):
-    """A pod that shows its rails.json, and then holds what it has."""
+    """Returns a pod that prints its rails.json, and then keeps its devices."""
     limits = {resource: count for resource, count in ((GPU, gpus), (HCA, hcas)) if count}
     show = "cat /run/railhead/rails.json; " if hcas else ""
     return {
@@ -190,17 +190,17 @@ def pod_with(node, name, gpus, hcas):
 
 
 def that_never_starts(pod):
-    """The kubelet gives devices at admission; starting containers would only take seconds. It waits
-    for a volume first."""
+    """Makes the pod wait for a volume. The kubelet allocates devices at admission; container starts would only cost
+    time."""
     pod["spec"]["volumes"] = [{"name": "never", "configMap": {"name": "there-is-none"}}]
     pod["spec"]["containers"][0]["volumeMounts"] = [{"name": "never", "mountPath": "/never"}]
     return pod
 
 
-# -- what the scene wants to see ------------------------------------------------------------------
+# -- checks ---------------------------------------------------------------------------------------
 
 def discovery_is_right(node):
-    """`discover` finds the machine: GPUs, NUMA nodes, and each GPU's NIC at its own switch."""
+    """`discover` finds the machine's GPUs and NUMA nodes, and each GPU's NIC at its own switch."""
     found = json.loads(node.cluster.kubectl(
         "exec", "-n", NAMESPACE, node.agent()["metadata"]["name"], "--", "railhead-device-plugin",
         "discover", "--root", "/host", "--config", "/etc/railhead/agent.yaml", "-o", "json").stdout)
@@ -226,11 +226,11 @@ def discovery_is_right(node):
 
 
 def sets_are_aligned_or_told(node):
-    """The kubelet allots a container's resources in random order. GPUs first: the HCAs are those at
-    their switches. HCAs first: the agent tells of those that came off badly."""
+    """The kubelet allocates a container's resources in random order. If GPUs come first, the HCAs are those at their
+    switches. If HCAs come first, the agent reports the misaligned sets."""
     orders = {"GPUs first": 0, "HCAs first": 0, "HCAs first, misaligned": 0}
     for number in range(MOST_ROUNDS):
-        # Chance decides the order: go on until all has come.
+        # The order is random: continue until all cases have occurred.
         if number >= len(ROUNDS) and all(orders.values()):
             break
         blocked, count = ROUNDS[number % len(ROUNDS)]
@@ -254,7 +254,7 @@ def one_round(node, name, blocked, count, orders):
         orders["GPUs first"] += 1
         expect(sorted(whom[4:].split(", ")) == given[GPU], f"{given[GPU]} were taken for {whom}")
         expect(aligned, f"GPUs {given[GPU]} came first, and got {given[HCA]}")
-    # A kubelet that is too slow to tell leaves the order unknown.
+    # The order is unknown if the kubelet was too slow to report it.
     elif "chosen without regard to GPUs" not in log:
         orders["HCAs first"] += 1
         orders["HCAs first, misaligned"] += not aligned
@@ -267,7 +267,7 @@ def misaligned_is_told(node, name):
     warning = rf"^(\S+)Z warning default/{name}: container main has GPU .* not the nearest"
 
     def found():
-        # The metric alone may be of the round before.
+        # The metric alone may be from the previous round.
         return (node.metric("railhead_agent_misaligned_containers") == 1 and
                 re.search(warning, node.agent_log(), re.M))
 
@@ -281,8 +281,8 @@ def misaligned_is_told(node, name):
 
 
 def nobody_loses_devices(node):
-    """Under pods that hold devices the kubelet is restarted and the agent killed: nothing happens
-    to them, and a new pod gets what is free."""
+    """Restarts the kubelet and kills the agent under pods that hold devices: they keep running, and a new pod gets
+    free devices."""
     wanted = {"holder-1": (1, 1), "holder-2": (2, 2)}
     held = node.submit(wanted)
     wait_for("the pods run", lambda: all(p["status"]["phase"] == "Running" for p in node.pods()),
@@ -301,7 +301,7 @@ def nobody_loses_devices(node):
     wait_for("the new agent is served", lambda: node.metric("railhead_agent_registered") == 1 and
              node.agent()["status"]["containerStatuses"][0]["restartCount"] == 1, PATIENCE)
     expect(node.held() == held, f"the pods held {held}, and now {node.held()}")
-    # A pod's status may be late, a process is not: the new pod comes after whatever happened.
+    # A pod's status may be late, but a process is not: create the new pod after the restart.
     new = node.submit({"newcomer": (1, 1)}, that_never_starts)["newcomer"]
     for resource, ids in new.items():
         expect(not set(ids) & {i for name in wanted for i in held[name][resource]},

@@ -9,14 +9,14 @@ from stage import ROOT, expect
 from railbed.process import run
 
 PROGRAM = ROOT / "build" / "release" / "runtime" / "railhead_conformance_job"
-# Of a call, all ranks' buffers together: several times what a link has under way.
+# Maximum bytes of a call in all ranks' buffers together: several times the bytes in flight on a link.
 MOST_BYTES = 1 << 20
-# The matrix is many calls, not many bytes: emulated CPUs are the limit here, not the rails.
+# The matrix is many calls, not many bytes: the emulated CPUs are the limit here, not the rails.
 RATE = "100mbit"
 
 
 def conformance(stage, name, environment=None, **pod_spec):
-    """Plays the matrix as a job of the example's shape, with some more variables."""
+    """Runs the matrix as a job like the example's, with more variables."""
     documents = keeping_failed_pods(stage.example(name))
     pod_of(documents).update(pod_spec)
     container_of(documents)["command"] = ["/work/job", str(MOST_BYTES)]

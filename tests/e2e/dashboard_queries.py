@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Asks a Prometheus every query of a Grafana dashboard, and fails where one returns nothing.
+"""Sends a Prometheus every query of a Grafana dashboard, and fails if one returns nothing.
 
     dashboard_queries.py http://127.0.0.1:9090        the chart's dashboard of jobs, over the last 10 minutes
 
-Grafana's variables are replaced as Grafana replaces them when everything is selected: $job, $rank
-and every other template variable by ".*", $__rate_interval by --rate-interval, $__range by the time between
---start and --end. A query counts as answered when it has at least one number (not NaN) somewhere in the range,
-or at the one time that is asked for. What counters of ports say is no failure where no NIC of the cluster has
-such a counter.
+Replaces Grafana's variables as Grafana does if everything is selected: $job, $rank and every other template variable
+by ".*", $__rate_interval by --rate-interval, $__range by the time between --start and --end. A query has data if it
+has at least one number (not NaN) in the range, or at its time if it is an instant query. An empty query of a port's
+counter is not a failure if no NIC of the cluster has that counter.
 
 Exit status: 0 every query has data, 1 some have none, 2 the dashboard cannot be read or the
-Prometheus cannot be asked.
+Prometheus cannot be reached.
 """
 
 import argparse
@@ -28,15 +27,15 @@ sys.path.insert(0, str(ROOT / "tools" / "pictures"))
 from prometheus import Prometheus, Unusable, substitute  # noqa: E402
 
 DASHBOARD = ROOT / "charts/railhead/dashboards/railhead.json"
-# How far back an instant query looks for the last sample, in seconds: Prometheus's default.
+# Seconds that an instant query looks back for the last sample: Prometheus's default.
 LOOKBACK = 300
 LABEL_VALUES = re.compile(r"label_values\((.+),\s*([A-Za-z_][A-Za-z0-9_]*)\)")
-# A counter that the node agents serve only where a NIC has it.
+# Counters that the node agents serve only if a NIC has them.
 PORT_COUNTER = re.compile(r"railhead_port_\w+_total|port:railhead_port_congestion\w*:\w+")
 
 
 def panels_of(panels):
-    """All panels that draw something, also those inside collapsed rows."""
+    """Returns all panels that draw something, also those inside collapsed rows."""
     for panel in panels:
         if panel.get("type") == "row":
             yield from panels_of(panel.get("panels", []))
@@ -45,7 +44,7 @@ def panels_of(panels):
 
 
 def numbers_in(data):
-    """How many series of a query's answer hold a number, whatever the answer's type."""
+    """Returns the number of series in a query's result that contain a number, for any result type."""
     if data["resultType"] == "scalar":
         return int(not math.isnan(float(data["result"][1])))
     series = 0
@@ -56,7 +55,7 @@ def numbers_in(data):
 
 
 def nobody_counts(prometheus, query, when):
-    """Whether it is about counters of ports that no NIC here has."""
+    """Returns whether the query is about port counters that no NIC here has."""
     counters = set(PORT_COUNTER.findall(query))
     return bool(counters) and not any(
         prometheus.get("/api/v1/series", {"match[]": counter, **when}) for counter in counters
@@ -64,7 +63,7 @@ def nobody_counts(prometheus, query, when):
 
 
 def checks_of(dashboard, arguments):
-    """Every (what, path, parameters) that the dashboard would ask, and how to ask it."""
+    """Returns (what, path, parameters) for every query of the dashboard."""
     variables = dashboard.get("templating", {}).get("list", [])
     chosen = {variable["name"]: ".*" for variable in variables}
     seconds = arguments.end - arguments.start

@@ -39,9 +39,9 @@ def demo(console):
 
 
 def picture(console, stage):
-    """The job's dashboard as Grafana would show it, from the Prometheus that has seen the job."""
+    """Draws the job's dashboard as Grafana would show it, from the Prometheus that has scraped the job."""
     with console.step("drawing the job's dashboard"):
-        # When the job was seen: now its series have ended.
+        # The time at which the job was scraped: its series have ended by now.
         seen = '_over_time(timestamp(railhead_degraded{job="allreduce"})[10m:1s])'
         start = min(value for _, value in stage.query(f"min{seen}"))
         end = max(value for _, value in stage.query(f"max{seen}"))
@@ -64,11 +64,11 @@ The cluster stays up (KEEP=1).
 
 
 class Interrupted(BaseException):
-    """No Failure: who asks again and again whether something is ready takes that for "not yet"."""
+    """Not a Failure, since loops that wait for a condition treat a Failure as "not yet"."""
 
 
 def interrupted(signum, _frame):
-    """Ctrl-C, or a polite kill: end as a failure does, so that nothing is left behind."""
+    """Ctrl-C or SIGTERM: ends like a failure, so that nothing is left behind."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     raise Interrupted(f"interrupted ({signal.Signals(signum).name}): everything was taken down")

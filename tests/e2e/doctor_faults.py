@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`railhead doctor` on real nodes: all pass where all is well, and each fault is named with its fix.
+"""`railhead doctor` on real nodes: all checks pass on a healthy cluster, and each fault is named with its fix.
 
-Faults that no emulated node has (wrong cables, GPUDirect, little memlock) are at a real API server in
-tests/chart/doctor_test.py, or among values in cli/doctor/doctor_test.cc."""
+Faults that no emulated node has (wrong cables, GPUDirect, low memlock) are tested at a real API server in
+tests/chart/doctor_test.py, or with values in cli/doctor/doctor_test.cc."""
 
 import contextlib
 import dataclasses
@@ -21,13 +21,13 @@ PROGRAM = ROOT / "build" / "release" / "cli" / "railhead"
 LEAF = "topology.railhead.io/leaf"
 OPERATOR = "railhead-operator"
 AGENT = "railhead-device-plugin"
-PATIENCE = 120  # seconds until agents, kubelets and operator have seen a fault, or its end
-RUN = 10        # seconds that a run may take
+PATIENCE = 120  # seconds until agents, kubelets and operator have detected a fault, or its end
+RUN = 10        # maximum seconds of a run
 
 
 @dataclasses.dataclass
 class Fault:
-    """What is told of it: regular expressions of the finding's parts."""
+    """The expected finding: regular expressions of its parts."""
     name: str
     check: str
     verdict: str
@@ -58,7 +58,7 @@ def doctor_names_each_fault(stage):
 
 
 def _doctor(stage, *words, kubeconfig=None):
-    """(exit status, answer, seconds)."""
+    """Returns (exit status, output, seconds)."""
     begin = time.monotonic()
     done = stage.cluster.run_inside([PROGRAM, "doctor", "-o", "json", "--kubeconfig", kubeconfig or stage.cluster.kubeconfig,
                                      *words], check=False)
@@ -92,7 +92,7 @@ def _finding(answer, fault):
 
 
 def _all_named(stage, faults, rows):
-    """Until each of them is, and how long that took."""
+    """Waits until each of the faults is named, and records how long that took."""
     begin, answer = time.monotonic(), {}
     missing = list(faults)
 
@@ -143,7 +143,7 @@ def _nodes_and_objects(stage):
         stage.cluster.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": [
             {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "misspelt"}, "spec": {"containers": [container]}},
             *gang, *profiles]}))
-        # Without the webhook, pods would get no gate.
+        # Without the webhook, pods would not be gated.
         wait_for("the gang's pods are there", lambda: len(stage.pods("crowd")) == 3, 60, interval=1)
         stage.cluster.on_node(2, f"ip link set eth{last + 1} down")
         stage.cluster.on_node(1, "ip addr flush dev eth1")
@@ -194,7 +194,7 @@ OF_THE_CHART = (
 
 @contextlib.contextmanager
 def _chart(stage):
-    """What is deleted here the fix brings back: helm upgrade with the same values."""
+    """Deletes objects that the fix restores: helm upgrade with the same values."""
     kubectl = stage.cluster.kubectl
     workloads = ("-n", NAMESPACE)
     name = stage.cluster.get("daemonset", AGENT, *workloads)["spec"]["template"]["spec"]["containers"][0]["name"]
@@ -241,7 +241,7 @@ def _no_kubelet(stage):
 
 
 def _right_missing(stage, rows):
-    """A user who may list pods alone: a warning for each right, with verb and kind; the other checks are made."""
+    """A user who may only list pods: a warning for each missing right, with verb and kind; other checks run."""
     kubectl = stage.cluster.kubectl
     kubectl("create", "clusterrole", "few-rights", "--verb=list", "--resource=pods")
     kubectl("create", "serviceaccount", "few-rights", "-n", "default")

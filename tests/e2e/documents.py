@@ -7,7 +7,7 @@ def job_of(documents):
 
 
 def pod_of(documents):
-    """The specification of the job's pods."""
+    """Returns the specification of the job's pods."""
     return job_of(documents)["spec"]["template"]["spec"]
 
 
@@ -16,8 +16,7 @@ def container_of(documents):
 
 
 def keeping_failed_pods(documents):
-    """A job that fails ends the pods that still run, and their logs go with them; not where each index
-    fails for itself."""
+    """Lets each index of the job fail separately. Otherwise a failed job ends its running pods, with their logs."""
     spec = job_of(documents)["spec"]
     del spec["backoffLimit"]
     spec["backoffLimitPerIndex"] = 0
@@ -25,11 +24,11 @@ def keeping_failed_pods(documents):
 
 
 def without_rdma_on_rank_1(documents):
-    """Takes the device nodes away from rank 1, before its command begins."""
+    """Removes the device nodes from rank 1, before its command begins."""
     container = container_of(documents)
     take = 'if [ "$RANK" = 1 ]; then rm /dev/infiniband/uverbs*; fi && exec "$@"'
     container["command"] = ["/bin/sh", "-c", take, "sh"] + container["command"]
-    # As root: only root may take a device node away from its own container.
+    # As root: only root may remove a device node from its own container.
     pod_of(documents)["securityContext"] = {}
     container["securityContext"] = {}
     return documents
@@ -42,14 +41,14 @@ def with_sizes(documents, begin, end, *more, warmup=5):
 
 
 def until_told(documents):
-    """Repeats what the example does until stage.Stage.finish()."""
+    """Repeats the example's all-reduce until stage.Stage.finish()."""
     container_of(documents)["command"] += ["--until", "/work/end"]
     return documents
 
 
 def at_ease(documents):
-    """Gives the ranks a third of a CPU: where it only counts that a job goes on, the emulated nodes need the
-    rest for what is tested."""
+    """Limits the ranks to a third of a CPU, if a test case only needs a running job. The emulated nodes need the
+    rest."""
     container_of(documents)["resources"]["requests"]["cpu"] = "300m"
     container_of(documents)["resources"]["limits"]["cpu"] = "300m"
     return documents

@@ -12,7 +12,7 @@ from railbed.machine import Machine
 
 LEAF = "topology.railhead.io/leaf"
 LEAVES = {"node-1": "west", "node-2": "east", "node-3": "west", "node-4": "east"}
-PATIENCE = 180  # seconds for what four emulated nodes do
+PATIENCE = 180  # seconds for four emulated nodes
 
 
 def a_gang_lands_in_one_leaf(stage):
@@ -37,7 +37,7 @@ def a_gang_lands_in_one_leaf(stage):
 
 
 def _published(stage):
-    """The fabric as it is told; returns the nodes in its order."""
+    """Checks the published fabric; returns the nodes in its order."""
     def told():
         status = stage.cluster.get("ft", "cluster")["status"]
         return status if {leaf["name"]: leaf["nodes"] for leaf in status.get("leaves", [])} == {
@@ -63,7 +63,7 @@ def _published(stage):
 
 
 def _gangs(stage, order):
-    """One leaf has only one free node: a gang goes to the other, and the next one waits for this."""
+    """One leaf has only one free node: a gang goes to the other leaf, and the next gang waits for that one."""
     step = stage.console.step
     stage.cluster.apply(json.dumps({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "holder", "labels": {"scene": "gangs"}},
@@ -93,7 +93,7 @@ def _gangs(stage, order):
 
 
 def _gang(stage, name):
-    """The example, as a gang that says what NCCL is told."""
+    """Returns the example as a gang that prints NCCL's variables."""
     documents = with_sizes(stage.example(name), "8", "64K")
     job_of(documents)["metadata"]["labels"] = {"railhead.io/gang": "true", "scene": "gangs"}
     container = container_of(documents)

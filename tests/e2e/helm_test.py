@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`helm test` on real nodes: it passes, is skipped where there is nothing to measure with, and fails with a dead rail."""
+"""`helm test` on real nodes: it passes, is skipped if there are no rails, and fails with a dead rail."""
 
 import contextlib
 import re
@@ -9,7 +9,7 @@ from railbed.console import wait_for
 
 
 def helm_test_passes_skips_and_fails(stage):
-    """An all-reduce between two pods with GB/s of each rail; a clear skip without rails; a failure that says why."""
+    """An all-reduce between two pods with GB/s of each rail; skipped without rails; a failure names its cause."""
     stage.with_options()
     last = stage.cluster.rails - 1
     code, words = _helm_test(stage)
@@ -18,7 +18,7 @@ def helm_test_passes_skips_and_fails(stage):
     expect(len(rates) == stage.cluster.rails, f"GB/s of each rail: {words}")
     _show(stage, words)
 
-    # Both nodes see all their ports up: the cable leads nowhere.
+    # Both nodes see all their ports up, but the cable leads nowhere.
     stage.cluster.network.set_wire(2, last, "down")
     try:
         code, words = _helm_test(stage)
@@ -42,7 +42,7 @@ def helm_test_passes_skips_and_fails(stage):
 
 
 def _helm_test(stage):
-    """Its exit status, and the lines that the test's pod has printed."""
+    """Returns its exit status, and the output of the test's pod."""
     done = stage.cluster.helm("test", "railhead", "--namespace", NAMESPACE, "--timeout", "400s", check=False, seconds=450)
     text = stage.cluster.kubectl("-n", NAMESPACE, "logs", "railhead-test").stdout
     return done.returncode, text.strip().splitlines()
@@ -54,7 +54,7 @@ def _show(stage, words):
 
 @contextlib.contextmanager
 def _links_down(stage, links):
-    """Inside the `with` these rails of these nodes are down, and their agents have seen it."""
+    """Takes these rails of these nodes down inside the `with`; their agents have detected it."""
     def offered():
         return {int(node["metadata"]["name"].split("-")[1]): int(node["status"]["allocatable"].get("rdma/hca", "0"))
                 for node in stage.cluster.get("nodes")["items"]}

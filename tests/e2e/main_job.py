@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main job, measured: the example's all-reduce beside ib_write_bw and beside Prometheus."""
+"""The main job, measured: the example's all-reduce compared with ib_write_bw and with Prometheus."""
 
 import contextlib
 import dataclasses
@@ -12,13 +12,13 @@ from railbed.console import Failure, table, wait_for
 from railbed.process import run
 
 LARGE = 8 * 2**20
-# Of what ib_write_bw gives, for the busbw at 8 MiB. What is missed by little is explained, what is missed
-# by much fails; but not on a machine that spent more than BUSY_ELSEWHERE of its CPU time on something else:
-# it takes the emulated CPUs away, and ib_write_bw needs them less, since it looks at no data.
+# Minimum busbw at 8 MiB, as a share of ib_write_bw's bandwidth. A job slightly below it gets an explanation, a job
+# far below it fails; but not if this machine spent more than BUSY_ELSEWHERE of its CPU time on other work: that slows
+# down the emulated CPUs, which ib_write_bw needs less, since it does not touch the data.
 GOAL = 0.85
 FLOOR = 0.60
 BUSY_ELSEWHERE = 0.15
-EVENNESS = 0.10            # how far the rails' bytes may be apart
+EVENNESS = 0.10            # maximum relative difference between the rails' bytes
 
 
 @dataclasses.dataclass
@@ -27,12 +27,12 @@ class Row:
     time_us: float
     algbw: float  # bytes/s
     busbw: float  # bytes/s
-    wrong: int    # values, in place and out of place
+    wrong: int    # wrong values, in place and out of place
 
 
 @dataclasses.dataclass
 class PerfLog:
-    """What railhead-perf's table says."""
+    """The table that railhead-perf prints."""
     transport: str
     degraded: str
     verified: str
@@ -48,7 +48,7 @@ def parse_log(text):
     rows = []
     for line in re.findall(r"^ *\d+ +\d+ +float +sum .*$", text, re.M):
         w = line.split()
-        # Out of place: what nccl-tests quotes.
+        # Out of place, which is the figure that nccl-tests users quote.
         rows.append(Row(int(w[0]), float(w[4]), float(w[5]) * 1e9, float(w[6]) * 1e9,
                         int(w[7]) + int(w[11])))
     rails = {int(rail): (device, int(sent), int(received)) for rail, device, sent, received in
@@ -59,26 +59,26 @@ def parse_log(text):
 
 @dataclasses.dataclass
 class MainJob:
-    line_rates: list       # bytes/s that ib_write_bw gives, for each rail
+    line_rates: list       # bytes/s of ib_write_bw on each rail
     log: PerfLog
     exit_codes: list       # of each rank
     prometheus: list       # (rank, rail, device, transport, peak bytes/s sent, bytes sent)
-    dashboard: str         # what the check of its queries said
-    busy: float            # share of this machine's CPU time that was in use while the job ran
-    elsewhere: float       # and that was not the cluster's
+    dashboard: str         # output of the check of its queries
+    busy: float            # share of this machine's CPU time in use while the job ran
+    elsewhere: float       # share used by other programs than the cluster
 
     @property
     def busbw(self):
-        """Of the last pass: by then the runtime knows the rails."""
+        """Returns the busbw of the last pass: by then the runtime has measured the rails."""
         return [row.busbw for row in self.log.rows if row.size == LARGE][-1]
 
     @property
     def share(self):
-        """Of the line rate."""
+        """Returns the busbw as a share of the line rate."""
         return self.busbw / sum(self.line_rates)
 
     def check(self):
-        """Raises where the main job is not right, whatever the machine's speed."""
+        """Raises Failure if the main job is wrong, whatever the machine's speed."""
         expect(self.exit_codes == [0, 0], f"exit codes of the ranks: {self.exit_codes}")
         expect(self.log.verified == "yes", f"verified: {self.log.verified or 'not said'}")
         expect(all(row.wrong == 0 for row in self.log.rows), "wrong values")
@@ -96,7 +96,7 @@ class MainJob:
 
 
 def measure(stage):
-    """Runs the example until Prometheus has seen it, and asks everybody how it went."""
+    """Runs the example until Prometheus has scraped it; collects the results of ranks, Prometheus and nodes."""
     with stage.console.step("ib_write_bw on every rail at once, both ways: the line rate"):
         line_rates = stage.write_bandwidth()
     with stage.console.step("manifests/examples/allreduce.yaml, until Prometheus has seen both ranks"):
@@ -126,20 +126,20 @@ def measure(stage):
 
 
 def cpu_times(stage):
-    """This machine's CPU time so far: all, idle, and of the cluster's processes that run now."""
+    """Returns this machine's CPU time so far: all, idle, and of the cluster's running processes."""
     with open("/proc/stat", encoding="ascii") as file:
         times = [int(word) for word in file.readline().split()[1:9]]
     ours = 0
     for pid in run(["ip", "netns", "pids", stage.cluster.network.name]).stdout.split():
-        with contextlib.suppress(OSError):  # it may end meanwhile
+        with contextlib.suppress(OSError):  # the process may have ended
             with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
                 ours += sum(map(int, file.read().rsplit(")", 1)[1].split()[11:13]))
     return sum(times), times[3] + times[4], ours
 
 
 def ask(stage):
-    """Bandwidth per rank and rail as Prometheus saw it: the best 5 seconds, and all bytes; None while
-    it has not seen all."""
+    """Returns bandwidth per rank and rail as Prometheus recorded it: the best 5 seconds, and all bytes; None until
+    complete."""
     series = 'railhead_rail_transmit_bytes_total{job="allreduce"}'
     peaks = stage.query(f"max_over_time(rate({series}[5s])[10m:1s])")
     totals = {(m["rank"], m["rail"]): v for m, v in stage.query(f"max_over_time({series}[10m])")}
@@ -176,7 +176,7 @@ dashboard: {job.dashboard.splitlines()[-1] if job.dashboard else ''}
 
 
 def why_below(job):
-    """What kept the job from its goal, where it has missed it."""
+    """Returns the reasons why the job missed its goal, if it did."""
     if job.share >= GOAL:
         return ""
     why = (f"\n  below it: this machine's CPUs, which play the nodes' CPUs and NICs, were in use "

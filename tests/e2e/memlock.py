@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that may be pinned by pods that do not run as root: RDMA pins all that a NIC reads or writes."""
+"""Pinned memory of pods that do not run as root: RDMA pins all memory that a NIC reads or writes."""
 
 import json
 
@@ -10,8 +10,8 @@ NODE = 1
 
 
 def who_holds_an_hca_may_pin_memory(stage):
-    """With devicePlugin.memlock the container runtime lets who holds an HCA pin memory without limit,
-    also after a restart of the runtime; others keep its limit."""
+    """With devicePlugin.memlock, pods with an HCA may pin memory without limit, also after a restart of the container
+    runtime; other pods keep its limit."""
     usual = _limit(stage, "pins-little", hcas=1)
     expect(usual != "unlimited", "the node has no limit of locked memory that could be raised")
     stage.with_options()
@@ -24,7 +24,7 @@ def who_holds_an_hca_may_pin_memory(stage):
 
 
 def _registrations(stage):
-    """How often the runtime of NODE has accepted its plugin."""
+    """Returns how often the runtime of NODE has accepted the plugin."""
     pod, = stage.cluster.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=memlock",
                              "--field-selector", f"spec.nodeName=node-{NODE}")["items"]
     log = stage.cluster.kubectl("logs", "-n", NAMESPACE, pod["metadata"]["name"], check=False).stdout
@@ -32,7 +32,7 @@ def _registrations(stage):
 
 
 def _limit(stage, name, hcas):
-    """What `ulimit -l` says in a pod of an ordinary user on NODE: KiB, or "unlimited"."""
+    """Returns the output of `ulimit -l` in an unprivileged pod on NODE: KiB, or "unlimited"."""
     stage.cluster.apply(json.dumps({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
         "spec": {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""make e2e: the main job and what may go wrong with it, on one real cluster.
+"""make e2e: the main job and its faults, on one real cluster.
 
-usage: run.py [SCENE...]     all scenes but the long ones by default; --long: those; KEEP=1 leaves the cluster up
+usage: run.py [SCENE...]     default: all but the long ones; --long: the long ones; KEEP=1 leaves the cluster up
 """
 
 import contextlib
@@ -34,17 +34,17 @@ from railbed.network import HOST
 FOLDER = ROOT / "out" / "e2e"
 
 
-# -- scenes -------------------------------------------------------------------------------------
+# -- test cases ----------------------------------------------------------------------------------
 
 def main_job(stage):
-    """The example as it is: verified on every rank, over verbs, even rails, line rate."""
+    """The unchanged example: verified on every rank, over verbs, at line rate, with equal bytes on the rails."""
     result = measure(stage)
     report(stage.console, result)
     result.check()
 
 
 def user_values_win(stage):
-    """What the user set stays; the rest is injected, once, into the container that asks."""
+    """The user's values stay; the others are injected, once, into the container that requests RDMA."""
     documents = with_sizes(stage.example("mine"), "8", "8")
     with_env(documents, MASTER_PORT="31234", NCCL_DEBUG="INFO")
     stage.submit(documents)
@@ -60,7 +60,7 @@ def user_values_win(stage):
             expect(values.get(name) == value, f"rank {rank}: {name} is {values.get(name)}, not {value}")
         kept = pod["metadata"]["annotations"]["railhead.io/kept-environment"].split(",")
         expect(sorted(kept) == ["MASTER_PORT", "NCCL_DEBUG"], f"kept-environment says {kept}")
-    # A pod that asks for no rdma/* is none of our business.
+    # A pod that requests no rdma/* is not changed.
     stage.cluster.kubectl("run", "plain", "--image=docker.io/railhead/runtime:0.1.0",
                           "--restart=Never", "--command", "--", "/bin/true")
     plain = stage.cluster.get("pod", "plain")
@@ -69,13 +69,13 @@ def user_values_win(stage):
 
 
 def lost_device_falls_back_loudly(stage):
-    """One rank without its device: all finish over TCP, and everybody says why."""
+    """One rank lacks its device: all ranks finish over TCP, and all report why."""
     pods = stage.submit_held(at_ease(until_told(without_rdma_on_rank_1(
         with_sizes(stage.example("lost"), "8", "1M", "-n", "1", warmup=0)))))
     stage.release(pods)
 
     def degraded():
-        """Rank to why it is degraded, as Prometheus has heard from the running pods."""
+        """Returns {rank: why it is degraded}, as Prometheus has scraped it from the running pods."""
         told = stage.query('max_over_time(railhead_degraded{job="lost"}[10m])')
         return {labels["rank"]: labels["reason"] for labels, value in told if value == 1}
 
@@ -95,10 +95,9 @@ def lost_device_falls_back_loudly(stage):
 
 
 def required_rdma_fails_fast(stage):
-    """The same with RAILHEAD_REQUIRE_RDMA=1: every rank fails before it has waited for anything, naming
-    rank and cause."""
+    """The same with RAILHEAD_REQUIRE_RDMA=1: every rank fails before it waits, naming rank and cause."""
     documents = keeping_failed_pods(without_rdma_on_rank_1(stage.example("strict")))
-    # A rank that waited for something would do so for longer than the test.
+    # A rank that waited for something would wait longer than the test takes.
     with_env(documents, RAILHEAD_REQUIRE_RDMA="1", RAILHEAD_TIMEOUT_SECONDS="3600")
     stage.submit(documents)
     expect(stage.wait_for_job("strict") == "Failed", "the job did not fail")
@@ -120,7 +119,7 @@ def _time(text):
 
 
 def restarts_do_not_disturb(stage):
-    """Device plugin deleted, then the kubelets killed, under a running job."""
+    """The device plugin is deleted, then the kubelets are killed, under a running job."""
     pods = stage.submit_held(at_ease(until_told(
         with_sizes(stage.example("steady"), "1M", "1M", "-n", "1", warmup=0))))
     stage.release(pods)
@@ -132,7 +131,7 @@ def restarts_do_not_disturb(stage):
     secret = stage.secret_of(pods)
 
     def processes():
-        """The ranks' process ids."""
+        """Returns the ranks' process ids."""
         return [stage.cluster.on_node(node, "pgrep -x railhead-perf")[1].split() for node in nodes]
 
     ranks = processes()
@@ -153,7 +152,7 @@ def restarts_do_not_disturb(stage):
     begin = time.monotonic()
     for node in (1, 2):
         stage.cluster.on_node(node, "pkill -KILL -x kubelet")
-    # An allocatable of before would still be read from the API server; the agents know better.
+    # The API server would still show the allocatable resources from before; the agents know the current state.
     wait_for("both kubelets have begun anew and taken the devices",
              lambda: _registered(stage, before), 120, interval=1)
     stage.console.line(f"    rdma/hca is back {time.monotonic() - begin:.1f} s after the kubelets were killed")
@@ -169,7 +168,7 @@ def restarts_do_not_disturb(stage):
     parsed = parse_log(stage.logs(pods[0]))
     expect(parsed.transport == "verbs", "the job left verbs")
     expect(parsed.verified == "yes" and all(row.wrong == 0 for row in parsed.rows), "wrong results")
-    # And both really offer devices to new pods.
+    # Both nodes really offer devices to new pods.
     stage.submit(with_sizes(stage.example("after"), "8", "8"))
     expect(stage.wait_for_job("after") == "Complete", "a new job does not run after the restarts")
 
@@ -180,7 +179,7 @@ def _plugin_pods(stage):
 
 
 def _registrations(stage):
-    """Node to how often its kubelet has taken its agent's devices; without agents that do not answer."""
+    """Returns {node: how often its agent has registered with the kubelet}, without agents that do not respond."""
     counts = {}
     for pod in _plugin_pods(stage):
         with contextlib.suppress(Failure, KeyError):
@@ -191,14 +190,14 @@ def _registrations(stage):
 
 
 def _registered(stage, before):
-    """Whether every node's kubelet has taken its agent's devices since then."""
+    """Returns whether every node's agent has registered with its kubelet since then."""
     now = _registrations(stage)
     return all(now.get(node, 0) > count for node, count in before.items())
 
 
 @contextlib.contextmanager
 def _holder(stage, hcas):
-    """Inside the `with` the pod `holder` runs on node 2 and holds so many HCAs."""
+    """Runs the pod `holder` on node 2 inside the `with`; it holds `hcas` HCAs."""
     container = container_of(stage.example("holder"))
     container.update(command=["sleep", "600"], env=[])
     container["resources"]["limits"]["rdma/hca"] = hcas
@@ -216,8 +215,7 @@ def _holder(stage, hcas):
 
 
 def a_dead_link_is_told_and_recovers(stage):
-    """A rail goes down under a pod that holds it: node, pod status and metrics say so; then it is up
-    again by itself."""
+    """A rail under a pod goes down: node, pod status and metrics report it. Then it recovers by itself."""
     with _holder(stage, stage.cluster.rails):
         try:
             _link_goes_down_and_up(stage)
@@ -228,7 +226,7 @@ def a_dead_link_is_told_and_recovers(stage):
 def _link_goes_down_and_up(stage):
 
     def health():
-        """Device to health, as the pod's status has it."""
+        """Returns {device: health} from the pod's status."""
         status = stage.cluster.get("pod", "holder")["status"]["containerStatuses"][0]
         return {device["resourceID"].partition("-")[0]: device["health"]
                 for resource in status.get("allocatedResourcesStatus", [])
@@ -274,7 +272,7 @@ def _link_goes_down_and_up(stage):
 
 
 def events_of(stage, job, reason):
-    """The operator's Events for that reason about the job's pods."""
+    """Returns the operator's Events with that reason about the job's pods."""
     names = {pod["metadata"]["name"] for pod in stage.pods(job)}
     return [e for e in stage.cluster.get("events", "--field-selector", f"reason={reason}")["items"]
             if e["involvedObject"]["name"] in names]
@@ -282,8 +280,8 @@ def events_of(stage, job, reason):
 
 @contextlib.contextmanager
 def stranger_between_pods(stage):
-    """New TCP connections from pods of one node to pods of the other reach a stranger, who answers with what it
-    has heard, the tokens swapped. Yields how many it has answered."""
+    """Redirects new TCP connections between pods of the two nodes to an impostor, which responds with the bytes that
+    it received, with the tokens swapped. Yields a function that returns the number of responses."""
     port, pages = 9, 9402
     log = stage.cluster.start("stranger", ["/usr/bin/python3", ROOT / "tests" / "rails" / "impostor.py", port, "swap"])
     try:
@@ -300,17 +298,17 @@ def stranger_between_pods(stage):
 
 
 def a_lost_rail_is_survived(stage):
-    """A rail is taken from under a running job, again and again: the job goes on, and uses it again, but for whom
-    it finds at the peer's address who is not the peer."""
+    """A rail of a running job is lost repeatedly: the job continues, and uses the rail again, but never with an
+    impostor at the peer's address."""
     pods = stage.submit_held(at_ease(until_told(
         with_sizes(stage.example("flapping"), "1M", "1M", "-n", "1", warmup=0))))
-    stage.secret_of(pods)  # which is not that of the job before
+    stage.secret_of(pods)  # which differs from the previous job's
     stage.release(pods)
     last = stage.cluster.rails - 1
 
     def ranks(*more):
-        """What each rank says of the rail: (bytes that it has sent, how often it has lost it, 1 while it
-        works), and `more` metrics. Prometheus may have missed a busy rank for some seconds: its last word counts."""
+        """Returns each rank's data about the rail: (bytes sent, number of losses, 1 while it works), and `more`
+        metrics. Prometheus may have missed a busy rank for some seconds: the last value counts."""
         series = f'{{job="flapping",rail="{last}"}}[1m]'
         said = [{labels["rank"]: value for labels, value in stage.query(f"last_over_time({metric}{series})")}
                 for metric in ("railhead_rail_transmit_bytes_total", "railhead_rail_failovers_total",
@@ -319,8 +317,8 @@ def a_lost_rail_is_survived(stage):
                 for rank in sorted(set.intersection(*map(set, said)))}
 
     def wait_for_ranks(what, holds, seconds, *more):
-        """Until `holds(rank, sent, losses, up)`, with `more` metrics, of each of the two ranks; one that has yet to
-        say anything, or to answer the last trouble, is waited for. Returns what they say then."""
+        """Waits until `holds(rank, sent, losses, up)`, with `more` metrics, is true for both ranks, including ranks
+        that have not reported yet. Returns their data at that time."""
         now = {}
 
         def all_hold():
@@ -364,7 +362,7 @@ def a_lost_rail_is_survived(stage):
                                     lambda rank, sent, losses, up, back: losses > before[rank][1], 60, returns)
         finally:
             stage.cluster.network.set_wire(1, last, "up")
-        # The NICs reach each other again; ranks that connect meet the stranger.
+        # The NICs reach each other again; ranks that connect meet the impostor.
         first = answered()
         wait_for("ranks connect to the stranger", lambda: answered() >= first + 3, 60)
         now = wait_for_ranks("both ranks answer", lambda *_: True, 60, returns)
@@ -388,7 +386,7 @@ def a_lost_rail_is_survived(stage):
 
 @contextlib.contextmanager
 def _iwarp(stage):
-    """Inside the `with` the rails are iWARP (siw), and the nodes say so; afterwards they are as before."""
+    """Makes the rails iWARP (siw) inside the `with`; the nodes report it. Restores them afterwards."""
     def offers(kind):
         facts = [json.loads(stage.told_of(node)["annotations"].get("railhead.io/node-facts", "{}"))
                  for node in range(1, stage.cluster.nodes + 1)]
@@ -397,7 +395,7 @@ def _iwarp(stage):
                    for node in facts)
 
     def agents_find(kind):
-        # An agent that goes on would keep the rails of devices that have vanished.
+        # A running agent would keep the rails of devices that have vanished.
         stage.cluster.kubectl("-n", NAMESPACE, "delete", "pod", "-l",
                               "app.kubernetes.io/component=device-plugin")
         wait_for("the agents are back", lambda: _plugin_pods_ready(stage), 90)
@@ -409,7 +407,7 @@ def _iwarp(stage):
             agents_find("siw")
             yield
     except Exception:
-        # For the scenes that come; why this one failed is what counts.
+        # Cleans up for later test cases; the original failure is the one to report.
         with contextlib.suppress(Failure):
             agents_find("rxe")
         raise
@@ -417,10 +415,10 @@ def _iwarp(stage):
 
 
 def iwarp_rails(stage):
-    """The same rails as iWARP (siw): found, given to pods, and an all-reduce over verbs."""
+    """The same rails as iWARP (siw): discovered, allocated to pods, and an all-reduce over verbs."""
     with _iwarp(stage):
         documents = with_sizes(stage.example("iwarp"), "8", "1M", "-n", "3")
-        # iWARP's connection manager takes only addresses of the pod's own network.
+        # iWARP's connection manager accepts only addresses of the pod's own network.
         pod_of(documents).update(
             hostNetwork=True, dnsPolicy="ClusterFirstWithHostNet")
         stage.submit(documents)
@@ -444,16 +442,16 @@ def iwarp_rails(stage):
 
 
 def every_collective_is_right(stage):
-    """The conformance matrix over RoCE (rxe), between two pods, three queue pairs a connection: the other
-    scenes have one."""
+    """The conformance matrix over RoCE (rxe), between two pods, with three queue pairs per connection; the other test
+    cases use one."""
     conformance(stage, "conforming", {"RAILHEAD_IB_QPS_PER_RAIL": "3"})
 
 
 def preflight_tells_what_is_wrong(stage):
-    """railhead-perf --preflight in the pods: first all is well, then a rail leads nowhere."""
+    """railhead-perf --preflight in the pods: first all checks pass, then a rail leads nowhere."""
     def preflight(name):
         documents = stage.example(name)
-        # Of a job that fails Kubernetes deletes the pods that still run, and their logs with them.
+        # If a job fails, Kubernetes deletes its running pods and with them their logs.
         container_of(documents)["command"] = [
             "/bin/sh", "-c", "railhead-perf --preflight -o json; echo exit code $?"]
         stage.submit(documents)
@@ -476,7 +474,7 @@ def preflight_tells_what_is_wrong(stage):
         codes, report = preflight("unplugged")
     finally:
         stage.cluster.network.set_wire(2, last, "up")
-    # Of the job as a whole that it has not got all rails; and of the rail why.
+    # One finding is about the job, which lacks a rail; another one about the rail, with the cause.
     failed = [f for f in report["findings"] if f["verdict"] == "fail" and f["rail"] is not None]
     expect(codes == {1} and failed and all(f["rail"] == last and f["fix"] for f in failed),
            f"exit codes {codes}: {report}")
@@ -485,8 +483,8 @@ def preflight_tells_what_is_wrong(stage):
 
 
 def a_pod_takes_its_own_gid(stage):
-    """Pods with macvlan interfaces of their own on the rails: the ports' tables have the nodes' GIDs
-    first, holes, and theirs further back. Each takes its own."""
+    """Pods with their own macvlan interfaces on the rails: the ports' tables contain the nodes' GIDs first, then
+    holes, and further back the pods' GIDs. Each pod uses its own."""
     documents = with_sizes(stage.example("own-gid"), "8", "64K", "-n", "2")
     with_env(documents, RAILHEAD_LOG="info")
     pods = stage.submit_held(documents)
@@ -494,7 +492,7 @@ def a_pod_takes_its_own_gid(stage):
     addresses = {}
     for number, pod in enumerate(pods):
         node = int(pod["spec"]["nodeName"].split("-")[1])
-        # What a CNI plugin would do; the first two addresses leave holes in the table.
+        # As a CNI plugin would do; the first two addresses leave holes in the table.
         shell = "pid=$(pgrep -f 'until .*/work/go' | head -n 1); "
         for rail in rails:
             addresses[number, rail] = f"10.10.{rail}.{100 + node}"
@@ -518,7 +516,7 @@ def a_pod_takes_its_own_gid(stage):
 
 
 def nodes_say_what_they_have(stage):
-    """Labels for selectors, an annotation for the operator, a condition for people."""
+    """Nodes have labels for selectors, an annotation for the operator, and a condition for people."""
     for node in range(1, stage.cluster.nodes + 1):
         told = wait_for("the agent has told of its node",
                         lambda: (t := stage.told_of(node))["condition"] and t, 30)
@@ -539,7 +537,7 @@ def nodes_say_what_they_have(stage):
     with _holder(stage, 1):
         wait_for("the agent tells which rail a pod holds", lambda: in_use() == "0", 60)
     wait_for("no rail is in use any more", lambda: in_use() is None, 60)
-    # One agent's token is good for its own node only.
+    # An agent's token is valid for its own node only.
     agent = next(p["metadata"]["name"] for p in stage.cluster.get("pods", "-n", NAMESPACE)["items"]
                  if p["spec"]["nodeName"] == "node-1" and "device-plugin" in p["metadata"]["name"])
     token = stage.cluster.kubectl("create", "token", "railhead-device-plugin", "-n", NAMESPACE,
@@ -563,7 +561,7 @@ def _plugin_pods_ready(stage):
 
 
 def too_many_hcas_stay_pending(stage):
-    """More HCAs than any node has: Pending, with the scheduler's own reason."""
+    """More HCAs than any node has: the job stays Pending, with the scheduler's own reason."""
     documents = stage.example("greedy")
     limits = container_of(documents)["resources"]["limits"]
     limits["rdma/hca"] = stage.cluster.rails + 1
@@ -571,7 +569,7 @@ def too_many_hcas_stay_pending(stage):
     try:
         stays_pending(stage)
     finally:
-        # A later scene adds nodes that are large enough.
+        # A later test case adds nodes that are large enough.
         stage.cluster.kubectl("delete", "job", "greedy", "--cascade=foreground")
 
 
@@ -590,14 +588,14 @@ def stays_pending(stage):
 
 
 def chart_refuses_unknown_values(stage):
-    """A typing error in a value is told, not ignored."""
+    """A misspelt value is reported, not ignored."""
     answer = stage.cluster.helm("upgrade", "railhead", ROOT / "charts" / "railhead", "--namespace",
                                 NAMESPACE, "--set", "operator.replica=3", check=False)
     expect(answer.returncode != 0 and "replica" in answer.stderr, f"helm said: {answer.stderr}")
 
 
 def upgrade_keeps_the_webhook(stage):
-    """helm upgrade leaves the certificates alone: the next pod is still injected."""
+    """helm upgrade does not change the certificates: the next pod is still injected."""
     stage.upgrade("--set", "operator.environment.NCCL_DEBUG=TRACE")
     stage.wait_for_hcas(120)
     stage.submit(with_sizes(stage.example("upgraded"), "8", "8"))
@@ -607,11 +605,11 @@ def upgrade_keeps_the_webhook(stage):
 
 
 def uninstall_leaves_nothing(stage):
-    """Everything that came with the chart goes with it, in the cluster and on the nodes."""
-    # What the users made is theirs to delete; "kubernetes" is the API server's own service.
+    """Uninstalling the chart removes everything that came with it, from the cluster and the nodes."""
+    # The test deletes the users' objects itself; "kubernetes" is the API server's own service.
     stage.cluster.kubectl("delete", "jobs,pods,services", "--field-selector",
                           "metadata.name!=kubernetes", "--wait=true", seconds=180)
-    stage.upgrade("--set", "crds.keep=false")  # else the kinds stay
+    stage.upgrade("--set", "crds.keep=false")  # otherwise the kinds stay
     stage.cluster.helm("uninstall", "railhead", "--namespace", NAMESPACE, "--wait")
 
     def gone():
@@ -630,15 +628,15 @@ def uninstall_leaves_nothing(stage):
 
 
 def interrupted_demo_leaves_nothing(_stage):
-    """Ctrl-C in the middle of the demo: no process, namespace or mount remains."""
+    """Ctrl-C during the demo: no process, namespace or mount remains."""
     folder = str(ROOT / "out" / "demo")
     cluster = Cluster(folder)
 
     def processes():
-        """What runs in the demo's folder, or names it, as PID and words."""
+        """Returns processes that run in the demo's folder, or name it, as PID and arguments."""
         found = {}
         for process in pathlib.Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):  # it may end meanwhile
+            with contextlib.suppress(OSError):  # the process may have ended
                 words = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
                 if folder in words or str((process / "cwd").readlink()).startswith(folder):
                     found[process.name] = words
@@ -650,7 +648,7 @@ def interrupted_demo_leaves_nothing(_stage):
         demo = subprocess.Popen([sys.executable, ROOT / "tests" / "e2e" / "demo.py"], stdout=out,
                                 stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
     try:
-        # It finds everything built.
+        # Everything is already built.
         wait_for("the demo starts its nodes", lambda: demo.poll() is not None or
                  "waiting for the nodes" in log.read_text(), 300, log=log, interval=0.5)
         demo.send_signal(signal.SIGINT)
@@ -670,7 +668,7 @@ def interrupted_demo_leaves_nothing(_stage):
     expect(not cluster.network.exists(), f"left behind: network namespace {cluster.network.name}")
 
 
-# A demo whose nodes are never ready, and who asks for them all the time.
+# A demo whose nodes are never ready, and which checks for that all the time.
 ASKS_FOR_EVER = """
 import sys, time
 import demo
@@ -696,7 +694,7 @@ sys.exit(demo.main())
 
 
 def an_interrupt_is_no_answer(_stage):
-    """Ctrl-C while the demo asks whether its nodes are ready: that is not taken for "not yet"."""
+    """Ctrl-C while the demo checks whether its nodes are ready: the interrupt must not count as "not yet"."""
     demo = subprocess.Popen([sys.executable, "-c", ASKS_FOR_EVER, FOLDER / "never-ready"], text=True,
                             cwd=ROOT / "tests" / "e2e", stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
     try:
@@ -711,7 +709,7 @@ def an_interrupt_is_no_answer(_stage):
            f"exit code {demo.returncode}: {told}")
 
 
-# Those from memlock's on have what is off by default, until upgrade_keeps_the_webhook.
+# From memlock on, test cases use features that are off by default, until upgrade_keeps_the_webhook.
 ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_device_falls_back_loudly,
                   required_rdma_fails_fast, restarts_do_not_disturb, a_lost_rail_is_survived,
                   every_collective_is_right, preflight_tells_what_is_wrong, a_pod_takes_its_own_gid,
@@ -719,13 +717,13 @@ ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_devi
                   chart_refuses_unknown_values, who_holds_an_hca_may_pin_memory, aligned_sets,
                   a_gang_lands_in_one_leaf, upgrade_keeps_the_webhook, uninstall_leaves_nothing)
 WITHOUT = (an_interrupt_is_no_answer, interrupted_demo_leaves_nothing)
-# Minutes, or hours; `make soak` plays them.
+# Test cases of minutes or hours; `make soak` runs them.
 LONG = (helm_test_passes_skips_and_fails, doctor_names_each_fault, alerts_fire_and_end, slow_parts_raise_alerts,
         no_alert_while_all_is_well)
 
 
 def traces_on_node(stage, node):
-    """What our agent could leave on a node, beside the map of its rails, which it keeps."""
+    """Returns files that the agent could leave on a node, except for its rail map, which stays."""
     return stage.cluster.on_node(
         node, "ls -A -I 'kubelet*' -I railhead /var/lib/kubelet/device-plugins /var/run/cdi "
         "/etc/cdi /run/railhead /var/lib/railhead 2>/dev/null; find "
@@ -733,8 +731,7 @@ def traces_on_node(stage, node):
 
 
 def kernels_trouble(stage):
-    """What the nodes' kernels have said of themselves since they began, if it is bad: the last lines of
-    that, as a reason's end."""
+    """Returns errors that the nodes' kernels have logged since their boot: the last lines, to append to a reason."""
     bad = "BUG|WARNING|Oops|Call Trace|Out of memory|hung|stall"
     told = ""
     for node in range(1, stage.cluster.nodes + 1):
@@ -757,7 +754,7 @@ def play(console, stage, scene):
     except Failure as failure:
         console.failed(failure)
         return str(failure) + (kernels_trouble(stage) if stage else "")
-    except Exception as failure:  # a scene that breaks is a failed scene; the others still play
+    except Exception as failure:  # an exception fails this test case; the others still run
         console.plain(traceback.format_exc())
         return repr(failure)
 
@@ -773,10 +770,10 @@ def main():
     on_cluster = [s for s in (*LONG, *ON_THE_CLUSTER) if s.__name__ in chosen] if chosen else ON_THE_CLUSTER
     stage = Stage(console, FOLDER)
     if on_cluster:
-        stage.down()  # what KEEP=1 or a killed run has left
+        stage.down()  # left over from KEEP=1 or a killed run
         try:
             stage.up()
-            # The namespace is the administrator's: helm does not remove what --create-namespace made.
+            # The administrator owns the namespace: helm does not remove it even if --create-namespace created it.
             stage.cluster.kubectl("create", "namespace", NAMESPACE)
             wait_for("the namespace is furnished", lambda: stage.cluster.kubectl(
                 "-n", NAMESPACE, "get", "configmap/kube-root-ca.crt", "serviceaccount/default",

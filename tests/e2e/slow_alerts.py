@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The chart's alerts about what is slow, or near its end, on real nodes: a slow rank, a slow rail, a congested port, a
-certificate that nothing renews. Most need ten minutes, so two are played beside each other.
+"""The chart's alerts about slow or expiring parts, on real nodes: a slow rank, a slow rail, a congested port, a
+certificate that is not renewed. Most need ten minutes, so two run side by side.
 
-Software RDMA counts no congestion. A file takes the place of the driver's counter; all from the agent on is real."""
+Software RDMA counts no congestion, so a file replaces the driver's counter; everything from the agent on is real."""
 
 import base64
 import contextlib
@@ -16,13 +16,13 @@ from stage import NAMESPACE, expect
 from railbed.console import wait_for
 from railbed.process import run
 
-LONG = 3600  # seconds that a job may take
+LONG = 3600  # maximum seconds of a job
 AUTHORITY = "railhead-operator-ca"
 ROLE = "railhead-operator"
 
 
 def slow_parts_raise_alerts(stage):
-    """A rank that comes late, an authority that cannot be renewed, a congested port, a rail with a part of its rate."""
+    """A late rank, a CA that cannot be renewed, a congested port, and a rail with a fraction of its rate."""
     stage.with_options()
     watch = AlertWatch(stage)
     port = CountingPort(stage, node=1, rail=stage.cluster.rails - 1)
@@ -38,14 +38,14 @@ def slow_parts_raise_alerts(stage):
 
 
 def _give_cpu(stage, pod, percent):
-    """How much of a CPU the pod may use from now on."""
+    """Limits the CPU that the pod may use from now on, in percent of a core."""
     cgroup = f"/sys/fs/cgroup/kubepods/*/pod{pod['metadata']['uid']}"
     stage.cluster.on_node(int(pod["spec"]["nodeName"].split("-")[1]), (
         f"for file in {cgroup}/cpu.max {cgroup}/*/cpu.max; do echo {percent * 1000} 100000 > $file; done"))
 
 
 def _moving_job(stage):
-    """Two ranks that use both rails, and little CPU until _slow_rail_and_congestion()."""
+    """Starts two ranks that use both rails, with little CPU until _slow_rail_and_congestion()."""
     documents = at_ease(until_told(with_sizes(stage.example("moving"), "8M", "8M", "-n", "1", warmup=0)))
     job_of(documents)["spec"]["activeDeadlineSeconds"] = LONG
     pods = stage.submit_held(documents)
@@ -55,12 +55,12 @@ def _moving_job(stage):
 
 
 def _slow_rail_and_congestion(stage, watch, pods, port):
-    """Rail 0 has a fifth of the other's rate: with much less, RoCE takes it for lost. The alert is about ranks that
-    send more than 1 MB/s: the job gets the CPU for it. And a port counts a hundred thousand times as many
-    notifications; what that is compared with ends ten minutes before, when the job had been running for long."""
+    """Rail 0 has a fifth of the other's rate; with much less, RoCE would treat it as lost. The alert applies to ranks
+    that send more than 1 MB/s, so the job gets more CPU. A port also counts a hundred thousand times as many
+    notifications; the reference period of that alert ends ten minutes before, long after the job's start."""
     for pod in pods:
         _give_cpu(stage, pod, 200)
-    watch.stays_quiet(150)  # it is about what was sent within two minutes
+    watch.stays_quiet(150)  # the alert considers the last two minutes
     since = watch.expect("RailheadCongestionRising", "RailheadRailImbalance")
     port.notified(1_000_000)
     stage.cluster.network.shape(0, "3mbit")
@@ -74,12 +74,12 @@ def _slow_rail_and_congestion(stage, watch, pods, port):
             stage.cluster.network.shape(rail, stage.cluster.rate)
     since = time.monotonic()
     watch.ends("RailheadRailImbalance", since)
-    # It looks back over five minutes.
+    # The alert considers the last five minutes.
     watch.ends("RailheadCongestionRising", since, 420)
 
 
 def _old_authority(stage, watch):
-    """80 of the authority's 90 days are over, and the operator has lost the right to replace it."""
+    """The CA has used 80 of its 90 days, and the operator has lost the right to replace it."""
     kubectl = stage.cluster.kubectl
     certificate, key = _authority(stage.cluster.folder / "old-authority", days_over=80, days_left=10)
     secret = {"data": {"ca.crt": certificate, "ca.key": key}}
@@ -95,7 +95,7 @@ def _old_authority(stage, watch):
 
 
 def _may(stage, *verbs):
-    """What the operator may do with its Secret."""
+    """Sets the operator's rights to its Secret."""
     rules = stage.cluster.get("role", ROLE, "-n", NAMESPACE)["rules"]
     rule = next(i for i, rule in enumerate(rules) if "secrets" in rule["resources"])
     stage.cluster.kubectl("-n", NAMESPACE, "patch", "role", ROLE, "--type=json", "-p", json.dumps(
@@ -103,7 +103,7 @@ def _may(stage, *verbs):
 
 
 def _authority(folder, days_over, days_left):
-    """A self-signed authority in the middle of its life: certificate and key, in base64."""
+    """Returns a self-signed CA in the middle of its lifetime: certificate and key, in base64."""
     folder.mkdir(mode=0o700, exist_ok=True)
     (folder / "index").write_text("")
     (folder / "ca.cnf").write_text(
@@ -120,10 +120,10 @@ def _authority(folder, days_over, days_left):
 
 
 def _even_job(stage):
-    """Four ranks over TCP, since the rails are taken. Each is on its own for half a second between its collectives."""
+    """Starts four ranks over TCP, since the rails are in use. Each pauses for half a second between collectives."""
     documents = with_sizes(stage.example("even"), "64K", "64K", "-n", "1", "--transport", "tcp",
                            "--pause", "/work/pause", warmup=0)
-    # The operator would set the ranks of pods that ask for a rail.
+    # The operator would set the ranks of pods that request a rail.
     with_env(until_told(documents), WORLD_SIZE="4", MASTER_ADDR="even-0.even", RAILHEAD_JOB="even")
     job_of(documents)["spec"].update(completions=4, parallelism=4, activeDeadlineSeconds=LONG)
     pod, container = pod_of(documents), container_of(documents)
@@ -149,7 +149,7 @@ def _even_job(stage):
 
 
 def _slow_rank(stage, watch, pods, meanwhile):
-    """Rank 3 is on its own for ten seconds each time."""
+    """Rank 3 pauses for ten seconds each time."""
     since = watch.expect("RailheadStraggler")
     stage.in_pod(pods[3], "echo 10 > /work/pause")
     try:
@@ -157,13 +157,13 @@ def _slow_rank(stage, watch, pods, meanwhile):
         watch.fires("RailheadStraggler", since, job="even", rank="3")
     finally:
         stage.in_pod(pods[3], "echo 0.5 > /work/pause")
-    # It looks back over five minutes.
+    # The alert considers the last five minutes.
     watch.ends("RailheadStraggler", time.monotonic(), 420)
 
 
 class CountingPort:
-    """A port whose counters and rate are files: those of the driver, the notifications (CNP) that a NIC would count,
-    and the rate of the wire, which software RDMA does not know."""
+    """A port whose counters and rate are files: the driver's counters, the notifications (CNP) that a NIC would
+    count, and the line rate, which software RDMA does not have."""
 
     FILES = "/run/counting-port"
 
@@ -192,7 +192,7 @@ class CountingPort:
             self._agent_looks_anew()
 
     def _agent_looks_anew(self):
-        """A container has the mounts of when it began."""
+        """Restarts the agent, since a container keeps the mounts from its start."""
         self._stage.cluster.kubectl("-n", NAMESPACE, "delete", "pod", "-l", "app.kubernetes.io/component=device-plugin",
                                     f"--field-selector=spec.nodeName=node-{self.node}")
         self._stage.wait_for_hcas(120)

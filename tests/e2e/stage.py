@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stage on which the demo and the end-to-end test play: everything built, a cluster up, the
-chart installed, Prometheus scraping. What is said of the main job is measured here, once."""
+"""The environment of the demo and the end-to-end tests: everything built, a cluster up, the chart installed,
+Prometheus scraping. The main job's measurements are made here."""
 
 import http.client
 import json
@@ -22,9 +22,9 @@ from kube_api import ApiError, body_of  # noqa: E402
 NAMESPACE = "railhead-system"
 EXAMPLE = ROOT / "manifests" / "examples" / "allreduce.yaml"
 PROMETHEUS = "http://127.0.0.1:9090"
-# How long ib_write_bw counts, after a second of running and before another.
+# Seconds that ib_write_bw counts, after one second of warm-up and before another second.
 BANDWIDTH_SECONDS = 10
-# All that is off by default and that a scene needs, so that one upgrade does for all of them.
+# All features that are off by default and that test cases need, so that one upgrade enables them.
 OPTIONS = ("--set", "devicePlugin.memlock=true", "--set-json",
            f"devicePlugin.config={json.dumps({'gpuVendors': ['1234']})}",
            "--set", "operator.gangs.enabled=true", "--set", "operator.topology.enabled=true",
@@ -39,8 +39,8 @@ def expect(condition, what):
 
 
 def build(console, folder, more_images=lambda: ()):
-    """Builds programs, images and disks (all cached); returns the cluster's Parts. `more_images` makes
-    some when the programs are there; it returns their paths."""
+    """Builds programs, images and disks (all cached); returns the cluster's Parts. `more_images` builds further
+    images once the programs exist, and returns their paths."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "build.log"
@@ -48,7 +48,7 @@ def build(console, folder, more_images=lambda: ()):
     release = ROOT / "build" / "release"
 
     def script(*argv):
-        """Runs one of our scripts; the last line that it prints is its result."""
+        """Runs one of the repository's scripts; the last line of its output is its result."""
         return _last_line(run(argv, log=log, seconds=5400, cwd=ROOT).stdout)
 
     with console.step("building Railhead"):
@@ -78,7 +78,7 @@ def _version():
 
 
 class Stage:
-    """A cluster with Railhead in it."""
+    """A cluster with Railhead installed."""
 
     def __init__(self, console, folder):
         self.console = console
@@ -104,29 +104,29 @@ class Stage:
             self.wait_for_hcas()
 
     def upgrade(self, *words):
-        """helm upgrade with these values and no others, until nothing of the old release answers."""
+        """Runs helm upgrade with exactly these values, and waits until no pod of the old release is left."""
         self._has_options = False
         self.cluster.helm("upgrade", "railhead", ROOT / "charts" / "railhead", "--namespace", NAMESPACE,
                           *words, "--wait", "--timeout", "600s", seconds=660)
-        # helm waits for the new pods only; an old operator answers for some seconds more, as it should.
+        # helm waits for the new pods only; an old operator serves for some seconds more, by design.
         wait_for("the old pods are gone", lambda: all(
             "deletionTimestamp" not in pod["metadata"]
             for pod in self.cluster.get("pods", "--namespace", NAMESPACE)["items"]), 60, interval=1)
 
     def with_options(self):
-        """Turns OPTIONS on, unless they are."""
+        """Enables OPTIONS, unless they are enabled."""
         if not self._has_options:
             with self.console.step("what is off by default is turned on"):
                 self.upgrade_options()
 
     def upgrade_options(self, *words):
-        """helm upgrade with OPTIONS, and these words."""
+        """Runs helm upgrade with OPTIONS and these arguments."""
         self.upgrade(*OPTIONS, *words)
         self.wait_for_hcas(180)
         self._has_options = True
 
     def wait_for_hcas(self, seconds=60):
-        """Until every node offers one rdma/hca for each rail; returns how long that took."""
+        """Waits until every node offers one rdma/hca for each rail; returns how long that took."""
         begin = time.monotonic()
 
         def offered():
@@ -139,14 +139,14 @@ class Stage:
         return time.monotonic() - begin
 
     def _start_prometheus(self):
-        """A real Prometheus. Debian's is built without Kubernetes discovery, so it reads the pods from
-        a file, which scrape_pods() keeps true by the same annotations."""
+        """Starts a real Prometheus. Debian's is built without Kubernetes discovery, so it reads the pods from a file,
+        which scrape_pods() keeps up to date by the same annotations."""
         folder = self.cluster.folder
         self.scrape_pods([])
         (folder / "prometheus.yml").write_text(json.dumps({
             "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
             "scrape_configs": [{
-                # honor_labels: our series say themselves which job and rank they are of.
+                # honor_labels: the runtime's series have labels for their own job and rank.
                 "job_name": "pods", "honor_labels": True,
                 "file_sd_configs": [{"files": [str(folder / "targets.json")],
                                      "refresh_interval": "1s"}]}]}))
@@ -155,7 +155,7 @@ class Stage:
             f"--storage.tsdb.path={folder}/prometheus", "--web.listen-address=127.0.0.1:9090"])
 
     def scrape_pods(self, pods):
-        """Makes Prometheus scrape the running ones of `pods`, as their annotations say."""
+        """Makes Prometheus scrape the running ones of `pods` by their annotations."""
         targets = []
         for pod in pods:
             notes = pod["metadata"].get("annotations", {})
@@ -172,29 +172,29 @@ class Stage:
     # -- measuring ----------------------------------------------------------------------------
 
     def write_bandwidth(self):
-        """What ib_write_bw gives on each rail between the two nodes, all rails at once and both ways, as
-        an all-reduce loads them: bytes/s of one way."""
+        """Returns ib_write_bw's bandwidth on each rail between the two nodes, in bytes/s of one direction. It runs on
+        all rails at once and in both directions, like an all-reduce."""
         for _ in range(8):
             texts = self._write_bandwidth_texts()
             rows = [re.search(r"^\s*65536\s+(\d+)\s", text, re.M) for text in texts]
             if all(rows):
-                # Counted over timers. perftest's own figure counts CPU cycles, whose length it estimates
-                # first: under emulation that has been wrong by a tenth.
+                # Computed from timers. perftest's own figure counts CPU cycles, whose length it estimates first:
+                # under emulation the estimate has been wrong by a tenth.
                 return [int(row[1]) * 65536 / BANDWIDTH_SECONDS for row in rows]
-            # And it gives up when something else ran during that estimate.
+            # perftest also gives up if other load disturbed that estimate.
             if not any("Can't produce a report" in text for text in texts):
                 break
         raise Failure(f"ib_write_bw gave no result: {texts[0].strip()[-300:]}")
 
     def _write_bandwidth_texts(self):
         rails = range(self.cluster.rails)
-        # A slow rail needs tens of milliseconds for what one QP has in flight; perftest's own time-out
-        # (67 ms) would take that for loss.
+        # A slow rail needs tens of milliseconds for the bytes that one QP has in flight; perftest's own timeout (67
+        # ms) would treat that as loss.
         options = (f"--bidirectional --size=65536 --duration={BANDWIDTH_SECONDS + 2} --margin=1 --cq-mod=1 "
                    "--gid-index=1 --qp-timeout=18")
         self.cluster.on_node(1, " ".join(
             f"ib_write_bw -d rxe{r} -p {18515 + r} {options} > /tmp/bw{r} 2>&1 &" for r in rails))
-        time.sleep(2)  # perftest's server says nothing when it listens
+        time.sleep(2)  # perftest's server does not report when it listens
         self.cluster.on_node(2, " ".join(
             f"ib_write_bw -d rxe{r} -p {18515 + r} {options} 10.0.9.1 > /tmp/bw{r} 2>&1 &"
             for r in rails) + " wait", seconds=120)
@@ -202,7 +202,7 @@ class Stage:
         return [self.cluster.on_node(2, f"cat /tmp/bw{rail}")[1] for rail in rails]
 
     def query(self, promql, at=None):
-        """Asks Prometheus; returns [(labels, value)]."""
+        """Queries Prometheus; returns [(labels, value)]."""
         words = {"query": promql}
         if at is not None:
             words["time"] = at
@@ -210,7 +210,7 @@ class Stage:
         return [(r["metric"], float(r["value"][1])) for r in json.loads(text)["data"]["result"]]
 
     def fetch(self, url):
-        """A page from inside of the cluster's network."""
+        """Fetches a page from inside the cluster's network."""
         parts = urllib.parse.urlsplit(url)
         path = urllib.parse.urlunsplit(("", "", parts.path, parts.query, ""))
         address = parts.hostname, parts.port or http.client.HTTP_PORT
@@ -220,7 +220,7 @@ class Stage:
             raise Failure(str(error)) from error
 
     def told_of(self, node):
-        """What our agents have told of a node: labels, annotations, and the condition as a text."""
+        """Returns the data that agents have published about a node: labels, annotations, and the condition's text."""
         whole = self.cluster.get("node", f"node-{node}")
         meta = whole["metadata"]
         return {
@@ -236,7 +236,7 @@ class Stage:
         self.cluster.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
 
     def example(self, name="allreduce"):
-        """The example's documents, with the job renamed when a name is given."""
+        """Returns the example's documents; `name` renames the job."""
         import yaml
         text = EXAMPLE.read_text()
         if name != "allreduce":
@@ -244,7 +244,7 @@ class Stage:
         return list(yaml.safe_load_all(text))
 
     def wait_for_pods(self, job, seconds=120):
-        """Until the two pods of a Job run; returns them."""
+        """Waits until the two pods of a Job run; returns them."""
         def running():
             pods = self.pods(job)
             return pods if len(pods) == 2 and all(p["status"]["phase"] == "Running" for p in pods) else None
@@ -252,8 +252,8 @@ class Stage:
         return wait_for(f"the pods of {job} run", running, seconds, interval=1)
 
     def submit_held(self, documents):
-        """Creates a job whose command begins only when release() is called; returns its running pods,
-        which Prometheus scrapes from now on. They have a folder /work in which they can write."""
+        """Creates a job whose command begins only with release(); returns its running pods, which Prometheus scrapes
+        from now on. They can write to a folder /work."""
         pod_of(documents)["volumes"] = [{"name": "work", "emptyDir": {}}]
         container = container_of(documents)
         container["volumeMounts"] = [{"name": "work", "mountPath": "/work"}]
@@ -272,14 +272,13 @@ class Stage:
                                     stdin=stdin).stdout
 
     def secret_of(self, pods):
-        """The secret that the node agents have given to a job's running pods: one for all of them, and
-        another for each job."""
+        """Returns the secret that the node agents have given to a job's running pods: one secret per job."""
         def told():
             keys = {self.in_pod(pod, "cat /run/railhead/secret/* || true") for pod in pods}
             return keys if "" not in keys else None
 
         keys = wait_for("each pod has the secret of its job", told, 30, interval=1)
-        # They are not printed, not even here.
+        # Never print the keys, not even here.
         expect(all(re.fullmatch(r"[0-9a-f]{64}\n", key) for key in keys), "a pod's secret is not a key")
         expect(len(keys) == 1, "the pods of a job have different secrets")
         (key,), job = keys, pods[0]["metadata"]["labels"]["batch.kubernetes.io/job-name"]
@@ -293,18 +292,16 @@ class Stage:
             self.in_pod(pod, "touch /work/go")
 
     def finish(self, pods):
-        """Ends what documents.until_told() lets run; rank 0 decides for all."""
+        """Ends a job of documents.until_told(); rank 0 decides for all ranks."""
         self.in_pod(pods[0], "touch /work/end")
 
     def sent(self, job):
-        """Bytes that each rank of a running job has sent so far, as Prometheus has heard: (rank, rail)
-        to number."""
+        """Returns the bytes that each rank of a running job has sent, from Prometheus: {(rank, rail): bytes}."""
         return {(labels["rank"], labels["rail"]): value for labels, value in
                 self.query(f'railhead_rail_transmit_bytes_total{{job="{job}"}}')}
 
     def wait_until_it_moves(self, job, seconds=180):
-        """Until both ranks have sent more on every rail than when this began; returns what they have
-        sent."""
+        """Waits until both ranks have sent more bytes on every rail than at the beginning; returns the bytes sent."""
         def moved():
             now = self.sent(job)
             return now if len(now) == 2 * self.cluster.rails and all(
@@ -318,7 +315,7 @@ class Stage:
                       key=lambda pod: pod["metadata"]["name"])
 
     def wait_for_job(self, job, seconds=300):
-        """Until the Job is over; returns its condition, 'Complete' or 'Failed'."""
+        """Waits until the Job is over; returns its condition, 'Complete' or 'Failed'."""
         told = time.monotonic()
 
         def over():
@@ -333,11 +330,11 @@ class Stage:
                     return condition["type"]
             return None
 
-        # Every look costs CPU that the emulated nodes need: not too often.
+        # Polls rarely, since every poll costs CPU that the emulated nodes need.
         return wait_for(f"job {job} is over", over, seconds, interval=2)
 
     def progress(self, job):
-        """One line on how far the job is."""
+        """Returns one line about the job's progress."""
         pods = self.pods(job)
         phases = ", ".join(sorted(pod["status"]["phase"] for pod in pods))
         if not pods or pods[0]["status"]["phase"] != "Running":
@@ -346,15 +343,15 @@ class Stage:
         return f"pods {phases}; rank 0: {log.stdout.strip()[:60]}"
 
     def logs(self, pod):
-        """A pod's whole log, also kept in the run's folder."""
+        """Returns a pod's whole log, which is also kept in the run's folder."""
         name = pod["metadata"]["name"]
         text = self.cluster.kubectl("logs", name).stdout
         (self.cluster.folder / f"pod-{name}.log").write_text(text)
         return text
 
     def objects(self):
-        """The names of all objects in the cluster, as kind/namespace/name; not the nodes' leases, which
-        the kubelets make when it suits them."""
+        """Returns the names of all objects in the cluster as kind/namespace/name, except for the nodes' leases, which
+        the kubelets create at any time."""
         kinds = self.cluster.kubectl("api-resources", "--verbs=list", "-o", "name").stdout.split()
         kinds = ",".join(k for k in kinds if k not in KINDS_THAT_COME_AND_GO)
         lines = self.cluster.kubectl(
