@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stands at the address of a rank and answers those that connect. It knows no key of the job.
+"""Listens at a rank's address and responds to ranks that connect. It does not know the job's key.
 
-usage: impostor.py PORT HOW     prints a line for each rank that it has answered
-  swap    with what it has just heard from them, the two tokens swapped, and then frames
-  replay  with what the rank itself answered to the first of them, and then frames
-  relay   with what the rank itself answers, and changes a byte of the frames now and then
+usage: impostor.py PORT HOW     prints a line for each response
+  swap    responds with the bytes that it received, with the two tokens swapped, and then sends frames
+  replay  responds with the real rank's response to the first connection, and then sends frames
+  relay   passes on the real rank's responses, and changes a byte of the frames now and then
 """
 
 import socket
@@ -13,7 +13,7 @@ import struct
 import sys
 import threading
 
-# What a rank says first: a magic number, its own token, the other's, and more.
+# The beginning of a rank's handshake: a magic number, its own token, the peer's token, and more.
 MAGIC = 4
 TOKEN = 16
 SO_ORIGINAL_DST = 80
@@ -21,7 +21,7 @@ recorded = []
 
 
 def frame(transfer, payload):
-    """One of a TCP rail, without a signature."""
+    """Returns a frame of a TCP rail, without a signature."""
     return struct.pack("<4sIQQQQIIII", b"RLH5", len(payload), transfer, 0, 0, len(payload), 0, 0, 0,
                        0) + payload
 
@@ -45,7 +45,7 @@ def swap(connection):
 
 
 def rank_behind(connection):
-    """A connection to whom the other side meant to reach."""
+    """Returns a connection to the address that the other side meant to reach."""
     address = connection.getsockopt(socket.IPPROTO_IP, SO_ORIGINAL_DST, 16)
     port, host = struct.unpack("!2xH4s8x", address)
     return socket.create_connection((socket.inet_ntoa(host), port))

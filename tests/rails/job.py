@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job of two ranks, one on each node of a Network, that all-reduces and checks."""
+"""A job of two ranks, one on each node of a Network, that runs all-reduces and checks the results."""
 
 import dataclasses
 import os
@@ -39,11 +39,11 @@ def environment(network, rank, timeout, more=None):
 class Operation:
     begin: float  # time.monotonic()
     end: float
-    sent: tuple   # bytes, of each rail, so far
+    sent: tuple   # bytes sent so far, for each rail
 
 
 class Job:
-    """Its probes run from __init__ until finish(), however long what comes between takes."""
+    """The job's probes run from __init__ until finish(), without a time limit."""
 
     def __init__(self, network, out, name, size, timeout=30, more=None):
         self._network = network
@@ -67,7 +67,7 @@ class Job:
             end(child.pid)
 
     def operations(self, rank=0):
-        """What has been done so far."""
+        """Returns the operations done so far."""
         done = []
         for line in self._outputs[rank].read_text("utf-8").splitlines(keepends=True):
             if line.endswith("\n"):
@@ -76,7 +76,7 @@ class Job:
         return done
 
     def wait_for_operations(self, count, seconds=60):
-        """Waits until so many more are done."""
+        """Waits until `count` more operations are done."""
         want = len(self.operations()) + count
         deadline = time.monotonic() + seconds
         while len(self.operations()) < want:
@@ -95,7 +95,7 @@ class Job:
         os.killpg(self._children[rank].pid, number)
 
     def metric(self, name, rail, rank=0):
-        """The value that this rank's page gives for a rail."""
+        """Returns a rail's value in this rank's metrics."""
         fetch = (f"import urllib.request; print(urllib.request.urlopen("
                  f"'http://127.0.0.1:9402/metrics', timeout=5).read().decode())")
         page = run(self._network.inside(NODES[rank], sys.executable, "-c", fetch)).stdout
@@ -105,7 +105,7 @@ class Job:
         raise Failure(f"no {name} of rail {rail} on rank {rank}'s metrics page")
 
     def finish(self, seconds=60):
-        """Tells the job to end and waits for a good end of both ranks."""
+        """Ends the job, and waits until both ranks exit successfully."""
         self.check_alive()
         self.signal(0, signal.SIGTERM)
         deadline = time.monotonic() + seconds
@@ -118,7 +118,7 @@ class Job:
         return self.operations()
 
     def fail(self, seconds=60):
-        """Waits for both ranks to fail, and returns what they say."""
+        """Waits until both ranks fail, and returns their messages."""
         for child in self._children:
             if child.wait(seconds) == 0:
                 raise Failure("a rank ended well where it should have failed", log=self.logs[0])

@@ -14,9 +14,9 @@ from railbed.console import Failure  # noqa: E402
 from railbed.process import end  # noqa: E402
 
 NODES = ("a", "b")
-# Of the link over which ranks meet; it carries no data.
+# Rate of the link on which ranks rendezvous; it carries no data.
 CONTROL = 250
-# Where an impostor listens.
+# The port of the impostor.
 IMPOSTOR = 9
 
 
@@ -30,8 +30,8 @@ def _run(*argv):
 
 
 class Network:
-    """Rail i is the interface railI in both namespaces, 10.77.I.1 and 10.77.I.2; without IPv4
-    fd77:I::1 and fd77:I::2. The loopback device has both."""
+    """Rail i is the interface railI in both namespaces: 10.77.I.1 and 10.77.I.2, or without IPv4 fd77:I::1 and
+    fd77:I::2. The loopback device has both families."""
 
     def __init__(self, megabits, ipv4=True):
         self.megabits = list(megabits)
@@ -49,7 +49,7 @@ class Network:
                      "name", interface, "netns", self._names["b"])
                 for node in NODES:
                     name = self._names[node]
-                    # Nobody else is there who could have the address: it need not be tried first.
+                    # No other host exists, so duplicate address detection is not needed.
                     length = ["/24"] if self._ipv4 else ["/64", "nodad"]
                     _run("ip", "-n", name, "address", "add",
                          self.address(node, number) + length[0], *length[1:], "dev", interface)
@@ -70,7 +70,7 @@ class Network:
         return [f"rail{rail}" for rail in range(len(self.megabits))]
 
     def inside(self, node, *argv):
-        """The command that runs `argv` on the node."""
+        """Returns the command that runs `argv` on the node."""
         return ["ip", "netns", "exec", self._names[node], *map(str, argv)]
 
     def address(self, node, rail=CONTROL):
@@ -78,24 +78,24 @@ class Network:
         return f"10.77.{rail}.{host}" if self._ipv4 else f"fd77:{rail}::{host}"
 
     def shape(self, rail, megabits):
-        """Both directions of the rail carry so much."""
+        """Sets the rate of both directions of the rail."""
         for name in self._names.values():
             _run("tc", "-n", name, "qdisc", "replace", "dev", f"rail{rail}", "root", "tbf", "rate",
                  f"{megabits}mbit", "burst", "64kb", "latency", "20ms")
 
-    # Each returns what ends it.
+    # Each method returns a function that ends the fault.
 
     def swallow(self, rail):
-        """Nothing arrives any more on this rail, and nobody is told."""
+        """Drops all packets that arrive on this rail, silently."""
         return self._filter("-i", f"rail{rail}", "-j", "DROP")
 
     def unplug(self, rail):
-        """The interface goes down on one node; its neighbour loses the carrier."""
+        """Takes the interface down on one node; the other node loses the carrier."""
         _run("ip", "-n", self._names["a"], "link", "set", f"rail{rail}", "down")
         return lambda: _run("ip", "-n", self._names["a"], "link", "set", f"rail{rail}", "up")
 
     def reset(self, rail):
-        """The rail's connections are reset, and new ones refused."""
+        """Resets the rail's connections, and rejects new ones."""
         repair = self._filter("-p", "tcp", "--syn", "-i", f"rail{rail}", "-j", "REJECT",
                               "--reject-with", "tcp-reset")
         address = self.address("a", rail)
@@ -105,8 +105,8 @@ class Network:
 
     @contextlib.contextmanager
     def impostor(self, rail, output, how):
-        """Who connects over this rail reaches somebody else (impostor.py), and its connections are cut.
-        What that one says goes to the file."""
+        """Redirects new connections over this rail to impostor.py, and cuts existing ones. `output` is the impostor's
+        log."""
         rule = ["PREROUTING", "-i", f"rail{rail}", "-p", "tcp", "-j", "REDIRECT", "--to-ports",
                 str(IMPOSTOR)]
         with contextlib.ExitStack() as undo:
@@ -123,7 +123,7 @@ class Network:
             yield
 
     def _filter(self, *rule):
-        """Adds a rule for what arrives, on both nodes; returns what takes it away."""
+        """Adds a rule for arriving packets on both nodes; returns a function that removes it."""
         def change(how):
             for node in NODES:
                 _run(*self.inside(node, "iptables" if self._ipv4 else "ip6tables", "-w", how,

@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """TCP rails that fail while a job uses them, between two network namespaces.
 
-usage: run.py [SCENE]...     without a scene: all of them
+usage: run.py [SCENE]...     default: all
 
-Every sum of every all-reduce is checked by the job itself. Nothing here is about time: how long
-things take is measured by tests/bench/rails.
+The job itself checks every sum of every all-reduce. Nothing here measures time; tests/bench/rails does.
 """
 
 import pathlib
@@ -41,7 +40,7 @@ def wait_until(condition, what, job, seconds=60):
 
 
 def used_again(job, rail):
-    """Waits until the rail has carried data that it had not when this began."""
+    """Waits until the rail has carried more data than when this began."""
     before = job.operations()[-1].sent[rail]
     wait_until(lambda: job.operations()[-1].sent[rail] > before + SIZE // 8,
                f"rail {rail} carries data again", job)
@@ -70,7 +69,7 @@ def one_rail(trouble, ipv4=True):
 
 
 def no_trouble():
-    """Two rails together carry what the algorithm sends, and no more."""
+    """Two rails together carry exactly the algorithm's bytes."""
     with Network(RATES) as network, Job(network, OUT, "no-trouble", SIZE) as job:
         job.wait_for_operations(20)
         operations = job.finish()
@@ -84,7 +83,7 @@ def no_trouble():
 
 
 def all_but_one():
-    """Three of four rails go, one after the other, and come back."""
+    """Three of four rails fail, one after the other, and recover."""
     with Network((100,) * 4) as network, Job(network, OUT, "all-but-one", SIZE) as job:
         repairs = []
         for rail, trouble in ((0, "swallow"), (2, "unplug"), (3, "reset")):
@@ -103,7 +102,7 @@ def all_but_one():
 
 
 def all_for_a_while():
-    """All rails are gone for two seconds; the job waits and goes on."""
+    """All rails fail for two seconds; the job waits and continues."""
     with Network(RATES) as network, Job(network, OUT, "all-for-a-while", SIZE) as job:
         job.wait_for_operations(5)
         repairs = [network.swallow(rail) for rail in range(len(RATES))]
@@ -115,7 +114,7 @@ def all_for_a_while():
 
 
 def all_for_good():
-    """All rails are gone for good: an error on all ranks, when the patience has ended."""
+    """All rails fail for good: all ranks get an error after the timeout."""
     with Network(RATES) as network, Job(network, OUT, "all-for-good", SIZE, timeout=3) as job:
         job.wait_for_operations(5)
         for rail in range(len(RATES)):
@@ -127,7 +126,7 @@ def all_for_good():
 
 
 def busy_peer():
-    """A rank stands still for three seconds while the other sends: that is no dead network."""
+    """A rank pauses for three seconds while the other sends: this must not count as a dead network."""
     with Network(RATES) as network, Job(network, OUT, "busy-peer", 16 << 20) as job:
         job.wait_for_operations(2)
         job.signal(1, signal.SIGSTOP)
@@ -148,7 +147,7 @@ def impostor(how):
             job.wait_for_operations(5)
             with network.impostor(0, said, how):
                 wait_until(lambda: job.metric("railhead_rail_state", 0) == 0, "rail 0 is lost", job)
-                # Since then nobody has reached the other rank over it.
+                # Since then, no connection over this rail has reached the other rank.
                 returns = job.metric("railhead_rail_returns_total", 0)
                 answered = said.read_text("utf-8").count("answered") + 5
                 wait_until(lambda: said.read_text("utf-8").count("answered") >= answered,
@@ -188,7 +187,7 @@ def relay(auth):
 
 
 def secret():
-    """A file that only the job's ranks read."""
+    """Returns the path of a file that only the job's ranks read."""
     path = OUT / "secret"
     path.write_text("a secret of two ranks on this machine")
     path.chmod(0o600)
@@ -196,7 +195,7 @@ def secret():
 
 
 def uneven():
-    """A rank that lists fewer rails fails the job by name."""
+    """A rank that lists fewer rails fails the job; the error names it."""
     with Network(RATES) as network:
         interfaces = network.interfaces
         calls = iter((["rail0", "rail1"], ["rail0"]))

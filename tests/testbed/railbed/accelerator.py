@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether KVM is worth using here: tried, not guessed. /dev/kvm may be there and do nothing, and without
-the CPU's extensions behind it (KVM-PVM) it can be far slower than QEMU's own emulation."""
+"""Measures whether KVM is worth using here. /dev/kvm may exist without working, and without the CPU's virtualization
+extensions (KVM-PVM) it can be far slower than QEMU's own emulation."""
 
 import functools
 import math
@@ -37,8 +37,8 @@ def use_kvm():
 
 
 def _run(disk, accelerator, cpu_seconds):
-    """Runs the guest with a limit on CPU time; returns QEMU's exit code, its CPU time, and what it says.
-    Only CPU time is compared: wall time depends on what else runs."""
+    """Runs the guest with a limit on CPU time; returns QEMU's exit code, its CPU time and its output. Callers compare
+    CPU time only, since wall time depends on other load."""
     child = subprocess.Popen(
         ["prlimit", f"--cpu={cpu_seconds}", "qemu-system-x86_64", "-accel", accelerator, "-m", "16",
          "-nodefaults", "-display", "none", "-no-reboot",

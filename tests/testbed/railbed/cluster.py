@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Kubernetes cluster: the control plane as processes here, the nodes as virtual machines."""
+"""A Kubernetes cluster: the control plane as local processes, the nodes as virtual machines."""
 
 import contextlib
 import hashlib
@@ -45,20 +45,20 @@ _DNS_RIGHTS = {"apiVersion": "v1", "kind": "List", "items": [
 
 
 def told_to_linux(kvm):
-    """What Linux is told about the CPUs of its node."""
+    """Returns the kernel parameters about the CPUs of a node."""
     if kvm:
         return ""
-    # An emulated CPU counts by the clock of the real one; what Linux would read instead (HPET) is a call into
-    # the emulator each time. It needs no protection from its own speculation. And programs begin at the same
-    # address each time: QEMU translates code for one address, and the start of a program takes three times as
-    # long where all of it is translated anew.
+    # An emulated CPU can use the real one's time-stamp counter, while each read of the alternative (HPET) is a call
+    # into the emulator. It needs no mitigations for its own speculation. And programs start at a fixed address (no
+    # randomization): QEMU translates code per address, and programs start three times as slowly if all code is
+    # translated again.
     khz = tsc_khz()
     return (f"tsc=reliable {f'tsc_early_khz={khz} ' if khz else ''}mitigations=off norandmaps "
             "node.emulated=1 ")
 
 
 class Parts:
-    """What a cluster is made of: programs and disks, built elsewhere."""
+    """The programs and disks of a cluster, which are built elsewhere."""
 
     def __init__(self, kube, node, images, pause):
         self.kube = pathlib.Path(kube)
@@ -68,7 +68,7 @@ class Parts:
 
 
 def check_machine(folder):
-    """One clear line for each thing that is missing, before anything is started."""
+    """Reports everything that is missing, one line each, before anything is started."""
     missing = list(obstacles(cluster=True, emulated=True))
     for tool in ("ip", "tc", "etcd", "prometheus", "qemu-system-x86_64", "openssl", "buildah",
                  "mke2fs"):
@@ -87,7 +87,7 @@ def cache():
 
 
 def is_locked_up(console):
-    """Whether a CPU of the node with this console has been stuck for longer than any load explains."""
+    """Returns whether a CPU of the node with this console has been stuck for longer than load can explain."""
     with contextlib.suppress(OSError):
         stuck = re.findall(r"soft lockup - CPU#\d+ stuck for (\d+)s", console.read_text("utf-8", "replace"))
         return any(int(seconds) >= 60 for seconds in stuck)
@@ -95,8 +95,8 @@ def is_locked_up(console):
 
 
 class Cluster:
-    """One cluster at a time in a folder; those of other folders (another checkout, the demo beside the
-    end-to-end test) are apart from it: its network namespace is named by the folder."""
+    """One cluster at a time in a folder. Clusters of other folders (another checkout, the demo beside the end-to-end
+    test) are separate: the folder determines the name of the network namespace."""
 
     def __init__(self, folder, parts=None, nodes=2, rails=2):
         self.folder = pathlib.Path(folder).resolve()
@@ -105,8 +105,8 @@ class Cluster:
         self.rails = rails
         self.kubeconfig = self.folder / "pki" / "admin.kubeconfig"
         self.server = f"https://{API}"
-        self.pki = None  # made by up()
-        self._api = None  # made by the first look
+        self.pki = None  # set by up()
+        self._api = None  # set by the first request
         name = hashlib.sha256(str(self.folder).encode()).hexdigest()[:8]
         self.network = Network(f"railhead-testbed-{name}")
         self._processes = Processes(self.folder)
@@ -119,8 +119,8 @@ class Cluster:
 
     @property
     def rate(self):
-        """Low enough that the rails are the limit, with traffic both ways on all of them at once, and
-        not the CPUs of the nodes: two cores carry rdma_rxe for four rails."""
+        """The rate of a rail. It is low enough that the rails, with traffic both ways on all of them at once, are the
+        limit and not the nodes' CPUs: two cores carry rdma_rxe for four rails."""
         return "100mbit" if self.kvm else "8mbit"
 
     # -- life ---------------------------------------------------------------------------------
@@ -151,8 +151,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def more_nodes(self, machines, files=()):
-        """Nodes that are there inside the `with`; yields their numbers. They have `files` in
-        /etc/kubernetes."""
+        """Adds nodes inside the `with`; yields their numbers. They have `files` in /etc/kubernetes."""
         numbers = list(range(self.nodes + 1, self.nodes + len(machines) + 1))
         self.nodes += len(machines)
         try:
@@ -167,7 +166,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def rails_as(self, kind):
-        """Inside the `with` the rails of all nodes are devices of another kind ("siw": iWARP)."""
+        """Makes the rails of all nodes devices of another kind inside the `with` ("siw": iWARP)."""
         nodes = range(1, self.nodes + 1)
         try:
             for i in nodes:
@@ -178,21 +177,21 @@ class Cluster:
                 self.on_node(i, "node-rails rxe")
 
     def _remove_node(self, i, machine):
-        """Ends the machine, and makes the cluster forget it and all that ran on it."""
+        """Ends the machine, and removes the node and all its pods from the cluster."""
         self._hung.discard(i)
         self._processes.stop_one(f"qemu-{i}")
         self.network.remove_node(i, machine.rails)
         self.kubectl("delete", "node", f"node-{i}", "--ignore-not-found")
-        # Nobody is left there to say that they have ended.
+        # No kubelet is left to report the end of the pods.
         self.kubectl("delete", "pods", "--all-namespaces", "--field-selector",
                      f"spec.nodeName=node-{i}", "--force", "--grace-period=0")
 
     def start(self, name, argv):
-        """A daemon inside the testbed's network; ended with the testbed. Returns its log."""
+        """Starts a daemon in the testbed's network, which ends with the testbed. Returns its log."""
         return self._processes.start(name, self.network.inside(argv))
 
     def stop(self, name):
-        """Ends what start() has started."""
+        """Ends a daemon of start()."""
         self._processes.stop_one(name)
 
     def run_inside(self, argv, **options):
@@ -207,8 +206,8 @@ class Cluster:
         self._boot(i)
 
     def _boot_again_if_hung(self, i):
-        """Emulated CPUs can lock each other up for good, seldom, while a node boots. That is no fault of
-        what is tested, so it is told, and the node is booted once more."""
+        """Emulated CPUs seldom lock each other up for good while a node boots. That is not a fault of the tested
+        software, so this reports it and boots the node once more."""
         console = self.folder / f"node-{i}.console"
         if i in self._hung or not is_locked_up(console):
             return
@@ -234,12 +233,11 @@ class Cluster:
              f"mac=52:54:00:00:0{k}:0{i}"] for k, wire in enumerate(Network.bridges(machine.rails))]
         for rail, wire in enumerate(rails):
             wire[-1] += machine.bus_of_rail(rail)
-        # Paths of sockets are short (108 bytes): relative to the folder in which QEMU runs.
+        # Paths of sockets are limited to 108 bytes: relative to the folder in which QEMU runs.
         self.start(f"qemu-{i}", [
             "qemu-system-x86_64", "-accel", "kvm" if self.kvm else "tcg,thread=multi",
-            # Emulated, carry-less multiplication is far slower than the CRC tables that it replaces, and
-            # RoCE has a CRC in every packet; and what copies bytes by one instruction (ERMS) copies one
-            # at a time.
+            # Under emulation, carry-less multiplication is far slower than the CRC tables that it replaces, and every
+            # RoCE packet has a CRC. The instruction that copies many bytes (ERMS) copies them one by one.
             "-cpu", "host" if self.kvm else "max,-pclmulqdq,-erms", "-smp", "2", "-m", "2048", "-display", "none",
             "-vga", "none", "-no-reboot", "-serial", f"file:{name}.console", "-serial",
             f"unix:{name}.control,server=on,wait=off", "-kernel", self.parts.node / "vmlinuz",
@@ -247,11 +245,11 @@ class Cluster:
             f"console=ttyS0 quiet panic=-1 {told_to_linux(self.kvm)}"
             f"node.name={name} node.id={i} "
             f"node.pause={self.parts.pause}",
-            # In this order: what names no bus goes to the only one, until the board adds others.
+            # In this order: a device that names no bus goes to the only bus, until the board adds others.
             *disks, *management, *machine.board, *sum(rails, [])])
 
     def _node_secrets(self, i, name, more):
-        """The node's keys, and what else it needs: a tar that it reads from a disk of its own."""
+        """Returns the node's keys and other files: a tar that the node reads from a separate disk."""
         pki, server = self.pki, self.server
         serving = pki.issue(f"{name}-serving", name, "system:nodes", (f"IP:10.0.9.{i}", f"DNS:{name}"))
         files = {
@@ -300,7 +298,7 @@ class Cluster:
             "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
             "--service-cluster-ip-range=10.96.0.0/16", "--allow-privileged=true",
             "--kubelet-preferred-address-types=InternalIP",
-            # Webhooks are called at pod addresses: kube-proxy runs in the nodes, not here.
+            # Webhooks are called at pod addresses, since kube-proxy runs in the nodes only.
             "--enable-aggregator-routing=true"])
 
         def ready():
@@ -355,7 +353,7 @@ class Cluster:
                           log=self.folder / f"{name}.console") from None
 
     def _kubelet_says(self, name):
-        """The last lines of a node's kubelet, as far as the node answers."""
+        """Returns the last log lines of a node's kubelet, if the node responds."""
         try:
             return self.on_node(int(name.partition("-")[2]), "tail -n 4 /var/log/kubelet.log", 20)[1]
         except (Failure, OSError) as failure:
@@ -374,8 +372,7 @@ class Cluster:
                                check=check, seconds=seconds, env=env, log=self.folder / "helm.log")
 
     def get(self, *words):
-        """What `kubectl get` prints as JSON, without a process for each look: the emulated nodes need the
-        CPU."""
+        """Returns the JSON that `kubectl get` prints, without starting a process: the emulated nodes need the CPU."""
         try:
             return self._kube_api().get(*words)
         except ApiError as error:
@@ -393,7 +390,7 @@ class Cluster:
         return self.kubectl("apply", "-f", "-", stdin=manifest)
 
     def on_node(self, i, command, seconds=60, check=True):
-        """Runs one shell line on a node, over its serial line; returns (exit code, output)."""
+        """Runs a shell line on a node, over its serial line; returns (exit code, output)."""
         folder = os.open(self.folder, os.O_RDONLY)
         try:
             with socket.socket(socket.AF_UNIX) as line:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a long run speaks to the person who waits for it: steps, elapsed time, and clear failures."""
+"""Output of long runs for people: steps, elapsed time, and clear failures."""
 
 import contextlib
 import pathlib
@@ -9,7 +9,7 @@ import time
 
 
 class Failure(Exception):
-    """Something a person has to know: what failed, the log that tells why, and what to do."""
+    """An error for people: what failed, the log with the cause, and the fix."""
 
     def __init__(self, message, log=None, advice=""):
         super().__init__(message)
@@ -18,7 +18,7 @@ class Failure(Exception):
 
 
 class Console:
-    """Prints steps with the elapsed time; anything over 3 s gets progress lines."""
+    """Prints steps with the elapsed time; steps of more than 3 s get progress lines."""
 
     FIRST_PROGRESS_SECONDS = 3
     PROGRESS_SECONDS = 10
@@ -39,7 +39,7 @@ class Console:
         print(text, file=self._out, flush=True)
 
     def note(self, text):
-        """What the current step is doing just now; shown on its next progress line."""
+        """Sets the current activity of the step, for its next progress line."""
         self._note = text
 
     @contextlib.contextmanager
@@ -77,7 +77,7 @@ class Console:
 
 
 def wait_for(what, condition, seconds, log=None, interval=0.2, advice=""):
-    """Calls condition() until it returns something true, and returns that."""
+    """Calls condition() until it returns a true value, and returns that value."""
     deadline = time.monotonic() + seconds
     while True:
         value = condition()
@@ -89,7 +89,7 @@ def wait_for(what, condition, seconds, log=None, interval=0.2, advice=""):
 
 
 def table(rows, header):
-    """Columns aligned for people; numbers to the right."""
+    """Returns a text table with aligned columns, numbers to the right."""
     cells = [header] + [[str(c) for c in row] for row in rows]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
 

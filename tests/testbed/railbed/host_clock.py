@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast this machine's time-stamp counter runs, for Linux on emulated CPUs, which count by it.
+"""Measures the rate of this machine's time-stamp counter, for Linux on emulated CPUs, which use it as their clock.
 
-Linux would find out by itself, against a timer that is emulated too. On a busy machine the emulator is put
-aside in the middle of that, and Linux takes one second for up to thirty: whatever it waits for seems late, and
-its CPUs seem to be locked up."""
+Linux could measure it itself, against a timer that is emulated too. On a busy machine the emulator may be descheduled
+during that, and Linux then takes one second for up to thirty: every timeout seems to expire late, and its CPUs to be
+locked up."""
 
 import ctypes
 import mmap
@@ -15,7 +15,7 @@ _SECONDS = 0.1
 
 
 def tsc_khz():
-    """The counter's rate; None where there is no such counter, or none that we may run code to read."""
+    """Returns the counter's rate in kHz; None if there is no counter, or this process may not run code to read it."""
     if platform.machine() != "x86_64":
         return None
     try:
@@ -29,12 +29,12 @@ def tsc_khz():
         then, first = _look(read)
         time.sleep(_SECONDS)
         now, last = _look(read)
-        del begin  # the page cannot be closed before
+        del begin  # the page must stay mapped until here
     return round((last - first) * 1_000_000 / (now - then))
 
 
 def _look(read):
-    """(nanoseconds, ticks) at one moment: the look that took the least time, out of some."""
+    """Returns (nanoseconds, ticks) at one moment: the quickest of several readings."""
     looks = [(time.monotonic_ns(), read(), time.monotonic_ns()) for _ in range(100)]
     before, ticks, after = min(looks, key=lambda look: look[2] - look[0])
     return (before + after) // 2, ticks

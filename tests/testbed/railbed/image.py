@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Container images without a container daemon: a docker-archive out of layers that are tar files."""
+"""Writes container images without a container daemon: a docker-archive from layers that are tar files."""
 
 import hashlib
 import io
@@ -9,7 +9,7 @@ import tarfile
 
 
 def layer_of(files):
-    """A layer's bytes: {path: content}, everything executable."""
+    """Returns a layer's bytes for {path: content}; all files are executable."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for name, content in files.items():

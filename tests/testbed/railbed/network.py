@@ -10,21 +10,21 @@ from .process import run
 
 MANAGEMENT = "mg"
 HOST = "10.0.9.254"
-MTU = 4500  # lets RoCE use its 4096 byte MTU
+MTU = 4500  # large enough for RoCE's MTU of 4096 bytes
 CLONE_NEWNET = 0x40000000  # <sched.h>
 
 
 class Network:
     def __init__(self, name):
         self.name = name
-        self._rate = None  # of a rail; set by create()
+        self._rate = None  # rate of a rail; set by create()
         self._bridges = set()
 
     def inside(self, argv):
         return ["ip", "netns", "exec", self.name] + [str(a) for a in argv]
 
     def connect(self, address, timeout=10):
-        """A connection that begins inside: a socket stays where it was made, the thread does not."""
+        """Opens a connection from inside the namespace. A socket keeps its namespace; the thread returns."""
         libc = ctypes.CDLL(None, use_errno=True)
 
         def enter(file):
@@ -43,11 +43,11 @@ class Network:
 
     @staticmethod
     def bridges(rails):
-        """The names of a node's wires, in the order of its interfaces."""
+        """Returns the names of a node's bridges, in the order of its interfaces."""
         return [MANAGEMENT] + [f"r{rail}" for rail in range(rails)]
 
     def create(self, rate):
-        """Each rail is a bridge whose TAPs are shaped to `rate` (tc's notation)."""
+        """Creates a bridge for each rail, whose TAPs are shaped to `rate` (in tc's notation)."""
         self._rate = rate
         run(["ip", "netns", "add", self.name])
         self._ip("link set lo up")
@@ -66,26 +66,25 @@ class Network:
                 self._shape(tap, self._rate)
 
     def remove_node(self, node, rails):
-        """Its bridges stay for the others."""
+        """Removes the node's TAPs; the bridges stay for the other nodes."""
         self._ip(f"route delete 10.244.{node}.0/24")
         for bridge in self.bridges(rails):
             self._ip(f"link delete {self.tap(node, bridge)}")
 
     def shape(self, rail, rate):
-        """Gives a rail another rate on all nodes."""
+        """Sets the rate of a rail on all nodes."""
         for tap in re.findall(rf"t\d+-r{rail}\b", run(self.inside(["ip", "-o", "link"])).stdout):
             self._shape(tap, rate)
 
     def _shape(self, tap, rate):
-        # RoCE has no congestion control of its own, and a lossless rail is what is being imitated: the
-        # queue holds what one QP of rdma_rxe sends before it waits for an acknowledgement (128 packets
-        # of 4 KiB), twice.
+        # RoCE has no congestion control of its own, and the rail imitates a lossless one: the queue holds twice what
+        # one QP of rdma_rxe sends before it waits for an acknowledgement (128 packets of 4 KiB).
         run(self.inside(["tc", "qdisc", "replace", "dev", tap, "root", "tbf", "rate", rate,
                          "burst", "32kb", "limit", str(2 * 128 * MTU)]))
 
     def set_wire(self, node, rail, state):
-        """Unplugs a node from a rail (`state` "down"), or plugs it in again ("up"). The node does not
-        see it: what it sends and what is sent to it vanishes."""
+        """Unplugs a node from a rail (`state` "down"), or plugs it in again ("up"). The node cannot detect it:
+        packets to and from it are lost."""
         self._ip(f"link set {self.tap(node, f'r{rail}')} {state}")
 
     def _add_bridge(self, name):
@@ -101,7 +100,7 @@ class Network:
         run(self.inside(["ip"] + words.split()))
 
     def delete(self):
-        """Ends whatever still runs inside, then removes the namespace with all its devices."""
+        """Ends all processes inside, then removes the namespace with all its devices."""
         if not self.exists():
             return
         for pid in run(["ip", "netns", "pids", self.name]).stdout.split():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cluster's certificates, as kubeadm would lay them out: one CA, one key pair per identity."""
+"""The cluster's certificates, like kubeadm's: one CA, one key pair per identity."""
 
 import json
 import pathlib
@@ -23,7 +23,7 @@ class Pki:
         path.chmod(0o600)
 
     def issue(self, name, common_name, organization="", sans=()):
-        """Makes <name>.crt and <name>.key, for client and server use; returns their paths."""
+        """Creates <name>.crt and <name>.key, for client and server use; returns their paths."""
         key, csr, crt = (self.folder / f"{name}.{kind}" for kind in ("key", "csr", "crt"))
         self._new_key(key)
         subject = (f"/O={organization}" if organization else "") + f"/CN={common_name}"
@@ -38,14 +38,14 @@ class Pki:
         return crt, key
 
     def key_pair(self, name):
-        """An RSA key for service-account tokens (the API server wants RSA or ECDSA in PEM)."""
+        """Creates an RSA key for service-account tokens (the API server requires RSA or ECDSA in PEM)."""
         key = self.folder / f"{name}.key"
         run(["openssl", "genrsa", "-out", key, "2048"])
         key.chmod(0o600)
         return key
 
     def kubeconfig(self, name, server, common_name, organization=""):
-        """A kubeconfig with its certificates inside; JSON is YAML too."""
+        """Writes a kubeconfig that contains its certificates, in JSON, which is valid YAML."""
         crt, key = self.issue(name, common_name, organization)
         return self.write_kubeconfig(self.folder / f"{name}.kubeconfig", server, self.ca, crt, key)
 

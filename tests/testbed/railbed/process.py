@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that must succeed, and long-running processes that are always ended."""
+"""Runs commands that must succeed, and long-running processes that are always ended."""
 
 import os
 import pathlib
@@ -14,7 +14,7 @@ def run(argv, *, log=None, seconds=120, check=True, stdin=None, cwd=None, env=No
     """Runs a command to its end and returns its CompletedProcess (text)."""
     argv = [str(a) for a in argv]
     try:
-        # A session of its own, so that an interrupted run can end a script with all its children.
+        # In a new session, so that an interrupted run can end a script with all its children.
         child = subprocess.Popen(argv, stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd,
                                  env=env, start_new_session=True)
@@ -40,7 +40,7 @@ def run(argv, *, log=None, seconds=120, check=True, stdin=None, cwd=None, env=No
 
 
 class Processes:
-    """The daemons of one run. Their pids are in a file, so that another process can end them."""
+    """The daemons of one run. A file contains their pids, so that another process can end them."""
 
     def __init__(self, folder):
         self._folder = pathlib.Path(folder)
@@ -60,17 +60,17 @@ class Processes:
         return log
 
     def check(self):
-        """Raises when a daemon has ended by itself."""
+        """Raises Failure if a daemon has ended by itself."""
         for name, (child, log) in self._children.items():
             if child.poll() is not None:
                 raise Failure(f"{name} ended with exit code {child.returncode}", log=log)
 
     def stop_one(self, name):
-        """Ends one that nobody needs any more; check() forgets it."""
+        """Ends a daemon that is no longer needed; check() then ignores it."""
         end(self._children.pop(name)[0].pid)
 
     def stop(self):
-        """Ends all, the last one first: the API server hangs in its shutdown without etcd."""
+        """Ends all daemons, the last one first: without etcd the API server hangs in its shutdown."""
         if not self._pids.exists():
             return
         for pid in reversed([int(p) for p in self._pids.read_text("ascii").split()]):
@@ -79,8 +79,8 @@ class Processes:
 
 
 def end(pid, seconds=5.0):
-    """SIGTERM, then SIGKILL, to a process that leads a session and to its children there; returns
-    when it is gone. A pid that leads no session was reused by somebody else: it is left alone."""
+    """Sends SIGTERM, then SIGKILL, to a session leader and its children in the session; returns when it is gone. A
+    pid that does not lead a session has been reused by another process, and is ignored."""
     try:
         if os.getsid(pid) != pid:
             return
