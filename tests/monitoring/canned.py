@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Half an hour of a cluster with 32 nodes of 8 rails, as series that a Prometheus can be filled with: three jobs, and
-what may go wrong with them. The same every time.
+"""Half an hour of a cluster with 32 nodes of 8 rails, as series for a Prometheus: three jobs, and several faults. The
+data are always the same.
 
 What happens between 12:00 and 12:30:
 - research/llama-70b, 16 ranks: rank 5 loses rail 3 from 12:11 to 12:17; rank 11 comes late to the collectives;
@@ -12,15 +12,15 @@ import math
 import random
 
 NOON = 1768478400  # 2026-01-15 12:00 UTC
-BEFORE, AFTER = 900, 1800  # seconds of data around it
+BEFORE, AFTER = 900, 1800  # seconds of data before and after it
 STEP = 30
 TIMES = range(NOON - BEFORE, NOON + AFTER + 1, STEP)
 RAILS = 8
 LINE_RATE = 50e9  # bytes/s of 400 Gbit/s
 BOUNDS = ("5e-05", "0.0001", "0.00025", "0.0005", "0.001", "0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5",
           "1", "2.5", "5", "10", "30", "+Inf")
-# name, namespace, ranks, first node, bytes/s of one rail while it works, start, what it calls:
-# (collective, algorithm, size class, calls a second, mean seconds, bytes)
+# name, namespace, ranks, first node, bytes/s of one rail during steps, start, its collectives:
+# (collective, algorithm, size class, calls per second, mean seconds, bytes)
 JOBS = (
     ("llama-70b", "research", 16, 1, 31e9, -BEFORE, (
         ("all_reduce", "ring", ">4MiB", 24, 0.0121, 256e6), ("all_gather", "ring", ">4MiB", 40, 0.0052, 96e6),
@@ -36,7 +36,7 @@ OPERATORS = ("railhead-operator-6f7c9-4xkqp", "railhead-operator-6f7c9-zt2vd")
 
 
 class Series:
-    """Name and labels to samples."""
+    """Samples by name and labels."""
 
     def __init__(self):
         self.samples = {}
@@ -46,7 +46,7 @@ class Series:
         return 1 + self._random.uniform(-share, share)
 
     def gauge(self, name, value, start=-BEFORE, **labels):
-        """`value` is a number, or a function of the seconds since noon that may give None."""
+        """Adds a gauge. `value` is a number, or a function of the seconds since noon; None gives no sample."""
         for t in TIMES:
             if t - NOON >= start:
                 now = value(t - NOON) if callable(value) else value
@@ -54,7 +54,7 @@ class Series:
                     self._add(name, labels, t, now)
 
     def counter(self, name, rate, start=-BEFORE, **labels):
-        """It begins at 0; `rate` as `value` above, for each second."""
+        """Adds a counter that starts at 0; `rate` per second is like gauge()'s `value`, but not None."""
         total = 0.0
         for t in TIMES:
             if t - NOON >= start:
@@ -77,7 +77,7 @@ def within(seconds, begin, end):
 
 
 def works(job, seconds):
-    """What share of its time the job spends in steps: none while it writes a checkpoint."""
+    """Returns the share of its time that the job spends in steps; little while it writes a checkpoint."""
     every = {"llama-70b": 540, "moe-32e": 720, "vision": 10**9}[job]
     return 0.08 if (seconds + 130) % every < 45 else 1.0
 
@@ -87,7 +87,7 @@ def rail_down(job, rank, rail, seconds):
 
 
 def share_of_rail(job, rank, rail, seconds):
-    """Of a rail's usual bytes: less on a slow one, more on the others, and none on a lost one."""
+    """Returns a factor of a rail's usual bytes: less on a slow rail, more on the others, and none on a lost one."""
     if job == "moe-32e" and rank == 6 and seconds >= 480:
         return 0.4 if rail == 1 else 1 + 0.6 / 7 * 0.8
     if rail_down(job, rank, rail, seconds):
@@ -128,15 +128,15 @@ def add_calls(series, job, rank, calls, start, who):
         series.counter("railhead_collective_duration_seconds_sum", lambda s, each=each, mine=mine: each * mine * works(job, s), start, **labels)
         series.counter("railhead_collective_duration_seconds_count", rate, start, **labels)
         for bound in BOUNDS:
-            # Durations spread like a logistic of their logarithm.
+            # The logarithms of durations have a logistic distribution.
             share = 1.0 if bound == "+Inf" else 1 / (1 + math.exp(-(math.log(float(bound)) - math.log(mine)) * 3.2))
             series.counter("railhead_collective_duration_seconds_bucket", lambda s, share=share, each=each: each * share * works(job, s),
                            start, **labels, le=bound)
 
 
 def holder_of(number):
-    """(job, namespace, rank) of who holds the HCAs of a node. It does not change: filled-in series cannot end before
-    they are five minutes old."""
+    """Returns (job, namespace, rank) of the holder of a node's HCAs. It does not change, since added series cannot
+    end before they are five minutes old."""
     for job, space, ranks, first, *_ in JOBS:
         if first <= number < first + ranks:
             return job, space, number - first
@@ -159,7 +159,7 @@ def add_nodes(series):
             series.gauge("railhead_port_state", lambda s, down=down: 0 if down(s) else 1, **where)
             series.gauge("railhead_port_rate_bytes_per_second", LINE_RATE, **where)
             series.gauge("railhead_device_healthy", lambda s, down=down: 0 if down(s) else 1, **where)
-            # The dark one of this job is given to nobody.
+            # This job's dark rail is not allocated.
             series.gauge("railhead_device_allocated", 1 if holder and (number, rail) != (27, 7) else 0, **where)
             add_counters(series, where, holder, rail, down)
 

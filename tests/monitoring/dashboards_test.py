@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be said of the dashboards without a Prometheus: every panel says what it shows and in which unit, chooses
-by the dashboard's variables, asks for what the programs serve, and for no more than 200 series in a job of 2,048 ranks
-with 8 rails each."""
+"""Checks of the dashboards that need no Prometheus. Every panel has a description and a unit, filters by the
+dashboard's variables, queries metrics that the programs serve, and returns at most 200 series for a job of 2,048
+ranks with 8 rails each."""
 
 import json
 import re
@@ -13,13 +13,13 @@ from rules import RECORDS, ROOT
 
 FOLDER = ROOT / "charts" / "railhead" / "dashboards"
 BOARDS = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))}
-# Links and people's bookmarks name them: they do not change.
+# Links and bookmarks contain them, so they must not change.
 UIDS = {"cluster.json": "railhead-cluster", "railhead.json": "railhead-collectives", "node.json": "railhead-node",
         "operator.json": "railhead-operator"}
 UNITS = {"short", "Bps", "s", "ops", "cps", "reqps", "percentunit"}
 MOST_SERIES = 200
 
-# The cluster for which series are counted: 4 jobs with 512 ranks each, on 256 nodes; 3 replicas of the operator.
+# The cluster for which series are counted: 4 jobs of 512 ranks, on 256 nodes; 3 replicas of the operator.
 JOBS, RANKS, NODES, RAILS = 4, 2048, 256, 8
 COUNTS = {"collective": 10, "algorithm": 12, "size_class": 4, "le": 19, "transport": 2, "reason": 4, "severity": 2,
           "resource": 10, "kind": 3, "result": 5, "state": 3, "certificate": 2}
@@ -47,7 +47,7 @@ LABELS = {
 
 
 def labels_of(selector):
-    """The labels of a metric or a recorded series."""
+    """Returns the labels of a metric or a recorded series."""
     if selector.name in RECORDS:
         return parse(re.sub(r"\s+", " ", RECORDS[selector.name]["expr"])).labels(labels_of)
     for prefix, labels in LABELS.items():
@@ -57,7 +57,7 @@ def labels_of(selector):
 
 
 def count(labels):
-    """How many combinations of these labels there are."""
+    """Returns the number of combinations of these labels."""
     if labels & {"replica", "certificate"}:
         return 3 * COUNTS["certificate"] * count(labels - {"replica", "pod", "certificate"})
     number = 1
@@ -67,7 +67,7 @@ def count(labels):
         number = NODES * (JOBS if labels & {"namespace", "job"} else 1)
     elif labels & {"namespace", "job"}:
         number = JOBS
-    # A device is the one of a rail.
+    # Each device belongs to one rail.
     number *= RAILS if labels & {"rail", "device"} else 1
     for label in labels & set(COUNTS):
         number *= COUNTS[label]
@@ -140,7 +140,7 @@ class Dashboards(unittest.TestCase):
                 self.assertLessEqual(metrics.used(target["expr"]), known)
 
     def test_they_choose_by_the_variables(self):
-        """Every query is of one job, one node, or of the cluster as a whole, and then says so."""
+        """Every query is about one job, one node, or explicitly the cluster as a whole."""
         for name, panel, _, query in queries():
             for node in query.walk():
                 if node.kind != "selector":
@@ -170,7 +170,7 @@ class Dashboards(unittest.TestCase):
                     self.fail(f"{counter} without rate()")
 
     def test_the_largest_are_chosen_once_for_the_whole_time(self):
-        """topk() at each moment gives other series at each moment: more and more of them."""
+        """topk() may select other series at each moment, so a graph would get more and more of them."""
         for name, panel, target, query in queries():
             if target.get("instant"):
                 continue
@@ -196,7 +196,7 @@ class Dashboards(unittest.TestCase):
                 named = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
                 self.assertTrue(target["legendFormat"])
                 self.assertLessEqual(named, labels)
-                # The namespace is chosen above; two jobs of one name are the exception.
+                # A variable selects the namespace; two jobs of one name are the exception.
                 self.assertLessEqual(labels - named, {"namespace", "device", "port", "node"} if "rank" in named or
                                      {"node", "rail"} <= named else {"namespace"})
 
@@ -216,7 +216,7 @@ class Dashboards(unittest.TestCase):
 
 
 class Bounds(unittest.TestCase):
-    """The count of series, where the answer is known."""
+    """The count of series for expressions with known results."""
 
     def test_known_answers(self):
         for query, number in (

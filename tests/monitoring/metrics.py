@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of all metrics that the programs serve, read from their sources."""
+"""Reads the names of all metrics that the programs serve from their sources."""
 
 import re
 
 from rules import ROOT
 
 PAGES = ("runtime/metrics/page.cc", "device-plugin/cluster/metrics.cc", "operator/metrics.cc")
-# By the sources' own words: how a name is made of each counter of a port.
+# How the sources build a name from each counter of a port.
 PORT_PREFIX = r'"railhead_(port|rail)_", (?:family|entry)\.name'
 
 
 def served():
-    """Every name that can stand in a query, those of a histogram's series among them."""
+    """Returns every name that a query can use, including the series of histograms."""
     names = set()
     ports = re.findall(r'\{&PortCounters::\w+, "(\w+)",\s*"', (ROOT / "fabric/port_counters.cc").read_text())
     for page in PAGES:
@@ -28,6 +28,6 @@ def served():
 
 
 def used(query):
-    """The names of ours in a query: metrics and recorded series."""
+    """Returns this project's names in a query: metrics and recorded series."""
     bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', query)
     return set(re.findall(r"(?<![\w:])(?:[a-z_]+:)?railhead_\w+(?::\w+)?", bare))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Prometheus that is filled with canned data. Pictures of all dashboards: every panel has data, and the pictures
-are those in docs/pictures, letter by letter. RAILHEAD_UPDATE=1 writes them anew: look at them then. What the
-drawing does not know is refused.
+"""A real Prometheus that is filled with canned data. Draws all dashboards: every panel has data, and the pictures
+equal those in docs/pictures, byte for byte. RAILHEAD_UPDATE=1 writes them again; then review them. The drawing
+rejects anything that it does not support.
 
-And the alerts: those that the data are meant to raise, about these places and at these times, and no other."""
+Also checks the alerts: the data raise the intended ones, at these places and times, and no other."""
 
 import json
 import os
@@ -25,7 +25,7 @@ import units  # noqa: E402
 
 STORED = ROOT / "docs" / "pictures"
 BOARDS = ROOT / "charts" / "railhead" / "dashboards"
-# One job's picture is more to look at than that of all.
+# A picture of one job shows more than one of all jobs.
 CHOSEN = {"railhead": ("--set", "namespace=research", "--set", "job=llama-70b")}
 WHEN = ("--start", canned.NOON, "--end", canned.NOON + canned.AFTER, "--step", canned.STEP, "--rate-interval", "2m")
 
@@ -69,7 +69,7 @@ class Pictures(unittest.TestCase):
                 self.assertTrue(stored.read_text(encoding="utf-8") == drawn,
                                 f"{stored} differs from what is drawn now: RAILHEAD_UPDATE=1 writes it anew; look at it then")
 
-    # Alert to (what names the place, minutes from when to when its expression holds).
+    # Alert to (text that names the place, start and end of its expression in minutes).
     MEANT = {
         "RailheadRailDown": {("llama-70b", "5", "3", "gpu-06"): (11, 17)},
         "RailheadNodeRailDown": {("3", "gpu-06"): (11, 17), ("7", "gpu-27"): (0, 30), ("4", "gpu-30"): (0, 30)},

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads PromQL as far as the dashboards use it, to say which labels the answer has, and so how many series it can
-have at most. What it does not know is an error, not a guess.
+"""Parses the PromQL of the dashboards, to determine the labels of a query's result and the maximum number of its
+series. An unknown construct is an error, not a guess.
 
     parse('sum by (rail) (rate(m{job="a"}[5m]))').labels(labels_of_metric)    -> {"rail"}
 """
@@ -9,7 +9,7 @@ import dataclasses
 import re
 
 AGGREGATIONS = {"sum", "min", "max", "avg", "count", "group", "quantile", "topk", "bottomk"}
-# Functions that keep the labels of their argument, but for the name.
+# Functions that keep the labels of their argument, except for the name.
 FUNCTIONS = {"rate", "increase", "changes", "abs", "avg_over_time", "max_over_time", "last_over_time",
              "histogram_quantile", "label_replace", "label_join", "time"}
 TOKEN = re.compile(r"""\s*(?:
@@ -19,18 +19,18 @@ TOKEN = re.compile(r"""\s*(?:
   | (?P<name>[A-Za-z_:][A-Za-z0-9_:]*)
   | (?P<operator>=~|!~|==|!=|>=|<=|[-+*/<>=,(){}\[\]@])
 )""", re.X)
-# From the loosest to the tightest.
+# Operators by precedence, lowest first.
 LEVELS = ({"or"}, {"and", "unless"}, {"==", "!=", ">", "<", ">=", "<="}, {"+", "-"}, {"*", "/"})
 
 
 class Unknown(Exception):
-    """Something that this reader does not know."""
+    """A construct that this parser does not know."""
 
 
 @dataclasses.dataclass
 class Node:
     kind: str  # number, string, selector, call, aggregate, binary
-    name: str = ""  # of metric, function, aggregation or operator
+    name: str = ""  # of the metric, function, aggregation or operator
     children: tuple = ()
     matchers: tuple = ()  # of a selector: (label, operator, value)
     range: str = ""
@@ -45,7 +45,8 @@ class Node:
             yield from child.walk()
 
     def labels(self, of_metric):
-        """The labels that tell the answer's series apart; None for a scalar. of_metric(node) gives a selector's."""
+        """Returns the labels that distinguish the result's series; None for a scalar. of_metric(node) gives a
+        selector's."""
         if self.kind in ("number", "string"):
             return None
         if self.kind == "selector":
@@ -74,12 +75,12 @@ class Node:
             return inner - {"le"}
         if self.name in ("label_replace", "label_join"):
             label = self.children[1].name
-            # A new label that is made of others tells no more series apart.
+            # A label that is computed from others adds no series.
             return inner if self.name == "label_join" else (inner or frozenset()) | {label}
         return inner
 
     def series(self, of_metric, count):
-        """How many series the answer has at most. count(labels) says how many combinations there are."""
+        """Returns the maximum number of series of the result. count(labels) returns the number of combinations."""
         if self.kind in ("number", "string"):
             return 1
         if self.kind == "aggregate" and self.name in ("topk", "bottomk"):
@@ -104,7 +105,7 @@ class Node:
         return 1 if labels is None else count(labels)
 
     def _matched(self, right, left, of_metric, count):
-        """How many series of `left` those of `right` let through."""
+        """Returns the maximum number of series of `left` that match series of `right`."""
         keys = self.on if self.on is not None else right.labels(of_metric)
         everything = left.labels(of_metric)
         return right.series(of_metric, count) * max(1, count(everything) // max(1, count(everything & keys)))

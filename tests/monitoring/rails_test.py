@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`railhead rails` at a real Prometheus that is filled with canned data."""
+"""`railhead rails` with a real Prometheus that is filled with canned data."""
 
 import json
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Prometheus that is filled with given samples, and with what the chart's rules record of them."""
+"""A real Prometheus filled with given samples, and with the series that the chart's rules record from them."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ _NAME = re.compile(r"\b[a-z_]+:railhead_\w+:\w+")
 
 
 def flat(expression):
-    """An expression with recorded series replaced by what they are recorded from: rules are filled in at once."""
+    """Replaces recorded series in an expression by their definitions, since all rules are filled in at once."""
     while _NAME.search(expression):
         expression = _NAME.sub(lambda match: f"({RECORDS[match[0]]['expr']})", expression)
     return expression
@@ -30,7 +30,7 @@ def _run(folder, *command):
 
 @contextlib.contextmanager
 def _server(folder):
-    """The URL of a Prometheus with the data of this folder; old samples stay."""
+    """Yields the URL of a Prometheus with the data of this folder; old samples are kept."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -58,13 +58,13 @@ def _server(folder):
 
 @contextlib.contextmanager
 def filled(folder, text, start, end, step):
-    """The URL of a Prometheus with the samples of an OpenMetrics text, and the chart's recorded series."""
+    """Yields the URL of a Prometheus with the samples of an OpenMetrics text, and the chart's recorded series."""
     (folder / "samples.txt").write_text(text, encoding="utf-8")
     _run(folder, "promtool", "tsdb", "create-blocks-from", "openmetrics", "--quiet", "samples.txt", "data")
     rules = [{"record": name, "expr": flat(rule["expr"])} for name, rule in RECORDS.items()]
     (folder / "records.yml").write_text(json.dumps({"groups": [{"name": "records", "rules": rules}]}), encoding="utf-8")
     with _server(folder) as url:
-        # At which second of an interval rules are evaluated comes from the file's name: one without the folder.
+        # The file's name determines the second of an interval at which rules are evaluated: leave out the folder.
         _run(folder, "promtool", "tsdb", "create-blocks-from", "rules", f"--start={start}", f"--end={end}",
              f"--eval-interval={step}s", f"--url={url}", "--output-dir=data", "records.yml")
     with _server(folder) as url:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The chart's alerts, by `promtool test rules`: each does not fire while all is well, fires by its fault and
-names where it is, and ends when the fault does.
+"""The chart's alerts, by `promtool test rules`: each does not fire on a healthy cluster, fires on its fault and names
+its place, and ends when the fault does.
 
-A case gives series, and what fires at which minute. promtool compares all labels and annotations."""
+A case consists of series, and of the alerts at given minutes. promtool compares all labels and annotations."""
 
 import json
 import os
@@ -16,8 +16,8 @@ from rules import ALERTS, ALL, GROUPS, RECORDS, RULES
 
 STEP = 15  # seconds between samples, and between evaluations
 MINUTE = 60 // STEP
-# What a test file begins with. Without an order promtool takes the groups in any, and a recorded series is then as old as
-# its alert's evaluation, or a step older.
+# The beginning of a test file. Without an order, promtool evaluates the groups in any order, and a recorded series
+# may then be a step older than the evaluation of its alert.
 HEAD = {"rule_files": [str(RULES)], "evaluation_interval": f"{STEP}s", "group_eval_order": [group["name"] for group in GROUPS]}
 
 
@@ -26,12 +26,12 @@ def hold(value, minutes):
 
 
 def grow(start, per_second, minutes):
-    """A counter."""
+    """Returns the samples of a counter."""
     return f"{start}+{per_second * STEP}x{int(minutes * MINUTE) - 1}"
 
 
 def again(values, minutes):
-    """These samples, again and again."""
+    """Returns these samples, repeated."""
     count = int(minutes * MINUTE)
     return " ".join(str(values[i % len(values)]) for i in range(count))
 
@@ -45,7 +45,7 @@ def labels_of(text):
 
 
 class Case:
-    """Series (text, values...) and what is expected of one alert: minute to a list of (labels, summary)."""
+    """Series (text, values...) and the expected states of one alert: minute to a list of (labels, summary)."""
 
     def __init__(self, alert, series, expected, description=None):
         self.alert, self.expected, self.description = alert, expected, description
@@ -67,7 +67,7 @@ class Case:
         return {"interval": f"{STEP}s", "input_series": self.series, "alert_rule_test": tests}
 
 
-# A rail of a rank as the runtime and the scrape configuration name it.
+# A rank's rail, with the labels of the runtime and the scrape configuration.
 def rail(number, rank=0, pod="train-0-x", node="gpu-1", **more):
     more = "".join(f',{key}="{value}"' for key, value in more.items())
     return (f'{{namespace="team",job="train",rank="{rank}",rail="{number}",device="mlx5_{number}",port="1",'
@@ -85,7 +85,7 @@ SENT, WEIGHT, STATE = "railhead_rail_transmit_bytes_total", "railhead_rail_weigh
 
 
 def straggler(times, operations):
-    """Eight ranks; the third is in collectives for `times`, and makes `operations`, a second."""
+    """Eight ranks. Per second, rank 3 spends `times` seconds in collectives and makes `operations` calls."""
     for number in range(8):
         mine, calls = (times, operations) if number == 3 else (0.6, 100)
         for name, slope in (("duration_seconds_sum", mine), ("operations_total", calls)):
@@ -95,8 +95,8 @@ def straggler(times, operations):
 
 
 def long_steps(late):
-    """Four ranks whose steps take 45 s, of 100 calls each, in which they are for 30 s; the pages of the last are a
-    sample behind. From minute 20 to 45 it is in its calls for `late` seconds of each step."""
+    """Four ranks with steps of 45 s, of which 30 s are in 100 collectives; the last rank's samples are one behind.
+    From minute 20 to 45 it spends `late` seconds of each step in its collectives."""
     for number in range(4):
         name = rank(number, ',collective="all_reduce",algorithm="ring",size_class=">4MiB"')
         times, calls, samples = 0, 0, ([], [])
@@ -166,7 +166,7 @@ CASES = {
     "a slow rail of a rank that restarts": Case(
         "RailheadRailImbalance",
         [(STATE + rail(1), hold(1, 40)), (WEIGHT + rail(1), hold(0.25, 40)),
-         # The counter begins again: less than before is no negative rate.
+         # The counter is reset: a lower value is not a negative rate.
          (SENT + rail(1), grow(7e12, 1e9, 20), grow(0, 1e9, 20))],
         {minute: [(RAIL_1, "Rail 1 (mlx5_1) of rank 0 of job team/train on node gpu-1 delivers 25% of what the "
                    "rank's fastest rail does")] for minute in (19, 20.25, 21, 30)}),
@@ -209,7 +209,7 @@ CASES = {
          ('railhead_verdict_pods{namespace="team",job="train",reason="RdmaNotUsed",severity="warning"}',
           hold(9, 30))], {29: []}),
     "a leader that is replaced": Case(
-        # The finding moves to another replica's page.
+        # Another replica takes over, and its page has the finding.
         "RailheadJobFinding",
         [('railhead_verdict_pods{namespace="team",job="train",reason="RankOverridden",severity="warning",pod="a"}',
           hold(2, 10), "stale"),
@@ -335,7 +335,7 @@ CASES = {
 
     "a certificate that is not renewed": Case(
         "RailheadCertificateExpiring",
-        # Time begins at 0: it ends after a day and ten minutes, until it is renewed after an hour.
+        # Time begins at 0: the certificate expires after a day and ten minutes; it is renewed after an hour.
         [('railhead_certificate_expiry_timestamp_seconds{namespace="rh",pod="op-a",certificate="serving"}',
           hold(87000, 60), hold(700000, 30)),
          ('railhead_certificate_expiry_timestamp_seconds{namespace="rh",pod="op-a",certificate="authority"}',
@@ -353,7 +353,7 @@ CASES = {
 
     "a gang that waits, and gets its place": Case(
         "RailheadGangWaiting",
-        # Then a younger one waits.
+        # Then a newer gang waits.
         [('railhead_gang_oldest_waiting_seconds{namespace="team",gang="train",pod="op-a"}', grow(0, 1, 50), "stale"),
          ('railhead_gang_oldest_waiting_seconds{namespace="team",gang="next",pod="op-a"}', gone(50), grow(600, 1, 10)),
          ('railhead_leader{namespace="rh",pod="op-a"}', hold(1, 70))],
@@ -444,7 +444,7 @@ class Alerts(unittest.TestCase):
                 self.assertIn(rule["labels"]["severity"], ("critical", "warning", "info"))
                 self.assertEqual(rule["annotations"]["runbook_url"], f"docs/runbooks/{name}.md")
                 self.assertEqual(set(rule["annotations"]), {"summary", "description", "runbook_url"})
-                # What the expression keeps of these is in the summary.
+                # The summary contains the labels that the expression keeps.
                 kept = set(re.findall(r"\w+", " ".join(re.findall(r"^\s*\w+ by \(([^)]*)\)", rule["expr"]))))
                 for label in places & kept - {"node", "namespace"}:
                     self.assertIn(f"$labels.{label}", rule["annotations"]["summary"])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runbooks: one for each alert, and every command and query in them is one that exists; and the table of troubles.
+"""The runbooks: one for each alert, with existing commands and queries only; and the troubleshooting table.
 
-Commands are compared with the --help of the real programs: the subcommand is there, and so is each flag."""
+Commands are compared with the --help of the real programs: the subcommand and each flag must exist."""
 
 import functools
 import json
@@ -24,7 +24,7 @@ PROGRAMS = {
     "kubectl": shutil.which("kubectl"),
     "helm": shutil.which("helm"),
 }
-# What pods' images have beside our programs.
+# Programs in the pods' images, other than this project's.
 PLAIN = {"cat", "env"}
 FLAG = re.compile(r"^(--[a-z][a-z-]*|-[a-zA-Z])(?:=.*)?$")
 
@@ -38,7 +38,7 @@ def blocks(text, kind):
 
 
 def commands(text):
-    """Each line of the shell blocks, and each command within a sentence."""
+    """Yields each line of the shell blocks, and each command within a sentence."""
     for block in blocks(text, "sh"):
         yield from block.splitlines()
     plain = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
@@ -47,7 +47,7 @@ def commands(text):
 
 
 def queries(text):
-    """A line that begins with an operator belongs to the one before."""
+    """Yields each query; a line that begins with an operator belongs to the line before."""
     for block in blocks(text, "promql"):
         yield from re.sub(r"\n(?=[-+*/])", " ", block).splitlines()
 
@@ -105,7 +105,7 @@ class Runbooks(unittest.TestCase):
 
     @staticmethod
     def subcommand(program, words):
-        """The verbs at the head of a command line, behind global flags with their values."""
+        """Returns the verbs at the beginning of a command line, after global flags with their values."""
         rest = list(words)
         while rest and rest[0].startswith("-") and program in ("kubectl", "helm"):
             rest = rest[2:] if "=" not in rest[0] else rest[1:]
@@ -140,7 +140,7 @@ class Runbooks(unittest.TestCase):
 
 
 class Troubles(unittest.TestCase):
-    """docs/troubleshooting.md: each line names checks of the doctor, findings, alerts and commands that exist."""
+    """docs/troubleshooting.md: each row names existing checks of the doctor, findings, alerts and commands."""
 
     def rows(self):
         lines = TROUBLES.read_text(encoding="utf-8").splitlines()
@@ -159,7 +159,7 @@ class Troubles(unittest.TestCase):
         self.assertIn("gpudirect", checks)
         named = {check for row in self.rows() for check in re.findall(r"`([a-z]+)`", row[1])}
         self.assertLessEqual(named, checks)
-        # About the program itself, and what is enabled.
+        # Checks of the program itself, and of enabled features.
         self.assertLessEqual(checks - named, {"api", "rights", "install", "leader", "profiles"})
 
     def test_the_findings_are_the_operators(self):
@@ -171,7 +171,7 @@ class Troubles(unittest.TestCase):
     def test_the_alerts_are_the_charts(self):
         named = [alert for row in self.rows() for alert in row[2].split(", ") if alert]
         self.assertLessEqual(set(named), set(ALERTS))
-        # These are about no job: the runbook says what to do.
+        # Alerts without a row in the table; their runbooks describe the fix.
         self.assertLessEqual(set(ALERTS) - set(named), {"RailheadJobFinding", "RailheadNoLeader"})
 
     def test_the_commands_exist(self):
