@@ -112,7 +112,7 @@ def long_steps(late):
 
 def waited_for(part="50%"):
     return [('namespace="team",job="train",rank="3",node="gpu-3"',
-             f"Rank 3 of job team/train on node gpu-3 keeps the others waiting for {part} of the time")]
+             f"Rank 3 of job team/train on node gpu-3 delays the other ranks: they wait for it {part} of the time")]
 
 
 SLOW = waited_for()
@@ -139,21 +139,21 @@ CASES = {
          (WEIGHT + rail(1), hold(1, 5), hold(0.25, 20), hold(0.9, 35)),
          (SENT + rail(0), grow(0, 5e9, 60)), (SENT + rail(1), grow(0, 1e9, 60))],
         {4: [], 14: [], 16: [(RAIL_1, "Rail 1 (mlx5_1) of rank 0 of job team/train on node gpu-1 delivers 25% of "
-                             "what the rank's fastest rail does")], 27: []}),
+                             "the bandwidth of the rank's fastest rail")], 27: []}),
     "a slow rail that is tried again and again": Case(
         "RailheadRailImbalance",
         [(STATE + rail(0), hold(1, 60)), (STATE + rail(1), hold(1, 60)), (WEIGHT + rail(0), hold(1, 60)),
          (WEIGHT + rail(1), hold(1, 5), again([0.2, 0.2, 1], 25), hold(1, 30)),
          (SENT + rail(0), grow(0, 5e9, 60)), (SENT + rail(1), grow(0, 1e9, 60))],
         {4: [], 14.5: [], 16: [(RAIL_1, "Rail 1 (mlx5_1) of rank 0 of job team/train on node gpu-1 delivers 46.67% of "
-                                "what the rank's fastest rail does")], 32: []}),
+                                "the bandwidth of the rank's fastest rail")], 32: []}),
     "a slow rail, of a page that is missed once": Case(
         "RailheadRailImbalance",
         [(STATE + rail(1), hold(1, 10), "stale", hold(1, 50)),
          (WEIGHT + rail(1), hold(0.25, 10), "stale", hold(0.25, 50)),
          (SENT + rail(1), grow(0, 1e9, 10), "stale", grow(0.6e12, 1e9, 50))],
-        {12: [(RAIL_1, "Rail 1 (mlx5_1) of rank 0 of job team/train on node gpu-1 delivers 25% of what the rank's "
-               "fastest rail does")]}),
+        {12: [(RAIL_1, "Rail 1 (mlx5_1) of rank 0 of job team/train on node gpu-1 delivers 25% of the bandwidth of "
+               "the rank's fastest rail")]}),
     "a rail that is well, with bad moments": Case(
         "RailheadRailImbalance",
         [(STATE + rail(1), hold(1, 60)), (WEIGHT + rail(1), again([0.9, 0.1, 1, 0.8, 1, 0.9, 0.2, 1], 60)),
@@ -168,8 +168,8 @@ CASES = {
         [(STATE + rail(1), hold(1, 40)), (WEIGHT + rail(1), hold(0.25, 40)),
          # The counter is reset: a lower value is not a negative rate.
          (SENT + rail(1), grow(7e12, 1e9, 20), grow(0, 1e9, 20))],
-        {minute: [(RAIL_1, "Rail 1 (mlx5_1) of rank 0 of job team/train on node gpu-1 delivers 25% of what the "
-                   "rank's fastest rail does")] for minute in (19, 20.25, 21, 30)}),
+        {minute: [(RAIL_1, "Rail 1 (mlx5_1) of rank 0 of job team/train on node gpu-1 delivers 25% of the "
+                   "bandwidth of the rank's fastest rail")] for minute in (19, 20.25, 21, 30)}),
     "a rail that is lost is not a slow one": Case(
         "RailheadRailImbalance",
         [(STATE + rail(1), hold(0, 40)), (WEIGHT + rail(1), hold(0, 40)), (SENT + rail(0), grow(0, 5e9, 40))],
@@ -180,7 +180,7 @@ CASES = {
         [('railhead_degraded' + rank(n, ',reason="TCP instead of RDMA: rank 1 has no rail"'),
           hold(1, 10), "stale") for n in range(2)],
         {0.5: [], 2: [('namespace="team",job="train",reason="TCP instead of RDMA: rank 1 has no rail"',
-                       "Job team/train uses TCP instead of RDMA (2 ranks)")], 11: []},
+                       "Job team/train uses TCP instead of RDMA (affected ranks: 2)")], 11: []},
         description="TCP instead of RDMA: rank 1 has no rail"),
     "a job that runs as it should, and one that asked for TCP": Case(
         "RailheadTcpInsteadOfRdma", [("railhead_degraded" + rank(0, ',reason=""'), hold(0, 30))], {29: []}),
@@ -191,7 +191,8 @@ CASES = {
          for n in range(4)] +
         [('railhead_degraded' + rank(n, ',reason=""'), gone(10.25), hold(0, 20)) for n in range(4)],
         {0.5: [], 2: [('namespace="team",job="train",reason="rank 1 has no rail 3"',
-                       "Job team/train runs with less than it asked for (4 ranks)")], 11: [], 25: []},
+                       "Job team/train is degraded: it runs with less than it requested (affected ranks: "
+                       "4)")], 11: [], 25: []},
         description="rank 1 has no rail 3"),
     "TCP has an alert of its own": Case(
         "RailheadJobDegraded",
@@ -202,7 +203,8 @@ CASES = {
         [('railhead_verdict_pods{namespace="team",job="train",reason="RailPathLost",severity="warning",rail="2",'
           'node="gpu-2",pod="railhead-operator-a"}', hold(1, 15), "stale")],
         {4: [], 6: [('namespace="team",job="train",reason="RailPathLost",rail="2",node="gpu-2"',
-                     "RailPathLost: 1 pods of job team/train, rail 2 of node gpu-2")], 16: []}),
+                     "The operator reports RailPathLost for job team/train, rail 2 of node gpu-2 "
+                     "(affected pods: 1)")], 16: []}),
     "what is to be known, and what others say": Case(
         "RailheadJobFinding",
         [('railhead_verdict_pods{namespace="team",job="train",reason="MemlockTight",severity="info"}', hold(9, 30)),
@@ -216,7 +218,8 @@ CASES = {
          ('railhead_verdict_pods{namespace="team",job="train",reason="RankOverridden",severity="warning",pod="b"}',
           gone(10), hold(2, 20))],
         {minute: [('namespace="team",job="train",reason="RankOverridden"',
-                   "RankOverridden: 2 pods of job team/train")] for minute in (9, 11, 20)}),
+                   "The operator reports RankOverridden for job team/train (affected pods: 2)")]
+         for minute in (9, 11, 20)}),
 
     "a rank that comes late": Case("RailheadStraggler", list(straggler(0.1, 100)),
                                    {19: [], 28: [], 39: SLOW, 44: SLOW, 52: []}),
@@ -235,8 +238,8 @@ CASES = {
          ('up{job="railhead-system/railhead-runtime",namespace="team",pod="train-1-x"}',
           hold(1, 10), hold(0, 20.25), hold(1, 60))],
         {9: [], 14: [], 16: [('namespace="team",job="train",rank="1",pod="train-1-x"',
-                              "Rank 1 of job team/train (pod train-1-x) does not answer for its metrics, while other "
-                              "ranks of the job do")], 31: []}),
+                              "Prometheus cannot scrape rank 1 of job team/train (pod train-1-x), but it scrapes "
+                              "other ranks of the job")], 31: []}),
     "pods without our runtime, and jobs that end": Case(
         "RailheadPageNotScraped",
         [('up{job="railhead",namespace="team",pod="nccl-0"}', hold(0, 60)),
@@ -249,7 +252,8 @@ CASES = {
           hold(1, 5), hold(0, 10), hold(1, 20)),
          ('railhead_device_healthy{node="gpu-2",rail="1",device="mlx5_1",port="1"}', hold(1, 35))],
         {4: [], 6: [], 8: [('node="gpu-1",rail="1",device="mlx5_1"',
-                            "Rail 1 (mlx5_1) of node gpu-1 is given to no pod: it is not healthy")], 16: []}),
+                            "Rail 1 (mlx5_1) of node gpu-1 is unhealthy, so the node agent does not offer it to "
+                            "pods")], 16: []}),
     "a rail that no node uses": Case(
         "RailheadNodeRailDown",
         [(f'railhead_device_healthy{{node="gpu-{n}",rail="9",device="mlx5_9"}}', hold(0, 20)) for n in (1, 2)],
@@ -260,19 +264,20 @@ CASES = {
          ('railhead_device_healthy{node="gpu-1",rail="1",device="mlx5_1"}', gone(5), hold(0, 10)),
          ('railhead_device_healthy{node="gpu-2",rail="1",device="mlx5_1"}', hold(1, 15))],
         {minute: [('node="gpu-1",rail="1",device="mlx5_1"',
-                   "Rail 1 (mlx5_1) of node gpu-1 is given to no pod: it is not healthy")] for minute in (4, 6, 9)}),
+                   "Rail 1 (mlx5_1) of node gpu-1 is unhealthy, so the node agent does not offer it to pods")]
+         for minute in (4, 6, 9)}),
 
     "a link that flaps": Case(
         "RailheadLinkFlapping",
         [('railhead_port_link_downed_total' + PORT_1 + ',namespace="team",pod="train-0-x"}',
           hold(4, 5), hold(5, 1), hold(6, 1), hold(7, 30))],
         {5: [], 6: [], 8: [('node="gpu-1",rail="1",device="mlx5_1",port="1"',
-                            "Rail 1 (mlx5_1) of node gpu-1 goes down again and again")], 25: []}),
+                            "Rail 1 (mlx5_1) of node gpu-1 is flapping")], 25: []}),
     "a rail of a job that flaps": Case(
         "RailheadLinkFlapping",
         [(STATE + rail(1), hold(1, 5), "0 1 0 1 0 1", hold(1, 30))],
         {5: [], 8: [('namespace="team",job="train",rank="0",rail="1",device="mlx5_1",node="gpu-1"',
-                     "Rail 1 (mlx5_1) of node gpu-1 (job team/train, rank 0) goes down again and again")], 25: []}),
+                     "Rail 1 (mlx5_1) of node gpu-1 (job team/train, rank 0) is flapping")], 25: []}),
     "a link that goes down once, and an agent that restarts": Case(
         "RailheadLinkFlapping",
         [('railhead_port_link_downed_total' + PORT_1 + '}', hold(200, 5), hold(201, 5), gone(2), hold(201, 20))],
@@ -283,16 +288,16 @@ CASES = {
         [LINE_RATE, ("railhead_port_cnp_handled_total" + PORT_1 + "}", grow(0, 200, 120), grow(1440000, 2000, 40), grow(1520000, 200, 90)),
          ("railhead_port_transmit_bytes_total" + PORT_1 + "}", grow(0, 1e9, 250))],
         {110: [], 128: [], 138: [('node="gpu-1",rail="1",device="mlx5_1",port="1"',
-                                  "Port 1 of mlx5_1 (rail 1) of node gpu-1 meets more than three times the congestion "
-                                  "of the hour before")], 180: []}),
+                                  "Congestion at port 1 of mlx5_1 (rail 1) of node gpu-1 is more than three times the "
+                                  "average of the previous hour")], 180: []}),
     "more notifications, and a page that is missed once": Case(
         "RailheadCongestionRising",
         [("railhead_port_rate_bytes_per_second" + PORT_1 + "}", hold(50e9, 128), "stale", hold(50e9, 60)),
          ("railhead_port_cnp_handled_total" + PORT_1 + "}", grow(0, 200, 120), grow(1440000, 2000, 40)),
          ("railhead_port_transmit_bytes_total" + PORT_1 + "}", grow(0, 1e9, 160))],
         {128: [], 138: [('node="gpu-1",rail="1",device="mlx5_1",port="1"',
-                         "Port 1 of mlx5_1 (rail 1) of node gpu-1 meets more than three times the congestion of the hour "
-                         "before")]}),
+                         "Congestion at port 1 of mlx5_1 (rail 1) of node gpu-1 is more than three times the average "
+                         "of the previous hour")]}),
     "ten times the traffic, and as much congestion for each byte": Case(
         "RailheadCongestionRising",
         [LINE_RATE, ("railhead_port_cnp_handled_total" + PORT_1 + "}", grow(0, 200, 120), grow(1440000, 2000, 40)),
@@ -304,8 +309,8 @@ CASES = {
          ("railhead_port_cnp_handled_total" + PORT_1 + "}", hold(0, 160)),
          ("railhead_port_transmit_bytes_total" + PORT_1 + "}", grow(0, 1e9, 160))],
         {110: [], 138: [('node="gpu-1",rail="1",device="mlx5_1",port="1"',
-                         "Port 1 of mlx5_1 (rail 1) of node gpu-1 meets more than three times the congestion of the "
-                         "hour before")]}),
+                         "Congestion at port 1 of mlx5_1 (rail 1) of node gpu-1 is more than three times the average "
+                         "of the previous hour")]}),
     "a job that starts after two quiet hours": Case(
         "RailheadCongestionRising",
         [LINE_RATE, ("railhead_port_cnp_handled_total" + PORT_1 + "}", hold(0, 120), grow(0, 2000, 60)),
@@ -321,8 +326,8 @@ CASES = {
         "RailheadAgentNotRegistered",
         [('railhead_agent_registered{node="gpu-1"}', hold(1, 5), hold(0, 10), hold(1, 10)),
          ('railhead_device_healthy{node="gpu-1",rail="0",device="mlx5_0"}', hold(1, 25))],
-        {4: [], 6: [], 8: [('node="gpu-1"', "The agent of node gpu-1 is not registered with kubelet: no pod can get an "
-                            "HCA there")], 16: []}),
+        {4: [], 6: [], 8: [('node="gpu-1"', "The agent of node gpu-1 is not registered with kubelet: new pods cannot "
+                            "get HCAs there")], 16: []}),
     "a node without devices": Case(
         "RailheadAgentNotRegistered", [('railhead_agent_registered{node="cpu-1"}', hold(0, 20))], {19: []}),
 
@@ -331,7 +336,7 @@ CASES = {
         [('railhead_webhook_trusted{namespace="railhead-system",pod="op-a"}', hold(1, 5), hold(0, 10), hold(1, 10)),
          ('railhead_webhook_trusted{namespace="railhead-system",pod="op-b"}', hold(1, 25))],
         {4: [], 6: [], 8: [('namespace="railhead-system",pod="op-a"',
-                            "The API server does not trust the webhook of railhead-system/op-a")], 16: []}),
+                            "The API server does not trust the webhook certificate of railhead-system/op-a")], 16: []}),
 
     "a certificate that is not renewed": Case(
         "RailheadCertificateExpiring",
@@ -342,14 +347,14 @@ CASES = {
           hold(31536000, 90)),
          ('railhead_certificate_expiry_timestamp_seconds{namespace="rh",pod="op-b",certificate="serving"}',
           hold(0, 90))],
-        {9: [], 14: [], 20: [('namespace="rh",pod="op-a"', "A certificate of rh/op-a ends in 23h 50m 0s and was not "
-                              "renewed")], 61: []}),
+        {9: [], 14: [], 20: [('namespace="rh",pod="op-a"', "A certificate of rh/op-a expires in 23h 50m 0s and was "
+                              "not renewed")], 61: []}),
     "an authority that is not renewed": Case(
         "RailheadCertificateExpiring",
         [('railhead_certificate_expiry_timestamp_seconds{namespace="rh",pod="op-a",certificate="authority"}',
           hold(13 * 86400, 20))],
-        {4: [], 10: [('namespace="rh",pod="op-a"', "A certificate of rh/op-a ends in 12d 23h 50m 0s and was not "
-                      "renewed")]}),
+        {4: [], 10: [('namespace="rh",pod="op-a"', "A certificate of rh/op-a expires in 12d 23h 50m 0s and was "
+                      "not renewed")]}),
 
     "a gang that waits, and gets its place": Case(
         "RailheadGangWaiting",
@@ -357,7 +362,7 @@ CASES = {
         [('railhead_gang_oldest_waiting_seconds{namespace="team",gang="train",pod="op-a"}', grow(0, 1, 50), "stale"),
          ('railhead_gang_oldest_waiting_seconds{namespace="team",gang="next",pod="op-a"}', gone(50), grow(600, 1, 10)),
          ('railhead_leader{namespace="rh",pod="op-a"}', hold(1, 70))],
-        {29: [], 34: [], 40: [('namespace="team",gang="train"', "Gang team/train has waited for room for 40m 0s")],
+        {29: [], 34: [], 40: [('namespace="team",gang="train"', "Gang team/train has waited for capacity for 40m 0s")],
          51: [], 59: []}),
     "a replica that leads no more": Case(
         "RailheadGangWaiting",
@@ -369,17 +374,17 @@ CASES = {
         "RailheadNoLeader",
         [('up{job="railhead-system/railhead-operator",namespace="rh",pod="op-a"}', hold(1, 20)),
          ('railhead_leader{namespace="rh",pod="op-a"}', hold(1, 5), hold(0, 10), hold(1, 5))],
-        {4: [], 6: [], 8: [('namespace="rh"', "No replica of the operator in rh leads")], 16: []}),
+        {4: [], 6: [], 8: [('namespace="rh"', "The operator in namespace rh has no leader")], 16: []}),
     "no replica answers": Case(
         "RailheadNoLeader",
         [('up{job="railhead-operator",namespace="rh",pod="op-a"}', hold(1, 5), hold(0, 15)),
          ('railhead_leader{namespace="rh",pod="op-a"}', hold(1, 5), "stale")],
-        {4: [], 8: [('namespace="rh"', "No replica of the operator in rh leads")]}),
+        {4: [], 8: [('namespace="rh"', "The operator in namespace rh has no leader")]}),
     "no replica is there": Case(
         "RailheadNoLeader",
         [('up{job="railhead-operator",namespace="rh",pod="op-a"}', hold(1, 5), "stale"),
          ('railhead_leader{namespace="rh",pod="op-a"}', hold(1, 5), "stale")],
-        {4: [], 8: [('namespace="rh"', "No replica of the operator in rh leads")], 70: []}),
+        {4: [], 8: [('namespace="rh"', "The operator in namespace rh has no leader")], 70: []}),
     "a leader that is replaced by another": Case(
         "RailheadNoLeader",
         [('up{job="railhead-operator",namespace="rh",pod="op-a"}', hold(1, 20)),
