@@ -568,19 +568,19 @@ class Chart(unittest.TestCase):
             "its own node", tell("other", subresource="status", status={"conditions": [ready]})
         )
         for why, content in (
-            ("labels of railhead.io only", {"metadata": {"labels": {"zone": "b"}}}),
-            ("labels of railhead.io only", {"metadata": {"labels": {"new": "b"}}}),
-            ("annotations of railhead.io only", {"metadata": {"annotations": {"note": "b"}}}),
+            ("labels with the prefix railhead.io/", {"metadata": {"labels": {"zone": "b"}}}),
+            ("labels with the prefix railhead.io/", {"metadata": {"labels": {"new": "b"}}}),
+            ("annotations with the prefix railhead.io/", {"metadata": {"annotations": {"note": "b"}}}),
             ("the spec", {"spec": {"unschedulable": True}}),
             (
-                "its own conditions",
+                "conditions whose type starts with Railhead",
                 {
                     "subresource": "status",
                     "status": {"conditions": [{"type": "Ready", "status": "False"}]},
                 },
             ),
             (
-                "conditions only",
+                "only the conditions in the status",
                 {"subresource": "status", "status": {"capacity": {"rdma/hca": "64"}}},
             ),
         ):
