@@ -284,8 +284,8 @@ class Topology(unittest.TestCase):
         good = {
             "topology": "fat-tree", "levels": ["leaf"], "rails": 1, "domains": [{"name": "l0"}],
         }
-        self.refuse("its name is cluster", {"model": good}, "other")
-        self.refuse("its name is cluster", {"model": good}, "clusters")
+        self.refuse("metadata.name must be cluster", {"model": good}, "other")
+        self.refuse("metadata.name must be cluster", {"model": good}, "clusters")
         part = {
             "apiVersion": "railhead.io/v1alpha1",
             "kind": "FabricTopology",
@@ -296,10 +296,10 @@ class Topology(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         link = {"a": "x", "b": "y", "gbps": 1}
         for words, change in {
-            "must not have the level node": {"levels": ["node"]},
-            "is for a dragonfly only": {"globalLinks": [link]},
-            "neither node nor one of levels": {"linkGbps": {"spine": 400}},
-            "must lead from one group to another": {
+            "must not contain the level node": {"levels": ["node"]},
+            "is allowed only if topology is dragonfly": {"globalLinks": [link]},
+            "each key must be node or one of levels": {"linkGbps": {"spine": 400}},
+            "must connect two different groups": {
                 "topology": "dragonfly", "globalLinks": [link | {"b": "x"}],
             },
             "spec.model.levels": {"levels": ["leaf", "leaf"]},
