@@ -255,7 +255,7 @@ class Values(unittest.TestCase):
     def test_no_plugin_of_the_container_runtime_on_openshift(self):
         done = helm("template", "railhead", CHART, values=MEMLOCK + "openshift: {enabled: true}")
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("devicePlugin.memlock: OpenShift lets no pod", done.stderr)
+        self.assertIn("devicePlugin.memlock: OpenShift does not let pods connect", done.stderr)
         self.assertIn("MachineConfig", done.stderr)
 
     def test_what_sites_ask_of_any_chart(self):
@@ -865,7 +865,7 @@ class Profiles(unittest.TestCase):
         done = helm("template", "railhead", CHART, "--set", "profiles.shipped={tcp-only}",
                     "--set", "profiles.crd=false")
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("install the release that does first", done.stderr)
+        self.assertIn("first install the release that does", done.stderr)
 
     def test_what_people_wrote_stays_after_an_uninstall_unless_it_is_not_to(self):
         for values, policy in (("", "keep"), ("crds: {keep: false}", None)):
@@ -987,7 +987,7 @@ class Rules(unittest.TestCase):
         done = helm("template", "railhead", CHART, "--set", "metrics.rules.enabled=true",
                     "--set", "metrics.rules.disabled={RailheadRaildown}")
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("there is no alert RailheadRaildown; there are: RailheadRailDown", done.stderr)
+        self.assertIn("unknown alert RailheadRaildown; the alerts are: RailheadRailDown", done.stderr)
 
 
 class Dashboards(unittest.TestCase):
