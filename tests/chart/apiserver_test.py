@@ -189,7 +189,7 @@ WHOLE_SPEC = {
         "trafficClass": 255,
         "serviceLevel": 7,
         "qpsPerRail": 2,
-        "partitionKey": "0x8001",
+        "partitionKey": "0x80",
         "timeoutSeconds": 30,
         "algorithms": "all_reduce<=64K=recursive_doubling",
         "log": "info",
