@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A torch with the wheel beside it, for tests and benchmarks."""
+"""A version of torch together with the wheel, for tests and benchmarks."""
 
 import contextlib
 import pathlib
@@ -12,7 +12,7 @@ OUT = ROOT / "out" / "frameworks-test"
 
 
 class Torch:
-    """One version of torch with the wheel beside it."""
+    """A version of torch in its environment, with the unpacked wheel on PYTHONPATH."""
 
     def __init__(self, minor):
         self.minor = minor

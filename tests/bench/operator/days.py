@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Bad days of a cluster whose gangs are made by the real controllers of Jobs, JobSets, LeaderWorkerSets, StatefulSets and
-PyTorchJobs, with the real API server, scheduler and controller manager, KWOK as the kubelets and two replicas of the
-operator: nodes are lost and drained, pods crash, somebody's webhook refuses, leaders and controllers are killed.
+"""Bad days of a cluster: gangs from the real controllers of Jobs, JobSets, LeaderWorkerSets, StatefulSets and PyTorchJobs
+run on a real API server, scheduler and controller manager, with KWOK as the kubelets and two replicas of the operator.
+Meanwhile nodes are lost and drained, pods crash, a foreign webhook fails, and leaders and controllers are killed.
 
-usage: days.py [DAYS [NODES [GANGS [SEED]]]]     1000 200 40 1; prints Markdown; what it is doing goes to standard error
+usage: days.py [DAYS [NODES [GANGS [SEED]]]]     default: 1000 200 40 1; prints Markdown, and progress to standard error
 
-Fails when something is wrong (ledger.py), or a workload fails that none of its pods' crashes explains.
+Fails if an invariant of ledger.py does not hold, or if a workload fails although none of its pods crashed.
 kube-apiserver, kube-scheduler and kube-controller-manager come from PATH, kwok from RAILHEAD_KWOK, the controllers from
 RAILHEAD_CONTROLLERS.
 """
@@ -34,16 +34,16 @@ from control_plane import wait_until  # noqa: E402
 from job_controllers import JobController  # noqa: E402
 
 TICK = 1.0           # seconds between looks
-TICKS = (1, 4)       # of a day
-LIFE = (5, 40)       # seconds that a whole gang runs
+TICKS = (1, 4)       # per day
+LIFE = (5, 40)       # seconds for which a whole gang runs
 ABSENCE = (3, 12)    # days that a node is away
-SETTLED = 10         # seconds after which what was started anew does its work again
-DEADLINE = 180       # seconds for all gangs, once nothing fails any more
-QUIET_SHARE = 10     # of the days, one in so many comes first, without faults
+SETTLED = 10         # seconds that a restarted component may take to work again
+DEADLINE = 180       # seconds until all gangs are done after the last fault
+QUIET_SHARE = 10     # before the bad days, a tenth of their number passes without faults
 LOST = {"key": "test/lost", "effect": "NoExecute"}
 PODS = "/api/v1/namespaces/default/pods"
 STRATEGIC = "application/strategic-merge-patch+json"
-BROKEN = {"test/webhook": "broken"}  # on pods of one team
+BROKEN = {"test/webhook": "broken"}  # label of the pods that the foreign webhook selects
 CONTROLLERS = ("job-controller", "statefulset-controller", "garbage-collector-controller", "pod-garbage-collector-controller",
                "taint-eviction-controller", "disruption-controller")
 
@@ -53,7 +53,7 @@ def say(text):
 
 
 class Site:
-    """The cluster, its operator and the controllers, and what is away at the moment."""
+    """The cluster with its operator and controllers, and the current faults."""
 
     def __init__(self, folder, nodes):
         self.folder = folder
@@ -81,7 +81,7 @@ class Site:
             controller.wait_until_ready()
         wait_until(self.leader, "a leader", self.replicas[0].log)
         self.excused_until = 0.0
-        self.refuses = False  # the webhook of one team
+        self.refuses = False  # the foreign webhook
 
     def end(self):
         for one in (*self.controllers, *self.replicas, self.kubelets):
@@ -105,7 +105,7 @@ class Site:
     def mark(self, name, taint, **spec):
         self.writers.patch([(f"/api/v1/nodes/{name}", {"spec": {"taints": taint and [taint], **spec}})])
 
-    # Faults. Each says in a word what it was, or None if it could not be.
+    # Faults. Those of nodes return the node's name.
 
     def lose_node(self, rng, _):
         name = self._some_node(rng)
@@ -159,7 +159,7 @@ class Site:
         self.excuse()
 
     def toggle_webhook(self, *_):
-        """Of one team, which refuses all changes of its pods because nobody is there."""
+        """Creates or deletes a fail-closed webhook without a server, which blocks changes of the labelled pods."""
         name = "foreign"
         if self.refuses:
             self.cluster.kubectl("delete", "validatingwebhookconfiguration", name)
@@ -176,7 +176,7 @@ class Site:
         self.refuses = not self.refuses
 
 
-FAULTS = {  # and how often, relative to the others
+FAULTS = {  # with relative frequencies
     "a node is lost": (Site.lose_node, 30),
     "a node is drained": (Site.drain_node, 15),
     "a pod crashes": (None, 20),
@@ -211,7 +211,7 @@ class Days:
                 say(f"{day + 1} {self.phase} days: {dict(self.outcomes)}, {len(self.ledger.faults)} faults")
 
     def settle(self):
-        """Nothing fails any more: all that is there becomes whole."""
+        """Ends all faults and waits until all gangs are done."""
         if self._site.refuses:
             self._site.toggle_webhook()
         for name, _ in self._away:
@@ -240,7 +240,7 @@ class Days:
             self._away.remove((gone, until))
 
     def _crash(self):
-        """Of a kind whose kubelet does not start it again in its place."""
+        """Fails a running pod of a kind whose kubelet does not restart containers."""
         running = [(workload, pod) for workload in self.workloads.values() if workload.kind in ("Job", "JobSet")
                    for pod in self._pods if workload.owns(pod) and pod.get("status", {}).get("phase") == "Running"]
         if running:
@@ -277,7 +277,7 @@ class Days:
 
     @staticmethod
     def _is_broken(name):
-        """One team in five."""
+        """Returns whether the workload's pods have the label that the foreign webhook selects: every fifth."""
         return int(name[1:]) % 5 == 0
 
     def _arrive(self, now):
@@ -322,7 +322,7 @@ class Days:
 
 
 def mark_pods(made, labels):
-    """Every template of pods in the object."""
+    """Adds labels to every pod template in the object."""
     if isinstance(made, list):
         for one in made:
             mark_pods(one, labels)

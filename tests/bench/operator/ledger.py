@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold of gangs on bad days, from looks at all pods and nodes: no I/O, no clock.
+"""Invariants of gangs on bad days, checked on snapshots of all pods and nodes: no I/O, no clock.
 
-A gang is whole when each of its pods has a node, which a pod has to itself. It is half done while some have one and
-others not; it could be whole while there are as many free nodes that take pods as it lacks. Moments at which the operator
-could not act (nobody leads, the API server is away, somebody's webhook refuses) do not count.
+Each pod needs a whole node. A gang is whole if all of its pods have nodes, and half done if only some have one. A half
+done gang could become whole if at least as many usable nodes are free as it lacks. Times at which the operator cannot
+act (no leader, API server unavailable, a foreign webhook fails) do not count.
 """
 
 import dataclasses
@@ -15,8 +15,8 @@ MOST_HALF = 30  # seconds that a gang may be half done while it could be whole
 class Gang:
     pods: int
     came: float
-    whole: float = 0         # when it was, for the first time
-    half_seconds: float = 0  # since it was whole or untouched
+    whole: float = 0         # time at which it first became whole
+    half_seconds: float = 0  # time for which it has been half done although it could become whole
     state: str = "waits"     # or half, whole
 
 
@@ -42,15 +42,15 @@ class Ledger:
         return self.gangs.pop(name)
 
     def look(self, pods, nodes, now, excused):
-        """`pods` by workload; `nodes`: {name: whether it takes pods}. `excused(name)`: for this workload the time since
-        the last look does not count."""
+        """Checks a snapshot. `pods`: by workload; `nodes`: {name: whether new pods can run there}. If excused(name) is
+        true, the time since the last snapshot does not count for that workload."""
         passed = now - self._last if self._last is not None else 0
         self._last = now
         all_pods = [pod for some in pods.values() for pod in some]
         self._check_nodes(all_pods)
         free = len(free_nodes(nodes, all_pods))
         for name, gang in self.gangs.items():
-            # What has ended has its place no more, and its controller makes no other for it.
+            # A failed pod no longer uses its node.
             mine = [pod for pod in pods.get(name, []) if pod.get("status", {}).get("phase") != "Failed"]
             placed = sum("nodeName" in pod["spec"] for pod in mine)
             gang.state = "whole" if placed >= gang.pods else "half" if placed else "waits"
@@ -58,7 +58,7 @@ class Ledger:
                 gang.whole = now
             if gang.state != "half":
                 gang.half_seconds = 0
-            # Pods that are not made yet are for their controller to make.
+            # Missing pods are their controller's responsibility.
             elif len(mine) >= gang.pods and free >= gang.pods - placed:
                 since = 0 if excused(name) else passed
                 gang.half_seconds += since

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ledger.py notices what must not be, and nothing else."""
+"""ledger.py reports broken invariants, and nothing else."""
 
 import unittest
 
@@ -22,7 +22,7 @@ class Looks(unittest.TestCase):
         self.ledger.come("w1", 2, 0)
 
     def look(self, *pods, nodes=None, seconds=2 * MOST_HALF, excused=never):
-        """For so long, a look each second."""
+        """Takes a snapshot per second and returns the faults."""
         for now in range(seconds):
             self.ledger.look({"w1": list(pods)}, nodes or NODES, now, excused)
         return self.ledger.faults

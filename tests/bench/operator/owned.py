@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads of every kind whose pods a real controller makes, as gangs: their objects, and when one is done or failed."""
+"""Gang workloads of each kind whose pods a real controller creates: their objects, and how they end."""
 
 import dataclasses
 
-HCAS = 8  # of a node: a pod has one to itself
+HCAS = 8  # per node; each pod requests all of them
 GANG = {"railhead.io/gang": "true"}
-# What is evicted, drained, or lost with its node does not count.
+# Evictions, drains and lost nodes do not count as failures.
 DISRUPTIONS = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}
 KINDS = ("Job", "JobSet", "LeaderWorkerSet", "StatefulSet", "PyTorchJob")
 
@@ -15,18 +15,18 @@ class Workload:
     name: str
     kind: str
     pods: int
-    crashes: int = 0  # of its pods, which the day's faults have caused
+    crashes: int = 0  # of its pods, as injected faults
 
     @property
     def ends(self):
-        """Whether it is done when its pods are; the others serve until they are deleted."""
+        """Whether it is done when all pods have succeeded; other kinds run until they are deleted."""
         return self.kind not in ("LeaderWorkerSet", "StatefulSet")
 
     def owns(self, pod):
         return pod["metadata"]["name"].startswith(f"{self.name}-")
 
     def failed(self, status):
-        """Whether its controller has given it up; `status` is its object's."""
+        """Whether `status`, of its object, says that it failed."""
         return any(one["type"] == "Failed" and one["status"] == "True" for one in status.get("conditions", []))
 
 
