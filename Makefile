@@ -16,108 +16,108 @@ export CCACHE_NOHASHDIR := 1
 .PHONY: help demo demo-down build portable portable-test portable-aarch64 portable-aarch64-test wheel wheel-test frameworks framework-pods torch-suite mpi training gpu test unit rails discovery fuzz sanitize bench chart kube node soak e2e \
   lint lint-stamps format check python clean fuzz-more test-loaded
 
-help:            ## this list
-	@grep -hE '^[a-z0-9-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
+help:            ## list of targets
+	@grep -hE '^[a-z0-9-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 24
 
-demo: python     ## the main job: two RDMA nodes, one chart, one all-reduce over every rail
+demo: python     ## the main job: two RDMA nodes, the chart, and an all-reduce over all rails
 	@$(PARTS) demo
 
-demo-down:       ## end what `KEEP=1 make demo` left up
+demo-down:       ## stop the cluster that `KEEP=1 make demo` left running
 	@$(PYTHON) tests/e2e/demo.py down
 
-build: python    ## the programs, in build/release
+build: python    ## build the programs, in build/release
 	@$(PARTS) programs
 
-portable: python ## librailhead.so for any Linux with glibc 2.28, in out/portable
+portable: python ## librailhead.so for any Linux with glibc 2.28 or newer, in out/portable
 	@$(PARTS) portable
 
-portable-test: python ## the same, loaded in Debian and Ubuntu roots and beside other libraries
+portable-test: python ## test it in Debian and Ubuntu roots, and together with other libraries
 	@$(PARTS) portable-test
 
-portable-aarch64: python ## the same for aarch64, in out/portable-aarch64; on any machine
+portable-aarch64: python ## librailhead.so for aarch64, in out/portable-aarch64
 	@$(PARTS) portable-aarch64
 
-portable-aarch64-test: python ## this one, loaded in Debian roots of aarch64, on an emulated CPU
+portable-aarch64-test: python ## test it in Debian roots of aarch64, on an emulated CPU
 	@$(PARTS) portable-aarch64-test
 
-wheel: python    ## the Python package, in out/wheel; TORCH="2.9 2.15": with backends of these
+wheel: python    ## the Python package, in out/wheel; TORCH="2.9 2.15": with backends for these versions
 	@$(PARTS) wheel
 
-wheel-test: python ## the same, installed and used: types, failures, old Pythons
+wheel-test: python ## test the installed package: types, failures, old Python versions
 	@$(PARTS) wheel-test
 
-gpu:             ## on a machine with an NVIDIA GPU: every kind of its memory, CUDA tensors, streams; ONLY=bench
+gpu:             ## on a machine with an NVIDIA GPU: all kinds of GPU memory, CUDA tensors, streams; ONLY=bench
 	@python3 tests/gpu/run.py $(ONLY)
 
-frameworks: python ## PyTorch with the wheel's backend, beside gloo; TORCH=2.9: another version of it
+frameworks: python ## test the PyTorch backend, compared with gloo; TORCH=2.9: another version
 	@$(PARTS) frameworks
 
-torch-suite: python ## torch's own tests of such backends, with 2 to 4 ranks; frameworks runs them with 3
+torch-suite: python ## torch's own tests of backends, with 2 to 4 ranks (frameworks: with 3)
 	@$(PARTS) torch-suite
 
-mpi: python      ## JAX, MLX and mpi4py, unchanged, over the wheel's libmpi.so.40
+mpi: python      ## test JAX, MLX and mpi4py, unchanged, over the wheel's libmpi.so.40
 	@$(PARTS) mpi
 
-framework-pods: python ## PyTorch, JAX and MLX as pods whose gradients go over two rails; FRAMEWORKS="keras mxnet": others
+framework-pods: python ## test PyTorch, JAX and MLX in pods with two rails; FRAMEWORKS="keras mxnet": others
 	@$(PARTS) framework-pods
 
-training: python ## Keras, TensorFlow and MXNet with the wheel: results of several ranks beside those of one; and as pods
+training: python ## test Keras, TensorFlow and MXNet: results of several ranks equal those of one; and in pods
 	@$(PARTS) training
 	@FRAMEWORKS="keras mxnet" $(PARTS) framework-pods
 
-test: python     ## everything that must pass: what CI runs
+test: python     ## all tests that must pass; CI runs this
 	@$(PARTS) test
 
-test-loaded: python ## RUNS=20 times the same, with every core kept busy; or parts of it: ONLY="unit chart"
+test-loaded: python ## run the tests RUNS=20 times under full CPU load; ONLY="unit chart": some parts
 	@tools/test_loaded.sh "$(or $(RUNS),20)" $(ONLY)
 
-check: python    ## whether this machine can do all of it
+check: python    ## check whether this machine can run everything
 	@tools/check_machine.py --emulated --torch
 
 lint: python     ## formatting, clang-tidy, shellcheck, SPDX lines
 	@$(PARTS) lint
 
-lint-stamps: python ## the same, and write tools/tidy-clean.txt: what clang-tidy need not check again
+lint-stamps: python ## lint, and record in tools/tidy-clean.txt which files clang-tidy need not check again
 	@$(PARTS) lint-stamps
 
-unit: python     ## unit tests; the code under test as users run it
+unit: python     ## unit tests, with the release build of the code under test
 	@$(PARTS) unit
 
-rails: python    ## TCP rails that fail in use, between two network namespaces
+rails: python    ## TCP rails that fail during use, between two network namespaces
 	@$(PARTS) rails
 
-discovery: python ## fabrics found by real lldpd and ibnetdiscover, and what is wired wrong in them
+discovery: python ## discovery of fabrics and wiring errors with real lldpd and ibnetdiscover
 	@$(PARTS) discovery
 
-fuzz: python     ## what fuzzers have found and been given, under AddressSanitizer and UBSan
+fuzz: python     ## replay the fuzzers' corpora under AddressSanitizer and UBSan
 	@$(PARTS) fuzz
 
-fuzz-more: python ## each fuzzer anew for MINUTES=1, with clang; what it has done, and what it has found
+fuzz-more: python ## run each fuzzer for MINUTES=1 with clang, and report findings
 	@$(PARTS) fuzz-more
 
 sanitize: python ## unit tests under AddressSanitizer, UBSan and ThreadSanitizer
 	@$(PARTS) sanitize
 
-bench: python    ## the benchmarks; their tables go to docs/
+bench: python    ## run the benchmarks and write their tables to docs/
 	@$(PARTS) bench-build wheel
 	@tools/bench.sh
 
-chart: python    ## the chart: lint, refusals, rights, and the operator at a real API server
+chart: python    ## the chart: lint, invalid values, rights, and the operator at a real API server
 	@$(PARTS) chart
 
-kube: python     ## the Kubernetes client core against a real API server that dies and forgets
+kube: python     ## the Kubernetes client against a real API server that restarts and loses state
 	@$(PARTS) kube-client
 
 node: python     ## the node agent against a real kubelet on this machine
 	@$(PARTS) node
 
-soak: python     ## for a night: all of the collectives' matrix, random programs, 256 ranks, a large cluster, every alert and fault on the testbed
+soak: python     ## long tests, for a night: full matrices, random programs, 256 ranks, a large cluster, bad days, every alert and fault
 	@$(PARTS) soak
 
-e2e: python      ## the main job and what may go wrong with it, on the testbed
+e2e: python      ## the main job, and its possible failures, on the testbed
 	@$(PARTS) e2e
 
-format: python   ## rewrite the C++ in the house style
+format: python   ## reformat the C++ code
 	@tools/install-needs.sh build lint
 	@bash -c '. tools/common.sh; sources "*.cc" "*.h" | \
 	  xargs -r "$$(venv_of lint tools/requirements-lint.txt)/bin/clang-format" -i'
@@ -125,5 +125,5 @@ format: python   ## rewrite the C++ in the house style
 python:
 	@[ -x $(PYTHON) ] || tools/install-needs.sh python
 
-clean:           ## remove what was built in this checkout (the cache stays)
+clean:           ## remove the build outputs of this checkout (the cache stays)
 	@rm -rf build out
