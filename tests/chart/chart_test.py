@@ -102,6 +102,9 @@ REFUSED = {
         "operator.topology.publish=true", "/operator/topology/enabled"),
     "a word for whether agents tell": ("devicePlugin.nodeFacts=always", "want boolean"),
     "a metrics port that is none": ("devicePlugin.metricsPort=0", "minimum"),
+    "the port of the probes": ("devicePlugin.metricsPort=8080", "/devicePlugin/metricsPort"),
+    "a group without which nothing renders": ("operator.webhook=null", "missing property 'webhook'"),
+    "an image without a registry": ("operator.image.registry=null", "missing property 'registry'"),
     "a selector's field that is none": (
         "devicePlugin.config.resources[0].selector.rails=0", "/devicePlugin/config/resources/0"),
     "no slots": ("devicePlugin.config.resources[0].slots=0", "minimum"),
@@ -178,6 +181,41 @@ class Values(unittest.TestCase):
                 self.assertNotEqual(done.returncode, 0, f"{setting} was accepted")
                 self.assertIn("values don't meet the specifications of the schema", done.stderr)
                 self.assertIn(word, done.stderr)
+
+    def test_null_removes_any_list_or_map(self):
+        def check(values, path):
+            for name, value in values.items():
+                if isinstance(value, dict) and value and name not in ("environment", "nodeSelector", "resources", "labels"):
+                    check(value, f"{path}{name}.")
+                elif isinstance(value, (dict, list)):
+                    with self.subTest(path + name):
+                        done = helm("template", RELEASE, CHART, "--set", f"{path}{name}=null")
+                        self.assertEqual(done.returncode, 0, done.stderr)
+
+        check(yaml.safe_load((CHART / "values.yaml").read_text()), "")
+
+    def test_names_of_digits_stay_strings(self):
+        values = EVERYTHING.replace("imagePullSecrets: [registry]", 'imagePullSecrets: ["456"]')
+        done = helm("template", "123", CHART, "--namespace", "2024", values=values)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        checked = 0
+
+        def check(value, path):
+            nonlocal checked
+            if isinstance(value, list):
+                for one in value:
+                    check(one, path)
+            elif isinstance(value, dict):
+                for name, one in value.items():
+                    if name in ("namespace", "name", "app.kubernetes.io/instance") and not isinstance(one, (dict, list)):
+                        self.assertIsInstance(one, str, f"{path}.{name}")
+                        checked += 1
+                    check(one, f"{path}.{name}")
+
+        for item in yaml.load_all(done.stdout, yaml.CSafeLoader):
+            if item and item["kind"] != "CustomResourceDefinition":
+                check(item, item["kind"])
+        self.assertGreater(checked, 200)
 
     def test_schema_knows_and_explains_every_value(self):
         schema = json.loads((CHART / "values.schema.json").read_text())
@@ -283,7 +321,8 @@ class Values(unittest.TestCase):
         self.assertIn("--log-level=error", container["args"])
         paths = {volume["hostPath"]["path"] for volume in agent["spec"]["volumes"]
                  if "hostPath" in volume}
-        self.assertLess({"/var/lib/k0s/kubelet/device-plugins",
+        # Device plugins are where every kubelet has them.
+        self.assertLess({"/var/lib/kubelet/device-plugins",
                          "/var/lib/k0s/kubelet/pod-resources"}, paths)
         self.assertIn("--c=d", operator["spec"]["containers"][0]["args"])
         self.assertIn("--log-level=info", operator["spec"]["containers"][0]["args"])

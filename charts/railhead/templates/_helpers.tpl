@@ -14,7 +14,7 @@
 {{/* Labels that select the pods of one component. Call with (dict "root" $ "component" "operator"). */}}
 {{- define "railhead.selectorLabels" -}}
 app.kubernetes.io/name: railhead
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
@@ -39,7 +39,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | quote }}
 {{/* The Secrets with registry credentials, as a pod spec lists them. */}}
 {{- define "railhead.imagePullSecrets" -}}
 {{- range .Values.imagePullSecrets }}
-- name: {{ if kindIs "string" . }}{{ . }}{{ else }}{{ .name }}{{ end }}
+- name: {{ if kindIs "string" . }}{{ . | quote }}{{ else }}{{ .name | quote }}{{ end }}
 {{- end }}
 {{- end -}}
 
@@ -66,7 +66,7 @@ apiVersion: v1
 kind: ServiceAccount
 metadata:
   name: {{ include "railhead.serviceAccountName" . }}
-  namespace: {{ .root.Release.Namespace }}
+  namespace: {{ .root.Release.Namespace | quote }}
   labels: {{- include "railhead.labels" . | nindent 4 }}
   {{- with .values.serviceAccount.annotations }}
   annotations: {{- toYaml . | nindent 4 }}
@@ -156,7 +156,7 @@ matchExpressions:
 {{- end -}}
 
 {{- define "railhead.excludedNamespaces" -}}
-{{- concat (list "kube-system" .Release.Namespace) .Values.operator.webhook.excludedNamespaces | uniq | toYaml -}}
+{{- concat (list "kube-system" .Release.Namespace) (default list .Values.operator.webhook.excludedNamespaces) | uniq | toYaml -}}
 {{- end -}}
 
 {{/* CEL: whether the resource `name` is one of operator.rdmaResources. */}}
