@@ -305,7 +305,17 @@ void Agent::NoteHang(TimePoint now) {
   TellEvent(NodeEvent(true, "DeviceScanHangs", message));
 }
 
+void Agent::HoldAllocated() {
+  const absl::Time since = kube::MonotonicNow() - 2 * absl::FromChrono(options_.look);
+  for (const auto& [resource, plugin] : plugins_) {
+    for (const std::string& id : plugin->AllocatedSince(since)) {
+      holdings_.by_resource[resource].insert(id);
+    }
+  }
+}
+
 void Agent::Offer(TimePoint now) {
+  HoldAllocated();
   offer_ = NextState(std::move(offer_), {config_, *scan_, holdings_, now});
   SaveRailMap();
   const std::shared_ptr<const DeviceSnapshot> before = overview_.Current();

@@ -125,6 +125,8 @@ class Agent {
   void NoteHang(TimePoint now);
   // Computes and offers the current devices.
   void Offer(TimePoint now);
+  // Adds what was allocated so recently that kubelet may not list it yet to holdings_.
+  void HoldAllocated();
   void Publish();
   // Reports the node's state, and its changes since `before`, to the cluster.
   void TellCluster(const DeviceSnapshot& before);
@@ -173,8 +175,8 @@ class Agent {
   std::optional<Scan> scan_;  // latest
   bool scan_hangs_ = false;   // last reported
   OfferState offer_;
-  // By kubelet's last list; after a change of the configuration, also what may have been allocated
-  // since.
+  // By kubelet's last list, and what was allocated since; after a change of the configuration, also
+  // what may have been allocated.
   Holdings holdings_;
   std::set<std::string> misaligned_;  // keys of containers
   std::set<std::string> divided_;     // keys of containers with several of the agent's resources

@@ -648,6 +648,21 @@ TEST_F(ConfigTest, AnHcaThatIsInItsPodIsHealthy) {
   EXPECT_EQ(response.container_responses(0).devices(0).host_path(), "/dev/infiniband/uverbs1");
 }
 
+// A CNI moves it as soon as it is allocated, seconds before the next look at kubelet's list.
+TEST_F(ConfigTest, AnHcaThatMovesIntoItsPodBeforeTheNextLookIsHealthyAndKeepsItsRail) {
+  Configure("resources: [{name: rdma/hca, network: moved}]");
+  options_.look = std::chrono::hours(1);
+  const FakePodResources pods(options_.pod_resources_socket, {});
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  v1beta1::AllocateResponse response;
+  ASSERT_TRUE(kubelet_->Allocate({kSecond}, &response).ok());
+  tree_.Remove("/sys/class/infiniband/rxe0");
+  tree_.Remove("/sys/class/infiniband/rxe1");
+  EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Unhealthy"}, {kSecond, "Healthy"}}));
+}
+
 TEST_F(ConfigTest, AResourceMayHaveALongName) {
   const std::string resource = "rdma/" + std::string(57, 'x');
   // As long as kubelet's own folder.

@@ -84,7 +84,8 @@ absl::Duration Reflector::Step(const std::stop_token& stop) {
   } else {
     const absl::Status end = WatchOn(stop);
     on_end_(end);
-    if (!MayGoOn(end)) {
+    // What cannot be watched any more may have gone with the right to it: a list tells.
+    if (!MayGoOn(end) || (absl::IsPermissionDenied(end) && options_.may_be_forbidden)) {
       version_.clear();
       // Mostly the first answer after an outage, in which the version expired: the pauses that the
       // outage has made long are over. No more often than those are, whatever the server does.

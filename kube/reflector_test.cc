@@ -261,6 +261,20 @@ TEST_F(ReflectorTest, ACollectionThatMayBeForbiddenHasNoObjectsThen) {
   EXPECT_THAT(Keys(), ElementsAre("team/a"));
 }
 
+TEST_F(ReflectorTest, AWatchThatIsForbiddenFromNowOnIsFollowedByAListIfThatMayBe) {
+  Reflector reflector(
+      {.collection = kPods, .page_size = 2, .may_be_forbidden = true}, &api_, &cache_,
+      [] { return 0.5; }, [this] { return api_.now; },
+      [this](const absl::Status& end) { ends_.push_back(end); });
+  api_.lists = {Page({Pod("a", 3)}, 10), absl::PermissionDeniedError("403")};
+  api_.watches = {{"", absl::PermissionDeniedError("403"), absl::ZeroDuration()}};
+  reflector.Step({});
+  EXPECT_THAT(Keys(), ElementsAre("team/a"));
+  reflector.Step({});
+  reflector.Step({});
+  EXPECT_THAT(Keys(), IsEmpty());
+}
+
 TEST_F(ReflectorTest, TellsWhenItLastHeardOfTheCollection) {
   EXPECT_EQ(reflector_.HeardAt(), absl::InfinitePast());
   api_.lists = {absl::UnavailableError("refused"), Page({Pod("a", 3)}, 10)};

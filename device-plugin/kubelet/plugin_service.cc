@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,15 @@ void PluginService::BoardChanged() {
 std::optional<absl::Time> PluginService::last_allocation() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return last_allocation_;
+}
+
+std::set<std::string> PluginService::AllocatedSince(absl::Time since) const {
+  std::set<std::string> ids;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [id, at] : allocated_) {
+    if (at >= since) ids.insert(id);
+  }
+  return ids;
 }
 
 grpc::Status PluginService::GetDevicePluginOptions(grpc::ServerContext* /*context*/,
@@ -200,6 +210,11 @@ grpc::Status PluginService::Allocate(grpc::ServerContext* /*context*/,
   for (const v1beta1::ContainerAllocateRequest& container : request->container_requests()) {
     const std::vector<std::string> ids(container.devices_ids().begin(),
                                        container.devices_ids().end());
+    {
+      // Before the response: the container may start at once.
+      const std::lock_guard<std::mutex> lock(mutex_);
+      for (const std::string& id : ids) allocated_[id] = kube::MonotonicNow();
+    }
     v1beta1::ContainerAllocateResponse* out = response->add_container_responses();
     const absl::Status status = AllocateOne(*snapshot, ids, out);
     if (!status.ok()) {

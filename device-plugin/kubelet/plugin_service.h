@@ -9,8 +9,10 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -66,6 +68,8 @@ class PluginService final : public v1beta1::DevicePlugin::Service {
 
   // Time of the last Allocate response (kube::MonotonicNow).
   std::optional<absl::Time> last_allocation() const;
+  // Ids of Allocate requests since then (kube::MonotonicNow): kubelet may list them only later.
+  std::set<std::string> AllocatedSince(absl::Time since) const;
 
   grpc::Status GetDevicePluginOptions(grpc::ServerContext* context, const v1beta1::Empty* request,
                                       v1beta1::DevicePluginOptions* response) override;
@@ -95,6 +99,7 @@ class PluginService final : public v1beta1::DevicePlugin::Service {
   Streams streams_;
   uint64_t epoch_ = 0;  // a stream ends when this changes
   std::optional<absl::Time> last_allocation_;
+  std::map<std::string, absl::Time> allocated_;  // time of the last request, by device id
 };
 
 }  // namespace railhead::device_plugin

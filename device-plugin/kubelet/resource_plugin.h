@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,9 @@ class ResourcePlugin {
   // Number of successful registrations.
   uint64_t registrations() const { return registrations_; }
   std::optional<absl::Time> last_allocation() const { return service_.last_allocation(); }
+  std::set<std::string> AllocatedSince(absl::Time since) const {
+    return service_.AllocatedSince(since);
+  }
   // Thread-safe.
   std::shared_ptr<const DeviceSnapshot> devices() const { return board_.Current(); }
 

@@ -29,6 +29,12 @@ void Attempts::KeepOnly(const std::set<std::string>& gangs) {
   std::erase_if(failed_, [&](const auto& entry) { return !gangs.contains(entry.first); });
 }
 
+void Attempts::ForgetIdle(const std::set<std::string>& busy, absl::Time now) {
+  std::erase_if(failed_, [&](const auto& entry) {
+    return entry.second.due <= now && !busy.contains(entry.first);
+  });
+}
+
 int Attempts::FailuresOf(const std::string& gang) const {
   const auto found = failed_.find(gang);
   return found == failed_.end() ? 0 : found->second.times;

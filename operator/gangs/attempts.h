@@ -24,6 +24,8 @@ class Attempts {
   void Worked(const std::string& gang) { failed_.erase(gang); }
   // Forgets all other gangs.
   void KeepOnly(const std::set<std::string>& gangs);
+  // Forgets due gangs that are not in `busy`: the rejected action is no longer needed.
+  void ForgetIdle(const std::set<std::string>& busy, absl::Time now);
 
   int FailuresOf(const std::string& gang) const;  // consecutive
   // Returns the server's last message if the failure is persistent; else empty.

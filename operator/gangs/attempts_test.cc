@@ -29,6 +29,19 @@ TEST(Attempts, EachGangHasABackOffOfItsOwn) {
   EXPECT_TRUE(attempts.Due("a", kFirstTry));
 }
 
+TEST(Attempts, WhatIsDueAndNeedsNothingIsForgotten) {
+  Attempts attempts;
+  for (const char* gang : {"busy", "idle"}) attempts.Failed(gang, "no", kFirstTry);
+  const absl::Time due = attempts.NextDue();
+  attempts.ForgetIdle({"busy"}, kFirstTry);
+  EXPECT_EQ(attempts.FailuresOf("idle"), 1) << "it waits for its turn";
+  attempts.ForgetIdle({"busy"}, due + absl::Minutes(1));
+  EXPECT_EQ(attempts.FailuresOf("idle"), 0);
+  EXPECT_EQ(attempts.FailuresOf("busy"), 1);
+  attempts.ForgetIdle({}, due + absl::Minutes(1));
+  EXPECT_EQ(attempts.NextDue(), absl::InfiniteFuture());
+}
+
 TEST(Attempts, OneRefusalMayBeARaceAndIsNotTold) {
   Attempts attempts;
   attempts.Failed("a", "first", kFirstTry);

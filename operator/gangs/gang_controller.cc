@@ -31,7 +31,7 @@ GangController::GangController(GangControllerOptions options, kube::Api* api, Cl
       caches_(caches),
       leads_(std::move(leads)),
       rounds_("gangs", kRoundBackoff),
-      events_(api, options_.host, options_.time_of_day),
+      events_(api, options_.host, options_.now, options_.time_of_day),
       machine_(
           {options_.reserve_after, [this](const Gang& gang) { return events_.TakeTurn(gang); }}) {
   Subscribe(*caches);
@@ -126,7 +126,7 @@ absl::Status GangController::Round() {
   const absl::Time tell_again = Tell(step.decisions, carried_out);
   const absl::Time again = std::min({step.look_again, machine_.NextTry(), tell_again});
   if (again != absl::InfiniteFuture()) {
-    rounds_.AskAfter(std::max(absl::ZeroDuration(), again - options_.now()));
+    rounds_.AskAfter(std::max(kChangesSettle, again - options_.now()));
   }
   return answered;
 }

@@ -43,12 +43,13 @@ const char* ReasonOf(Notice::Kind kind) {
 
 }  // namespace
 
-GangEvents::GangEvents(kube::Api* api, std::string host, std::function<absl::Time()> clock)
-    : clock_(clock),
-      recorder_(api, "railhead-operator", std::move(host), std::move(clock), kLimits) {}
+GangEvents::GangEvents(kube::Api* api, std::string host, std::function<absl::Time()> now,
+                       std::function<absl::Time()> time_of_day)
+    : now_(std::move(now)),
+      recorder_(api, "railhead-operator", std::move(host), std::move(time_of_day), kLimits) {}
 
 absl::Status GangEvents::Waits(const Gang& gang, const std::string& why) {
-  const absl::Time now = clock_();
+  const absl::Time now = now_();
   if (const auto told = waiting_.find(gang.key);
       told != waiting_.end() && told->second.message == why) {
     told->second.at = now;
@@ -72,7 +73,7 @@ absl::Status GangEvents::HasNoRoom(const Gang& gang, const std::string& why) {
 
 absl::Status GangEvents::IsIncomplete(const Gang& gang, const std::string& why) {
   const auto told = waiting_.find(gang.key);
-  if (told != waiting_.end() && clock_() - told->second.at < kBetweenReasons) {
+  if (told != waiting_.end() && now_() - told->second.at < kBetweenReasons) {
     return absl::OkStatus();
   }
   return Waits(gang, why);
@@ -87,7 +88,7 @@ absl::Status GangEvents::IsPlaced(const Gang& gang, const std::string& where) {
 }
 
 absl::Status GangEvents::Notify(const Notice& notice) {
-  const absl::Time now = clock_();
+  const absl::Time now = now_();
   if (notice.kind == Notice::Kind::kTimedOut) waiting_.erase(notice.gang);
   if (notice.kind == Notice::Kind::kBlocked) {
     std::map<std::string, Told>& told = blocked_[notice.gang];
@@ -110,7 +111,7 @@ absl::Time GangEvents::EndRound(const std::set<std::string>& gangs,
   const auto gone = [&](const auto& entry) { return !gangs.contains(entry.first); };
   std::erase_if(waiting_, gone);
   std::erase_if(blocked_, gone);
-  return turns_.EndRound(without_room, clock_());
+  return turns_.EndRound(without_room, now_());
 }
 
 }  // namespace railhead::op::gangs

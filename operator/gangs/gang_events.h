@@ -25,8 +25,10 @@ namespace railhead::op::gangs {
 // gangs take turns to report them (turns.h). Not thread-safe.
 class GangEvents {
  public:
-  // `clock`: wall clock. `api` must outlive this. Rights needed: create and patch events.
-  GangEvents(kube::Api* api, std::string host, std::function<absl::Time()> clock);
+  // `now`: clock for intervals, that of the controller. `time_of_day`: wall clock, for the Events.
+  // `api` must outlive this. Rights needed: create and patch events.
+  GangEvents(kube::Api* api, std::string host, std::function<absl::Time()> now,
+             std::function<absl::Time()> time_of_day);
 
   // Returns whether this gang's missing room is reported in this round.
   bool TakeTurn(const Gang& gang) { return turns_.Take(gang.key); }
@@ -40,7 +42,7 @@ class GangEvents {
   absl::Status Notify(const Notice& notice);
 
   // Ends the round. `gangs`: keys of all gangs. `without_room`: in order. Returns the time of the
-  // next turn.
+  // next turn, by the clock for intervals.
   absl::Time EndRound(const std::set<std::string>& gangs,
                       const std::vector<std::string>& without_room);
 
@@ -51,7 +53,7 @@ class GangEvents {
   };
   absl::Status Waits(const Gang& gang, const std::string& why);
 
-  const std::function<absl::Time()> clock_;
+  const std::function<absl::Time()> now_;
   kube::EventRecorder recorder_;
   Turns turns_;
   std::map<std::string, Told> waiting_;                         // by the gang's key

@@ -68,7 +68,9 @@ class GangEventsTest : public ::testing::Test {
   kube::testing::FakeApi api_;
   absl::Time now_ = absl::UnixEpoch();
   bool advance_ = true;
-  GangEvents events_{&api_, "me", [this] { return now_; }};
+  // The wall clock is another one.
+  GangEvents events_{&api_, "me", [this] { return now_; },
+                     [this] { return now_ + absl::Hours(1); }};
   size_t explained_ = 0;
 };
 

@@ -283,6 +283,7 @@ GangMachine::Step GangMachine::Next(const std::vector<PodValue>& pods, ClusterRo
   for (const Work& work : step.works) unsettled.insert(work.gang);
   EndOrdered(step.decisions, now, step);
   bool look_again = !sent_.empty();
+  std::set<std::string> busy;  // gangs with work, now or soon
   const absl::Time held_until = HeldUntil(SchedulingUntil(pods), now);
   step.look_again = absl::InfiniteFuture();
   for (const Decision& decision : step.decisions) {
@@ -301,6 +302,7 @@ GangMachine::Step GangMachine::Next(const std::vector<PodValue>& pods, ClusterRo
         if (!due) break;
         if (now < held_until) {
           step.look_again = held_until;
+          busy.insert(gang.key);
           break;
         }
         Work work;
@@ -332,6 +334,9 @@ GangMachine::Step GangMachine::Next(const std::vector<PodValue>& pods, ClusterRo
                         words)});
     }
   }
+  for (const Work& work : step.works) busy.insert(work.gang);
+  // Else a rejected action that is no longer needed would be due forever.
+  attempts_.ForgetIdle(busy, now);
   KeepBounds(kTriesAgain, step.works);
   step.look_again = std::min({step.look_again, attempts_.NextDue(), seats_.NextEnd()});
   if (look_again) step.look_again = std::min(step.look_again, now + kLookAgain);

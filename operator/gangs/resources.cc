@@ -20,8 +20,8 @@ using kube::FindPath;
 using kube::Json;
 
 constexpr double kThousandths = 1000;
-// A thousand of these can be added up without an overflow; in bytes, nine petabytes in thousandths.
-constexpr int64_t kMost = int64_t{9'000'000'000'000'000};
+// Two of these can be added without an overflow. In bytes: four petabytes, in thousandths.
+constexpr int64_t kMost = int64_t{4'000'000'000'000'000'000};
 
 Resources ReadAmounts(const Json* amounts) {
   Resources read;
