@@ -210,11 +210,6 @@ grpc::Status PluginService::Allocate(grpc::ServerContext* /*context*/,
   for (const v1beta1::ContainerAllocateRequest& container : request->container_requests()) {
     const std::vector<std::string> ids(container.devices_ids().begin(),
                                        container.devices_ids().end());
-    {
-      // Before the response: the container may start at once.
-      const std::lock_guard<std::mutex> lock(mutex_);
-      for (const std::string& id : ids) allocated_[id] = kube::MonotonicNow();
-    }
     v1beta1::ContainerAllocateResponse* out = response->add_container_responses();
     const absl::Status status = AllocateOne(*snapshot, ids, out);
     if (!status.ok()) {
@@ -222,6 +217,11 @@ grpc::Status PluginService::Allocate(grpc::ServerContext* /*context*/,
       return ToGrpc(status);
     }
     AddSecret(out);
+    {
+      // Before the response: the container may start at once.
+      const std::lock_guard<std::mutex> lock(mutex_);
+      for (const std::string& id : ids) allocated_[id] = kube::MonotonicNow();
+    }
     spdlog::info("allocated {} to a container", absl::StrJoin(ids, ", "));
   }
   const std::lock_guard<std::mutex> lock(mutex_);

@@ -68,7 +68,8 @@ class PluginService final : public v1beta1::DevicePlugin::Service {
 
   // Time of the last Allocate response (kube::MonotonicNow).
   std::optional<absl::Time> last_allocation() const;
-  // Ids of Allocate requests since then (kube::MonotonicNow): kubelet may list them only later.
+  // Returns the ids of successful Allocate requests since then (kube::MonotonicNow): kubelet may
+  // list them only later.
   std::set<std::string> AllocatedSince(absl::Time since) const;
 
   grpc::Status GetDevicePluginOptions(grpc::ServerContext* context, const v1beta1::Empty* request,
@@ -99,7 +100,7 @@ class PluginService final : public v1beta1::DevicePlugin::Service {
   Streams streams_;
   uint64_t epoch_ = 0;  // a stream ends when this changes
   std::optional<absl::Time> last_allocation_;
-  std::map<std::string, absl::Time> allocated_;  // time of the last request, by device id
+  std::map<std::string, absl::Time> allocated_;  // time of the last allocation, by device id
 };
 
 }  // namespace railhead::device_plugin
