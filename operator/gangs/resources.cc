@@ -30,7 +30,8 @@ Resources ReadAmounts(const Json* amounts) {
     const std::optional<double> amount = verdict::ParseQuantity(value);
     if (!amount || *amount == 0) continue;
     // As a scheduler does: a part of a thousandth is one.
-    const double thousandths = std::ceil(std::min(*amount * kThousandths, double{kMost}));
+    const double thousandths =
+        std::ceil(std::min(*amount * kThousandths, static_cast<double>(kMost)));
     read[name] = static_cast<int64_t>(thousandths);
   }
   return read;
