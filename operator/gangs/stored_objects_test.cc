@@ -43,6 +43,16 @@ TEST(Resources, WhatIsSaidForTheWholePodCountsInsteadAndTheOverheadOnTop) {
             (Resources{{"cpu", 8250}, {"memory", 1'000'000}, {"rdma/hca", 4000}, {"pods", 1000}}));
 }
 
+TEST(Resources, DisksOfMoreThanNineTerabytesCountInFull) {
+  const Json spec = Json::parse(R"({"containers": [
+    {"resources": {"requests": {"ephemeral-storage": "28T"}}},
+    {"resources": {"requests": {"ephemeral-storage": "14T", "example.com/all": "9E"}}},
+    {"resources": {"requests": {"example.com/all": "9E"}}}]})");
+  const Resources requests = RequestsOf(spec);
+  EXPECT_EQ(requests.at("ephemeral-storage"), int64_t{42'000'000'000'000'000});
+  EXPECT_EQ(requests.at("example.com/all"), int64_t{4'000'000'000'000'000'000}) << "bounded";
+}
+
 TEST(Resources, VendorsGpusAndAllKindsOfHcasAreCounted) {
   const Resources resources = {{"nvidia.com/gpu", 8000}, {"amd.com/gpu", 1000}, {"cpu", 5000},
                                {"rdma/hca_a", 2000},     {"rdma/b", 1000},      {"gpu", 9000}};
