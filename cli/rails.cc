@@ -68,6 +68,13 @@ RailRate* RailOf(const PrometheusSample& sample, Jobs& jobs) {
   return &jobs[{LabelOf(sample, "namespace"), LabelOf(sample, "job")}][rail];
 }
 
+// Returns the sample's value as a number of ranks; an answer may have any number, or none.
+int64_t CountIn(const PrometheusSample& sample) {
+  constexpr double kMost = 1e9;
+  if (!(sample.value > 0)) return 0;
+  return static_cast<int64_t>(std::min(sample.value, kMost));
+}
+
 absl::StatusOr<Jobs> AskForJobs(const RailsOptions& options, const AskQuery& ask) {
   const std::string selector = Selector(options);
   const auto rates = Query(
@@ -83,7 +90,7 @@ absl::StatusOr<Jobs> AskForJobs(const RailsOptions& options, const AskQuery& ask
   }
   for (const PrometheusSample& sample : *lost) {
     if (RailRate* rail = RailOf(sample, jobs)) {
-      rail->lost_ranks = static_cast<int64_t>(sample.value);
+      rail->lost_ranks = CountIn(sample);
     }
   }
   return jobs;

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -82,6 +84,17 @@ TEST_F(RailsTest, LostRailsAreMarkedAndTold) {
   EXPECT_EQ(answer["jobs"][1]["rails"][1]["lostRanks"], 3);
   EXPECT_EQ(answer["jobs"][1]["rails"][1]["rail"], 10);
   EXPECT_EQ(answer["jobs"][1]["bytesPerSecond"], 24.75e9);
+}
+
+TEST_F(RailsTest, ACountOfLostRanksMayBeAnyNumber) {
+  options_.json = true;
+  const std::map<std::string, int64_t> shown = {
+      {"12.e95", 1'000'000'000}, {"-1", 0}, {"NaN", 0}, {"+Inf", 1'000'000'000}, {"2.7", 2}};
+  for (const auto& [value, ranks] : shown) {
+    lost_ = Vector(json::array({Sample("team", "train", 10, value)}));
+    Run();
+    EXPECT_EQ(json::parse(out_.str())["jobs"][1]["rails"][1]["lostRanks"], ranks) << value;
+  }
 }
 
 TEST_F(RailsTest, WatchShowsItAgainAndOutlivesAnOutage) {
