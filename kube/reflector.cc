@@ -84,7 +84,7 @@ absl::Duration Reflector::Step(const std::stop_token& stop) {
   } else {
     const absl::Status end = WatchOn(stop);
     on_end_(end);
-    // What cannot be watched any more may have gone with the right to it: a list tells.
+    // The objects may be gone together with the right to watch them; only a list shows that.
     if (!MayGoOn(end) || (absl::IsPermissionDenied(end) && options_.may_be_forbidden)) {
       version_.clear();
       // Mostly the first answer after an outage, in which the version expired: the pauses that the

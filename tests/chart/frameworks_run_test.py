@@ -228,9 +228,7 @@ class FrameworksRun(OwnerScene):
             self.assertNotIn("Failed", phases, self.processes.outputs)
             return phases == ["Succeeded"] * 2
         cases.wait_until(ended, self.replica.log.read_text, 300)
-        wait_until(lambda: any(one["type"] == "Succeeded" and one["status"] == "True" for one in
-                               self.cluster.get(kind.lower(), framework)["status"].get("conditions", [])),
-                   f"{kind} {framework}", self.replica.log)
+        self.wait_for_condition(kind.lower(), framework, "Succeeded")
         return {name: self.processes.outputs[name] for name in self.pods_of(framework)}
 
     def check(self, framework):

@@ -124,13 +124,6 @@ class JobsRun(OwnerScene):
         self.assertEqual((told["ranks"], told["verified"]), (size, True), told)
         print(f"{job or 'a gang'}: {size} ranks meet at {rows[0][3]}", file=sys.stderr)
 
-    def wait_for_condition(self, kind, name, condition):
-        wait_until(
-            lambda: any(one["type"] == condition and one["status"] == "True"
-                        for one in self.cluster.get(kind, name)["status"].get("conditions", [])),
-            f"{kind} {name} {condition}", self.replica.log,
-        )
-
     def test_indexed_job(self):
         self.make(indexed("plain", 4, labels=GANG))
         self.check_ranks(self.run_ranks(4), 4, "plain")

@@ -73,3 +73,10 @@ class OwnerScene(unittest.TestCase):
             for event in self.cluster.get("events")["items"]
             if event["reason"] == reason and event["involvedObject"]["name"] == name
         ]
+
+    def wait_for_condition(self, kind, name, condition):
+        wait_until(
+            lambda: any(one["type"] == condition and one["status"] == "True"
+                        for one in self.cluster.get(kind, name)["status"].get("conditions", [])),
+            f"{kind} {name} {condition}", self.replica.log,
+        )

@@ -96,7 +96,7 @@ def tables(memory, call, steps, rails):
            f"the backend add {(ours - call) * 1e6:.1f} us (goal: at most {BACKEND_GOAL * 1e6:.0f}, "
            f"{verdict(ours - call <= BACKEND_GOAL)}).\n")
     yield f"## A step of DDP with {GRADIENTS_MEBIBYTES} MiB of gradients\n"
-    yield "Forward, backward and all-reduce of five linear layers. What exceeds the step without DDP is what ranks wait for.\n"
+    yield "Forward, backward and all-reduce of five linear layers. The time beyond a step without DDP is the time that ranks wait for each other.\n"
     yield "| ranks | without DDP, ms | gloo, ms | railhead, ms | more than without: gloo, ms | railhead, ms | gloo / railhead |"
     yield "|---|---|---|---|---|---|---|"
     for ranks, found in steps.items():
