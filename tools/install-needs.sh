@@ -94,7 +94,7 @@ python_packages() {
 }
 
 if [[ " $* " == *" lint "* ]]; then
-  python_packages lint "$here/requirements-lint.txt" clang-tidy
+  python_packages lint "$here/requirements-lint.txt" "clang-tidy and ruff"
 fi
 if [[ " $* " == *" pictures "* ]]; then
   python_packages pictures "$here/requirements-pictures.txt" "a plotting library"

@@ -18,6 +18,12 @@ mapfile -t scripts < <(sources '*' | xargs -r grep -lE '^#!.*\b(ba)?sh$|^# shell
 shellcheck -x "${scripts[@]}"
 echo "shellcheck: ${#scripts[@]} files"
 
+mapfile -t python < <(sources '*.py' && sources '*' | grep -v '\.py$' | xargs -r grep -lE '^#!.*\bpython3?$' --)
+[ ${#python[@]} != 0 ] || die "no Python file found in $PWD"
+# F: names and imports; E9: syntax; PLE: what raises whenever it runs.
+"$venv/ruff" check --quiet --isolated --no-cache --select F,E9,PLE "${python[@]}"
+echo "ruff: ${#python[@]} files"
+
 mapfile -t unsigned < <(sources '*.cc' '*.h' '*.py' '*.sh' '*.cmake' '*CMakeLists.txt' '*.proto' '*.yaml' |
   xargs -r grep -L 'SPDX-License-Identifier: Apache-2.0' --)
 [ ${#unsigned[@]} = 0 ] || die "no SPDX line in: ${unsigned[*]}"

@@ -16,7 +16,6 @@ import pathlib
 import re
 import subprocess
 import sys
-import unittest
 import urllib.parse
 import urllib.request
 

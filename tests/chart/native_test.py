@@ -9,7 +9,7 @@ import time
 import unittest
 import urllib.error
 
-from gangs_test import LEAVES, NODES, SPACE, SPINES, GangScene, pod
+from gangs_test import LEAVES, NODES, SPACE, GangScene, pod
 
 from control_plane import wait_until
 

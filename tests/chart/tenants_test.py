@@ -108,7 +108,7 @@ class Tenants(GangScene):
     def test_the_other_tenant_does_not_notice(self):
         self.never_end()
         self.lie()
-        wait_until(lambda: f'railhead_gangs{{state="waiting"}} 3' in self.replica.ask("/metrics")[1],
+        wait_until(lambda: 'railhead_gangs{state="waiting"} 3' in self.replica.ask("/metrics")[1],
                    "gangs that wait", self.replica.log)
         began = time.monotonic()
         for index in range(GANG):

@@ -4,7 +4,6 @@
 import itertools
 import pathlib
 import subprocess
-import sys
 import tempfile
 import time
 

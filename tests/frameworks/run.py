@@ -12,6 +12,7 @@ image does not contain it.
 import functools
 import pathlib
 import re
+import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

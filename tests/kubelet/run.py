@@ -9,7 +9,6 @@ and /dev are their own. Its pods are static ones; their only image waits for a s
 """
 
 import contextlib
-import io
 import json
 import os
 import pathlib

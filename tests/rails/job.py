@@ -96,8 +96,8 @@ class Job:
 
     def metric(self, name, rail, rank=0):
         """Returns a rail's value in this rank's metrics."""
-        fetch = (f"import urllib.request; print(urllib.request.urlopen("
-                 f"'http://127.0.0.1:9402/metrics', timeout=5).read().decode())")
+        fetch = ("import urllib.request; print(urllib.request.urlopen("
+                 "'http://127.0.0.1:9402/metrics', timeout=5).read().decode())")
         page = run(self._network.inside(NODES[rank], sys.executable, "-c", fetch)).stdout
         for line in page.splitlines():
             if line.startswith(f"{name}{{") and f'rail="{rail}"' in line:

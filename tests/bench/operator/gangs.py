@@ -19,7 +19,6 @@ import sys
 import tempfile
 import time
 
-import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "tests" / "chart"), str(ROOT / "tests" / "bench" / "peers")]
