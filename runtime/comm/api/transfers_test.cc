@@ -566,6 +566,33 @@ TEST(TransfersOverRailsTest, WhoWaitsForOneThatHasLeftIsTold) {
                                   "bytes from rank 1 with tag 0)"));
 }
 
+TEST(TransfersOverRailsTest, OtherTransfersDoNotHideThatAPeerHasLeft) {
+  Network network("tcp", 2);
+  const auto texts = network.Run([](rhComm_t& comm, int rank) -> std::string {
+    if (rank == 1) return "left";
+    std::vector<int> in(10);
+    std::vector<int> own(1);
+    rhRequest_t waits = Irecv(in, 1, 0, comm);
+    const absl::Time end = absl::Now() + absl::Seconds(60);
+    int done = 0;
+    while (done == 0 && rhRequestTest(waits, &done) == rhSuccess && absl::Now() < end) {
+      rhRequest_t send = nullptr;
+      rhRequest_t receive = nullptr;
+      // They fail from when that one does.
+      if (rhIrecv(own.data(), 1, rhInt32, 0, 0, comm, &receive) == rhSuccess) {
+        rhIsend(own.data(), 1, rhInt32, 0, 0, comm, &send);
+        rhRequestWait(receive);
+        if (send != nullptr) rhRequestWait(send);
+      }
+      rhRequestFree(receive);
+      rhRequestFree(send);
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+    return absl::Now() < end ? Finish(waits) : "it is still waited for";
+  });
+  EXPECT_THAT(texts[0], HasSubstr("has left the communicator, and this rank waits for it"));
+}
+
 class TransfersOfProcessesTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(TransfersOfProcessesTest, ADeathIsToldToWhoWaits) {

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -143,8 +145,32 @@ absl::Status Lane::Work() {
   messages_->mesh().Begin(std::min(kLook, options_.timeout / 4));
   absl::Status moved = messages_->Progress();
   const absl::Time now = MonotonicNow();
-  if (moved.ok()) last_moved_ = now;
-  return absl::IsDeadlineExceeded(moved) ? LookAround(now) : moved;
+  if (absl::IsDeadlineExceeded(moved)) return LookAround(now);
+  if (!moved.ok()) return moved;
+  last_moved_ = now;
+  // Other transfers do not hide that a peer has left.
+  if (now - looked_ < kLook) return moved;
+  looked_ = now;
+  return WhyStillInVain();
+}
+
+absl::Status Lane::WhyStillInVain() {
+  std::map<int, absl::Status> by_peer;
+  std::set<uint64_t> in_vain;
+  absl::Status why;
+  for (const auto& [number, transfer] : engine_->unfinished()) {
+    const auto known = by_peer.find(transfer->peer);
+    const absl::Status& found =
+        known != by_peer.end()
+            ? known->second
+            : by_peer.emplace(transfer->peer, WhyInVain(transfer->peer)).first->second;
+    if (found.ok()) continue;
+    in_vain.insert(number);
+    // What a peer sent before it left may not have been taken yet at the first time.
+    if (in_vain_.contains(number)) why.Update(found);
+  }
+  in_vain_ = std::move(in_vain);
+  return why;
 }
 
 absl::Status Lane::LookAround(absl::Time now) {

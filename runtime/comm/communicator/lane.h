@@ -14,10 +14,12 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -97,6 +99,9 @@ class Lane {
   absl::Status Work();
   // Called after a short time without progress.
   absl::Status LookAround(absl::Time now);
+  // Returns why some transfer cannot complete, because ranks had left by the last call and it is
+  // still unfinished; else OK.
+  absl::Status WhyStillInVain();
   // Returns why a transfer with that peer cannot complete, because ranks have left; OK while it
   // may.
   absl::Status WhyInVain(int peer) const;
@@ -109,6 +114,8 @@ class Lane {
   std::unique_ptr<LaneMessenger> messages_;
   std::unique_ptr<transfers::Engine> engine_;
   absl::Time last_moved_;
+  absl::Time looked_ = absl::InfinitePast();  // for ranks that have left
+  std::set<uint64_t> in_vain_;                // numbers of transfers, at that time
 
   mutable std::mutex mutex_;  // guards the members below
   Condition changed_;

@@ -65,6 +65,8 @@ absl::Status Communicator::Exchange(const Work& work, Messages messages) {
 }
 
 absl::Status Communicator::Measured(const Work& work, absl::FunctionRef<absl::Status()> run) {
+  // Calls that need not wait would not notice it.
+  if (failure_.ok() && watch_->failed()) failure_ = WhyFailed();
   if (!failure_.ok()) return failure_;
   const int64_t start = clock_.Now();
   const uint64_t number =
