@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/alarm.h"
 #include "runtime/collectives/collective.h"
 #include "runtime/collectives/messenger.h"
 #include "runtime/collectives/recursive_doubling.h"
@@ -65,13 +66,13 @@ absl::Status Communicator::Exchange(const Work& work, Messages messages) {
 }
 
 absl::Status Communicator::Measured(const Work& work, absl::FunctionRef<absl::Status()> run) {
-  // Calls that need not wait would not notice it.
-  if (failure_.ok() && watch_->failed()) failure_ = WhyFailed();
   if (!failure_.ok()) return failure_;
   const int64_t start = clock_.Now();
   const uint64_t number =
       recorder_.Begin(work.collective, work.algorithm, work.call, work.bytes, start, Moved());
-  absl::Status status = Begin(work);
+  // A call that need not wait would not notice it.
+  absl::Status status = Alarm{&watch_->failed()}.Check();
+  if (status.ok()) status = Begin(work);
   if (status.ok()) status = run();
   const int64_t end = clock_.Now();
   if (status.ok()) status = Learn(work, static_cast<double>(end - start) * 1e-9);
