@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT / "tests" / "chart"), str(ROOT / "tests" / "bench" / "p
 from apiserver_test import Cluster  # noqa: E402
 from gangs import ALLOCATABLE, Kubelets, node  # noqa: E402
 from ledger import MOST_HALF, Ledger  # noqa: E402
-from owned import KINDS, Workload, object_of  # noqa: E402
+from owned import COLLECTIONS, KINDS, Workload, object_of  # noqa: E402
 from replica import Replica, install, send_reviews_to  # noqa: E402
 from tables import reached  # noqa: E402
 from writers import Writers  # noqa: E402
@@ -261,7 +261,7 @@ class Days:
 
     def _tick(self):
         time.sleep(TICK)
-        self._pods = self._site.cluster.get("pods")["items"]
+        self._pods = self._site.writers.read(PODS)["items"]
         by_name = collections.defaultdict(list)
         for pod in self._pods:
             by_name[pod["metadata"]["name"].split("-")[0]].append(pod)
@@ -287,17 +287,17 @@ class Days:
         made = object_of(workload)
         if self._is_broken(workload.name):
             mark_pods(made, BROKEN)
-        self._site.cluster.kubectl("create", objects=[made])
+        self._site.writers.create([(COLLECTIONS[workload.kind], made)])
         self.workloads[workload.name] = workload
         self.ledger.come(workload.name, pods, now)
 
     def _end_some(self, by_name, now):
         statuses = {}
-        for kind in ("job", "jobset", "pytorchjob"):
-            for item in self._site.cluster.get(kind)["items"]:
+        for kind in ("Job", "JobSet", "PyTorchJob"):
+            for item in self._site.writers.read(COLLECTIONS[kind])["items"]:
                 statuses[kind, item["metadata"]["name"]] = item.get("status", {})
         for name, workload in list(self.workloads.items()):
-            status = statuses.get((workload.kind.lower(), name), {})
+            status = statuses.get((workload.kind, name), {})
             done = any(one["type"] in ("Complete", "Completed", "Succeeded") and one["status"] == "True"
                        for one in status.get("conditions", []))
             if workload.failed(status) and not workload.crashes:
@@ -312,7 +312,7 @@ class Days:
                 self._leave(workload, "failed" if workload.failed(status) else "done")
 
     def _leave(self, workload, outcome):
-        self._site.cluster.kubectl("delete", workload.kind, workload.name, "--wait=false")
+        self._site.writers.delete(f"{COLLECTIONS[workload.kind]}/{workload.name}")
         gang = self.ledger.go(workload.name)
         if gang.whole:
             self.waits[self.phase].append(gang.whole - gang.came)

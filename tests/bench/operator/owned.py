@@ -7,7 +7,11 @@ HCAS = 8  # per node; each pod requests all of them
 GANG = {"railhead.io/gang": "true"}
 # Evictions, drains and lost nodes do not count as failures.
 DISRUPTIONS = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}
-KINDS = ("Job", "JobSet", "LeaderWorkerSet", "StatefulSet", "PyTorchJob")
+COLLECTIONS = {  # of each kind, in the API server
+    kind: f"/apis/{group}/namespaces/default/{kind.lower()}s" for kind, group in (
+        ("Job", "batch/v1"), ("JobSet", "jobset.x-k8s.io/v1alpha2"), ("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1"),
+        ("StatefulSet", "apps/v1"), ("PyTorchJob", "kubeflow.org/v1"))}
+KINDS = tuple(COLLECTIONS)
 
 
 @dataclasses.dataclass

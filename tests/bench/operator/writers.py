@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes many objects to an API server, over several connections at once."""
+"""Reads from an API server, and writes many objects to it over several connections at once."""
 
 import concurrent.futures
 import contextlib
@@ -30,6 +30,16 @@ class Writers:
     def send(self, method, content, items, allowed):
         """Sends requests as above; responses with a status in `allowed` are not errors."""
         self._all(method, content, items, allowed)
+
+    def read(self, path):
+        """Returns the object or list at `path`."""
+        answer, text = self._ask("GET", "application/json", path, None)
+        if answer.status != 200:
+            raise AssertionError(f"GET {path}: {answer.status} {text[:500]!r}")
+        return json.loads(text)
+
+    def delete(self, path):
+        self._all("DELETE", "application/json", [(path, {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"})])
 
     def _all(self, method, content, items, allowed=()):
         for _ in self._pool.map(lambda item: self._send(method, content, *item, allowed), items):
