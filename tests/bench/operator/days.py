@@ -208,7 +208,8 @@ class Days:
             for _ in range(self._rng.randint(*TICKS)):
                 self._tick()
             if (day + 1) % 50 == 0:
-                say(f"{day + 1} {self.phase} days: {dict(self.outcomes)}, {len(self.ledger.faults)} faults")
+                say(f"{day + 1} {self.phase} days: {dict(self.outcomes)}, {len(self.ledger.faults)} faults "
+                    f"{self.ledger.faults[-3:]}")
 
     def settle(self):
         """Ends all faults and waits until all gangs are done."""
