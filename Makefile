@@ -13,7 +13,7 @@ export CCACHE_NOHASHDIR := 1
 # Parts run side by side by themselves; `make -j` adds nothing.
 .NOTPARALLEL:
 
-.PHONY: help demo demo-down build portable portable-test portable-aarch64 portable-aarch64-test wheel wheel-test frameworks framework-pods torch-suite mpi training gpu test unit rails discovery fuzz sanitize bench chart kube node soak e2e \
+.PHONY: help demo demo-down build portable portable-test portable-aarch64 portable-aarch64-test wheel wheel-aarch64 wheel-test frameworks framework-pods torch-suite mpi training gpu test unit rails discovery fuzz sanitize bench chart kube node soak e2e \
   lint lint-stamps format check python clean fuzz-more test-loaded
 
 help:            ## list of targets
@@ -42,6 +42,9 @@ portable-aarch64-test: python ## test it in Debian roots of aarch64, on an emula
 
 wheel: python    ## the Python package, in out/wheel; TORCH="2.9 2.15": with backends for these versions
 	@$(PARTS) wheel
+
+wheel-aarch64: python ## the same for aarch64, in out/wheel-aarch64
+	@$(PARTS) wheel-aarch64
 
 wheel-test: python ## test the installed package: types, failures, old Python versions
 	@$(PARTS) wheel-test

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the wheel with the standard library only, for pip (PEP 517) and for `make wheel`.
 
-usage: python/build_backend.py FOLDER     writes the wheel into FOLDER and prints its name
+usage: python/build_backend.py FOLDER [MACHINE]     writes the wheel into FOLDER and prints its name
 
 The wheel contains this package, the C API generated from railhead.h (c_api.py), librailhead.so.0 and libmpi.so.40
-from out/portable (`make portable`), and the torch backends from out/torch (tools/torch-shim.sh). Equal files give an
-identical wheel.
+from out/portable (`make portable`), and the torch backends from out/torch (tools/torch-shim.sh). For another machine
+than this one (aarch64), these folders are out/portable-MACHINE and out/torch-MACHINE. Equal files give an identical
+wheel.
 """
 
 import base64
@@ -18,12 +19,8 @@ import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
-PORTABLE = ROOT / "out" / "portable" / "lib"
-LIBRARY = PORTABLE / "librailhead.so.0"
 MPI = "railhead-mpi/libmpi.so.40"
-TORCH = ROOT / "out" / "torch"
 HEADER = ROOT / "runtime" / "include" / "railhead" / "railhead.h"
-TAG = f"py3-none-manylinux_2_28_{platform.machine()}"
 DATE = (2020, 1, 1, 0, 0, 0)  # zip archives need a date
 
 sys.path.insert(0, str(HERE))
@@ -46,29 +43,39 @@ def _entry_points(project):
     return "\n".join(lines)
 
 
-def _package():
+def _package(machine):
     """Returns {name in the wheel: bytes} of the package."""
-    if not LIBRARY.exists():
-        raise FileNotFoundError(f"{LIBRARY} is not there: run `make portable` first, or `make wheel`, which does both")
+    suffix = "" if machine == platform.machine() else f"-{machine}"
+    portable = ROOT / "out" / f"portable{suffix}" / "lib"
+    library = portable / "librailhead.so.0"
+    if not library.exists():
+        raise FileNotFoundError(f"{library} is not there: run `make portable{suffix}` first, or `make wheel{suffix}`, "
+                                "which does both")
     files = {f"railhead/{path.name}": path.read_bytes() for path in sorted((HERE / "railhead").iterdir())
              if path.suffix == ".py" or path.name == "py.typed"}
     files["railhead/_api.py"] = c_api.module(HEADER.read_text("utf-8")).encode()
-    files["railhead/lib/librailhead.so.0"] = LIBRARY.read_bytes()
-    files[f"railhead/lib/{MPI}"] = (PORTABLE / MPI).read_bytes()
-    files.update({f"railhead/lib/{path.name}": path.read_bytes() for path in sorted(TORCH.glob("railhead-torch-*.so"))})
+    files["railhead/lib/librailhead.so.0"] = library.read_bytes()
+    files[f"railhead/lib/{MPI}"] = (portable / MPI).read_bytes()
+    torch = (ROOT / "out" / f"torch{suffix}").glob("railhead-torch-*.so")
+    files.update({f"railhead/lib/{path.name}": path.read_bytes() for path in sorted(torch)})
     return files
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     """PEP 517."""
     del config_settings, metadata_directory
+    return _build_wheel(wheel_directory, platform.machine())
+
+
+def _build_wheel(folder, machine):
     project = tomllib.loads((HERE / "pyproject.toml").read_text("utf-8"))["project"]
     name = f"{project['name']}-{project['version']}"
     info = f"{name}.dist-info"
-    files = _package()
+    files = _package(machine)
+    tag = f"py3-none-manylinux_2_28_{machine}"
     files[f"{info}/licenses/LICENSE"] = (ROOT / "LICENSE").read_bytes()
     files[f"{info}/METADATA"] = _metadata(project).encode()
-    files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: railhead\nRoot-Is-Purelib: false\nTag: {TAG}\n".encode()
+    files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: railhead\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()
     if points := _entry_points(project):
         files[f"{info}/entry_points.txt"] = points.encode()
     record = []
@@ -76,9 +83,10 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
         record.append(f"{path},sha256={digest},{len(content)}")
     files[f"{info}/RECORD"] = "\n".join([*record, f"{info}/RECORD,,", ""]).encode()
-    wheel = f"{name}-{TAG}.whl"
-    pathlib.Path(wheel_directory).mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(pathlib.Path(wheel_directory) / wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+    wheel = f"{name}-{tag}.whl"
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(folder / wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, content in files.items():
             entry = zipfile.ZipInfo(path, DATE)
             entry.compress_type = zipfile.ZIP_DEFLATED
@@ -93,6 +101,6 @@ def build_sdist(sdist_directory, config_settings=None):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
-    print(build_wheel(sys.argv[1]))
+    print(_build_wheel(sys.argv[1], *(sys.argv[2:] or [platform.machine()])))

@@ -48,6 +48,11 @@ PARTS = (
          "shim=$(tools/torch-shim.sh $minor) && cp \"$shim\" out/torch/railhead-torch-$minor.so || exit 1; done",
          ("portable",), weight=1),
     Part("wheel", "rm -rf out/wheel && " + _PYTHON + "python/build_backend.py out/wheel", ("torch-shims",), weight=1),
+    Part("torch-shims-aarch64", "rm -rf out/torch-aarch64 && mkdir out/torch-aarch64; for minor in ${TORCH:-2.15}; do "
+         "shim=$(tools/torch-shim.sh $minor aarch64) && cp \"$shim\" out/torch-aarch64/railhead-torch-$minor.so || exit 1; "
+         "done", ("portable-aarch64",), weight=1),
+    Part("wheel-aarch64", "rm -rf out/wheel-aarch64 && " + _PYTHON + "python/build_backend.py out/wheel-aarch64 aarch64",
+         ("torch-shims-aarch64",), weight=1),
     Part("packages-testbed", "tools/install-needs.sh testbed rails discovery pictures chart", ("packages",), weight=1),
     Part("kube", "tests/testbed/build-kube.sh", ("packages-testbed",)),
     # After `kube`: the sources of both at once would need 7 GiB of disk.
@@ -74,7 +79,7 @@ PARTS = (
     Part("rails", _PYTHON + "tests/rails/run.py", ("unit-build", "packages-testbed"), weight=1, cluster=True),
     Part("portable-test", _PYTHON + "tests/portable/run.py", ("portable", "packages-testbed"), weight=1, cluster=True),
     Part("portable-aarch64-test", _PYTHON + "tests/portable/run.py --machine aarch64",
-         ("portable-aarch64", "packages-testbed"), weight=1, cluster=True),
+         ("wheel-aarch64", "packages-testbed"), weight=1, cluster=True, torch=True),
     Part("wheel-test", _PYTHON + "tests/wheel/run.py", ("wheel", "packages-testbed"), weight=1, cluster=True),
     Part("frameworks", "for minor in ${TORCH:-2.15}; do " + _PYTHON + "tests/frameworks/run.py --torch $minor; done",
          ("wheel", "packages-testbed"), weight=1, cluster=True, torch=True),

@@ -3,12 +3,25 @@
 
 import contextlib
 import pathlib
+import re
 import subprocess
 
 import cases
-from cases import ROOT
+from cases import ROOT, expect
 
 OUT = ROOT / "out" / "frameworks-test"
+
+
+def check_object(library, loader):
+    """Checks the libraries and symbols that the compiled part of the backend needs. `loader` is the machine's."""
+    text = cases.run("readelf", "-dVW", library)
+    needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", text))
+    known = {"libtorch_cpu.so", "libc10.so", "librailhead.so.0", "libstdc++.so.6", "libgcc_s.so.1", "libc.so.6",
+             "libm.so.6", "libpthread.so.0", "libdl.so.2", loader}
+    expect(needed <= known, f"needs {needed - known}")
+    for family, newest in (("GLIBC", (2, 28)), ("GLIBCXX", (3, 4, 25)), ("CXXABI", (1, 3, 11))):
+        versions = {tuple(map(int, word.split("."))) for word in re.findall(rf"Name: {family}_([0-9.]+)", text)}
+        expect(versions and max(versions) <= newest, f"{family}: {sorted(versions)}")
 
 
 class Torch:

@@ -20,10 +20,11 @@ import sys
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "frameworks")]
 
 import cases  # noqa: E402
 from cases import CACHE, Failure, expect, run  # noqa: E402
+from one_torch import check_object  # noqa: E402
 
 HERE = ROOT / "tests" / "portable"
 LOADERS = {"x86_64": "ld-linux-x86-64.so.2", "aarch64": "ld-linux-aarch64.so.1"}
@@ -187,6 +188,21 @@ def case_too_old():
     raise Failure(f"{TOO_OLD} has loaded it")
 
 
+def case_wheel():
+    """The other machine's wheel: its Python package, and what its torch backends need."""
+    [wheel] = (ROOT / "out" / f"wheel-{MACHINE}").glob(f"railhead-*_{MACHINE}.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(OUT / "what" / "site")
+    backends = sorted((OUT / "what" / "site" / "railhead" / "lib").glob("railhead-torch-*.so"))
+    expect(backends, f"{wheel} has no torch backend")
+    for backend in backends:
+        check_object(backend, LOADERS[MACHINE])
+    shutil.copy(ROOT / "python" / "examples" / "all_reduce.py", OUT / "what")
+    text = cases.run_ranks(2, f"/mnt/{EMULATOR.name}", "/usr/bin/python3", "-B", "/mnt/all_reduce.py", root=root_of("bookworm"),
+                           what=OUT / "what", PYTHONPATH="/mnt/site")
+    expect(text.count("1048576 sums of 3 are right, over shm") == 2, text)
+
+
 def case_frameworks():
     """Runs in one process with TensorFlow, which exports its Abseil, with jaxlib, and with PyTorch's CPU part."""
     requirements = HERE / "requirements-frameworks.txt"
@@ -208,6 +224,8 @@ if NATIVE:
     CASES |= {"this-system": case_this_system, "users-project": case_users_project,
               **{f"ubuntu-{suite}": lambda suite=suite: case_ubuntu(suite) for suite in UBUNTU},
               "too-old": case_too_old, "frameworks": case_frameworks}
+else:
+    CASES["wheel"] = case_wheel
 
 
 def main():
