@@ -103,7 +103,7 @@ def _from_array_interface(what: Any, interface: Any) -> Memory:
         raise TypeError("the elements are Python objects, whose addresses mean nothing to other ranks: send what "
                         "pickle.dumps() makes of them")
     order, code = text[0], text[1:]
-    itemsize = int(code[1:]) * (4 if code[0] == "U" else 1)
+    itemsize = int(code[1:].partition("[")[0]) * (4 if code[0] == "U" else 1)  # times: "M8[ns]"
     if order == ">" and itemsize > 1:
         raise ValueError(f"elements of type '{text}' have another byte order than this machine: convert them first")
     name = CODES.get(code)
@@ -114,8 +114,13 @@ def _from_array_interface(what: Any, interface: Any) -> Memory:
     data = interface.get("data")
     if data is None:
         raise ValueError(f"this {type(what).__name__} does not say where its elements are")
+    if not isinstance(data, tuple):  # an object with the buffer protocol
+        raw = _from_buffer(data)
+        return Memory(raw.address + interface.get("offset", 0), _product(shape), itemsize, name, raw.readonly, (what, raw))
     address, readonly = data
-    return Memory(address, _product(shape), itemsize, name, bool(readonly), what)
+    # A scalar's elements belong to a temporary array, which only the interface keeps alive: a copy, as for results.
+    return Memory(address, _product(shape), itemsize, name, bool(readonly) or not hasattr(what, "__setitem__"),
+                  (what, interface))
 
 
 class _Tensor(Structure):

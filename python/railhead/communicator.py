@@ -368,8 +368,10 @@ class Communicator:
     def abort(self) -> None:
         """Aborts the communicator on all ranks: calls of other threads raise. Any thread may call it.
 
-        A second call does nothing.
+        A second call does nothing, nor does one in a process that was forked after the start.
         """
+        if os.getpid() != self._pid:
+            return
         with self._lock:
             if self._handle is None or self._ending:
                 return

@@ -119,8 +119,9 @@ def _wait(store: Any, key: str, until: float, doing: Callable[[], str]) -> bool:
     return True
 
 
-def _exchange(store: Any, rank: int, size: int, timeout: float) -> bytes:
-    """Returns the id that rank 0 creates, exchanged through torch's store. A failure of rank 0 fails all ranks.
+def _exchange(store: Any, rank: int, size: int, timeout: float) -> Tuple[bytes, int]:
+    """Returns the id that rank 0 creates, and the timeout of rank 0 in milliseconds, exchanged through torch's store.
+    A failure of rank 0 fails all ranks. The library's timeouts must be equal on all ranks; torch's need not be.
 
     The store may contain the id of an earlier start of the job, since torchrun keeps its store when it restarts all
     ranks. A rank therefore sends rank 0 a random word under the id that it found, and uses the id once rank 0 has
@@ -130,7 +131,7 @@ def _exchange(store: Any, rank: int, size: int, timeout: float) -> bytes:
     if rank == 0:
         start, failure = secrets.token_hex(8), None
         try:
-            said = "id " + unique_id().hex()
+            said = f"{_milliseconds(timeout)} {unique_id().hex()}"
         except Exception as error:  # pylint: disable=broad-except
             said, failure = f"error {error}", error
         store.set(_ID_KEY, f"{start} {said}")
@@ -145,18 +146,27 @@ def _exchange(store: Any, rank: int, size: int, timeout: float) -> bytes:
             store.set(f"{asked}/{store.get(asked).decode()}", "yes")
         if failure is not None:
             raise failure
-        return bytes.fromhex(said[3:])
+        return _understood(said)
     word = secrets.token_hex(8)
     while True:
         if not _wait(store, _ID_KEY, until, lambda: "rank 0 has not come"):
             continue
-        start, kind, text = store.get(_ID_KEY).decode().split(" ", 2)
+        start, said = store.get(_ID_KEY).decode().split(" ", 1)
         store.set(f"{_ID_KEY}/{start}/{rank}", word)
         if _wait(store, f"{_ID_KEY}/{start}/{rank}/{word}", until, lambda: "rank 0 does not answer"):
             break
-    if kind == "error":
+    return _understood(said)
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, int(seconds * 1000))
+
+
+def _understood(said: str) -> Tuple[bytes, int]:
+    number, text = said.split(" ", 1)
+    if number == "error":
         raise RuntimeError(f"railhead: rank 0 of the group could not begin: {text}")
-    return bytes.fromhex(text)
+    return bytes.fromhex(text), int(number)
 
 
 def _create(options: Any, _backend_options: Any = None) -> Any:
@@ -166,12 +176,11 @@ def _create(options: Any, _backend_options: Any = None) -> Any:
 
     _load()
     timeout = options.timeout.total_seconds()
-    exchanged = _exchange(options.store, options.group_rank, options.group_size, timeout)
+    exchanged, agreed = _exchange(options.store, options.group_rank, options.group_size, timeout)
     identity = torch.frombuffer(bytearray(exchanged), dtype=torch.uint8)
-    milliseconds = max(1, int(timeout * 1000))
     name = "torch:" + str(options.group_id)
-    made = torch.ops.railhead_c10d.create(options.group_rank, options.group_size, identity, milliseconds,
-                                          name.encode()[:64].decode("utf-8", "ignore"))
+    made = torch.ops.railhead_c10d.create(options.group_rank, options.group_size, identity, agreed,
+                                          _milliseconds(timeout), name.encode()[:64].decode("utf-8", "ignore"))
     return dist.ProcessGroup.unbox(made)._get_backend(torch.device("cpu"))
 
 

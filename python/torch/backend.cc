@@ -69,7 +69,8 @@ WorkPtr RailheadBackend::Post(const How& how, Tensors results, Step step) {
     AddQueued(how.device, held_.queued);
     held_.steps.push_back(std::move(step));
     held_.results.insert(held_.results.end(), results.begin(), results.end());
-    return held_.work;
+    // torch would wait for it at once, and it begins with endCoalescing.
+    return how.waited_for ? WorkPtr() : WorkPtr(held_.work);
   }
   Job job;
   job.work = c10::make_intrusive<RailWork>(getRank(), how.type, how.device);
@@ -113,8 +114,8 @@ WorkPtr RailheadBackend::endCoalescing() {
 }
 
 // Calls that are made by `body` and done together, unless it throws.
-template <class Body>
-WorkPtr RailheadBackend::Together(Body body) {
+template <class Options, class Body>
+WorkPtr RailheadBackend::Together(const Options& options, Body body) {
   startCoalescing();
   const size_t steps = held_.steps.size();
   const size_t results = held_.results.size();
@@ -126,7 +127,10 @@ WorkPtr RailheadBackend::Together(Body body) {
     --coalescing_;
     throw;
   }
-  return endCoalescing();
+  WorkPtr work = endCoalescing();
+  const bool begins_later = coalescing_ > 0;
+  return begins_later && HowOf(c10d::OpType::COALESCED, options, c10::kCPU).waited_for ? WorkPtr()
+                                                                                       : work;
 }
 
 template <class Call>
@@ -154,7 +158,9 @@ WorkPtr RailheadBackend::broadcast(Tensors& tensors, const c10d::BroadcastOption
               {[=, bytes = BytesOf(data.elements)](Running& running) {
                  return rhBroadcast(begin, begin, bytes, rhUint8, root, running.comm(), nullptr);
                },
-               [data] { data.CopyBack(); }});
+               [data, receives = root != getRank()] {
+                 if (receives) data.CopyBack();
+               }});
 }
 
 WorkPtr RailheadBackend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
@@ -172,7 +178,7 @@ WorkPtr RailheadBackend::allreduce(Tensors& tensors, const c10d::AllreduceOption
 
 WorkPtr RailheadBackend::allreduce_coalesced(Tensors& tensors,
                                              const c10d::AllreduceCoalescedOptions& options) {
-  return Together([&] {
+  return Together(options, [&] {
     for (const Tensor& tensor : tensors) {
       Tensors one = {tensor};
       allreduce(one, options);
@@ -241,7 +247,7 @@ WorkPtr RailheadBackend::allgather_coalesced(std::vector<Tensors>& outputs, Tens
   // outputs[r] is what rank r has put in.
   TORCH_CHECK_VALUE(outputs.size() == static_cast<size_t>(getSize()),
                     "railhead: all_gather_coalesced: there must be a list for each rank");
-  return Together([&] {
+  return Together(options, [&] {
     for (size_t i = 0; i < inputs.size(); ++i) {
       std::vector<Tensors> of_one(1);
       for (const Tensors& rank : outputs) {
@@ -261,7 +267,7 @@ WorkPtr RailheadBackend::allgather_into_tensor_coalesced(Tensors& outputs, Tenso
   TORCH_CHECK_VALUE(outputs.size() == inputs.size(),
                     "railhead: all_gather_into_tensor_coalesced: ", outputs.size(), " outputs for ",
                     inputs.size(), " inputs");
-  return Together([&] {
+  return Together(options, [&] {
     for (size_t i = 0; i < inputs.size(); ++i) _allgather_base(outputs[i], inputs[i], options);
   });
 }
@@ -361,7 +367,7 @@ WorkPtr RailheadBackend::reduce_scatter_tensor_coalesced(
   TORCH_CHECK_VALUE(outputs.size() == inputs.size(),
                     "railhead: reduce_scatter_tensor_coalesced: ", outputs.size(), " outputs for ",
                     inputs.size(), " inputs");
-  return Together([&] {
+  return Together(options, [&] {
     for (size_t i = 0; i < inputs.size(); ++i) _reduce_scatter_base(outputs[i], inputs[i], options);
   });
 }

@@ -100,8 +100,8 @@ class RailheadBackend final : public c10d::Backend {
   template <class Options>
   static How HowOf(c10d::OpType type, const Options& options, c10::Device device);
   WorkPtr Post(const How& how, Tensors results, Step step);
-  template <class Body>
-  WorkPtr Together(Body body);
+  template <class Options, class Body>
+  WorkPtr Together(const Options& options, Body body);
   template <class Call>
   Step Reduction(const char* name, const at::Tensor& tensor, const c10d::ReduceOp& op, Call call);
   Step GatherBase(const at::Tensor& output, const at::Tensor& input);

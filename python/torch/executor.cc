@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor.h"
 
+#include <c10/core/InferenceMode.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <utility>
+
+#include "per_process.h"
 
 namespace railhead_torch {
 namespace {
@@ -17,10 +20,7 @@ constexpr auto kLook = std::chrono::milliseconds(200);
 // One thread for all groups of the process. It lives as long as that.
 class Watchdog {
  public:
-  static Watchdog& Get() {
-    static auto* const watchdog = new Watchdog();
-    return *watchdog;
-  }
+  const int process = ::getpid();
 
   void Watch(const std::shared_ptr<Executor>& executor) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -59,7 +59,7 @@ Executor::Executor(rhComm_t comm) : comm_(comm), process_(::getpid()) {}
 
 std::shared_ptr<Executor> Executor::Create(rhComm_t comm) {
   std::shared_ptr<Executor> executor(new Executor(comm));
-  Watchdog::Get().Watch(executor);
+  OfThisProcess<Watchdog>().Watch(executor);
   return executor;
 }
 
@@ -105,12 +105,15 @@ void Executor::Submit(Job job, bool waited_for) {
     return;
   }
   if (waited_for && !busy_ && jobs_.empty()) {
-    busy_ = true;
-    lock.unlock();
-    Do(std::move(job));
-    lock.lock();
-    busy_ = false;
-    changed_.NotifyAll();
+    DoAlone(std::move(job), lock);
+    return;
+  }
+  if (busy_ && runner_ == std::this_thread::get_id()) {
+    // A callback of the job that this thread does. It may wait for the new job, and nobody else
+    // would do that.
+    const c10::intrusive_ptr<RailWork> mine = job.work;
+    jobs_.push_back(std::move(job));
+    while (!mine->isCompleted()) DoFirst(lock);
     return;
   }
   jobs_.push_back(std::move(job));
@@ -125,17 +128,29 @@ void Executor::Loop() {
   for (;;) {
     while (busy_ || (jobs_.empty() && !leaving_)) changed_.Wait(lock);
     if (jobs_.empty()) return;
-    busy_ = true;
-    {
-      Job job = std::move(jobs_.front());
-      jobs_.pop_front();
-      lock.unlock();
-      Do(std::move(job));
-    }
-    lock.lock();
-    busy_ = false;
-    changed_.NotifyAll();
+    Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    DoAlone(std::move(job), lock);
   }
+}
+
+void Executor::DoAlone(Job job, std::unique_lock<std::mutex>& lock) {
+  busy_ = true;
+  runner_ = std::this_thread::get_id();
+  lock.unlock();
+  Do(std::move(job));
+  lock.lock();
+  busy_ = false;
+  runner_ = std::thread::id();
+  changed_.NotifyAll();
+}
+
+void Executor::DoFirst(std::unique_lock<std::mutex>& lock) {
+  Job job = std::move(jobs_.front());
+  jobs_.pop_front();
+  lock.unlock();
+  Do(std::move(job));
+  lock.lock();
 }
 
 rhResult_t Executor::RunSteps(Job& job, Running& running) {
@@ -151,6 +166,9 @@ rhResult_t Executor::RunSteps(Job& job, Running& running) {
 }
 
 void Executor::FinishSteps(const Job& job) {
+  // As c10d's calls, which autograd does not see. Their tensors may be of the caller's inference
+  // mode, or parameters.
+  const c10::InferenceMode no_autograd;
   for (const Step& step : job.steps) {
     if (step.finish) step.finish();
   }
@@ -219,8 +237,8 @@ void Executor::Drain() {
   std::unique_lock<std::mutex> lock(mutex_);
   leaving_ = true;
   changed_.NotifyAll();
-  // A callback of this thread's own job cannot wait for it.
-  if (::getpid() != process_ || thread_.get_id() == std::this_thread::get_id()) return;
+  // A callback of a job cannot wait for that job.
+  if (::getpid() != process_ || runner_ == std::this_thread::get_id()) return;
   while (busy_ || !jobs_.empty()) changed_.Wait(lock);
   if (!thread_.joinable()) return;
   std::thread thread = std::move(thread_);

@@ -106,6 +106,9 @@ class Executor : public std::enable_shared_from_this<Executor> {
  private:
   explicit Executor(rhComm_t comm);
   void Loop();
+  // With the lock, which they release while the job runs.
+  void DoAlone(Job job, std::unique_lock<std::mutex>& lock);
+  void DoFirst(std::unique_lock<std::mutex>& lock);  // of jobs_; inside another job
   void Do(Job job);
   rhResult_t RunSteps(Job& job, Running& running);
   static void FinishSteps(const Job& job);
@@ -119,6 +122,7 @@ class Executor : public std::enable_shared_from_this<Executor> {
   Condition changed_;
   std::deque<Job> jobs_;
   bool busy_ = false;
+  std::thread::id runner_;  // the thread that does a job, if busy_
   bool leaving_ = false;
   std::string ended_;
   std::thread thread_;

@@ -22,41 +22,45 @@ std::string KeyOf(const rhUniqueId& parent) {
 
 }  // namespace
 
-c10::intrusive_ptr<RailheadBackend> JoinGroup(const rhUniqueId& id, int rank, int size,
+c10::intrusive_ptr<RailheadBackend> JoinGroup(const Invitation& invitation, int rank, int size,
                                               std::chrono::milliseconds timeout,
                                               const std::string& name) {
   rhConfig_t config = RH_CONFIG_INITIALIZER;
-  const int64_t seconds = std::clamp<int64_t>((timeout.count() + 999) / 1000, 1, kLongestSeconds);
+  const int64_t seconds =
+      std::clamp<int64_t>((invitation.timeout.count() + 999) / 1000, 1, kLongestSeconds);
   config.timeoutSeconds = static_cast<int>(seconds);
   config.startTimeoutSeconds = static_cast<int>(seconds);
   const std::string short_name = name.substr(0, kLongestName);
   config.commName = short_name.c_str();
   rhComm_t comm = nullptr;
-  if (rhCommInitRankConfig(&comm, size, id, rank, &config) != rhSuccess) {
+  if (rhCommInitRankConfig(&comm, size, invitation.id, rank, &config) != rhSuccess) {
     C10_THROW_ERROR(DistBackendError, c10::str("railhead: ", rhGetLastError(nullptr)));
   }
-  return c10::make_intrusive<RailheadBackend>(comm, id, rank, size, timeout);
+  return c10::make_intrusive<RailheadBackend>(comm, invitation.id, rank, size, timeout);
 }
 
-rhUniqueId ExchangeId(const c10::intrusive_ptr<c10d::Store>& store, const rhUniqueId& parent,
-                      int rank, std::chrono::milliseconds timeout) {
+Invitation ExchangeInvitation(const c10::intrusive_ptr<c10d::Store>& store,
+                              const rhUniqueId& parent, int rank,
+                              std::chrono::milliseconds timeout) {
   // A connection of its own: others use the store while this waits.
   const c10::intrusive_ptr<c10d::Store> own = store->clone();
   own->setTimeout(timeout);
-  rhUniqueId id;
+  const int64_t number = own->add(KeyOf(parent) + "/groups of rank " + std::to_string(rank), 1);
+  const std::string key = KeyOf(parent) + "/" + std::to_string(number);
+  Invitation invitation = {{}, timeout};
   std::string error;
   if (rank == 0) {
-    if (rhGetUniqueId(&id) != rhSuccess) error = rhGetLastError(nullptr);
+    if (rhGetUniqueId(&invitation.id) != rhSuccess) error = rhGetLastError(nullptr);
     std::vector<uint8_t> said(error.begin(), error.end());
     if (error.empty()) {
-      const auto* bytes = reinterpret_cast<const uint8_t*>(&id);
-      said.assign(bytes, bytes + sizeof id);
+      const auto* bytes = reinterpret_cast<const uint8_t*>(&invitation);
+      said.assign(bytes, bytes + sizeof invitation);
     }
-    own->set(KeyOf(parent), said);
+    own->set(key, said);
   } else {
-    const std::vector<uint8_t> said = own->get(KeyOf(parent));
-    if (said.size() == sizeof id) {
-      std::memcpy(&id, said.data(), sizeof id);
+    const std::vector<uint8_t> said = own->get(key);
+    if (said.size() == sizeof invitation) {
+      std::memcpy(&invitation, said.data(), sizeof invitation);
     } else {
       error.assign(said.begin(), said.end());
     }
@@ -65,7 +69,7 @@ rhUniqueId ExchangeId(const c10::intrusive_ptr<c10d::Store>& store, const rhUniq
     C10_THROW_ERROR(DistBackendError,
                     c10::str("railhead: rank 0 of the group could not begin: ", error));
   }
-  return id;
+  return invitation;
 }
 
 }  // namespace railhead_torch

@@ -15,17 +15,27 @@
 
 namespace railhead_torch {
 
-// Returns the backend of the group `name`, all of whose ranks call it with one id. Waits for them.
-// Throws DistBackendError with the library's text. `timeout` is for the start and for each call.
-c10::intrusive_ptr<RailheadBackend> JoinGroup(const rhUniqueId& id, int rank, int size,
+// What rank 0 of a group decides for all of its ranks.
+struct Invitation {
+  rhUniqueId id;
+  // Its own timeout. The library's must be the same on all ranks, and torch's need not be.
+  std::chrono::milliseconds timeout;
+};
+
+// Returns the backend of the group `name`, all of whose ranks call it with one invitation. Waits
+// for them. Throws DistBackendError with the library's text. `timeout` is that of each call on this
+// rank.
+c10::intrusive_ptr<RailheadBackend> JoinGroup(const Invitation& invitation, int rank, int size,
                                               std::chrono::milliseconds timeout,
                                               const std::string& name);
 
-// Returns the id that rank 0 makes for a group that is split off, carried by the new group's store.
-// What fails on rank 0 fails on all. The key has the id of the group that is split: torchrun keeps
-// the store when it starts a job anew, and the groups of that start have other ids.
-rhUniqueId ExchangeId(const c10::intrusive_ptr<c10d::Store>& store, const rhUniqueId& parent,
-                      int rank, std::chrono::milliseconds timeout);
+// Returns the invitation by rank 0 of a group that is split off, carried by the new group's store.
+// A failure of rank 0 fails all. The key contains the id of the group that is split, because
+// torchrun keeps the store when it restarts a job, and a number, because several groups may have
+// the same part of the store.
+Invitation ExchangeInvitation(const c10::intrusive_ptr<c10d::Store>& store,
+                              const rhUniqueId& parent, int rank,
+                              std::chrono::milliseconds timeout);
 
 }  // namespace railhead_torch
 

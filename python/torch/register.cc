@@ -16,18 +16,20 @@
 namespace railhead_torch {
 namespace {
 
+// `group_milliseconds`: the timeout of rank 0.
 c10::intrusive_ptr<c10d::ProcessGroup> Create(int64_t rank, int64_t size, const at::Tensor& id,
+                                              int64_t group_milliseconds,
                                               int64_t timeout_milliseconds,
                                               const std::string& name) {
   TORCH_CHECK_VALUE(id.nbytes() == sizeof(rhUniqueId) && id.is_contiguous(),
                     "railhead: not a unique id");
-  rhUniqueId unique_id;
-  std::memcpy(&unique_id, id.data_ptr(), sizeof unique_id);
+  Invitation invitation = {{}, std::chrono::milliseconds(group_milliseconds)};
+  std::memcpy(&invitation.id, id.data_ptr(), sizeof invitation.id);
   auto group =
       c10::make_intrusive<c10d::ProcessGroup>(static_cast<int>(rank), static_cast<int>(size));
   // From here Python takes it, for any device.
   group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::CUSTOM,
-                    JoinGroup(unique_id, static_cast<int>(rank), static_cast<int>(size),
+                    JoinGroup(invitation, static_cast<int>(rank), static_cast<int>(size),
                               std::chrono::milliseconds(timeout_milliseconds), name));
   return group;
 }

@@ -17,8 +17,9 @@ c10::intrusive_ptr<c10d::Backend> RailheadBackend::split(
   if (here == ranks.end()) return nullptr;
   const int rank = static_cast<int>(std::distance(ranks.begin(), here));
   const std::chrono::milliseconds timeout = options ? options->timeout : timeout_.load();
-  return JoinGroup(ExchangeId(store, id_, rank, timeout), rank, static_cast<int>(ranks.size()),
-                   timeout, "torch:" + (options ? options->group_name : getGroupUid()));
+  return JoinGroup(ExchangeInvitation(store, id_, rank, timeout), rank,
+                   static_cast<int>(ranks.size()), timeout,
+                   "torch:" + (options ? options->group_name : getGroupUid()));
 }
 
 }  // namespace railhead_torch

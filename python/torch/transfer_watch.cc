@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer_watch.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -22,18 +20,11 @@ constexpr auto kLongestStop = std::chrono::seconds(1);
 
 }  // namespace
 
-TransferWatch& TransferWatch::Get() {
-  static auto* const watch = new TransferWatch();
-  return *watch;
-}
-
 void TransferWatch::Add(WorkPtr work) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const TransferWork* const key = work.get();
   works_.emplace(key, std::move(work));
-  if (process_ != ::getpid()) {
-    process_ = ::getpid();
-    asleep_ = false;
+  if (!std::exchange(started_, true)) {
     StartThread([this] { Loop(); }).detach();
   }
   if (asleep_) changed_.NotifyAll();
@@ -57,7 +48,6 @@ void TransferWatch::Leave(const Executor* executor) {
 
 void TransferWatch::Stop() {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (process_ != ::getpid()) return;
   stopped_ = true;
   changed_.NotifyAll();
   const auto latest = TransferWork::Clock::now() + kLongestStop;

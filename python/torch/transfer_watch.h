@@ -10,11 +10,13 @@
 #define RAILHEAD_PYTHON_TORCH_TRANSFER_WATCH_H_
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <mutex>
 #include <unordered_map>
 
 #include "condition.h"
+#include "per_process.h"
 #include "transfer_work.h"
 
 namespace railhead_torch {
@@ -23,7 +25,9 @@ class TransferWatch {
  public:
   using WorkPtr = c10::intrusive_ptr<TransferWork>;
 
-  static TransferWatch& Get();
+  const pid_t process = ::getpid();
+
+  static TransferWatch& Get() { return OfThisProcess<TransferWatch>(); }
   void Add(WorkPtr work);
   // Returns the work for the caller to complete, or null if another thread has taken it.
   WorkPtr Take(const TransferWork* work);
@@ -41,7 +45,7 @@ class TransferWatch {
   bool asleep_ = false;
   bool completing_ = false;
   bool stopped_ = false;
-  pid_t process_ = 0;  // whose thread it is
+  bool started_ = false;
 };
 
 }  // namespace railhead_torch

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer_work.h"
 
+#include <c10/core/InferenceMode.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <utility>
@@ -180,6 +181,7 @@ std::string TransferWork::Result(const Part& part, rhRequest_t request) {
 
 void TransferWork::Deliver(const Part& part) const {
   if (part.sends) return;
+  const c10::InferenceMode no_autograd;  // as in Executor::FinishSteps
   for (const c10::Event& event : part.queued) event.synchronize();
   if (part.host.defined()) BytesIn(part.data.elements).copy_(part.host);
   part.data.CopyBack();

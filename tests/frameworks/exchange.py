@@ -45,7 +45,7 @@ def main():
     for _ in range(STARTS):
         if choose.random() < 0.5:
             # Data of a start whose rank 0 died after publishing its id, and whose rank 2 died after requesting it.
-            store.set(KEY, f"dead id {secrets.token_hex(128)}")
+            store.set(KEY, f"dead 1000 {secrets.token_hex(128)}")
             store.set(f"{KEY}/dead/2", "word")
         order = list(range(RANKS))
         choose.shuffle(order)

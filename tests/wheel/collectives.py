@@ -111,7 +111,7 @@ def moves(comm, dtype):
     """Tests all calls that only move elements, also with a type that the library does not know."""
     size, rank = comm.size, comm.rank
     def of(who, count=COUNT):
-        return values(who, dtype, count) if dtype.kind != "V" else np.frombuffer(
+        return values(who, dtype, count) if dtype.kind not in "VM" else np.frombuffer(
             np.random.default_rng(who).bytes(count * dtype.itemsize), dtype)
     def equal(got, want, what):
         assert got.tobytes() == want.tobytes(), f"{what} {dtype}"
@@ -183,6 +183,28 @@ def others(comm):
     assert "all_reduce" in comm.explain("all_reduce", 1 << 20)
 
 
+class Pixels:
+    """As PIL's images: the interface contains an object with the buffer protocol in place of an address."""
+
+    def __init__(self, raw):
+        self.__array_interface__ = {"version": 3, "typestr": "|u1", "shape": (4,), "data": raw, "offset": 2}
+
+
+def scalars(comm):
+    """Tests NumPy's scalars, whose elements only their interface keeps alive: inputs, but no results."""
+    out = np.empty(comm.size)
+    for turn in range(20):
+        keep = [np.float64(turn + comm.rank)]
+        memory = railhead.memory(keep[0])
+        noise = [np.full((), -1.0) for _ in range(50)]
+        comm.all_gather(memory, out)
+        assert list(out) == [turn + who for who in range(comm.size)], (out, noise[0])
+    refuses(ValueError, lambda: comm.all_reduce(np.float64(1)), "read-only")
+    raw = bytearray(range(6))
+    comm.all_reduce(Pixels(raw))
+    assert list(raw) == [0, 1, *(comm.size * value for value in range(2, 6))]
+
+
 def refusals(comm):
     """Tests invalid arguments: the call has no effect, and no rank waits for another."""
     fine = np.zeros(6, np.float32)
@@ -205,9 +227,10 @@ def main():
     with railhead.init() as comm:
         for dtype in TYPES:
             reductions(comm, dtype)
-        for dtype in [*TYPES, np.dtype("V3")]:
+        for dtype in [*TYPES, np.dtype("V3"), np.dtype("M8[ns]")]:
             moves(comm, dtype)
         others(comm)
+        scalars(comm)
         refusals(comm)
         comm.barrier()
         comm.finalize()

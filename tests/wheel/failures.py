@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One of three ranks: prints a line for each exception that it gets when ranks fail.
 
-usage: failures.py abort|killed|raised|mismatch
+usage: failures.py abort|killed|raised|mismatch|forked
 """
 
 import array
@@ -38,6 +38,16 @@ def main():
                     raise KeyError("a bug of the script")
                 for _ in range(3):
                     comm.all_reduce(values)
+        elif what == "forked":
+            with comm:
+                child = os.fork()
+                if child == 0:
+                    sys.exit(7)  # leaves the body by an exception
+                begin = time.monotonic()
+                code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+                comm.all_reduce(values)
+                print(f"child: exit {code}, at once: {time.monotonic() - begin < 4}; sum {values[0]:g}")
+            return
         elif what == "mismatch":
             for _ in range(3):
                 comm.all_reduce(values[:10 + comm.rank])

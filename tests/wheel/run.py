@@ -87,6 +87,8 @@ def case_failures():
         survivors = RANKS - (what in ("killed", "raised"))
         found = len(re.findall(words, text))
         expect(found >= survivors, f"{what}: {found} ranks say {words}: {text}")
+    text = ranks(python, HERE / "failures.py", "forked")
+    expect(text.count(f"child: exit 7, at once: True; sum {RANKS * RANKS}\n") == RANKS, text)
     expect("KeyError: 'a bug of the script'" in ranks(python, HERE / "failures.py", "raised", may_fail=True),
            "the exception of the script is lost")
 
