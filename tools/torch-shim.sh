@@ -38,7 +38,7 @@ if [ -z "$suffix" ]; then
   gcc_include_machine=/usr/include/$machine-linux-gnu/c++/$gcc_version
   gcc_libraries=("$(g++ -print-file-name=libstdc++.so.6)" "$(gcc -print-file-name=libgcc_s.so.1)")
   torch_libraries=$torch/lib
-  strip=strip
+  strip="strip"
 else
   [ "$machine" = aarch64 ] || die "no C++ library of GCC for $machine on $(uname -m)"
   (cd "$work" && apt-get -q download "libstdc++-$gcc_version-dev-arm64-cross" libstdc++6-arm64-cross \
