@@ -137,10 +137,12 @@ Outcome ReduceScatterBlock(Group& group, const void* send, void* receive, int co
 
 Outcome AllGather(Group& group, const void* send, int send_count, const Datatype* send_type,
                   void* receive, int count, const Datatype& type) {
-  size_t mine = Bytes(send_count, *send_type);
+  size_t mine = 0;
   if (send == kInPlace) {
     mine = Bytes(count, type);
     send = At(receive, static_cast<size_t>(group.rank()) * mine);
+  } else {
+    mine = Bytes(send_count, *send_type);
   }
   return group.Check(rhAllGather(send, receive, mine, rhUint8, group.comm(), nullptr));
 }

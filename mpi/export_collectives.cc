@@ -20,10 +20,24 @@ Outcome CheckRoot(const Group& group, int root) {
   return outcome;
 }
 
-// A buffer that is not MPI_IN_PLACE has a count and a type.
+// `buffer` may not be MPI_IN_PLACE.
+Outcome CheckMemory(const void* buffer) {
+  if (buffer != kInPlace) return {};
+  return {kErrorBuffer, "MPI does not allow MPI_IN_PLACE for this buffer on this rank"};
+}
+
 Outcome CheckBuffer(const void* buffer, int count, const Datatype* type) {
-  if (buffer == kInPlace) return {};
-  return First(CheckCount(count), CheckType(type));
+  return First(CheckMemory(buffer), CheckCount(count), CheckType(type));
+}
+
+// `buffer` may be MPI_IN_PLACE, which has neither a count nor a type.
+Outcome CheckBufferOrInPlace(const void* buffer, int count, const Datatype* type) {
+  return buffer == kInPlace ? Outcome{} : CheckBuffer(buffer, count, type);
+}
+
+// The same, where MPI allows MPI_IN_PLACE only on the root.
+Outcome CheckRootsBuffer(bool is_root, const void* buffer, int count, const Datatype* type) {
+  return is_root ? CheckBufferOrInPlace(buffer, count, type) : CheckBuffer(buffer, count, type);
 }
 
 }  // namespace
@@ -31,7 +45,7 @@ Outcome CheckBuffer(const void* buffer, int count, const Datatype* type) {
 RAILHEAD_MPI(Allreduce, const void* send, void* receive, int count, Datatype* type, Operator* op,
              Communicator* comm) {
   return Collective("MPI_Allreduce", comm, [&](Group& group) {
-    Outcome outcome = First(CheckCount(count), CheckType(type), CheckOperator(op));
+    Outcome outcome = First(CheckBuffer(receive, count, type), CheckOperator(op));
     return outcome.ok() ? AllReduce(group, send, receive, count, type, *op) : outcome;
   });
 }
@@ -39,8 +53,9 @@ RAILHEAD_MPI(Allreduce, const void* send, void* receive, int count, Datatype* ty
 RAILHEAD_MPI(Reduce, const void* send, void* receive, int count, Datatype* type, Operator* op,
              int root, Communicator* comm) {
   return Collective("MPI_Reduce", comm, [&](Group& group) {
-    Outcome outcome =
-        First(CheckCount(count), CheckType(type), CheckOperator(op), CheckRoot(group, root));
+    const bool is_root = group.rank() == root;
+    Outcome outcome = First(CheckCount(count), CheckType(type), CheckOperator(op),
+                            CheckRoot(group, root), CheckMemory(is_root ? receive : send));
     return outcome.ok() ? Reduce(group, send, receive, count, type, *op, root) : outcome;
   });
 }
@@ -48,7 +63,8 @@ RAILHEAD_MPI(Reduce, const void* send, void* receive, int count, Datatype* type,
 RAILHEAD_MPI(Reduce_scatter, const void* send, void* receive, const int* counts, Datatype* type,
              Operator* op, Communicator* comm) {
   return Collective("MPI_Reduce_scatter", comm, [&](Group& group) {
-    Outcome outcome = First(CheckCounts(counts, group), CheckType(type), CheckOperator(op));
+    Outcome outcome =
+        First(CheckMemory(receive), CheckCounts(counts, group), CheckType(type), CheckOperator(op));
     return outcome.ok() ? ReduceScatter(group, send, receive, counts, type, *op) : outcome;
   });
 }
@@ -56,7 +72,7 @@ RAILHEAD_MPI(Reduce_scatter, const void* send, void* receive, const int* counts,
 RAILHEAD_MPI(Reduce_scatter_block, const void* send, void* receive, int count, Datatype* type,
              Operator* op, Communicator* comm) {
   return Collective("MPI_Reduce_scatter_block", comm, [&](Group& group) {
-    Outcome outcome = First(CheckCount(count), CheckType(type), CheckOperator(op));
+    Outcome outcome = First(CheckBuffer(receive, count, type), CheckOperator(op));
     return outcome.ok() ? ReduceScatterBlock(group, send, receive, count, type, *op) : outcome;
   });
 }
@@ -65,7 +81,7 @@ RAILHEAD_MPI(Allgather, const void* send, int send_count, Datatype* send_type, v
              int count, Datatype* type, Communicator* comm) {
   return Collective("MPI_Allgather", comm, [&](Group& group) {
     Outcome outcome =
-        First(CheckBuffer(send, send_count, send_type), CheckCount(count), CheckType(type));
+        First(CheckBufferOrInPlace(send, send_count, send_type), CheckBuffer(receive, count, type));
     return outcome.ok() ? AllGather(group, send, send_count, send_type, receive, count, *type)
                         : outcome;
   });
@@ -74,8 +90,8 @@ RAILHEAD_MPI(Allgather, const void* send, int send_count, Datatype* send_type, v
 RAILHEAD_MPI(Allgatherv, const void* send, int send_count, Datatype* send_type, void* receive,
              const int* counts, const int* displacements, Datatype* type, Communicator* comm) {
   return Collective("MPI_Allgatherv", comm, [&](Group& group) {
-    Outcome outcome = First(CheckBuffer(send, send_count, send_type), CheckType(type),
-                            CheckCounts(counts, group));
+    Outcome outcome = First(CheckBufferOrInPlace(send, send_count, send_type), CheckMemory(receive),
+                            CheckType(type), CheckCounts(counts, group));
     return outcome.ok() ? AllGatherv(group, send, send_count, send_type, receive, counts,
                                      displacements, *type)
                         : outcome;
@@ -84,7 +100,7 @@ RAILHEAD_MPI(Allgatherv, const void* send, int send_count, Datatype* send_type, 
 
 RAILHEAD_MPI(Bcast, void* buffer, int count, Datatype* type, int root, Communicator* comm) {
   return Collective("MPI_Bcast", comm, [&](Group& group) {
-    Outcome outcome = First(CheckCount(count), CheckType(type), CheckRoot(group, root));
+    Outcome outcome = First(CheckBuffer(buffer, count, type), CheckRoot(group, root));
     return outcome.ok() ? Broadcast(group, buffer, count, *type, root) : outcome;
   });
 }
@@ -92,8 +108,10 @@ RAILHEAD_MPI(Bcast, void* buffer, int count, Datatype* type, int root, Communica
 RAILHEAD_MPI(Gather, const void* send, int send_count, Datatype* send_type, void* receive,
              int count, Datatype* type, int root, Communicator* comm) {
   return Collective("MPI_Gather", comm, [&](Group& group) {
-    Outcome outcome = First(CheckRoot(group, root), CheckBuffer(send, send_count, send_type));
-    if (outcome.ok() && group.rank() == root) outcome = CheckBuffer(receive, count, type);
+    const bool is_root = group.rank() == root;
+    Outcome outcome =
+        First(CheckRoot(group, root), CheckRootsBuffer(is_root, send, send_count, send_type));
+    if (outcome.ok() && is_root) outcome = CheckBuffer(receive, count, type);
     return outcome.ok() ? Gather(group, send, send_count, send_type, receive, count, type, root)
                         : outcome;
   });
@@ -103,9 +121,11 @@ RAILHEAD_MPI(Gatherv, const void* send, int send_count, Datatype* send_type, voi
              const int* counts, const int* displacements, Datatype* type, int root,
              Communicator* comm) {
   return Collective("MPI_Gatherv", comm, [&](Group& group) {
-    Outcome outcome = First(CheckRoot(group, root), CheckBuffer(send, send_count, send_type));
-    if (outcome.ok() && group.rank() == root) {
-      outcome = First(CheckType(type), CheckCounts(counts, group));
+    const bool is_root = group.rank() == root;
+    Outcome outcome =
+        First(CheckRoot(group, root), CheckRootsBuffer(is_root, send, send_count, send_type));
+    if (outcome.ok() && is_root) {
+      outcome = First(CheckMemory(receive), CheckType(type), CheckCounts(counts, group));
     }
     return outcome.ok() ? Gatherv(group, send, send_count, send_type, receive, counts,
                                   displacements, type, root)
@@ -116,8 +136,10 @@ RAILHEAD_MPI(Gatherv, const void* send, int send_count, Datatype* send_type, voi
 RAILHEAD_MPI(Scatter, const void* send, int send_count, Datatype* send_type, void* receive,
              int count, Datatype* type, int root, Communicator* comm) {
   return Collective("MPI_Scatter", comm, [&](Group& group) {
-    Outcome outcome = First(CheckRoot(group, root), CheckBuffer(receive, count, type));
-    if (outcome.ok() && group.rank() == root) outcome = CheckBuffer(send, send_count, send_type);
+    const bool is_root = group.rank() == root;
+    Outcome outcome =
+        First(CheckRoot(group, root), CheckRootsBuffer(is_root, receive, count, type));
+    if (outcome.ok() && is_root) outcome = CheckBuffer(send, send_count, send_type);
     return outcome.ok() ? Scatter(group, send, send_count, send_type, receive, count, type, root)
                         : outcome;
   });
@@ -127,9 +149,11 @@ RAILHEAD_MPI(Scatterv, const void* send, const int* counts, const int* displacem
              Datatype* send_type, void* receive, int count, Datatype* type, int root,
              Communicator* comm) {
   return Collective("MPI_Scatterv", comm, [&](Group& group) {
-    Outcome outcome = First(CheckRoot(group, root), CheckBuffer(receive, count, type));
-    if (outcome.ok() && group.rank() == root) {
-      outcome = First(CheckType(send_type), CheckCounts(counts, group));
+    const bool is_root = group.rank() == root;
+    Outcome outcome =
+        First(CheckRoot(group, root), CheckRootsBuffer(is_root, receive, count, type));
+    if (outcome.ok() && is_root) {
+      outcome = First(CheckMemory(send), CheckType(send_type), CheckCounts(counts, group));
     }
     return outcome.ok()
                ? Scatterv(group, send, counts, displacements, send_type, receive, count, type, root)
@@ -141,7 +165,7 @@ RAILHEAD_MPI(Alltoall, const void* send, int send_count, Datatype* send_type, vo
              int count, Datatype* type, Communicator* comm) {
   return Collective("MPI_Alltoall", comm, [&](Group& group) {
     Outcome outcome =
-        First(CheckBuffer(send, send_count, send_type), CheckCount(count), CheckType(type));
+        First(CheckBufferOrInPlace(send, send_count, send_type), CheckBuffer(receive, count, type));
     return outcome.ok() ? AllToAll(group, send, send_count, send_type, receive, count, *type)
                         : outcome;
   });
@@ -151,7 +175,7 @@ RAILHEAD_MPI(Alltoallv, const void* send, const int* send_counts, const int* sen
              Datatype* send_type, void* receive, const int* counts, const int* displacements,
              Datatype* type, Communicator* comm) {
   return Collective("MPI_Alltoallv", comm, [&](Group& group) {
-    Outcome outcome = First(CheckType(type), CheckCounts(counts, group));
+    Outcome outcome = First(CheckMemory(receive), CheckType(type), CheckCounts(counts, group));
     if (outcome.ok() && send != kInPlace) {
       outcome = First(CheckType(send_type), CheckCounts(send_counts, group));
     }

@@ -18,6 +18,7 @@ namespace railhead::mpi {
 // MPI's error classes that this library returns, with Open MPI's numbers.
 enum ErrorClass : int {
   kSuccess = 0,
+  kErrorBuffer = 1,
   kErrorCount = 2,
   kErrorType = 3,
   kErrorTag = 4,
