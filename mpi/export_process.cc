@@ -113,7 +113,9 @@ RAILHEAD_MPI(Abort, Communicator* comm, int code) {
   std::fprintf(stderr, "railhead: rank %d: MPI_Abort: the program ends the job with code %d\n",
                group == nullptr ? 0 : group->rank(), code);
   std::fflush(stderr);
-  std::_Exit(code == 0 ? EXIT_FAILURE : code);
+  // The status of a process has 8 bits, and 0 would be success.
+  const int status = code & 0xff;
+  std::_Exit(status != 0 ? status : EXIT_FAILURE);
 }
 
 RAILHEAD_MPI(Get_version, int* version, int* subversion) {
