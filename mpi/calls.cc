@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 
 #include "mpi/predefined.h"
@@ -15,7 +16,11 @@ thread_local Outcome last;
 }  // namespace
 
 int Report(const char* name, const Group* group, const Outcome& outcome) {
-  if (group == nullptr) group = Process::Instance().Find(CommWorld());
+  std::shared_ptr<Group> world;
+  if (group == nullptr) {
+    world = Process::Instance().Find(CommWorld());
+    group = world.get();
+  }
   if (group != nullptr && group->errors_return) {
     last = {outcome.error, std::string(name) + ": " + outcome.text};
     return outcome.error;
@@ -38,7 +43,7 @@ std::string ErrorText(int error) {
 }
 
 Outcome CheckType(const Datatype* type) {
-  if (type != nullptr && type->bytes > 0) return {};
+  if (type != nullptr && type != DatatypeNull()) return {};
   return {kErrorType, "the datatype is null"};
 }
 

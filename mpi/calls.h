@@ -6,6 +6,7 @@
 #define RAILHEAD_MPI_CALLS_H_
 
 #include <cstddef>
+#include <memory>
 #include <mutex>
 #include <new>
 
@@ -38,7 +39,7 @@ Outcome First(Outcome first, Outcomes... others) {
 // Runs `body`, which is an Outcome of the group of `comm`, and reports its failure.
 template <typename Body>
 int On(const char* name, Communicator* comm, Body body) {
-  Group* const group = Process::Instance().Find(comm);
+  const std::shared_ptr<Group> group = Process::Instance().Find(comm);
   if (group == nullptr) {
     return Report(
         name, nullptr,
@@ -50,7 +51,7 @@ int On(const char* name, Communicator* comm, Body body) {
   } catch (const std::bad_alloc&) {
     outcome = {kErrorNoMemory, "not enough memory for a copy of the data"};
   }
-  return outcome.ok() ? kSuccess : Report(name, group, outcome);
+  return outcome.ok() ? kSuccess : Report(name, group.get(), outcome);
 }
 
 // The same for a collective: one at a time for each communicator.

@@ -2,8 +2,8 @@
 //
 // MPI's collectives, by those of librailhead. Arguments are MPI's, with the same meaning: counts
 // and displacements in elements of the type beside them, MPI_IN_PLACE as a buffer where MPI allows
-// it. Counts are not negative, types and operators not null: export_collectives.cc has checked them,
-// except those of a buffer that is MPI_IN_PLACE, which may be anything.
+// it. Counts are not negative, types and operators not null: export_collectives.cc has checked
+// them, except those of a buffer that is MPI_IN_PLACE, which may be anything.
 #ifndef RAILHEAD_MPI_COLLECTIVES_H_
 #define RAILHEAD_MPI_COLLECTIVES_H_
 

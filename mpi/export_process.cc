@@ -9,7 +9,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mpi/calls.h"
@@ -26,8 +28,6 @@ constexpr int kThreadMultiple = 3;
 constexpr int kVersion = 3;  // of MPI: 3.1
 constexpr int kSubversion = 1;
 constexpr int kTypeShared = 0;  // MPI_COMM_TYPE_SHARED
-constexpr int kIdentical = 0;   // MPI_IDENT
-constexpr int kUnequal = 3;
 // Sizes of what the program has room for: the smaller of the two interfaces.
 constexpr size_t kLongestVersion = 256;
 constexpr size_t kLongestName = 64;  // of a communicator
@@ -60,12 +60,12 @@ Outcome Split(Group& group, int color, int key, Communicator** made) {
   return outcome.ok() ? Process::Instance().Adopt(group, comm, made) : outcome;
 }
 
-// The size of one element of `type`.
+// The size of one element of `type`; MPI_UNDEFINED if an Integer cannot hold it.
 template <typename Integer>
 int GiveBytes(const char* name, const Datatype* type, Integer* bytes) {
   const Outcome outcome = CheckType(type);
   if (!outcome.ok()) return Report(name, nullptr, outcome);
-  *bytes = static_cast<Integer>(type->bytes);
+  *bytes = std::in_range<Integer>(type->bytes) ? static_cast<Integer>(type->bytes) : kUndefined;
   return kSuccess;
 }
 
@@ -109,7 +109,7 @@ RAILHEAD_MPI(Is_thread_main, int* flag) {
 }
 
 RAILHEAD_MPI(Abort, Communicator* comm, int code) {
-  const Group* group = Process::Instance().Find(comm);
+  const std::shared_ptr<Group> group = Process::Instance().Find(comm);
   std::fprintf(stderr, "railhead: rank %d: MPI_Abort: the program ends the job with code %d\n",
                group == nullptr ? 0 : group->rank(), code);
   std::fflush(stderr);
@@ -205,8 +205,12 @@ RAILHEAD_MPI(Topo_test, Communicator* /*comm*/, int* topology) {
 }
 
 RAILHEAD_MPI(Comm_compare, Communicator* one, Communicator* other, int* result) {
-  *result = one == other ? kIdentical : kUnequal;
-  return kSuccess;
+  return On("MPI_Comm_compare", one, [&](const Group& group) {
+    const std::shared_ptr<Group> with = Process::Instance().Find(other);
+    if (with == nullptr) return Outcome{kErrorComm, "the second communicator is none"};
+    *result = one == other ? kIdentical : Compare(group.members(), with->members());
+    return Outcome{};
+  });
 }
 
 RAILHEAD_MPI(Comm_test_inter, Communicator* /*comm*/, int* flag) {

@@ -5,6 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "mpi/calls.h"
@@ -34,15 +37,15 @@ struct TrampolineStatus {
 static_assert(sizeof(OpenMpiStatus) == 24 && sizeof(TrampolineStatus) == 40);
 
 // Null: MPI_STATUS_IGNORE.
-void Write(const Arrival& arrival, OpenMpiStatus* status) {
-  if (status != nullptr) *status = {arrival.source, arrival.tag, kSuccess, 0, arrival.bytes};
+void Write(const Arrival& arrival, OpenMpiStatus* status, int error = kSuccess) {
+  if (status != nullptr) *status = {arrival.source, arrival.tag, error, 0, arrival.bytes};
 }
-void Write(const Arrival& arrival, TrampolineStatus* status) {
+void Write(const Arrival& arrival, TrampolineStatus* status, int error = kSuccess) {
   if (status == nullptr) return;
-  Write(arrival, &status->inner);
+  Write(arrival, &status->inner, error);
   status->source = arrival.source;
   status->tag = arrival.tag;
-  status->error = kSuccess;
+  status->error = error;
 }
 
 Outcome CheckMessage(int count, const Datatype* type) {
@@ -50,6 +53,15 @@ Outcome CheckMessage(int count, const Datatype* type) {
 }
 
 size_t BytesIn(int count, const Datatype& type) { return static_cast<size_t>(count) * type.bytes; }
+
+// The number of elements of `size` bytes that `bytes` are; MPI_UNDEFINED if it is not a whole
+// number or an int cannot hold it.
+int Elements(size_t bytes, size_t size) {
+  if (bytes == 0) return 0;
+  if (size == 0 || bytes % size != 0) return kUndefined;
+  constexpr size_t kMost = std::numeric_limits<int>::max();
+  return bytes / size > kMost ? kUndefined : static_cast<int>(bytes / size);
+}
 
 // Waits for what `begin` has begun.
 template <typename Begin>
@@ -116,30 +128,50 @@ int SendAndReplace(void* buffer, int count, Datatype* type, int to, int send_tag
                         comm, status);
 }
 
-// Ends *request, which becomes MPI_REQUEST_NULL. A null one is done, with an empty status.
+// The content of the status of no request.
+constexpr Arrival kEmpty = {RH_ANY_SOURCE, kAnyTag, 0};
+
+// Ends *request, which becomes MPI_REQUEST_NULL. A null one is done, with an empty status. `group`
+// gets the group of a failure.
+Outcome End(Request** request, Arrival* arrival, std::shared_ptr<Group>* group) {
+  *arrival = kEmpty;
+  if (*request == RequestNull()) return {};
+  *arrival = {};
+  std::shared_ptr<Group> own = (*request)->group;
+  Outcome outcome = Wait(*request, arrival);
+  *request = RequestNull();
+  if (!outcome.ok()) *group = std::move(own);
+  return outcome;
+}
+
 template <typename Status>
 int WaitFor(const char* name, Request** request, Status* status) {
   Arrival arrival;
-  if (*request != RequestNull()) {
-    const Group* group = (*request)->group;
-    const Outcome outcome = Wait(*request, &arrival);
-    *request = RequestNull();
-    if (!outcome.ok()) return Report(name, group, outcome);
-  } else {
-    arrival.source = RH_ANY_SOURCE;
-  }
+  std::shared_ptr<Group> group;
+  const Outcome outcome = End(request, &arrival, &group);
+  if (!outcome.ok()) return Report(name, group.get(), outcome);
   Write(arrival, status);
   return kSuccess;
 }
 
+// If some have failed, the result is MPI_ERR_IN_STATUS, and the status of each has its own.
 template <typename Status>
 int WaitForAll(const char* name, int count, Request** requests, Status* statuses) {
-  int error = kSuccess;
+  Outcome first;
+  std::shared_ptr<Group> first_group;
   for (int i = 0; i < count; ++i) {
-    const int one = WaitFor(name, &requests[i], statuses == nullptr ? nullptr : &statuses[i]);
-    if (error == kSuccess) error = one;
+    Arrival arrival;
+    std::shared_ptr<Group> group;
+    Outcome outcome = End(&requests[i], &arrival, &group);
+    if (statuses != nullptr) Write(arrival, &statuses[i], outcome.error);
+    // Groups may have different error handlers. One that ends the process does not wait for others.
+    if (!outcome.ok()) Report(name, group.get(), outcome);
+    if (first.ok() && !outcome.ok()) {
+      first = {kErrorInStatus, std::move(outcome.text)};
+      first_group = std::move(group);
+    }
   }
-  return error;
+  return first.ok() ? kSuccess : Report(name, first_group.get(), first);
 }
 
 // Whether all of `requests` are done, or any of them; those that are null do not count. A look at
@@ -174,7 +206,10 @@ int WaitForAny(int count, Request** requests, int* index, Status* status) {
     if (CountDone(count, requests, index, &pending) > 0) {
       return WaitFor("MPI_Waitany", &requests[*index], status);
     }
-    if (pending == 0) return kSuccess;
+    if (pending == 0) {
+      Write(kEmpty, status);
+      return kSuccess;
+    }
     sched_yield();  // the library has no wait for one of several
   }
 }
@@ -183,13 +218,13 @@ template <typename Status>
 int TestFor(Request** request, int* flag, Status* status) {
   *flag = 1;
   if (*request == RequestNull()) return WaitFor("MPI_Test", request, status);
-  const Group* group = (*request)->group;
+  const std::shared_ptr<Group> group = (*request)->group;
   Arrival arrival;
   bool done = false;
   const Outcome outcome = Test(*request, &done, &arrival);
   *flag = done ? 1 : 0;
   if (done) *request = RequestNull();
-  if (!outcome.ok()) return Report("MPI_Test", group, outcome);
+  if (!outcome.ok()) return Report("MPI_Test", group.get(), outcome);
   if (done) Write(arrival, status);
   return kSuccess;
 }
@@ -242,8 +277,7 @@ RAILHEAD_MPI(Get_count, const OpenMpiStatus* status, Datatype* type, int* count)
   if (Outcome outcome = CheckType(type); !outcome.ok()) {
     return Report("MPI_Get_count", nullptr, outcome);
   }
-  const size_t elements = status->bytes / type->bytes;
-  *count = status->bytes % type->bytes != 0 ? kUndefined : static_cast<int>(elements);
+  *count = Elements(status->bytes, type->bytes);
   return kSuccess;
 }
 

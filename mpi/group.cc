@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpi/group.h"
 
+#include <algorithm>
+#include <numeric>
+
 namespace railhead::mpi {
 
 Outcome OutcomeOf(rhResult_t result, rhComm_t comm) {
@@ -10,7 +13,23 @@ Outcome OutcomeOf(rhResult_t result, rhComm_t comm) {
           text.empty() ? rhGetErrorString(result) : text};
 }
 
-Outcome Group::Of(rhComm_t comm, std::unique_ptr<Group>* group) {
+Comparison Compare(std::vector<int> one, std::vector<int> other) {
+  if (one == other) return kCongruent;
+  std::sort(one.begin(), one.end());
+  std::sort(other.begin(), other.end());
+  return one == other ? kSimilar : kUnequal;
+}
+
+Group::Group(rhComm_t comm, int rank, int size)
+    : comm_(comm), rank_(rank), size_(size), members_(static_cast<size_t>(size)) {
+  std::iota(members_.begin(), members_.end(), 0);
+}
+
+Outcome Group::FindMembers(int rank_in_world) {
+  return Check(rhAllGather(&rank_in_world, members_.data(), 1, rhInt32, comm_, nullptr));
+}
+
+Outcome Group::Of(rhComm_t comm, std::shared_ptr<Group>* group) {
   int rank = 0;
   int size = 0;
   rhResult_t result = rhCommUserRank(comm, &rank);
@@ -20,7 +39,7 @@ Outcome Group::Of(rhComm_t comm, std::unique_ptr<Group>* group) {
     rhCommDestroy(comm);
     return outcome;
   }
-  *group = std::make_unique<Group>(comm, rank, size);
+  *group = std::make_shared<Group>(comm, rank, size);
   return {};
 }
 

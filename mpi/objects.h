@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <type_traits>
 
@@ -29,6 +30,7 @@ enum ErrorClass : int {
   kErrorOp = 10,
   kErrorArg = 13,
   kErrorOther = 16,
+  kErrorInStatus = 18,
   kErrorKeyval = 36,
   kErrorNoMemory = 39,
   kErrorUnsupported = 52,
@@ -56,7 +58,7 @@ enum class Arithmetic {
 };
 
 struct Datatype {
-  size_t bytes = 0;  // of one element; 0: MPI_DATATYPE_NULL
+  size_t bytes = 0;  // of one element; MPI_DATATYPE_NULL and types of no elements have 0
   Arithmetic arithmetic = Arithmetic::kNone;
   rhDataType_t number = rhUint8;  // the library's type of its parts
   size_t parts = 1;               // of one element
@@ -145,10 +147,11 @@ struct ErrorHandler {
   bool returns = false;  // MPI_ERRORS_RETURN: a failed call returns; otherwise it ends the process
 };
 
-// A transfer that MPI_Isend or MPI_Irecv has begun.
+// A transfer that MPI_Isend or MPI_Irecv has begun. It keeps its group: MPI lets a program free a
+// communicator while requests of it are not done.
 struct Request {
   rhRequest_t transfer = nullptr;  // null: with MPI_PROC_NULL, and done
-  Group* group = nullptr;
+  std::shared_ptr<Group> group = nullptr;
 };
 
 // Handles of what is not served: groups, windows, files. Nothing reads them.

@@ -20,7 +20,7 @@ bool IsStartedByALauncher() {
   return false;
 }
 
-Outcome GroupOfOne(std::unique_ptr<Group>* group) {
+Outcome GroupOfOne(std::shared_ptr<Group>* group) {
   rhUniqueId id;
   rhComm_t comm = nullptr;
   rhResult_t result = rhGetUniqueId(&id);
@@ -81,25 +81,32 @@ Process::State Process::state() {
   return state_;
 }
 
-Group* Process::SelfGroup() {
-  if (self_ == nullptr && GroupOfOne(&self_).ok()) self_->errors_return = world_->errors_return;
-  return self_.get();
+std::shared_ptr<Group> Process::SelfGroup() {
+  if (self_ == nullptr && GroupOfOne(&self_).ok()) {
+    self_->errors_return = world_->errors_return;
+    // The group has one rank: this waits for no other, and does not fail.
+    self_->FindMembers(world_->rank());
+  }
+  return self_;
 }
 
-Group* Process::Find(Communicator* handle) {
+std::shared_ptr<Group> Process::Find(Communicator* handle) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (state_ != State::kRunning) return nullptr;
-  if (handle == CommWorld()) return world_.get();
+  if (handle == CommWorld()) return world_;
   if (handle == CommSelf()) return SelfGroup();
   const auto found = others_.find(handle);
-  return found == others_.end() ? nullptr : found->second.get();
+  return found == others_.end() ? nullptr : found->second;
 }
 
 Outcome Process::Adopt(const Group& parent, rhComm_t comm, Communicator** handle) {
   *handle = CommNull();
   if (comm == nullptr) return {};
-  std::unique_ptr<Group> group;
+  std::shared_ptr<Group> group;
   Outcome outcome = Group::Of(comm, &group);
+  if (outcome.ok()) {
+    outcome = group->FindMembers(parent.members()[static_cast<size_t>(parent.rank())]);
+  }
   if (!outcome.ok()) return outcome;
   group->errors_return = parent.errors_return;
   auto made = std::make_unique<Communicator>();
@@ -110,7 +117,7 @@ Outcome Process::Adopt(const Group& parent, rhComm_t comm, Communicator** handle
 }
 
 bool Process::Free(Communicator* handle) {
-  std::unique_ptr<Group> group;
+  std::shared_ptr<Group> group;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = others_.find(handle);

@@ -32,12 +32,13 @@ class Process {
   State state();
 
   // The group of a handle; null if it is none, or if MPI does not run.
-  Group* Find(Communicator* handle);
+  std::shared_ptr<Group> Find(Communicator* handle);
 
   // A handle for a communicator of the library, made from `parent` (whose error handler it takes);
   // null for null.
   Outcome Adopt(const Group& parent, rhComm_t comm, Communicator** handle);
-  // Leaves the communicator; false if it is MPI_COMM_WORLD, MPI_COMM_SELF or no handle of one.
+  // Ends the handle; the communicator is left when its last request is done. False if it is
+  // MPI_COMM_WORLD, MPI_COMM_SELF or no handle of one.
   bool Free(Communicator* handle);
 
   // Keys of attributes.
@@ -50,13 +51,13 @@ class Process {
     void* extra;
   };
 
-  Group* SelfGroup();  // with mutex_ held; null if it cannot be made
+  std::shared_ptr<Group> SelfGroup();  // with mutex_ held; null if it cannot be made
 
   std::mutex mutex_;  // guards what follows
   State state_ = State::kBefore;
-  std::unique_ptr<Group> world_;
-  std::unique_ptr<Group> self_;  // made when it is first used
-  std::map<Communicator*, std::unique_ptr<Group>> others_;
+  std::shared_ptr<Group> world_;
+  std::shared_ptr<Group> self_;  // made when it is first used
+  std::map<Communicator*, std::shared_ptr<Group>> others_;
   std::map<int, Key> keys_;
   int last_key_ = 100;  // MPI's own are below
 };

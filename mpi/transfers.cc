@@ -25,7 +25,7 @@ Outcome CheckDestination(const Group& group, int to, int tag) {
 
 Outcome Send(Group& group, const void* buffer, size_t bytes, int to, int tag, Request** request) {
   auto begun = std::make_unique<Request>();
-  begun->group = &group;
+  begun->group = group.shared_from_this();
   Outcome outcome = CheckDestination(group, to, tag);
   if (outcome.ok() && to != kProcessNull) {
     outcome = group.Check(rhIsend(buffer, bytes, rhUint8, to, tag, group.comm(), &begun->transfer));
@@ -37,7 +37,7 @@ Outcome Send(Group& group, const void* buffer, size_t bytes, int to, int tag, Re
 
 Outcome Receive(Group& group, void* buffer, size_t bytes, int from, int tag, Request** request) {
   auto begun = std::make_unique<Request>();
-  begun->group = &group;
+  begun->group = group.shared_from_this();
   if (from != kProcessNull) {
     Outcome outcome =
         CheckPeer(group, from == RH_ANY_SOURCE ? 0 : from, "the source", tag, RH_ANY_TAG);

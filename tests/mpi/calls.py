@@ -210,12 +210,26 @@ def communicators():
     check("some want none", apart == MPI.COMM_NULL or apart.Get_size() == RANKS - 1, True)
     check("ranks that share memory", shared.Get_size(), RANKS)
     check("SELF", MPI.COMM_SELF.allreduce(RANK), RANK)
+    reverse = copy.Split(0, -RANK)
+    compared = [MPI.Comm.Compare(WORLD, other) for other in (WORLD, copy, reverse, half)]
+    check("Compare", compared, [MPI.IDENT, MPI.CONGRUENT, *([MPI.SIMILAR, MPI.UNEQUAL] if RANKS > 1 else [MPI.CONGRUENT] * 2)])
+    reverse.Free()
     check("objects", WORLD.bcast({"from": 0} if RANK == 0 else None), {"from": 0})
     gathered = WORLD.gather("x" * RANK, root=RANKS - 1)
     check("gathered objects", gathered, ["x" * r for r in range(RANKS)] if RANK == RANKS - 1 else None)
     check("scattered objects", WORLD.scatter([[r] for r in range(RANKS)] if RANK == 0 else None), [RANK])
+    freed_early(WORLD.Dup())
     for comm in (half, copy, shared, *([apart] if RANK > 0 else [])):
         comm.Free()
+
+
+def freed_early(comm):
+    """A communicator ends with its last request."""
+    out, got = np.full(100_000, RANK), np.zeros(100_000, int)
+    requests = [comm.Irecv(got, (RANK - 1) % RANKS, 1), comm.Isend(out, (RANK + 1) % RANKS, 1)]
+    comm.Free()
+    MPI.Request.Waitall(requests)
+    check("a communicator that was freed early", got, np.full(100_000, (RANK - 1) % RANKS))
 
 
 def errors():
