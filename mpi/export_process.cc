@@ -10,10 +10,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "mpi/attributes.h"
 #include "mpi/calls.h"
 #include "mpi/export.h"
 #include "mpi/predefined.h"
@@ -33,6 +35,7 @@ constexpr size_t kLongestVersion = 256;
 constexpr size_t kLongestName = 64;  // of a communicator
 constexpr size_t kLongestHost = 256;
 constexpr size_t kLongestError = 256;
+constexpr int kKeyInvalid = -1;    // MPI_KEYVAL_INVALID
 constexpr int kTagUpperBound = 0;  // MPI_TAG_UB, the key of an attribute
 int most_tag = INT32_MAX;          // its value
 
@@ -42,6 +45,10 @@ void Give(const std::string& text, size_t room, char* to, int* length) {
   std::memcpy(to, text.data(), size);
   to[size] = '\0';
   *length = static_cast<int>(size);
+}
+
+Outcome NoKey(int key) {
+  return {kErrorKeyval, "the program has no attribute key " + std::to_string(key)};
 }
 
 int Start() {
@@ -185,8 +192,19 @@ RAILHEAD_MPI(Comm_split_type, Communicator* comm, int type, int key, void* /*inf
 }
 
 RAILHEAD_MPI(Comm_dup, Communicator* comm, Communicator** made) {
-  return Collective("MPI_Comm_dup", comm,
-                    [made](Group& group) { return Split(group, 0, group.rank(), made); });
+  const int error = Collective(
+      "MPI_Comm_dup", comm, [made](Group& group) { return Split(group, 0, group.rank(), made); });
+  if (error != kSuccess) return error;
+  // After the collective: the program's functions may call collectives of `comm`.
+  return On("MPI_Comm_dup", comm, [&](Group& group) {
+    const std::shared_ptr<Group> copy = Process::Instance().Find(*made);
+    Outcome outcome = group.attributes().CopyTo(comm, copy->attributes());
+    if (!outcome.ok()) {
+      Process::Instance().Free(*made);
+      *made = CommNull();
+    }
+    return outcome;
+  });
 }
 
 // The only info there can be is MPI_INFO_NULL.
@@ -220,10 +238,10 @@ RAILHEAD_MPI(Comm_test_inter, Communicator* /*comm*/, int* flag) {
 
 RAILHEAD_MPI(Comm_free, Communicator** comm) {
   // JAX frees its communicators when it exits, after MPI_Finalize, which has left them all.
-  const bool gone = Process::Instance().state() == Process::State::kAfter;
-  if (!gone && !Process::Instance().Free(*comm)) {
-    return Report("MPI_Comm_free", nullptr,
-                  {kErrorComm, "the communicator is none that the program has made"});
+  if (Process::Instance().state() != Process::State::kAfter) {
+    const std::shared_ptr<Group> group = Process::Instance().Find(*comm);
+    const Outcome outcome = Process::Instance().Free(*comm);
+    if (!outcome.ok()) return Report("MPI_Comm_free", group.get(), outcome);
   }
   *comm = CommNull();
   return kSuccess;
@@ -265,47 +283,47 @@ RAILHEAD_MPI(Comm_get_name, Communicator* comm, char* name, int* length) {
   });
 }
 
-RAILHEAD_MPI(Comm_create_keyval, void* /*copy*/, Process::DeleteAttribute function, int* key,
+RAILHEAD_MPI(Comm_create_keyval, CopyAttribute copy, DeleteAttribute remove, int* key,
              void* extra) {
-  *key = Process::Instance().NewKey(function, extra);
+  *key = Process::Instance().attribute_keys().Make(copy, remove, extra);
   return kSuccess;
 }
 
 RAILHEAD_MPI(Comm_free_keyval, int* key) {
-  // Attributes that use the key stay.
-  *key = -1;
+  if (!Process::Instance().attribute_keys().Free(*key)) {
+    return Report("MPI_Comm_free_keyval", nullptr, NoKey(*key));
+  }
+  *key = kKeyInvalid;
   return kSuccess;
 }
 
 RAILHEAD_MPI(Comm_set_attr, Communicator* comm, int key, void* value) {
   return On("MPI_Comm_set_attr", comm, [&](Group& group) {
-    if (!Process::Instance().HasKey(key)) return Outcome{kErrorKeyval, "the key is none"};
-    group.attributes[key] = value;
-    return Outcome{};
+    const SharedKey found = Process::Instance().attribute_keys().Find(key);
+    return found == nullptr ? NoKey(key) : group.attributes().Set(comm, found, value);
   });
 }
 
 RAILHEAD_MPI(Comm_get_attr, Communicator* comm, int key, void* value, int* flag) {
-  return On("MPI_Comm_get_attr", comm, [&](const Group& group) {
-    void* found = nullptr;
-    if (key == kTagUpperBound) {
-      found = &most_tag;
-    } else if (const auto at = group.attributes.find(key); at != group.attributes.end()) {
-      found = at->second;
-    } else {
-      *flag = 0;
-      return Outcome{};
+  return On("MPI_Comm_get_attr", comm, [&](Group& group) {
+    const std::optional<void*> found =
+        key == kTagUpperBound ? static_cast<void*>(&most_tag) : group.attributes().Get(key);
+    *flag = found.has_value() ? 1 : 0;
+    if (found.has_value()) {
+      std::memcpy(value, static_cast<const void*>(&*found), sizeof(*found));
     }
-    *flag = 1;
-    std::memcpy(value, static_cast<const void*>(&found), sizeof(found));
     return Outcome{};
   });
 }
 
 RAILHEAD_MPI(Comm_delete_attr, Communicator* comm, int key) {
-  return On("MPI_Comm_delete_attr", comm, [key](Group& group) {
-    group.attributes.erase(key);
-    return Outcome{};
+  return On("MPI_Comm_delete_attr", comm, [&](Group& group) {
+    // An attribute outlives the program's key.
+    if (Process::Instance().attribute_keys().Find(key) == nullptr &&
+        !group.attributes().Get(key).has_value()) {
+      return NoKey(key);
+    }
+    return group.attributes().Delete(comm, key);
   });
 }
 

@@ -6,12 +6,12 @@
 #ifndef RAILHEAD_MPI_GROUP_H_
 #define RAILHEAD_MPI_GROUP_H_
 
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "mpi/attributes.h"
 #include "mpi/objects.h"
 #include "railhead/railhead.h"
 
@@ -47,7 +47,8 @@ class Group : public std::enable_shared_from_this<Group> {
   // The program sets the members below, one thread at a time.
   bool errors_return = false;  // MPI_ERRORS_RETURN
   std::string name;
-  std::map<int, void*> attributes;  // by key
+
+  Attributes& attributes() { return attributes_; }
 
  private:
   rhComm_t comm_;
@@ -55,6 +56,7 @@ class Group : public std::enable_shared_from_this<Group> {
   const int size_;
   std::vector<int> members_;
   std::mutex one_call_;
+  Attributes attributes_;
 };
 
 // MPI's result of comparing two groups of different communicators, by their members.

@@ -77,23 +77,38 @@ CONSTANT(int, mpiwrapper_version_patch, 0)
 X(ARGV_NULL)
 X(ARGVS_NULL)
 X(ERRCODES_IGNORE)
-X(COMM_DUP_FN)
-X(COMM_NULL_COPY_FN)
-X(COMM_NULL_DELETE_FN)
-X(DUP_FN)
-X(NULL_COPY_FN)
-X(NULL_DELETE_FN)
 X(CONVERSION_FN_NULL)
 X(F_STATUS_IGNORE)
 X(F_STATUSES_IGNORE)
 X(STATUS_IGNORE)
 X(STATUSES_IGNORE)
-X(TYPE_DUP_FN)
-X(TYPE_NULL_COPY_FN)
-X(TYPE_NULL_DELETE_FN)
-X(WIN_DUP_FN)
-X(WIN_NULL_COPY_FN)
-X(WIN_NULL_DELETE_FN)
+#undef X
+// Functions of attributes, which Open MPI's header gives as constants too. The first parameter is
+// the handle of a communicator, a type or a window, as `object` says. The empty ones are MPI-1's.
+#define X(object)                                                                                  \
+  RAILHEAD_MPI_VISIBLE int OMPI_C_MPI_##object##NULL_COPY_FN(void*, int, void*, void*, void*,      \
+                                                             int* flag) {                          \
+    *flag = 0;                                                                                     \
+    return 0;                                                                                      \
+  }                                                                                                \
+  RAILHEAD_MPI_VISIBLE int OMPI_C_MPI_##object##DUP_FN(void*, int, void*, void* value, void* copy, \
+                                                       int* flag) {                                \
+    *static_cast<void**>(copy) = value;                                                            \
+    *flag = 1;                                                                                     \
+    return 0;                                                                                      \
+  }                                                                                                \
+  RAILHEAD_MPI_VISIBLE int OMPI_C_MPI_##object##NULL_DELETE_FN(void*, int, void*, void*) {         \
+    return 0;                                                                                      \
+  }                                                                                                \
+  CONSTANT(void*, MPIABI_##object##DUP_FN, reinterpret_cast<void*>(&OMPI_C_MPI_##object##DUP_FN))  \
+  CONSTANT(void*, MPIABI_##object##NULL_COPY_FN,                                                   \
+           reinterpret_cast<void*>(&OMPI_C_MPI_##object##NULL_COPY_FN))                            \
+  CONSTANT(void*, MPIABI_##object##NULL_DELETE_FN,                                                 \
+           reinterpret_cast<void*>(&OMPI_C_MPI_##object##NULL_DELETE_FN))
+X()
+X(COMM_)
+X(TYPE_)
+X(WIN_)
 #undef X
 #define X(name, number) CONSTANT(uintptr_t, MPIABI_##name, number)
 X(BOTTOM, 0)
@@ -103,14 +118,6 @@ X(WEIGHTS_EMPTY, 3)
 #undef X
 CONSTANT(int64_t, MPIABI_DISPLACEMENT_CURRENT, -54278278)
 #undef CONSTANT
-
-// Functions whose addresses Open MPI's header gives as constants. They copy no attribute, as
-// MPI_Comm_dup here.
-RAILHEAD_MPI_VISIBLE int OMPI_C_MPI_COMM_NULL_COPY_FN(void*, int, void*, void*, void*, int* flag) {
-  *flag = 0;
-  return 0;
-}
-RAILHEAD_MPI_VISIBLE int OMPI_C_MPI_COMM_NULL_DELETE_FN(void*, int, void*, void*) { return 0; }
 }  // extern "C"
 // NOLINTEND
 

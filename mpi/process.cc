@@ -54,19 +54,18 @@ Outcome Process::Initialize() {
 }
 
 Outcome Process::Finalize() {
-  std::map<int, void*> attributes;
-  std::map<int, Key> keys;
+  std::shared_ptr<Group> self;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (state_ != State::kRunning) {
       return {kErrorOther, "MPI_Finalize without MPI_Init, or for a second time"};
     }
-    if (self_ != nullptr) attributes = std::exchange(self_->attributes, {});
-    keys = keys_;
+    self = self_;
   }
-  // They may use MPI.
-  for (const auto& [key, value] : attributes) {
-    if (keys[key].function != nullptr) keys[key].function(CommSelf(), key, value, keys[key].extra);
+  // As MPI_Comm_free of MPI_COMM_SELF: the program's functions may use MPI.
+  if (self != nullptr) {
+    Outcome outcome = self->attributes().DeleteAll(CommSelf());
+    if (!outcome.ok()) return outcome;
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   state_ = State::kAfter;
@@ -116,28 +115,25 @@ Outcome Process::Adopt(const Group& parent, rhComm_t comm, Communicator** handle
   return {};
 }
 
-bool Process::Free(Communicator* handle) {
+Outcome Process::Free(Communicator* handle) {
   std::shared_ptr<Group> group;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = others_.find(handle);
-    if (found == others_.end()) return false;
-    group = std::move(found->second);
-    others_.erase(found);
+    if (found == others_.end()) {
+      return {kErrorComm, "the communicator is none that the program has made"};
+    }
+    group = found->second;
+  }
+  // The program's functions get the handle, and may use it.
+  Outcome outcome = group->attributes().DeleteAll(handle);
+  if (!outcome.ok()) return outcome;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    others_.erase(handle);
   }
   delete handle;
-  return true;
-}
-
-int Process::NewKey(DeleteAttribute function, void* extra) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  keys_[++last_key_] = {function, extra};
-  return last_key_;
-}
-
-bool Process::HasKey(int key) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return keys_.contains(key);
+  return {};
 }
 
 }  // namespace railhead::mpi

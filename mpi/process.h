@@ -8,8 +8,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <string>
 
+#include "mpi/attributes.h"
 #include "mpi/group.h"
 #include "mpi/objects.h"
 
@@ -19,15 +19,13 @@ namespace railhead::mpi {
 class Process {
  public:
   enum class State { kBefore, kRunning, kAfter };
-  // MPI_Comm_delete_attr_function.
-  using DeleteAttribute = int (*)(Communicator* comm, int key, void* value, void* extra);
 
   static Process& Instance();
 
   // Joins the job that the environment describes (railhead-environment(7)); a process that no
   // launcher has started is a job of its own. Later calls do nothing.
   Outcome Initialize();
-  // Calls what the program has attached to MPI_COMM_SELF, then leaves all communicators.
+  // Deletes the attributes of MPI_COMM_SELF, the latest first, then leaves all communicators.
   Outcome Finalize();
   State state();
 
@@ -37,29 +35,21 @@ class Process {
   // A handle for a communicator of the library, made from `parent` (whose error handler it takes);
   // null for null.
   Outcome Adopt(const Group& parent, rhComm_t comm, Communicator** handle);
-  // Ends the handle; the communicator is left when its last request is done. False if it is
-  // MPI_COMM_WORLD, MPI_COMM_SELF or no handle of one.
-  bool Free(Communicator* handle);
+  // Deletes the attributes and ends the handle. The communicator is left when its last request is
+  // done. MPI_COMM_WORLD and MPI_COMM_SELF cannot be freed.
+  Outcome Free(Communicator* handle);
 
-  // Keys of attributes.
-  int NewKey(DeleteAttribute function, void* extra);
-  bool HasKey(int key);
+  AttributeKeys& attribute_keys() { return attribute_keys_; }
 
  private:
-  struct Key {
-    DeleteAttribute function;
-    void* extra;
-  };
-
   std::shared_ptr<Group> SelfGroup();  // with mutex_ held; null if it cannot be made
 
+  AttributeKeys attribute_keys_;
   std::mutex mutex_;  // guards what follows
   State state_ = State::kBefore;
   std::shared_ptr<Group> world_;
   std::shared_ptr<Group> self_;  // made when it is first used
   std::map<Communicator*, std::shared_ptr<Group>> others_;
-  std::map<int, Key> keys_;
-  int last_key_ = 100;  // MPI's own are below
 };
 
 }  // namespace railhead::mpi

@@ -219,6 +219,7 @@ def communicators():
     check("gathered objects", gathered, ["x" * r for r in range(RANKS)] if RANK == RANKS - 1 else None)
     check("scattered objects", WORLD.scatter([[r] for r in range(RANKS)] if RANK == 0 else None), [RANK])
     freed_early(WORLD.Dup())
+    attributes(copy)
     for comm in (half, copy, shared, *([apart] if RANK > 0 else [])):
         comm.Free()
 
@@ -230,6 +231,20 @@ def freed_early(comm):
     comm.Free()
     MPI.Request.Waitall(requests)
     check("a communicator that was freed early", got, np.full(100_000, (RANK - 1) % RANKS))
+
+
+def attributes(comm):
+    deleted = []
+    key = MPI.Comm.Create_keyval(lambda _comm, _key, value: value + 1, lambda _comm, _key, value: deleted.append(value))
+    comm.Set_attr(key, 1)
+    comm.Set_attr(key, 5)
+    check("an attribute that is replaced", deleted, [1])
+    other = comm.Dup()
+    check("an attribute that is copied", other.Get_attr(key), 6)
+    other.Free()
+    comm.Delete_attr(key)
+    check("attributes that are deleted", deleted, [1, 6, 5])
+    MPI.Comm.Free_keyval(key)
 
 
 def errors():
