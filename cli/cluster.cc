@@ -20,7 +20,7 @@
 namespace railhead::cli {
 namespace {
 
-// The items of a list do not say what they are.
+// Items of a list have no apiVersion and kind.
 absl::Status List(kube::Api& api, const kube::ObjectRef& all, const char* kind,
                   std::vector<kube::Json>& into) {
   return kube::ForEach(api, all, [&](const kube::Json& object) {
@@ -59,7 +59,7 @@ absl::StatusOr<kube::InCluster> FindCluster(const ClusterFlags& flags) {
 absl::StatusOr<ReachedCluster> ReachCluster(const ClusterFlags& flags) {
   absl::StatusOr<kube::InCluster> config = FindCluster(flags);
   if (!config.ok()) return config.status();
-  std::signal(SIGPIPE, SIG_IGN);  // as the client needs it
+  std::signal(SIGPIPE, SIG_IGN);  // required by the client
   return ReachedCluster{std::make_unique<kube::RestClient>(std::move(config->client)),
                         std::move(config->space)};
 }

@@ -16,18 +16,17 @@ namespace railhead::cli {
 namespace {
 
 constexpr char kAbout[] =
-    "RDMA rails of a cluster, and the jobs on them. As a kubectl plugin (the name kubectl-railhead "
-    "in\n"
-    "PATH) it takes kubectl's flags: kubectl railhead doctor --context=prod";
+    "Shows and checks the RDMA rails of a cluster and the jobs on them. As a kubectl plugin (the\n"
+    "name kubectl-railhead in PATH) it accepts kubectl's flags:\n"
+    "kubectl railhead doctor --context=prod";
 
 constexpr char kPlanAbout[] =
-    "Says on which nodes a gang of pods would run, or why it cannot, without asking a cluster.\n"
+    "Finds nodes for a gang of pods, or reports why it does not fit. Does not access a cluster.\n"
     "\n"
-    "The answer is the best there is, by this order: fewest domains of the outermost level "
-    "(spines),\n"
-    "then of each next level inwards (leaves); then all pods on the same rails; then the least "
-    "room\n"
-    "left in the leaves used; then the order of the file. Ranks follow the fabric.";
+    "The result is the best by these criteria, in this order: fewest domains of the outermost\n"
+    "level (spines), then of each next level inwards (leaves); then all pods on the same rails;\n"
+    "then the least room left in the leaves used; then the order of the file. Ranks follow the\n"
+    "fabric.";
 
 constexpr char kPlanFooter[] =
     "A fabric (fabric.yaml):\n"
@@ -36,8 +35,8 @@ constexpr char kPlanFooter[] =
     "  metadata: {name: small}\n"
     "  spec:\n"
     "    topology: rail-optimized   # fat-tree, rail-optimized or dragonfly\n"
-    "    levels: [spine, leaf]      # outermost first; domains nest once for each\n"
-    "    rails: 8                   # of a node\n"
+    "    levels: [spine, leaf]      # outermost first; one nesting of domains for each\n"
+    "    rails: 8                   # per node\n"
     "    domains:\n"
     "    - name: sp00\n"
     "      domains:\n"
@@ -46,7 +45,7 @@ constexpr char kPlanFooter[] =
     "        - {name: n0, gpus: 8, hcas: 8}\n"
     "        - {name: n1, gpus: 8, hcas: 8, usedGpus: 2, usedHcas: 2}\n"
     "        - {name: n2, gpus: 8, hcas: 8, deadRails: [3], unschedulable: \"taint maintenance\"}\n"
-    "        - {name: n3, gpus: 8, hcas: 8, usedGpus: 2, usedRails: [0, 1]}   # which, if known\n"
+    "        - {name: n3, gpus: 8, hcas: 8, usedGpus: 2, usedRails: [0, 1]}   # if known\n"
     "\n"
     "A request (request.yaml):\n"
     "  apiVersion: railhead.io/v1alpha1\n"
@@ -55,111 +54,95 @@ constexpr char kPlanFooter[] =
     "  spec: {pods: 2, gpusPerPod: 4, hcasPerPod: 4, requireLevel: leaf, sameRails: true}\n"
     "\n"
     "Examples:\n"
-    "  railhead plan --fabric fabric.yaml --request request.yaml            a picture\n"
+    "  railhead plan --fabric fabric.yaml --request request.yaml            a diagram\n"
     "  railhead plan --fabric fabric.yaml --request request.yaml -o json    for scripts\n"
-    "  railhead plan --fabric f.yaml --request r.yaml --save decision.json  to send to somebody\n"
-    "  railhead plan --replay decision.json --explain                       who asks again\n"
-    "  railhead plan --parameters 70B --within 200ms                        rails and nodes of a "
-    "model\n"
-    "  railhead plan --parameters 70B --within 200ms --fabric fabric.yaml   and which nodes\n"
+    "  railhead plan --fabric f.yaml --request r.yaml --save decision.json  save for --replay\n"
+    "  railhead plan --replay decision.json --explain                       repeat and explain\n"
+    "  railhead plan --parameters 70B --within 200ms                        size a cluster\n"
+    "  railhead plan --parameters 70B --within 200ms --fabric fabric.yaml   and choose nodes\n"
     "\n"
-    "Sizing: n replicas of a model all-reduce S = parameters x bytes of gradients. Each replica "
-    "sends\n"
-    "2(n-1)/n x S and receives as much; the nodes of a replica share that, and a node has\n"
+    "Sizing: n replicas of a model all-reduce gradients of S = parameters x bytes. Each replica\n"
+    "sends 2(n-1)/n x S and receives the same amount, divided among its nodes. A node transfers\n"
     "rails x rate / 8 x efficiency bytes per second.\n"
     "\n"
-    "Exit status: 0 placed; 2 not placed; 1 bad input (the message names file, line and field), or "
-    "a\n"
-    "replay whose answer is not the one that was saved.";
+    "Exit status: 0 placed; 2 not placed; 1 bad input (the message names file, line and field),\n"
+    "or a replay whose result differs from the saved one.";
 
 constexpr char kTopologyAbout[] =
-    "Says what the cluster's fabric is, and what is wrong with it: of the cluster as it is now, "
-    "by\n"
-    "nodes' labels or the FabricTopology's model; or out of files, which may know every cable.";
+    "Shows the cluster's fabric and reports errors in it. Reads the running cluster (node labels\n"
+    "or the FabricTopology's model), or files, which can list every cable.";
 
 constexpr char kTopologyFooter[] =
-    "Without -f, reads from the API server (list nodes, pods and fabrictopologies). Sources, in "
-    "files\n"
-    "of any name and number, are told apart by what is in them:\n"
-    "  kubectl get nodes,pods -A -o json > nodes.json        nodes, labels, node facts, what is "
-    "used\n"
-    "    (and ,nicinterfacenametemplates where NVIDIA's operator names NICs by their rails)\n"
+    "Without -f, reads from the API server (list nodes, pods and fabrictopologies). With -f,\n"
+    "reads any number of files; names do not matter, as the content determines the type of a\n"
+    "source:\n"
+    "  kubectl get nodes,pods -A -o json > nodes.json        nodes, labels, node facts, usage\n"
+    "    (add ,nicinterfacenametemplates if NVIDIA's operator names NICs by rail)\n"
     "  ibnetdiscover > subnet.txt                            InfiniBand: every cable\n"
     "  (lldpcli -f json show chassis;\n"
-    "   lldpcli -f json show neighbors details) > n0.json    RoCE: of each node, and of switches "
-    "that\n"
-    "                                                        run lldpd; or one behind the other "
-    "in\n"
-    "                                                        one file\n"
-    "  a FabricModel (see `railhead plan --help`), alone     to look at it\n"
-    "Cables decide where nodes are, or labels where no cable was seen (topology.railhead.io/*,\n"
-    "Topograph, AWS, GKE, zones). Without nodes.json, GPUs are not known and counted as 0.\n"
+    "   lldpcli -f json show neighbors details) > n0.json    RoCE: of each node, and of switches\n"
+    "                                                        that run lldpd; a file may contain\n"
+    "                                                        several outputs\n"
+    "  a FabricModel (see `railhead plan --help`), alone     to display it\n"
+    "Cables determine where nodes are; where no cable is known, labels do\n"
+    "(topology.railhead.io/*, Topograph, AWS, GKE, zones). Without nodes.json, the number of\n"
+    "GPUs is taken as 0.\n"
     "\n"
     "Examples:\n"
-    "  railhead topology                                              a tree, of this cluster\n"
-    "  railhead topology -f nodes.json subnet.txt                     the same, by its cables\n"
-    "  railhead topology -f nodes.json lldp/*.json -o svg > f.svg     a picture, for a browser\n"
-    "  railhead topology -f nodes.json subnet.txt -o yaml > f.yaml    a fabric for railhead plan\n"
+    "  railhead topology                                              tree of this cluster\n"
+    "  railhead topology -f nodes.json subnet.txt                     tree from cables\n"
+    "  railhead topology -f nodes.json lldp/*.json -o svg > f.svg     diagram for a browser\n"
+    "  railhead topology -f nodes.json subnet.txt -o yaml > f.yaml    fabric for railhead plan\n"
     "  railhead topology -f nodes.json subnet.txt -o labels |\n"
     "    kubectl apply --server-side --field-manager=railhead-topology -f -\n"
-    "                 nodes' labels, which sort in the fabric's order. With this manager always, "
-    "so\n"
-    "                 that labels of a node without a place go, and others stay. A conflict over "
-    "a\n"
-    "                 uid: the node has gone; ask for nodes.json again\n"
+    "                 node labels, which sort in the fabric's order. Always use this manager:\n"
+    "                 labels of nodes without a place are then removed, and others stay. If a\n"
+    "                 uid conflicts, the node is gone: create nodes.json again\n"
     "  railhead topology -f f.yaml --name fabric -o kueue |\n"
     "    kubectl apply --server-side --field-manager=railhead-topology -f -\n"
-    "                 a Topology over these labels (or -o kai); -o volcano: HyperNodes, which "
-    "need\n"
-    "                 no labels\n"
+    "                 a Topology over these labels (or -o kai); -o volcano: HyperNodes, which\n"
+    "                 need no labels\n"
     "\n"
-    "In the tree a rail is | where it is up, x where it is dead, ! where its cable is wrong.\n"
+    "Rails in the tree: | up, x dead, ! wrong cable.\n"
     "\n"
-    "Findings go to standard error (and with -o json into the answer). Exit status: 0; 2 where\n"
-    "something should be mended; 1 bad input (the message names file, line and field).";
+    "Findings are written to standard error (with -o json, also to the output). Exit status:\n"
+    "0 no errors; 2 a finding requires a repair; 1 bad input (the message names file, line and\n"
+    "field).";
 
 constexpr char kWhyAbout[] =
-    "Says why a job's pods do not run yet: how many nodes each cause excludes, and the smallest "
-    "change\n"
-    "that would help. For gangs it asks the operator's own planner, out of the cluster's objects "
-    "as "
-    "they\n"
-    "are; nothing is changed.";
+    "Reports why a job's pods do not run yet: how many nodes each cause excludes, and the\n"
+    "smallest change that would help. For gangs it runs the operator's planner on the cluster's\n"
+    "current objects. It changes nothing.";
 
 constexpr char kWhyFooter[] =
-    "JOB is the name of a gang, of what owns the pods (a Job, a JobSet) or of a pod.\n"
+    "JOB is the name of a gang, of the owner of the pods (a Job, a JobSet) or of a pod.\n"
     "\n"
     "Examples:\n"
-    "  railhead why train -n team-a                            ask the cluster (list of nodes,\n"
+    "  railhead why train -n team-a                            read the cluster (list nodes,\n"
     "                                                          pods, events, fabrictopologies)\n"
     "  railhead why train -o json | jq '.reasons[]'            for scripts\n"
     "  kubectl get nodes,pods,events -A -o json > cluster.json\n"
-    "  railhead why train -f cluster.json                      without a cluster, or somewhere "
-    "else\n"
-    "  railhead why --decision decision.json                   of `railhead plan --save`\n"
+    "  railhead why train -f cluster.json                      without access to the cluster\n"
+    "  railhead why --decision decision.json                   a file of `railhead plan --save`\n"
     "\n"
-    "JSON: namespace, name, kind, state (running, placed, waiting, incomplete, timed-out, "
-    "pending), "
-    "pods,\n"
-    "gated, bound, message; reasons: {cause, nodes, message}, {change, nodes, message} or {room, "
-    "nodes,\n"
-    "message}; scheduler: {pods, message}; events: {reason, message}.\n"
+    "JSON: namespace, name, kind, state (running, placed, waiting, incomplete, timed-out,\n"
+    "pending), pods, gated, bound, message; reasons: {cause, nodes, message}, {change, nodes,\n"
+    "message} or {room, nodes, message}; scheduler: {pods, message}; events: {reason, message}.\n"
     "\n"
-    "What the operator alone remembers is not looked at: nodes where the scheduler has refused a "
-    "pod\n"
-    "lately, and nodes that are kept free for a gang that has waited for long; the events say so.\n"
+    "The operator also keeps state that this command does not see: nodes where the scheduler\n"
+    "recently rejected a pod, and nodes reserved for a gang that has waited long. Events report\n"
+    "both.\n"
     "\n"
-    "Exit status: 0 it runs, or is about to; 2 it waits; 1 no such job, or bad input.";
+    "Exit status: 0 running or about to run; 2 waiting; 1 no such job, or bad input.";
 
 constexpr char kDoctorAbout[] =
-    "Checks the cluster, a node or a job: what agents, operator and API server know, with cause "
-    "and fix.";
+    "Checks the cluster, a node or a job, and prints cause and fix of each problem. Its data\n"
+    "come from node agents, operator and API server.";
 
 constexpr char kDoctorFooter[] =
-    "It reads objects from the API server (list, in pages) and changes nothing. Without a right it "
-    "says\n"
-    "which, and goes on. It does not see inside pods and switches: it prints the commands that "
-    "do.\n"
+    "It reads objects from the API server (list, in pages) and changes nothing. It reports each\n"
+    "missing permission and continues. It cannot see inside pods and switches; it prints the\n"
+    "commands that can.\n"
     "\n"
     "Examples:\n"
     "  railhead doctor                            the cluster\n"
@@ -171,39 +154,38 @@ constexpr char kDoctorFooter[] =
     "    jq -r '.findings[] | select(.verdict == \"fail\") | .object + \": \" + .fix'\n"
     "  railhead doctor || echo 'look at it'       for cron\n"
     "\n"
-    "JSON: scope {kind, namespace, name}, result (pass, warn, fail), counts, findings {verdict, "
-    "check,\n"
-    "object, cause, fix}, next {symptom, command}. Colours only on a terminal, and not with "
-    "NO_COLOR.\n"
+    "JSON: scope {kind, namespace, name}, result (pass, warn, fail), counts, findings {verdict,\n"
+    "check, object, cause, fix}, next {symptom, command}. Colours are used on a terminal unless\n"
+    "NO_COLOR is set.\n"
     "\n"
-    "Exit status: 0 all pass; 1 warnings; 2 failures, bad input, or a cluster that does not "
-    "answer.\n"
+    "Exit status: 0 all pass; 1 warnings; 2 failures, bad input, or no response from the\n"
+    "cluster.\n"
     "\n"
     "Checks:";
 
 constexpr char kRailsAbout[] =
-    "Shows how much each job sends over each of its rails, from Prometheus; with --watch live.";
+    "Shows the send rate of each job on each rail, from Prometheus; live with --watch.";
 
 constexpr char kRailsFooter[] =
     "Examples:\n"
     "  kubectl -n monitoring port-forward service/prometheus 9090 &\n"
     "  railhead rails                                     all jobs, now\n"
-    "  railhead rails --watch -n team-a                   live, of a namespace\n"
+    "  railhead rails --watch -n team-a                   live, one namespace\n"
     "  railhead rails --job train -o json                 for scripts\n"
-    "  railhead rails --at 2026-01-15T12:00:00Z           as it was\n"
+    "  railhead rails --at 2026-01-15T12:00:00Z           at a past time\n"
     "  railhead rails --prometheus https://prometheus.example/base\n"
     "\n"
-    "JSON: window, jobs {namespace, job, bytesPerSecond, rails {rail, bytesPerSecond, lostRanks}}; "
-    "with\n"
-    "--watch one document on a line.\n"
+    "JSON: window, jobs {namespace, job, bytesPerSecond, rails {rail, bytesPerSecond,\n"
+    "lostRanks}}; with --watch, one document per line.\n"
     "\n"
-    "Exit status: 0; 2 a rail is lost, or no job sends; 1 bad input, or no Prometheus.";
+    "Exit status: 0 all rails work; 2 a rail is lost, or no job sends; 1 bad input, or\n"
+    "Prometheus does not respond.";
 
 constexpr char kCompletionAbout[] = "Prints a script that completes commands, flags and values.";
 
 constexpr char kCompletionFooter[] =
-    "  source <(railhead completion bash)                             for this bash\n"
-    "  railhead completion bash > /etc/bash_completion.d/railhead     for all\n"
+    "  source <(railhead completion bash)                             for this shell\n"
+    "  railhead completion bash > /etc/bash_completion.d/railhead     for all users\n"
     "  railhead completion zsh > \"${fpath[1]}/_railhead\"\n"
     "  railhead completion fish > ~/.config/fish/completions/railhead.fish\n"
     "\n"
@@ -218,15 +200,16 @@ std::string DoctorFooter() {
   return text;
 }
 
-// kubectl's flags. They say nothing where `files` are read instead.
+// Adds kubectl's flags. They exclude `files`, which replace the cluster.
 void AddClusterFlags(CLI::App& command, ClusterFlags& flags, CLI::Option* files) {
   CLI::Option* kubeconfig =
       command
           .add_option("--kubeconfig", flags.kubeconfig,
-                      "How to reach the cluster [KUBECONFIG, ~/.kube/config, in a pod its account]")
+                      "Kubeconfig file [KUBECONFIG, ~/.kube/config, or the pod's service account]")
           ->type_name("FILE");
   CLI::Option* context =
-      command.add_option("--context", flags.context, "Context of that file; else its current one")
+      command
+          .add_option("--context", flags.context, "Context in that file; default: its current one")
           ->type_name("NAME");
   if (files == nullptr) return;
   kubeconfig->excludes(files);
@@ -244,22 +227,20 @@ void AddPlan(CLI::App& app, CommandLine& line) {
   plan->footer(kPlanFooter);
   plan->add_option("--fabric", line.plan.fabric, "The cluster's fabric; - is standard input")
       ->type_name("FILE");
-  CLI::Option* request =
-      plan->add_option("--request", line.plan.request, "What the gang asks for")->type_name("FILE");
+  CLI::Option* request = plan->add_option("--request", line.plan.request, "The request of the gang")
+                             ->type_name("FILE");
   AddOutput(*plan, line.output);
-  CLI::Option* explain = plan->add_flag(
-      "--explain", line.plan.explain,
-      "Also say how the answer came about: which nodes were left out, and why it takes "
-      "as many domains as it does (in JSON: the field explanation)");
+  CLI::Option* explain =
+      plan->add_flag("--explain", line.plan.explain,
+                     "Also explain the result: which nodes were excluded, and why it needs this "
+                     "number of domains (in JSON: the field explanation)");
   CLI::Option* save =
-      plan->add_option("--save", line.plan.save,
-                       "Save request and result to FILE, from which the request can be repeated")
+      plan->add_option("--save", line.plan.save, "Save request and result to FILE for --replay")
           ->type_name("FILE");
   CLI::Option* replay =
       plan->add_option(
               "--replay", line.plan.replay,
-              "Ask the question of a file from --save again, and say whether the answer is "
-              "the same")
+              "Repeat a request saved with --save, and report whether the result is the same")
           ->type_name("FILE");
   replay->excludes(plan->get_option("--fabric"))->excludes(request);
   CLI::Option* parameters =
@@ -271,26 +252,28 @@ void AddPlan(CLI::App& app, CommandLine& line) {
           ->excludes(save)
           ->excludes(explain);
   const auto sizing = [&](CLI::Option* option) { option->needs(parameters); };
-  sizing(plan->add_option("--within", line.size.within, "Time of its all-reduce, such as 200ms")
+  sizing(plan->add_option("--within", line.size.within,
+                          "Maximum time of its all-reduce, such as 200ms")
              ->type_name("TIME"));
-  sizing(plan->add_option("--bytes", line.size.bytes_each, "Bytes of a gradient")
+  sizing(plan->add_option("--bytes", line.size.bytes_each, "Bytes per gradient")
              ->check(CLI::Range(0.125, 16.0))
              ->capture_default_str());
-  sizing(plan->add_option("--rails", line.size.rails, "Rails of a node; else the fabric's, or 8")
+  sizing(plan->add_option("--rails", line.size.rails, "Rails per node; default: the fabric's, or 8")
              ->check(CLI::Range(1, 64)));
   sizing(plan->add_option("--rate-gbps", line.size.rate,
-                          "Line rate of a rail; else the fabric's linkGbps.node, or 400")
+                          "Line rate of a rail; default: the fabric's linkGbps.node, or 400")
              ->check(CLI::Range(0.001, 100000.0)));
   sizing(plan->add_option("--efficiency", line.size.efficiency,
-                          "Part of the line rate that an all-reduce reaches")
+                          "Fraction of the line rate that an all-reduce reaches")
              ->check(CLI::Range(0.01, 1.0))
              ->capture_default_str());
-  CLI::Option* replicas = plan->add_option("--replicas", line.size.replicas,
-                                           "Replicas of the model; else as many as the nodes allow")
-                              ->check(CLI::Range(2, 1000000));
+  CLI::Option* replicas =
+      plan->add_option("--replicas", line.size.replicas,
+                       "Replicas of the model; default: the maximum that the nodes allow")
+          ->check(CLI::Range(2, 1000000));
   sizing(replicas);
   sizing(plan->add_option("--nodes", line.size.nodes,
-                          "Nodes for all replicas; else those of the fabric that are free")
+                          "Nodes for all replicas; default: the free nodes of the fabric")
              ->check(CLI::Range(1, 1000000))
              ->excludes(replicas));
 }
@@ -298,10 +281,11 @@ void AddPlan(CLI::App& app, CommandLine& line) {
 void AddTopology(CLI::App& app, CommandLine& line) {
   CLI::App* topology = app.add_subcommand("topology", kTopologyAbout);
   topology->footer(kTopologyFooter);
-  CLI::Option* sources = topology
-                             ->add_option("-f,--file", line.topology.files,
-                                          "The sources, instead of a cluster; - is standard input")
-                             ->type_name("SOURCE...");
+  CLI::Option* sources =
+      topology
+          ->add_option("-f,--file", line.topology.files,
+                       "Sources to read instead of a cluster; - is standard input")
+          ->type_name("SOURCE...");
   AddClusterFlags(*topology, line.cluster, sources);
   topology
       ->add_option("-o,--output", line.topology.output,
@@ -309,21 +293,21 @@ void AddTopology(CLI::App& app, CommandLine& line) {
       ->check(CLI::IsMember({"text", "yaml", "json", "svg", "labels", "kueue", "kai", "volcano"}))
       ->capture_default_str();
   topology->add_option("--name", line.topology.name,
-                       "What the fabric is called, and its Topology object; of a FabricModel its "
-                       "own name, else \"discovered\"");
+                       "Name of the fabric and of its Topology object; default: the FabricModel's "
+                       "name, or \"discovered\"");
 }
 
 void AddWhy(CLI::App& app, CommandLine& line) {
   CLI::App* why = app.add_subcommand("why", kWhyAbout);
   why->footer(kWhyFooter);
   CLI::Option* job = why->add_option("JOB", line.why.job, "The job");
-  why->add_option("-n,--namespace", line.why.space, "Its namespace; else any");
+  why->add_option("-n,--namespace", line.why.space, "Its namespace; default: any");
   CLI::Option* objects =
       why->add_option("-f,--file", line.why.files,
                       "Nodes, pods and events as JSON, instead of a cluster; - is standard input")
           ->type_name("FILE...");
   AddClusterFlags(*why, line.cluster, objects);
-  why->add_option("--decision", line.why.decision, "A file of `railhead plan --save`")
+  why->add_option("--decision", line.why.decision, "File written by `railhead plan --save`")
       ->type_name("FILE")
       ->excludes(objects)
       ->excludes(job);
@@ -339,7 +323,7 @@ void AddDoctor(CLI::App& app, CommandLine& line) {
       ->type_name("{cluster,node,job}");
   doctor
       ->add_option("-n,--namespace", line.doctor_space,
-                   "Namespace of a job that is named without one; else the context's")
+                   "Namespace of a job given without one; default: the context's")
       ->type_name("NAME");
   AddClusterFlags(*doctor, line.cluster, nullptr);
   AddOutput(*doctor, line.output);
@@ -348,18 +332,20 @@ void AddDoctor(CLI::App& app, CommandLine& line) {
 void AddRails(CLI::App& app, CommandLine& line) {
   CLI::App* rails = app.add_subcommand("rails", kRailsAbout);
   rails->footer(kRailsFooter);
-  rails->add_option("--prometheus", line.rails.prometheus, "Where Prometheus is")
+  rails->add_option("--prometheus", line.rails.prometheus, "URL of Prometheus")
       ->type_name("URL")
       ->capture_default_str();
-  rails->add_option("-n,--namespace", line.rails.space, "Jobs of this namespace; else of all")
+  rails->add_option("-n,--namespace", line.rails.space, "Only jobs of this namespace; default: all")
       ->type_name("NAME");
-  rails->add_option("--job", line.rails.job, "This job, as its ranks report it")->type_name("NAME");
-  rails->add_option("--window", line.rails.window, "Time over which the rate is taken")
+  rails->add_option("--job", line.rails.job, "Only this job (label job of its metrics)")
+      ->type_name("NAME");
+  rails->add_option("--window", line.rails.window, "Time window of the rate")
       ->type_name("TIME")
       ->capture_default_str();
-  rails->add_option("--at", line.rails.at, "A time of the past; else now")->type_name("TIME");
-  CLI::Option* watch = rails->add_flag("-w,--watch", line.rails.watch, "Show it again and again");
-  rails->add_option("--interval", line.rails_interval, "Seconds between two tables")
+  rails->add_option("--at", line.rails.at, "A time in the past; default: now")->type_name("TIME");
+  CLI::Option* watch =
+      rails->add_flag("-w,--watch", line.rails.watch, "Refresh the table continuously");
+  rails->add_option("--interval", line.rails_interval, "Seconds between refreshes")
       ->check(CLI::Range(0.5, 3600.0))
       ->capture_default_str()
       ->needs(watch);

@@ -73,7 +73,7 @@ TEST_F(CompleteTest, ValuesAndFiles) {
 TEST_F(CompleteTest, TextIsAsKubectlReadsIt) {
   EXPECT_THAT(ToText(Ask({"doctor", "-o", ""})), "text\njson\n:4\n");
   EXPECT_THAT(ToText(Ask({"plan", "--fabric", ""})), ":0\n");
-  EXPECT_THAT(ToText(Ask({"doctor", "--context"})), HasSubstr("--context\tContext of that file"));
+  EXPECT_THAT(ToText(Ask({"doctor", "--context"})), HasSubstr("--context\tContext in that file"));
 }
 
 TEST(CompletionScriptTest, EachShellHasItsOwn) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// railhead: what a person asks about rails, jobs and where they go.
+// railhead: command-line tool that shows rails, jobs and their placement.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -54,7 +54,7 @@ int Why(const WhyOptions& options, const ClusterFlags& cluster) {
   const absl::StatusOr<ReachedCluster> reached = ReachCluster(cluster);
   if (!reached.ok()) {
     std::cerr << "railhead why: " << reached.status().message()
-              << "; or give -f with what `kubectl get nodes,pods,events -A -o json` prints\n";
+              << "; or pass the output of `kubectl get nodes,pods,events -A -o json` with -f\n";
     return kBadInput;
   }
   return RunWhy(options, reached->api.get(), absl::Now(), std::cout, std::cerr);
@@ -65,7 +65,7 @@ int Topology(const TopologyOptions& options, const ClusterFlags& cluster) {
   const absl::StatusOr<ReachedCluster> reached = ReachCluster(cluster);
   if (!reached.ok()) {
     std::cerr << "railhead topology: " << reached.status().message()
-              << "; or give -f with the sources (--help)\n";
+              << "; or pass sources with -f (see --help)\n";
     return kBadSource;
   }
   return RunTopology(options, reached->api.get(), std::cout, std::cerr);
@@ -119,7 +119,7 @@ int Main(int argc, char** argv) {
   const std::string called = path.substr(path.rfind('/') + 1);
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   CommandLine line;
-  // kubectl runs its plugins under the first name, and asks the second for completions.
+  // kubectl runs plugins under the first name, and requests completions from the second.
   const std::unique_ptr<CLI::App> app =
       MakeApp(called == "kubectl-railhead" ? "kubectl railhead" : "railhead", line);
   const bool completes = !arguments.empty() && arguments[0] == kCompleteCommand;
@@ -132,7 +132,7 @@ int Main(int argc, char** argv) {
     app->parse(argc, argv);
     CheckTogether(*app, line);
   } catch (const CLI::ParseError& error) {
-    // CLI11 has a number for each kind of mistake; here all of them are bad input.
+    // CLI11 has an exit code for each kind of error; here all of them are bad input.
     if (app->exit(error) == 0) return 0;
     const std::string advice = Advice(*app, arguments);
     if (!advice.empty()) std::cerr << advice << "\n";

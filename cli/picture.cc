@@ -32,10 +32,10 @@ using placement::Reason;
 // A leaf with more nodes is shown without a mark for each.
 constexpr int kMostMarks = 64;
 
-// What is true of one domain of the tree.
+// Pods and room of one domain of the tree.
 struct Use {
   int64_t pods = 0;  // of this gang
-  int64_t room = 0;  // for pods of this gang before it came
+  int64_t room = 0;  // for pods of this gang before its placement
   int first_rank = 0;
 };
 
@@ -64,7 +64,7 @@ class Tree {
   std::string Text() {
     Domains(0, 0, static_cast<int>(model_.domains[0].size()));
     return absl::StrCat(text_,
-                        "# a node of this job   + a node with room left   . a node without\n");
+                        "# node of this job   + node with room left   . node without room\n");
   }
 
  private:
@@ -181,18 +181,18 @@ std::vector<std::string> Explain(const FabricModel& model, const PlacementReques
     lines.push_back(absl::StrCat("one ", level, " holds all pods"));
   }
   for (size_t inner = 1; inner < model.levels.size(); ++inner) {
-    lines.push_back(absl::StrCat("of all answers with so few ", Plural(model.levels[inner - 1]),
-                                 ", none has fewer ", Plural(model.levels[inner]), " than ",
+    lines.push_back(absl::StrCat("minimum of ", Plural(model.levels[inner]),
+                                 " with this number of ", Plural(model.levels[inner - 1]), ": ",
                                  placement.score.domains[inner]));
   }
   lines.push_back(placement.score.rail_mismatches == 0
-                      ? "all ring neighbours are given the same rails"
-                      : "no answer with so few domains gives all pods the same rails");
+                      ? "all ring neighbours get the same rails"
+                      : "no placement with this number of domains gives all pods the same rails");
   for (const placement::GroupCuts& group : placement.score.groups) {
     for (size_t i = 0; i < group.cuts.size(); ++i) {
       lines.push_back(absl::StrCat(group.name, " groups are cut ", group.cuts[i],
                                    " times by borders of ", Plural(model.levels[i]),
-                                   "; no answer has fewer than ", group.at_least[i]));
+                                   "; the lower bound is ", group.at_least[i]));
     }
   }
   if (!request.prefer_level.empty()) {
@@ -200,8 +200,7 @@ std::vector<std::string> Explain(const FabricModel& model, const PlacementReques
     lines.push_back(absl::StrCat("preferLevel ", request.prefer_level,
                                  placement.score.domains[preferred] == 1
                                      ? ": met"
-                                     : ": not met, since no domain of it that could be used holds "
-                                       "all pods"));
+                                     : ": not met: no usable domain of this level holds all pods"));
   }
   return lines;
 }

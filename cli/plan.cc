@@ -31,7 +31,7 @@ using placement::Decision;
 using placement::Placement;
 using placement::Reason;
 
-// The fabric and the request, and with --replay what was decided.
+// Returns fabric and request, and with --replay the saved result.
 absl::StatusOr<Decision> Load(const PlanOptions& options) {
   if (!options.replay.empty()) {
     const absl::StatusOr<std::string> text = ReadInput(options.replay, YamlDocument::kMaxText);
@@ -97,14 +97,14 @@ int RunPlan(const PlanOptions& options, const std::function<double()>& seconds, 
     for (const std::string& line : lines) out << PrintableText(line) << "\n";
   }
   out.flush();
-  if (!out) return fail(absl::UnavailableError("cannot write the answer"));
+  if (!out) return fail(absl::UnavailableError("cannot write the output"));
 
   const std::vector<std::string> nodes = NodeNames(model, *placement);
   if (!options.replay.empty()) {
     const std::string difference = placement::Difference(*decision, nodes);
     if (!difference.empty()) {
-      return fail(absl::FailedPreconditionError(options.replay + ": the answer is not what was " +
-                                                "saved: " + difference));
+      return fail(absl::FailedPreconditionError(options.replay + ": the result differs from the " +
+                                                "saved one: " + difference));
     }
   }
   if (!options.save.empty()) {

@@ -111,7 +111,7 @@ TEST_F(Plan, DrawsWhatIsUsed) {
             "  lf000  [#.]  1 of 1 free places, rank 0\n"
             "  lf001  [##]  2 of 2 free places, ranks 1 to 2\n"
             "(1 spine not used)\n"
-            "# a node of this job   + a node with room left   . a node without\n");
+            "# node of this job   + node with room left   . node without room\n");
 }
 
 TEST_F(Plan, Explains) {

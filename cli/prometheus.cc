@@ -31,17 +31,18 @@ absl::StatusOr<std::vector<PrometheusSample>> ParsePrometheusAnswer(absl::string
   const absl::StatusOr<Json> answer = kube::ParseJson(text);
   if (!answer.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the answer is not JSON: is it Prometheus? ", answer.status().message()));
+        absl::StrCat("the response is not JSON; check that the URL is that of Prometheus: ",
+                     answer.status().message()));
   }
   if (StringAt(*answer, {"status"}) != "success") {
     const std::string error = StringAt(*answer, {"error"});
-    return absl::InvalidArgumentError(absl::StrCat("Prometheus refuses the query: ",
-                                                   error.empty() ? "it does not say why" : error));
+    return absl::InvalidArgumentError(
+        absl::StrCat("Prometheus rejects the query: ", error.empty() ? "no cause given" : error));
   }
   const Json* result = FindPath(*answer, {"data", "result"});
   if (StringAt(*answer, {"data", "resultType"}) != "vector" || result == nullptr ||
       !result->is_array()) {
-    return absl::InvalidArgumentError("the answer has no vector in data.result");
+    return absl::InvalidArgumentError("the response has no vector in data.result");
   }
   std::vector<PrometheusSample> samples;
   for (const Json& element : *result) {
@@ -92,14 +93,14 @@ absl::Status CheckPrometheusUrl(absl::string_view url) {
 absl::StatusOr<std::string> AskPrometheus(const std::string& url, const std::string& query,
                                           const std::string& time) {
   const std::string base(absl::StripSuffix(url, "/"));
-  // 400, 422, 503: a refusal, as JSON.
+  // 400, 422, 503: an error, as JSON.
   kube::FetchRequest request{.url = base + "/api/v1/query",
                              .form = absl::StrCat("query=", kube::Escape(query),
                                                   time.empty() ? "" : "&time=", kube::Escape(time)),
                              .expected = {200, 400, 422, 503},
                              .use_proxy = true,
                              .timeout = kTimeout};
-  // A forwarded port is of this machine, whatever proxy leads out of it.
+  // A forwarded port is on this machine, so no proxy is needed.
   for (const absl::string_view local : {"//127.0.0.1", "//localhost", "//[::1]"}) {
     if (absl::StrContains(base, local)) request.use_proxy = false;
   }
@@ -107,7 +108,7 @@ absl::StatusOr<std::string> AskPrometheus(const std::string& url, const std::str
   absl::Status fetched = kube::Fetch(request, [&](absl::string_view bytes) {
     if (body.size() + bytes.size() > kMostBytes) {
       return absl::ResourceExhaustedError(
-          "the answer has more than 16 MiB; choose with -n and --job");
+          "the response has more than 16 MiB; select with -n and --job");
     }
     body.append(bytes.data(), bytes.size());
     return absl::OkStatus();
@@ -116,7 +117,7 @@ absl::StatusOr<std::string> AskPrometheus(const std::string& url, const std::str
   if (absl::IsResourceExhausted(fetched)) return fetched;
   return absl::UnavailableError(
       absl::StrCat(fetched.message(),
-                   "; is Prometheus there? In a cluster: kubectl -n NAMESPACE port-forward "
+                   "; check the URL of Prometheus. In a cluster: kubectl -n NAMESPACE port-forward "
                    "service/NAME 9090, and --prometheus http://127.0.0.1:9090"));
 }
 

@@ -27,8 +27,8 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr size_t kMostJobs = 100;  // of a table; JSON has all
 constexpr char kNoSeries[] =
-    "no job sends: there is no series railhead_rail_transmit_bytes_total of it. If one runs, see "
-    "that Prometheus scrapes its pods (docs/runbooks/RailheadPageNotScraped.md)";
+    "no job sends: Prometheus has no matching series railhead_rail_transmit_bytes_total. If a job "
+    "runs, check that Prometheus scrapes its pods (docs/runbooks/RailheadPageNotScraped.md)";
 
 struct RailRate {
   double bytes_per_second = 0;
@@ -39,7 +39,7 @@ struct RailRate {
 using Jobs = std::map<std::pair<std::string, std::string>, std::map<int, RailRate>>;
 
 std::string Selector(const RailsOptions& options) {
-  std::vector<std::string> matchers = {R"(transport!="shm")"};  // memory is no rail
+  std::vector<std::string> matchers = {R"(transport!="shm")"};  // shared memory is not a rail
   if (!options.space.empty()) {
     matchers.push_back(absl::StrCat("namespace=", QuotedLabel(options.space)));
   }
@@ -58,7 +58,7 @@ std::string LabelOf(const PrometheusSample& sample, const char* label) {
   return found == sample.labels.end() ? "" : found->second;
 }
 
-// Null for a series that is of no rail.
+// Returns null for a series without a valid rail.
 RailRate* RailOf(const PrometheusSample& sample, Jobs& jobs) {
   int rail = 0;
   if (!absl::SimpleAtoi(LabelOf(sample, "rail"), &rail) || rail < 0 ||
@@ -68,7 +68,7 @@ RailRate* RailOf(const PrometheusSample& sample, Jobs& jobs) {
   return &jobs[{LabelOf(sample, "namespace"), LabelOf(sample, "job")}][rail];
 }
 
-// Returns the sample's value as a number of ranks; an answer may have any number, or none.
+// Returns the sample's value as a number of ranks; a response can contain any number, or none.
 int64_t CountIn(const PrometheusSample& sample) {
   constexpr double kMost = 1e9;
   if (!(sample.value > 0)) return 0;
@@ -154,7 +154,7 @@ std::string Table(const RailsOptions& options, const Jobs& jobs) {
   std::string text = Aligned(rows);
   if (jobs.size() > kMostJobs) {
     absl::StrAppend(&text, "and ", jobs.size() - kMostJobs,
-                    " more jobs; choose with -n and --job\n");
+                    " more jobs; select with -n and --job\n");
   }
   absl::StrAppend(
       &text, "GB/s that all ranks of a job send, over ", options.window,
@@ -190,10 +190,9 @@ absl::Status CheckRailsOptions(const RailsOptions& options) {
   if (window.size() < 2 || !absl::SimpleAtoi(window.substr(0, window.size() - 1), &number) ||
       number < 1 || number > 100000 ||
       std::string("smh").find(window.back()) == std::string::npos) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--window ", window,
-                     ": give a whole number with s, m or h, such as 1m; it should hold at "
-                     "least two scrapes"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--window ", window,
+        ": give a whole number with s, m or h, such as 1m; it should span at least two scrapes"));
   }
   absl::Time time;
   std::string error;
@@ -202,7 +201,7 @@ absl::Status CheckRailsOptions(const RailsOptions& options) {
         absl::StrCat("--at ", options.at, ": give a time such as 2026-01-15T12:00:00Z"));
   }
   if (options.watch && !options.at.empty()) {
-    return absl::InvalidArgumentError("--at and --watch: the past does not change");
+    return absl::InvalidArgumentError("--at excludes --watch: past values do not change");
   }
   return absl::OkStatus();
 }
@@ -229,7 +228,7 @@ int RunRails(const RailsOptions& options, const AskQuery& ask, const std::functi
     }
     out.flush();
     if (!out) {
-      err << "railhead rails: cannot write the answer\n";
+      err << "railhead rails: cannot write the output\n";
       return kBadInput;
     }
   } while (options.watch && wait());

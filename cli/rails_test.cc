@@ -126,7 +126,8 @@ TEST_F(RailsTest, NamesAreMatchedAsTheyAre) {
 TEST_F(RailsTest, APrometheusWithoutTheMetricOrTheLabelIsSaidSo) {
   rates_ = Vector(json::array());
   EXPECT_EQ(Run(), kRailsLost);
-  EXPECT_THAT(out_.str(), HasSubstr("there is no series railhead_rail_transmit_bytes_total"));
+  EXPECT_THAT(out_.str(),
+              HasSubstr("Prometheus has no matching series railhead_rail_transmit_bytes_total"));
   rates_ = Vector(json::array({{{"metric", json::object()}, {"value", json::array({1, "5"})}},
                                {{"metric", {{"rail", "0"}}}, {"value", json::array({1, "5e9"})}}}));
   EXPECT_EQ(Run(), kRailsShown);
@@ -176,7 +177,7 @@ TEST(ParsePrometheusAnswerTest, RefusesWhatIsNoVector) {
   EXPECT_THAT(std::string(ParsePrometheusAnswer(R"({"status": "error", "error": "parse error"})")
                               .status()
                               .message()),
-              HasSubstr("refuses the query: parse error"));
+              HasSubstr("rejects the query: parse error"));
   const auto samples = ParsePrometheusAnswer(
       Vector(json::array({Sample("a", "b", 0, "NaN"), Sample("a", "b", 1, "+Inf"),
                           Sample("a", "b", 2, "7")}))

@@ -30,7 +30,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// What the sizing asks of a fabric, and the answer.
+// Request of the sizing to a fabric, and the result.
 struct Placed {
   placement::PlacementRequest request;
   placement::Placement placement;
@@ -211,7 +211,7 @@ int RunSizePlan(const SizePlanOptions& options, std::ostream& out, std::ostream&
     }
   }
   out.flush();
-  if (!out) return fail(absl::UnavailableError("cannot write the answer"));
+  if (!out) return fail(absl::UnavailableError("cannot write the output"));
   return fits ? kPlaced : kNotPlaced;
 }
 

@@ -12,7 +12,7 @@ namespace railhead::cli {
 namespace {
 
 constexpr double kMostParameters = 1e15;
-// What a double leaves of a number that is whole.
+// Rounding error of a double that should be an integer.
 constexpr double kRounding = 1e-9;
 
 double FactorOf(int replicas) { return 2.0 * (replicas - 1) / replicas; }
@@ -21,7 +21,7 @@ int RoundedUp(double number) {
   return static_cast<int>(std::min(std::ceil(number - kRounding), 1e9));
 }
 
-// All but how many replicas there are.
+// Computes all fields except the number of replicas.
 Sizing WithFactor(const SizingRequest& request, double factor) {
   Sizing sizing;
   sizing.gradient_bytes = request.parameters * request.bytes_each;

@@ -59,7 +59,7 @@ DiscoveredFabric Known(fabric::FabricModel model) {
 
 struct Loaded {
   DiscoveredFabric found;
-  std::vector<fabric::SeenNode> nodes;  // as Kubernetes knows them
+  std::vector<fabric::SeenNode> nodes;  // as Kubernetes lists them
 };
 
 void CountUses(const std::vector<fabric::SeenUse>& uses, fabric::FabricModel& model) {
@@ -76,14 +76,14 @@ void CountUses(const std::vector<fabric::SeenUse>& uses, fabric::FabricModel& mo
   }
 }
 
-// With the object, where that is the only one and so not said.
+// Adds the object's name, which a fault omits if there is only one.
 std::string Named(absl::string_view fault) {
   return absl::StartsWith(fault, topology::kTopologyKind)
              ? std::string(fault)
              : absl::StrCat("FabricTopology ", topology::kTopologyName, ": ", fault);
 }
 
-// As the operator finds it.
+// Reads the fabric from the API server, as the operator does.
 absl::StatusOr<Loaded> Ask(kube::Api& api, const std::optional<std::string>& name) {
   absl::StatusOr<op::gangs::ClusterObjects> objects = AskCluster(api, false);
   if (!objects.ok()) return objects.status();
@@ -102,10 +102,11 @@ absl::StatusOr<Loaded> Ask(kube::Api& api, const std::optional<std::string>& nam
         fabric::FuseObservations(*seen, name.value_or("cluster"));
     if (!found.ok()) return found.status();
     if (!given.ok()) {
-      found->findings.insert(found->findings.begin(),
-                             {fabric::FindingKind::kContradiction, true, topology::kTopologyName,
-                              absl::StrCat(Named(given.status().message()),
-                                           "; until it is corrected, labels say where nodes are")});
+      found->findings.insert(
+          found->findings.begin(),
+          {fabric::FindingKind::kContradiction, true, topology::kTopologyName,
+           absl::StrCat(Named(given.status().message()),
+                        "; until it is corrected, labels determine where nodes are")});
     }
     return Loaded{*std::move(found), std::move(seen->nodes)};
   }
@@ -129,10 +130,9 @@ absl::StatusOr<Loaded> Load(const TopologyOptions& options, kube::Api* api) {
     if (!text.ok()) return text.status();
     if (IsModel(*text)) {
       if (options.files.size() > 1) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(file,
-                         ": is a FabricModel, which is the whole of a fabric already; give "
-                         "it alone, or only what it was made of"));
+        return absl::InvalidArgumentError(absl::StrCat(
+            file,
+            ": a FabricModel describes a whole fabric; give it alone, or give only its sources"));
       }
       absl::StatusOr<fabric::FabricModel> model = fabric::ParseFabricModel(*text, file);
       if (!model.ok()) return model.status();
@@ -149,27 +149,26 @@ absl::StatusOr<Loaded> Load(const TopologyOptions& options, kube::Api* api) {
   return Loaded{*std::move(found), std::move(seen.nodes)};
 }
 
-// Applying a Node that is not there would make one, so only those are labelled that Kubernetes
-// knows, by their UIDs.
+// Applying an absent Node would create it, so only nodes that Kubernetes lists get labels, with
+// their UIDs.
 absl::StatusOr<std::map<std::string, std::string>> UidsOf(
     const std::vector<fabric::SeenNode>& nodes) {
   constexpr char kAdvice[] =
-      "give what `kubectl get nodes,pods -A -o json` prints, unchanged, among the sources (and not "
-      "a FabricModel, which does not say which nodes there still are)";
+      "add the unchanged output of `kubectl get nodes,pods -A -o json` as a source (a FabricModel "
+      "does not list the nodes that still exist)";
   if (nodes.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("-o labels: no source says which nodes Kubernetes has, and labels of others "
-                     "would make nodes; ",
+        absl::StrCat("-o labels: no source lists the nodes of Kubernetes, and labels of other "
+                     "nodes would create nodes; ",
                      kAdvice));
   }
   std::map<std::string, std::string> uids;
   for (const fabric::SeenNode& node : nodes) {
     if (node.uid.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(node.where, ": node ", node.name,
-                       " has no metadata.uid, without which its labels could make a node that has "
-                       "gone in the meantime; ",
-                       kAdvice));
+      return absl::InvalidArgumentError(absl::StrCat(
+          node.where, ": node ", node.name,
+          " has no metadata.uid, without which its labels could recreate a deleted node; ",
+          kAdvice));
     }
     uids.emplace(node.name, node.uid);
   }
@@ -200,7 +199,7 @@ OrderedJson ToJson(const DiscoveredFabric& found) {
   return {{"fabric", fabric::ToJson(found.model)}, {"wires", wires}, {"findings", findings}};
 }
 
-// As other schedulers take it.
+// Returns the fabric in the format of another scheduler.
 absl::StatusOr<OrderedJson> Published(const Loaded& loaded, absl::string_view output,
                                       std::ostream& err) {
   const fabric::FabricModel& model = loaded.found.model;
@@ -217,7 +216,7 @@ absl::StatusOr<OrderedJson> Published(const Loaded& loaded, absl::string_view ou
                                   : topology::KaiTopology(model, *labels);
   }
   if (!labels->in_order) {
-    err << "note: order: the labels sort by names, which is another order than the model's\n";
+    err << "note: order: the labels sort by name, not in the model's order\n";
   }
   return published;
 }
@@ -252,7 +251,7 @@ int RunTopology(const TopologyOptions& options, kube::Api* api, std::ostream& ou
     out << Shown(found, options.output);
   }
   out.flush();
-  if (!out) return fail(absl::UnavailableError("cannot write the answer"));
+  if (!out) return fail(absl::UnavailableError("cannot write the output"));
   bool trouble = false;
   for (const fabric::Finding& finding : found.findings) {
     trouble = trouble || finding.trouble;

@@ -191,8 +191,7 @@ TEST_F(Topology, OtherSchedulersGetItAsObjects) {
   options_.name.reset();
   EXPECT_EQ(Run(), kNoTrouble);
   EXPECT_EQ(json::parse(out_.str())["metadata"]["name"], "f");
-  EXPECT_EQ(err_.str(),
-            "note: order: the labels sort by names, which is another order than the model's\n");
+  EXPECT_EQ(err_.str(), "note: order: the labels sort by name, not in the model's order\n");
   options_.files = {folder_.Write("model.yaml", absl::StrReplaceAll(model, {{"l2", "l01"}}))};
   EXPECT_EQ(Run(), kBadSource);
   EXPECT_EQ(out_.str(), "");
@@ -227,7 +226,7 @@ TEST_F(Topology, LabelsMakeNoNodes) {
   options_.files = {folder_.Path("subnet.txt")};
   EXPECT_EQ(Run(), kBadSource);
   EXPECT_EQ(out_.str(), "");
-  EXPECT_THAT(err_.str(), HasSubstr("-o labels: no source says which nodes Kubernetes has"));
+  EXPECT_THAT(err_.str(), HasSubstr("-o labels: no source lists the nodes of Kubernetes"));
 }
 
 TEST_F(Topology, ThePictureIsWholeXmlWithItsTroubles) {

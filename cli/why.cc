@@ -45,12 +45,12 @@ absl::StatusOr<ClusterObjects> FromFiles(const std::vector<std::string>& files) 
     return absl::InvalidArgumentError(
         absl::StrCat(files.front(), files.size() > 1 ? " and the others have" : " has", " no ",
                      objects.nodes.empty() ? "nodes" : "pods",
-                     "; give what `kubectl get nodes,pods,events -A -o json` prints"));
+                     "; give the output of `kubectl get nodes,pods,events -A -o json`"));
   }
   return objects;
 }
 
-// A saved question, with whatever was answered then.
+// Solves a saved request again; ignores the saved result.
 absl::StatusOr<WhyAnswer> OfDecision(const std::string& file) {
   const absl::StatusOr<std::string> text = ReadInput(file, YamlDocument::kMaxText);
   if (!text.ok()) return text.status();
@@ -86,7 +86,7 @@ OrderedJson ToJson(const WhyAnswer& answer) {
   return json;
 }
 
-// What users and others of the cluster have written, each on its line.
+// Escapes texts that users and other components wrote, so that each stays on its line.
 void MakePrintable(WhyAnswer& answer) {
   for (std::string* text : {&answer.space, &answer.name, &answer.message}) {
     *text = PrintableText(*text);
@@ -103,7 +103,7 @@ void Print(const WhyAnswer& answer, std::ostream& out) {
   out << answer.kind << " " << answer.space << (answer.space.empty() ? "" : "/") << answer.name
       << ": " << answer.state << ", " << answer.pods << (answer.pods == 1 ? " pod" : " pods");
   if (answer.kind != "Decision") {
-    out << ", " << answer.bound << " with a node, " << answer.gated << " gated";
+    out << ", " << answer.bound << " on a node, " << answer.gated << " gated";
   }
   out << "\n";
   const auto print = [&](Reason::Kind kind, const char* title) {
@@ -117,13 +117,13 @@ void Print(const WhyAnswer& answer, std::ostream& out) {
   };
   if (answer.reasons.empty() && !answer.message.empty()) out << "  " << answer.message << "\n";
   print(Reason::Kind::kRoom, "room:");
-  print(Reason::Kind::kChange, "what would help, each alone:");
-  print(Reason::Kind::kExcluded, "in the way:");
-  if (!answer.scheduler.empty()) out << "the scheduler says:\n";
+  print(Reason::Kind::kChange, "any of these changes would help:");
+  print(Reason::Kind::kExcluded, "excluded nodes:");
+  if (!answer.scheduler.empty()) out << "scheduler messages:\n";
   for (const auto& [message, pods] : answer.scheduler) {
     out << "  " << pods << (pods == 1 ? " pod: " : " pods: ") << message << "\n";
   }
-  if (!answer.told.empty()) out << "told so far:\n";
+  if (!answer.told.empty()) out << "events:\n";
   for (const auto& [reason, message] : answer.told) {
     out << "  " << reason << ": " << message << "\n";
   }
@@ -154,7 +154,7 @@ int RunWhy(const WhyOptions& options, kube::Api* api, absl::Time now, std::ostre
   }
   out.flush();
   if (!out) {
-    err << "railhead why: cannot write the answer\n";
+    err << "railhead why: cannot write the output\n";
     return kBadInput;
   }
   return answer->pending() ? kPending : kRuns;

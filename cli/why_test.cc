@@ -69,7 +69,7 @@ TEST_F(WhyTest, AGangWithoutRoomIsExplained) {
   options_.job = "train";
   options_.files = {Cluster(2)};
   EXPECT_EQ(Run(), kPending) << err_.str();
-  EXPECT_THAT(out_.str(), HasSubstr("Gang team/train: waiting, 3 pods, 0 with a node, 3 gated"));
+  EXPECT_THAT(out_.str(), HasSubstr("Gang team/train: waiting, 3 pods, 0 on a node, 3 gated"));
   EXPECT_THAT(out_.str(), HasSubstr("fits with 2 pods instead of 3"));
   options_.json = true;
   EXPECT_EQ(Run(), kPending);
@@ -165,7 +165,8 @@ TEST_F(WhyTest, BadInputIsNamed) {
   EXPECT_THAT(err_.str(), HasSubstr("bad.json"));
   options_.files = {folder_.Write("none.json", R"({"items": []})")};
   EXPECT_EQ(Run(), kBadInput);
-  EXPECT_THAT(err_.str(), HasSubstr("has no nodes; give what `kubectl get nodes,pods,events"));
+  EXPECT_THAT(err_.str(),
+              HasSubstr("has no nodes; give the output of `kubectl get nodes,pods,events"));
 }
 
 // A webhook's or a scheduler's words may have come from anybody.

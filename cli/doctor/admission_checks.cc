@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether pods pass the operator's webhook, who leads, and which profiles are used.
+// Checks the operator's webhook, its leader election and the RailProfiles.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -13,7 +13,7 @@
 namespace railhead::cli::doctor {
 namespace {
 
-// A leader renews its Lease every 2 s; the rest is for a clock of this machine that is off.
+// A leader renews its Lease every 2 s; the rest allows for a wrong clock of this machine.
 constexpr absl::Duration kUntilLost = absl::Minutes(1);
 
 std::string OperatorLogs(const Evidence& evidence) {
@@ -25,7 +25,7 @@ std::string DayOf(absl::Time time) {
   return absl::FormatTime("%Y-%m-%d %H:%M UTC", time, absl::UTCTimeZone());
 }
 
-// The certificate of a bundle that lasts longest; nothing: it has none.
+// Returns the certificate of a bundle with the latest expiry, if there is one.
 std::optional<kube::CertificateFacts> BestOf(const std::string& bundle) {
   std::optional<kube::CertificateFacts> best;
   for (const std::string& pem : kube::SplitCertificates(bundle)) {
@@ -35,7 +35,7 @@ std::optional<kube::CertificateFacts> BestOf(const std::string& bundle) {
   return best;
 }
 
-// Why the API server cannot trust this bundle; empty: it can.
+// Returns why the API server cannot trust this bundle; empty if it can.
 std::string Mistrust(const std::string& bundle, absl::Time now) {
   if (bundle.empty()) return "has no caBundle";
   const std::optional<kube::CertificateFacts> best = BestOf(bundle);
@@ -62,7 +62,7 @@ void CheckConfiguration(const Evidence& evidence, const WebhookConfiguration& co
       const bool ignored = webhook.failure_policy == "Ignore";
       notes.Fail(object,
                  absl::StrCat("webhook ", webhook.name, " ", why,
-                              ", so the API server does not call it: new pods that ask for rdma/* ",
+                              ", so the API server does not call it: new pods that request rdma/* ",
                               ignored ? "start without ranks and environment" : "are rejected"),
                  fix);
       continue;
@@ -73,8 +73,8 @@ void CheckConfiguration(const Evidence& evidence, const WebhookConfiguration& co
     }
     notes.Warn(
         object,
-        absl::StrCat("the authority should have been renewed at ", DayOf(kube::RenewalTime(*best)),
-                     " and ends at ", DayOf(best->not_after)),
+        absl::StrCat("renewal of the CA certificate was due at ", DayOf(kube::RenewalTime(*best)),
+                     "; it expires at ", DayOf(best->not_after)),
         fix);
   }
 }
@@ -118,9 +118,9 @@ void CheckLeader(const Evidence& evidence, Notes& notes) {
 void CheckWebhook(const Evidence& evidence, Notes& notes) {
   if (!IsRead("mutatingwebhookconfigurations.admissionregistration.k8s.io", evidence)) return;
   if (evidence.webhooks.empty()) {
-    if (evidence.workloads.empty()) return;  // nothing is installed, and that is said
+    if (evidence.workloads.empty()) return;  // nothing is installed; CheckInstall reports it
     notes.Fail("",
-               "no MutatingWebhookConfiguration of the chart: new pods get no ranks and no "
+               "the chart's MutatingWebhookConfiguration is missing: new pods get no ranks and no "
                "environment",
                "helm upgrade with the same values restores it");
   }
@@ -131,7 +131,7 @@ void CheckWebhook(const Evidence& evidence, Notes& notes) {
       if (const auto best = BestOf(webhook.bundle)) until = std::min(until, best->not_after);
     }
   }
-  notes.Conclude(absl::StrCat("trusted; the authority is valid until ", DayOf(until)));
+  notes.Conclude(absl::StrCat("trusted; the CA certificate is valid until ", DayOf(until)));
 }
 
 void CheckProfiles(const Evidence& evidence, Notes& notes) {
@@ -153,7 +153,8 @@ void CheckProfiles(const Evidence& evidence, Notes& notes) {
       notes.Warn(object,
                  absl::StrCat("the operator has read generation ", profile.observed_generation,
                               " of ", profile.generation),
-                 "see operator and leader; a change takes a second");
+                 "see the checks operator and leader; normally the operator reads a change within "
+                 "a second");
     }
   }
   notes.Conclude(

@@ -21,7 +21,7 @@ using kube::StringAt;
 
 constexpr absl::string_view kOurPods = "labelSelector=app.kubernetes.io%2Fname%3Drailhead";
 
-// "deployments.apps", as kubectl and RBAC name it.
+// Returns the name that kubectl and RBAC use, such as "deployments.apps".
 std::string NameOf(const kube::ObjectRef& collection) {
   const size_t slash = collection.api.find('/');
   return slash == std::string::npos
@@ -33,7 +33,7 @@ class Collector {
  public:
   Collector(kube::Api& api, Evidence& evidence) : api_(api), evidence_(evidence) {}
 
-  // Visits all objects that a selector leaves. A kind that the cluster does not know has none.
+  // Visits all objects that match a selector. A kind unknown to the cluster has none.
   void List(const kube::ObjectRef& collection, absl::string_view selector,
             const std::function<void(const Json&)>& visit) {
     if (!evidence_.unreachable.empty()) return;
@@ -103,7 +103,7 @@ void CollectPods(Collector& collector, const Scope& scope, Evidence& evidence) {
                  [&](const Json& object) { evidence.reports.push_back(ReadReport(object)); });
 }
 
-// Events of the agents and of the operator, but for what RailReports say.
+// Collects events of the agents and of the operator, except those that RailReports contain.
 void CollectEvents(Collector& collector, Evidence& evidence) {
   for (const char* source : {"railhead-device-plugin", "railhead-operator"}) {
     collector.List(
@@ -125,7 +125,7 @@ Evidence Collect(kube::Api& api, const Scope& scope, absl::Time now, const std::
   evidence.now = now;
   evidence.version = version;
   Collector collector(api, evidence);
-  // First: it says which resources of nodes and pods are RDMA.
+  // First, as it defines which resources of nodes and pods are RDMA.
   CollectInstallation(collector, evidence);
   collector.List({"v1", "nodes", "", ""}, "", [&](const Json& object) {
     evidence.nodes[StringAt(object, {"metadata", "name"})] = ReadNode(object, evidence.rdma);

@@ -14,31 +14,32 @@ namespace {
 struct Row {
   Check check;
   void (*run)(const Evidence&, Notes&);
-  // Whether it is about the cluster as a whole, and not about a node or a job.
+  // Whether the check applies only to the cluster as a whole, not to a node or a job.
   bool cluster_only;
 };
 
 constexpr Row kRows[] = {
-    {{"api", "whether the API server answers"}, CheckApi, false},
-    {{"rights", "what you may read"}, CheckRights, false},
+    {{"api", "response of the API server"}, CheckApi, false},
+    {{"rights", "your read permissions"}, CheckRights, false},
     {{"install", "the chart's release"}, CheckInstall, false},
-    {{"crds", "the kinds of railhead.io"}, CheckCrds, true},
+    {{"crds", "CRDs of railhead.io"}, CheckCrds, true},
     {{"operator", "the operator's pods"}, CheckOperator, false},
-    {{"leader", "which replica of the operator writes"}, CheckLeader, false},
-    {{"webhook", "whether the API server calls the operator, and until when"}, CheckWebhook, false},
+    {{"leader", "leader of the operator's replicas"}, CheckLeader, false},
+    {{"webhook", "calls of the API server to the operator; CA certificate"}, CheckWebhook, false},
     {{"agents", "the node agents' pods"}, CheckAgents, false},
-    {{"versions", "of chart, pods, kinds and this program"}, CheckVersions, true},
+    {{"versions", "versions of chart, pods, CRDs and this program"}, CheckVersions, true},
     {{"profiles", "RailProfiles"}, CheckProfiles, true},
-    {{"nodes", "rails, as the node agents see them"}, CheckNodes, false},
+    {{"nodes", "rails, as reported by the node agents"}, CheckNodes, false},
     {{"devices", "rdma/* that nodes offer and pods hold"}, CheckDevices, false},
-    {{"gpudirect", "whether NICs reach the memory of GPUs"}, CheckGpuDirect, false},
-    {{"memlock", "how much memory containers may pin"}, CheckMemlock, false},
+    {{"gpudirect", "access of NICs to GPU memory"}, CheckGpuDirect, false},
+    {{"memlock", "limit of pinned memory in containers"}, CheckMemlock, false},
     {{"topology", "cabling and placement labels"}, CheckTopology, true},
     {{"gangs", "pods that wait to start together"}, CheckGangs, false},
-    {{"jobs", "pods that ask for rdma/*, and what they got"}, CheckJobs, false},
+    {{"jobs", "pods that request rdma/*, and what they received"}, CheckJobs, false},
 };
 
-// What the API server does not know: each line of the table of troubles has a command here.
+// Returns commands for facts that the API server does not have: one for each line of the README's
+// table of problems.
 std::vector<NextStep> NextSteps(const Evidence& evidence, const Scope& scope) {
   const Installation at = InstallationOf(evidence);
   std::string pod = "-n NAMESPACE exec POD";
@@ -56,9 +57,9 @@ std::vector<NextStep> NextSteps(const Evidence& evidence, const Scope& scope) {
                     "railhead-perf --preflight")},
       {"bandwidth is low: GB/s of each rail between two nodes",
        absl::StrCat("helm test ", at.release, " --namespace ", at.space, " --logs")},
-      {"a job hangs: each rank logs whom it waits for",
+      {"a job hangs: each rank logs the rank that it waits for",
        absl::StrCat("kubectl ", logs, " --tail=50")},
-      {"GPUDirect fails: which nodes have it",
+      {"GPUDirect fails: list the nodes that support it",
        "kubectl get nodes -L railhead.io/gpudirect,railhead.io/gpus"},
   };
   if (scope.kind == Scope::Kind::kJob) {

@@ -20,13 +20,13 @@ absl::StatusOr<Scope> ParseScope(const std::vector<std::string>& words, const st
   if (what != "cluster" && what != "node" && what != "job") {
     const std::string nearest = NearestText(what, {"cluster", "node", "job"});
     return absl::InvalidArgumentError(
-        absl::StrCat(QuotedText(what), " is none of ", kAllowed,
+        absl::StrCat(QuotedText(what), " is not one of ", kAllowed,
                      nearest.empty() ? "" : absl::StrCat("; did you mean ", nearest, "?")));
   }
   const size_t wanted = what == "cluster" ? 1 : 2;
   if (words.size() != wanted || words.back().empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(what, words.size() < wanted ? " needs a name" : " takes no more words",
+        absl::StrCat(what, words.size() < wanted ? " needs a name" : " takes no further arguments",
                      "; give ", kAllowed));
   }
   if (what == "cluster") return Scope{};
@@ -58,7 +58,7 @@ int RunDoctor(const DoctorOptions& options, kube::Api& api, absl::Time now, std:
   out << (options.json ? JsonText(diagnosis, options.scope) : Text(diagnosis, options.colours));
   out.flush();
   if (!out) {
-    err << "railhead doctor: cannot write the answer\n";
+    err << "railhead doctor: cannot write the output\n";
     return kFailed;
   }
   return Worst(diagnosis) == Verdict::kFail   ? kFailed

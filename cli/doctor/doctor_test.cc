@@ -391,7 +391,7 @@ struct Fault {
 
 const Fault kFaults[] = {
     {"a right is missing", [](Server& s) { s.denied = {"daemonsets"}; }, "warn", "rights", "",
-     "you may not list daemonsets.apps of the whole cluster",
+     "no permission to list daemonsets.apps of the whole cluster",
      "kubectl auth can-i list daemonsets.apps -A"},
     {"nothing is installed",
      [](Server& s) {
@@ -428,9 +428,9 @@ const Fault kFaults[] = {
     {"the webhook's certificate has expired", [](Server& s) { s.Trust(-absl::Hours(1)); }, "fail",
      "webhook", "mutatingwebhookconfiguration", "expired at 2027-01-15 07:00 UTC", "logs"},
     {"the webhook's certificate is not renewed", [](Server& s) { s.Trust(absl::Hours(48)); },
-     "warn", "webhook", "mutatingwebhookconfiguration", "ends at 2027-01-17 08:00 UTC", "logs"},
+     "warn", "webhook", "mutatingwebhookconfiguration", "expires at 2027-01-17 08:00 UTC", "logs"},
     {"the webhook is gone", [](Server& s) { s.Remove(kWebhook); }, "fail", "webhook", "",
-     "no MutatingWebhookConfiguration", "helm upgrade"},
+     "MutatingWebhookConfiguration is missing", "helm upgrade"},
     {"an agent crashes",
      [](Server& s) {
        s.At(PodRef(kSpace, "agent-n1"))["status"]["containerStatuses"] =
@@ -480,7 +480,7 @@ const Fault kFaults[] = {
      "fail", "devices", "node n1", "has 2 usable rails and offers no rdma/*", "logs agent-n1"},
     {"a device is unhealthy",
      [](Server& s) { s.At(NodeRef("n1"))["status"]["allocatable"]["rdma/hca"] = "1"; }, "warn",
-     "devices", "node n1", "has 1 of 2 rdma/hca in order", "logs agent-n1"},
+     "devices", "node n1", "1 of 2 rdma/hca healthy", "logs agent-n1"},
     {"NICs are far from the GPUs",
      [](Server& s) {
        s.Event("Pod", "team", "train-0", true, "HcasNotNearest", "mlx5_1 is at another socket");
@@ -492,7 +492,7 @@ const Fault kFaults[] = {
        metadata["labels"]["railhead.io/gpudirect"] = "none";
      },
      "warn", "gpudirect", "node n1", "through host memory", "nvidia_peermem"},
-    {"containers may pin too little",
+    {"containers can pin only too little",
      [](Server& s) {
        s.At(NodeRef("n1"))["metadata"]["labels"]["railhead.io/memlock-bytes"] = "8388608";
      },
@@ -633,7 +633,7 @@ TEST_F(DoctorTest, ANodeIsLookedAtAlone) {
   EXPECT_EQ(Run({Scope::Kind::kNode, "", "n1"}), kFailed);
   EXPECT_EQ(answer_["scope"]["kind"], "node");
   EXPECT_EQ(Run({Scope::Kind::kNode, "", "n2"}), kFailed);
-  EXPECT_THAT(error_, HasSubstr("no node is called n2"));
+  EXPECT_THAT(error_, HasSubstr("there is no node n2"));
 }
 
 TEST_F(DoctorTest, AJobIsLookedAtWithItsNodes) {
@@ -692,10 +692,12 @@ TEST(ParseScopeTest, ReadsWordsAndNamesTheNearest) {
   EXPECT_EQ(ParseScope({"node", "n1"}, "")->name, "n1");
   EXPECT_EQ(ParseScope({"job", "team/train"}, "other")->space, "team");
   EXPECT_EQ(ParseScope({"job", "train"}, "team")->space, "team");
-  EXPECT_THAT(ParseScope({"noed", "n1"}, "").status().message(),
-              HasSubstr("is none of cluster, node NAME or job NAMESPACE/NAME; did you mean node?"));
+  EXPECT_THAT(
+      ParseScope({"noed", "n1"}, "").status().message(),
+      HasSubstr("is not one of cluster, node NAME or job NAMESPACE/NAME; did you mean node?"));
   EXPECT_THAT(ParseScope({"node"}, "").status().message(), HasSubstr("node needs a name"));
-  EXPECT_THAT(ParseScope({"cluster", "x"}, "").status().message(), HasSubstr("takes no more"));
+  EXPECT_THAT(ParseScope({"cluster", "x"}, "").status().message(),
+              HasSubstr("takes no further arguments"));
   EXPECT_THAT(ParseScope({"job", "train"}, "").status().message(),
               HasSubstr("needs its namespace"));
 }

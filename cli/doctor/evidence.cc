@@ -23,13 +23,13 @@ using kube::FindPath;
 using kube::Json;
 using kube::StringAt;
 
-// The operator writes no more into its objects.
+// The operator writes at most this number into a list of its objects.
 constexpr size_t kMostListed = 64;
 constexpr int64_t kMostCounted = 1'000'000'000;
-// Waiting for these the pod is as it should be.
+// Normal reasons of waiting, which are not reported.
 constexpr absl::string_view kUsualWaits[] = {"ContainerCreating", "PodInitializing"};
 
-// A count; what can be none is 0, or the most.
+// Returns a count: 0 if the field is not an integer; clamped to the valid range.
 int64_t NumberAt(const Json& object, std::initializer_list<absl::string_view> path) {
   const Json* number = FindPath(object, path);
   if (number == nullptr || !number->is_number_integer()) return 0;
@@ -50,7 +50,7 @@ bool IsTrue(const Json* condition) {
   return condition != nullptr && StringAt(*condition, {"status"}) == "True";
 }
 
-// What the first container that does not run says.
+// Returns why the pod is not scheduled, or why its first waiting container waits.
 std::string TroubleOf(const Json& pod) {
   const Json* scheduled = kube::FindCondition(pod, "PodScheduled");
   if (scheduled != nullptr && StringAt(*scheduled, {"status"}) == "False") {
@@ -255,7 +255,7 @@ void KeepNodes(const std::set<std::string>& names, Evidence& evidence) {
   });
 }
 
-// Whether the pod is called so, or is of a gang or an owner that is.
+// Returns whether the pod, its gang or its owner has this name.
 bool IsOf(const op::verdict::PodFacts& pod, const Scope& job) {
   return pod.space == job.space &&
          (pod.name == job.name || pod.terms->gang == job.name ||
@@ -304,8 +304,7 @@ absl::Status NarrowToJob(const Scope& job, Evidence& evidence) {
 
 absl::Status NarrowToNode(const std::string& name, Evidence& evidence) {
   if (!evidence.nodes.contains(name) && IsRead("nodes", evidence)) {
-    return absl::NotFoundError(
-        absl::StrCat("no node is called ", name, "; see: kubectl get nodes"));
+    return absl::NotFoundError(absl::StrCat("there is no node ", name, "; see: kubectl get nodes"));
   }
   KeepNodes({name}, evidence);
   std::set<std::string> uids;

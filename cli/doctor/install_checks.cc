@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether the chart is there, whole, of one version, and running.
+// Checks that the chart is installed, complete, running and of one version.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -14,7 +14,7 @@
 namespace railhead::cli::doctor {
 namespace {
 
-// A program that ends now and then is restarted a few times in its life; one that cannot go on,
+// A few restarts over a pod's life are normal; a program that cannot continue has this number
 // within minutes.
 constexpr int64_t kManyRestarts = 5;
 
@@ -59,7 +59,9 @@ void CheckWorkload(const Workload& workload, bool pods_known, Notes& notes) {
   const std::string describe =
       absl::StrCat("kubectl -n ", workload.space, " describe ", Path(workload));
   if (workload.wanted == 0) {
-    notes.Fail(object, workload.kind == "DaemonSet" ? "no node is chosen for it" : "scaled to 0",
+    notes.Fail(object,
+               workload.kind == "DaemonSet" ? "no node matches its node selector and tolerations"
+                                            : "scaled to 0",
                workload.kind == "DaemonSet"
                    ? "correct devicePlugin.nodeSelector and devicePlugin.tolerations in the "
                      "chart's values"
@@ -67,8 +69,8 @@ void CheckWorkload(const Workload& workload, bool pods_known, Notes& notes) {
   } else if (workload.made < workload.wanted) {
     notes.Fail(object,
                absl::StrCat(workload.made, " of ", Counted(workload.wanted, "pod"),
-                            " exist: a quota, Pod Security or an SCC may refuse them"),
-               absl::StrCat("read who refuses them: ", describe));
+                            " exist: a quota, Pod Security or an SCC may reject them"),
+               absl::StrCat("see the cause in its events: ", describe));
   } else if (workload.ready == 0) {
     notes.Fail(object, absl::StrCat("0 of ", Counted(workload.wanted, "pod"), " ready"), describe);
   } else if (workload.ready < workload.wanted && !pods_known) {
@@ -78,7 +80,7 @@ void CheckWorkload(const Workload& workload, bool pods_known, Notes& notes) {
   }
 }
 
-// For all workloads of a component.
+// Checks all workloads of a component.
 void CheckComponent(const Evidence& evidence, absl::string_view component, Notes& notes) {
   int64_t ready = 0;
   const bool pods_known = IsRead("pods", evidence);
@@ -124,7 +126,7 @@ void CheckApi(const Evidence& evidence, Notes& notes) {
                "see whether `kubectl get nodes` works; --kubeconfig and --context name another "
                "cluster");
   }
-  notes.Conclude("answers");
+  notes.Conclude("responds");
 }
 
 void CheckRights(const Evidence& evidence, Notes& notes) {
@@ -134,17 +136,17 @@ void CheckRights(const Evidence& evidence, Notes& notes) {
                      unread.space.empty() ? " of the whole cluster"
                                           : absl::StrCat(" in namespace ", unread.space));
     if (unread.denied) {
-      notes.Warn("", absl::StrCat("you may not ", what, ": what depends on it is not checked"),
-                 absl::StrCat("have an administrator grant this right; to test it: kubectl auth "
-                              "can-i ",
-                              unread.verb, " ", unread.resource,
-                              unread.space.empty() ? " -A" : absl::StrCat(" -n ", unread.space)));
+      notes.Warn(
+          "", absl::StrCat("no permission to ", what, ": dependent checks are skipped"),
+          absl::StrCat("ask an administrator for this permission; to test it: kubectl auth can-i ",
+                       unread.verb, " ", unread.resource,
+                       unread.space.empty() ? " -A" : absl::StrCat(" -n ", unread.space)));
     } else {
-      notes.Warn("", absl::StrCat("no answer to ", what, ": ", unread.error),
-                 "run it again; if this stays, the API server is overloaded or the network slow");
+      notes.Warn("", absl::StrCat("no response to ", what, ": ", unread.error),
+                 "retry; if this persists, the API server is overloaded or the network is slow");
     }
   }
-  notes.Conclude("you may read all that is checked");
+  notes.Conclude("all required permissions are granted");
 }
 
 void CheckInstall(const Evidence& evidence, Notes& notes) {
@@ -211,7 +213,7 @@ void CheckVersions(const Evidence& evidence, Notes& notes) {
   }
   if (parts.size() > 1) {
     notes.Warn("",
-               absl::StrCat("parts of different versions: ",
+               absl::StrCat("components have different versions: ",
                             absl::StrJoin(parts, "; ",
                                           [](std::string* out, const auto& entry) {
                                             absl::StrAppend(out, entry.first, ": ",
@@ -220,9 +222,9 @@ void CheckVersions(const Evidence& evidence, Notes& notes) {
                absl::StrCat(Upgrade(evidence), ", and wait until it is rolled out"));
   } else if (parts.size() == 1 && parts.begin()->first != evidence.version) {
     notes.Warn("",
-               absl::StrCat("the cluster has ", parts.begin()->first, ", and this program is ",
-                            evidence.version),
-               "use the program of the cluster's version");
+               absl::StrCat("the cluster has version ", parts.begin()->first,
+                            ", this program has version ", evidence.version),
+               "use the railhead program of the cluster's version");
   }
   std::map<std::string, std::set<std::string>> images;  // by component
   for (const ComponentPod& pod : evidence.components) images[pod.component].insert(pod.image);
@@ -230,7 +232,8 @@ void CheckVersions(const Evidence& evidence, Notes& notes) {
     if (of_component.size() < 2) continue;
     notes.Warn(component,
                absl::StrCat("pods with different images: ", absl::StrJoin(of_component, ", ")),
-               "wait until the roll-out is done; if it does not end, see operator and agents");
+               "wait until the rollout is complete; if it does not complete, see the checks "
+               "operator and agents");
   }
   for (const Workload& workload : evidence.workloads) {
     if (workload.updated >= workload.made || images[workload.component].size() > 1) continue;

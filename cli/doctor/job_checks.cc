@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Jobs: what the operator has reported of them, and what its rules say of pods that it has not
-// reported yet, or that nobody reports because it does not run.
+// Checks jobs: lists the operator's reports, and applies its rules to pods that have no report yet,
+// or none because the operator does not run.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -23,13 +23,13 @@ namespace {
 
 namespace verdict = op::verdict;
 
-// "job team/train" of the owner "job/train".
+// Returns "job team/train" for the owner "job/train".
 std::string JobOf(const Report& report) {
   const size_t slash = report.owner.find('/');
   if (slash == std::string::npos) {
     return absl::StrCat("railreport ", report.space, "/", report.name);
   }
-  // Pods of a gang without an owner have one report, called after the gang.
+  // Pods of a gang without an owner share one report, named after the gang.
   absl::string_view name = report.name;
   if (absl::ConsumePrefix(&name, "podgroup-")) {
     return absl::StrCat("podgroup ", report.space, "/", name);
@@ -64,7 +64,7 @@ void RepeatReport(const Report& report, Notes& notes) {
   }
 }
 
-// What the operator has reported: job's or pod's uid, and reason.
+// Returns what the operator has reported: UID of job or pod, and reason.
 std::set<std::pair<std::string, std::string>> ReportedBy(const std::vector<Report>& reports) {
   std::set<std::pair<std::string, std::string>> reported;
   for (const Report& report : reports) {
@@ -87,7 +87,8 @@ verdict::Cluster ClusterOf(const Evidence& evidence) {
                              stored.profile->require_rdma};
   }
   verdict::ClusterSettings settings;
-  // Which namespaces are left out stands in the operator's configuration; it reports these itself.
+  // Only the operator's configuration lists the excluded namespaces; the operator reports these
+  // pods itself.
   settings.tells_missed = false;
   settings.memlock_raised =
       std::any_of(evidence.workloads.begin(), evidence.workloads.end(),
@@ -95,7 +96,7 @@ verdict::Cluster ClusterOf(const Evidence& evidence) {
   return {std::move(nodes), std::move(profiles), settings};
 }
 
-// The finding without its fix and the pod, which stand elsewhere.
+// Returns the finding without its fix and the pod, which are printed elsewhere.
 std::string CauseOf(const verdict::Finding& finding) {
   std::string cause = finding.message;
   const size_t at = cause.rfind(absl::StrCat("; ", finding.fix));
@@ -103,7 +104,7 @@ std::string CauseOf(const verdict::Finding& finding) {
   return absl::StrCat(verdict::RowOf(finding.reason).name, ": ", cause);
 }
 
-// By the operator's rules, as far as spec and node tell: nobody has asked the pods' runtimes.
+// Applies the operator's rules to spec and node; the pods' runtimes are not queried.
 void JudgePods(const Evidence& evidence, Notes& notes) {
   const verdict::Cluster cluster = ClusterOf(evidence);
   const auto reported = ReportedBy(evidence.reports);
@@ -140,7 +141,7 @@ void JudgePods(const Evidence& evidence, Notes& notes) {
   }
 }
 
-// What the operator has told last of a gang: of its owner, or of a pod.
+// Returns the operator's last event about a gang, recorded for its owner or a pod.
 const Told* LastOf(const op::gangs::Gang& gang, const std::vector<Told>& events) {
   const auto about = [&](const Told& told) {
     if (told.space != gang.space || !absl::StartsWith(told.reason, "Gang")) return false;
@@ -176,10 +177,10 @@ void CheckGangs(const Evidence& evidence, Notes& notes) {
                (told->reason == "GangBlocked" || told->reason == "GangTimedOut")) {
       notes.Fail(object, absl::StrCat(waits, told->message), why);
     } else {
-      notes.Warn(
-          object,
-          absl::StrCat(waits, told != nullptr ? told->message : "the operator has not told why"),
-          absl::StrCat("see what would help: ", why));
+      notes.Warn(object,
+                 absl::StrCat(
+                     waits, told != nullptr ? told->message : "the operator has reported no cause"),
+                 absl::StrCat("see what would help: ", why));
     }
   }
   notes.Conclude(running == 0 ? std::string("none")
@@ -197,9 +198,9 @@ void CheckJobs(const Evidence& evidence, Notes& notes) {
     JudgePods(evidence, notes);
   }
   notes.Conclude(evidence.pods.empty()
-                     ? std::string("no pod asks for rdma/*")
+                     ? std::string("no pod requests rdma/*")
                      : absl::StrCat(Counted(static_cast<int64_t>(evidence.pods.size()), "pod"),
-                                    " with rdma/*: nothing is known to be wrong"));
+                                    " with rdma/*: no known problem"));
 }
 
 }  // namespace railhead::cli::doctor

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What agents and kubelets say of nodes, and the operator of the fabric.
+// Checks nodes, from data of agents and kubelets, and the fabric, from data of the operator.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -23,14 +23,14 @@ using op::verdict::RowOf;
 
 constexpr size_t kMostNames = 3;
 
-// What the agent tells when what it told before is over.
+// Events of the agent, each with the event that ends it.
 constexpr std::pair<absl::string_view, absl::string_view> kOver[] = {
     {"ConfigurationRefused", "ConfigurationTaken"},
     {"ResourceWithoutHcas", "ConfigurationTaken"},
     {"DeviceScanHangs", "DeviceScanWorks"},
     {"RailDown", "RailUp"},
 };
-// Events of nodes that other checks know better.
+// Node events that other checks report in more detail.
 constexpr absl::string_view kKnownBetter[] = {"RailDown", "RailUp"};
 
 // "nodes n0, n1, n2 and 5 more"
@@ -76,7 +76,7 @@ bool IsOver(const Told& told, const std::vector<Told>& events) {
   return false;
 }
 
-// The latest warning of each node and reason that is not over.
+// Returns the latest warning of each node and reason that has not ended.
 std::map<std::pair<std::string, std::string>, const Told*> AgentWarnings(
     const std::vector<Told>& events) {
   std::map<std::pair<std::string, std::string>, const Told*> latest;
@@ -98,7 +98,7 @@ std::map<std::pair<std::string, std::string>, const Told*> AgentWarnings(
 void CheckNodes(const Evidence& evidence, Notes& notes) {
   if (!IsRead("nodes", evidence)) return;
   if (evidence.nodes.empty() && !evidence.others.empty()) {
-    notes.Conclude("none of its pods has a node");
+    notes.Conclude("none of its pods is on a node");
     return;
   }
   int64_t rails = 0;
@@ -111,7 +111,7 @@ void CheckNodes(const Evidence& evidence, Notes& notes) {
     }
     if (!node.facts->announced && HasDevices(node)) silent.push_back(name);
     if (node.facts->announced && !node.ready) {
-      notes.Warn(object, "its kubelet does not report: what is known of its rails may be old",
+      notes.Warn(object, "its kubelet does not report: the state of its rails may be outdated",
                  absl::StrCat("kubectl describe node ", name));
     }
     rails += static_cast<int64_t>(node.facts->rails.size());
@@ -122,19 +122,19 @@ void CheckNodes(const Evidence& evidence, Notes& notes) {
                absl::StrCat("see also: kubectl describe node ", told->name));
   }
   if (!silent.empty()) {
-    notes.Warn(NodesOf(silent), "offer rdma/*, and there are no facts about them that can be read",
-               "set devicePlugin.nodeFacts in the chart's values, or see the agent's log for a "
-               "right that it lacks");
+    notes.Warn(NodesOf(silent), "offer rdma/*, but have no readable node facts",
+               "set devicePlugin.nodeFacts in the chart's values, or check the agent's log for a "
+               "missing permission");
   }
   if (with_rails == 0) {
     const Installation at = InstallationOf(evidence);
     notes.Fail(
         evidence.nodes.size() == 1 ? absl::StrCat("node ", evidence.nodes.begin()->first) : "",
         "no RDMA device was detected: jobs use TCP",
-        absl::StrCat("see which devices an agent finds, and why it refuses any: kubectl -n ",
-                     at.space, " exec daemonset/", at.release,
-                     "-device-plugin -- railhead-device-plugin discover --root /host; on a "
-                     "node: ibstat, and load the NIC's RDMA driver"));
+        absl::StrCat("list the devices of an agent, and why any is unusable: kubectl -n ", at.space,
+                     " exec daemonset/", at.release,
+                     "-device-plugin -- railhead-device-plugin discover --root /host; on a node, "
+                     "run ibstat and load the NIC's RDMA driver"));
   }
   notes.Conclude(
       absl::StrCat(Counted(rails, "rail"), " on ", Counted(with_rails, "node"), " carry data"));
@@ -156,11 +156,10 @@ void CheckDevices(const Evidence& evidence, Notes& notes) {
       const auto found = node.facts->allocatable.find(resource);
       const int64_t healthy = found == node.facts->allocatable.end() ? 0 : found->second;
       offered[resource] += healthy;
-      // Where a rail is down the agent has said which.
+      // If a rail is down, the agent has already reported which one.
       if (healthy >= capacity || node.rails_ready == false) continue;
-      notes.Warn(object,
-                 absl::StrCat("has ", healthy, " of ", capacity, " ", resource, " in order"),
-                 absl::StrCat("see what its agent says: ", AgentLogs(evidence, name)));
+      notes.Warn(object, absl::StrCat(healthy, " of ", capacity, " ", resource, " healthy"),
+                 absl::StrCat("see its agent's log: ", AgentLogs(evidence, name)));
     }
   }
   for (const Told& told : evidence.events) {
@@ -169,13 +168,12 @@ void CheckDevices(const Evidence& evidence, Notes& notes) {
       continue;
     }
     const bool near = told.reason == "HcasNotNearest";
-    notes.Warn(absl::StrCat("pod ", told.space, "/", told.name), told.message,
-               near
-                   ? "let the kubelet align them: topologyManagerPolicy best-effort or stricter on "
-                     "the node"
-                   : "ask for one rdma/* resource in a container");
+    notes.Warn(
+        absl::StrCat("pod ", told.space, "/", told.name), told.message,
+        near ? "set the kubelet's topologyManagerPolicy to best-effort or stricter on the node"
+             : "request only one rdma/* resource per container");
   }
-  if (offered.empty()) return;  // no device was detected, and that is said
+  if (offered.empty()) return;  // no device was detected; CheckNodes reports it
   notes.Conclude(absl::StrJoin(offered, ", ", [](std::string* out, const auto& resource) {
     absl::StrAppend(out, resource.second, " ", resource.first);
   }));
@@ -183,17 +181,17 @@ void CheckDevices(const Evidence& evidence, Notes& notes) {
 
 void CheckGpuDirect(const Evidence& evidence, Notes& notes) {
   if (!IsRead("nodes", evidence) || evidence.nodes.empty()) return;
-  std::map<std::string, std::vector<std::string>> without;  // nodes by trouble
+  std::map<std::string, std::vector<std::string>> without;  // nodes by problem
   int64_t with_gpus = 0;
   for (const auto& [name, node] : evidence.nodes) {
     if (node.gpus == 0) continue;
     ++with_gpus;
-    // The agent's own words; without any, its label.
+    // The agent's message; without one, its label.
     if (!node.facts->gpu_direct_trouble.empty()) {
       without[node.facts->gpu_direct_trouble].push_back(name);
     } else if (node.facts->gpu_direct == "none") {
-      without["HCAs do not reach the memory of its GPUs: data goes through host memory"].push_back(
-          name);
+      without["HCAs cannot access the memory of its GPUs: data is copied through host memory"]
+          .push_back(name);
     }
   }
   for (const auto& [trouble, names] : without) {
@@ -201,8 +199,7 @@ void CheckGpuDirect(const Evidence& evidence, Notes& notes) {
   }
   notes.Conclude(with_gpus == 0 ? std::string("no node with rails has GPUs")
                                 : absl::StrCat(Counted(with_gpus, "node"),
-                                               " with GPUs: HCAs reach "
-                                               "their memory"));
+                                               " with GPUs: HCAs can access their memory"));
 }
 
 void CheckMemlock(const Evidence& evidence, Notes& notes) {
@@ -218,12 +215,12 @@ void CheckMemlock(const Evidence& evidence, Notes& notes) {
   }
   for (const auto& [bytes, names] : low) {
     notes.Warn(NodesOf(names),
-               absl::StrCat("containers may pin ", static_cast<int64_t>(bytes / 1024),
-                            " KiB unless they have IPC_LOCK and run as root: NCCL uses TCP then"),
+               absl::StrCat("containers can pin only ", static_cast<int64_t>(bytes / 1024),
+                            " KiB unless they have IPC_LOCK and run as root: NCCL then uses TCP"),
                "set devicePlugin.memlock in the chart's values, or LimitMEMLOCK=infinity of the "
                "container runtime's service on these nodes");
   }
-  notes.Conclude(known == 0 ? std::string("not known of any node")
+  notes.Conclude(known == 0 ? std::string("not known for any node")
                             : absl::StrCat("enough on ", Counted(known, "node")));
 }
 
@@ -243,7 +240,7 @@ void CheckTopology(const Evidence& evidence, Notes& notes) {
       notes.Fail("fabrictopology cluster", condition.message, "railhead topology");
     } else if (condition.type == "Published") {
       notes.Fail("fabrictopology cluster", condition.message,
-                 "see the operator's log; labels of nodes may be written by another manager");
+                 "see the operator's log; another field manager may write the node labels");
     }
   }
   for (const std::string& conflict : topology.conflicts) {
@@ -254,8 +251,8 @@ void CheckTopology(const Evidence& evidence, Notes& notes) {
     notes.Fail("fabrictopology cluster", absl::StrCat(more, " more conflicts"),
                "railhead topology");
   }
-  notes.Conclude(topology.conditions.empty() ? "the operator has not looked yet"
-                                             : "no source contradicts another");
+  notes.Conclude(topology.conditions.empty() ? "not checked by the operator yet"
+                                             : "all sources agree");
 }
 
 }  // namespace railhead::cli::doctor

@@ -58,7 +58,7 @@ std::string Text(const Diagnosis& diagnosis, bool colours) {
     if (before >= kMostOfACheck) {
       if (before == kMostOfACheck) {
         absl::StrAppend(&text, indent, "and ", all[finding.check] - before,
-                        " more; -o json has all\n");
+                        " more; -o json shows all\n");
       }
       continue;
     }
@@ -71,7 +71,7 @@ std::string Text(const Diagnosis& diagnosis, bool colours) {
       absl::StrAppend(&text, indent, "fix: ", PrintableText(finding.fix), "\n");
     }
   }
-  if (!diagnosis.next.empty()) absl::StrAppend(&text, "\nnext, if:\n");
+  if (!diagnosis.next.empty()) absl::StrAppend(&text, "\nnext steps:\n");
   for (const NextStep& step : diagnosis.next) {
     absl::StrAppend(&text, "  ", step.symptom, "\n    ", PrintableText(step.command), "\n");
   }

@@ -303,7 +303,7 @@ class Doctor(unittest.TestCase):
         self.assertEqual(status, 1, answer)
         causes = " ".join(f["cause"] for f in answer["findings"] if f["check"] == "rights")
         for resource in ("nodes", "mutatingwebhookconfigurations.admissionregistration.k8s.io"):
-            self.assertIn(f"you may not list {resource} ", causes)
+            self.assertIn(f"no permission to list {resource} ", causes)
 
     def test_in_a_pod_without_a_kubeconfig_it_has_the_account_of_the_pod(self):
         self.expect_healthy()

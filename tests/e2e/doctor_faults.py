@@ -188,7 +188,7 @@ OF_THE_CHART = (
     Fault("an agent's image cannot be pulled", "agents", "fail", "node node-[12], pod", "Image", "correct the registry and tag"),
     Fault("the operator is scaled to 0", "operator", "fail", f"deployment/{OPERATOR}", "scaled to 0", "operator.replicas"),
     Fault("no replica leads", "leader", "fail", "lease", "no replica of the operator leads|has not renewed", "logs"),
-    Fault("the webhook's configuration is gone", "webhook", "fail", "", "no MutatingWebhookConfiguration", "helm upgrade"),
+    Fault("the webhook's configuration is gone", "webhook", "fail", "", "MutatingWebhookConfiguration is missing", "helm upgrade"),
 )
 
 
@@ -253,7 +253,7 @@ def _right_missing(stage, rows):
         path.touch(mode=0o600)
         path.write_text(yaml.safe_dump(config))
         code, answer, seconds = _doctor(stage, kubeconfig=path)
-        found = next((f for f in answer["findings"] if f["check"] == "rights" and "you may not list nodes " in f["cause"]), None)
+        found = next((f for f in answer["findings"] if f["check"] == "rights" and "no permission to list nodes " in f["cause"]), None)
         expect(code == 1 and found and "kubectl auth can-i list nodes" in found["fix"], f"{answer}")
         rows.append(["a right is missing", "0", f"{seconds:.1f}", found["cause"][:110]])
     finally:
