@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -121,17 +123,25 @@ std::string Verdict(const Placement& placement) {
   return placement.optimal ? "proven best" : "not proven best: other leaves may cut fewer groups";
 }
 
-// The most room that `count` domains of the outermost level have together.
+// Returns the most pods that `count` domains of the outermost level hold together; with sameRails,
+// on nodes that give all of them the same rails.
 int64_t MostRoom(const FabricModel& model, const PlacementRequest& request, int count) {
-  std::vector<int64_t> rooms(model.domains[0].size());
+  std::map<uint64_t, std::vector<int64_t>> rooms_by_rails;
   const std::vector<int> domain_of_node = fabric::DomainsOfNodes(model)[0];
   for (size_t i = 0; i < model.nodes.size(); ++i) {
-    rooms[static_cast<size_t>(domain_of_node[i])] +=
-        placement::RoomOnNode(model.nodes[i], request).pods;
+    const fabric::FabricNode& node = model.nodes[i];
+    const uint64_t rails =
+        request.same_rails ? placement::RailsOnNode(node, request.hcas_per_pod) : 0;
+    std::vector<int64_t>& rooms = rooms_by_rails[rails];
+    rooms.resize(model.domains[0].size());
+    rooms[static_cast<size_t>(domain_of_node[i])] += placement::RoomOnNode(node, request).pods;
   }
-  std::sort(rooms.begin(), rooms.end(), std::greater<>());
   int64_t most = 0;
-  for (size_t i = 0; i < std::min(rooms.size(), static_cast<size_t>(count)); ++i) most += rooms[i];
+  for (auto& [rails, rooms] : rooms_by_rails) {
+    std::sort(rooms.begin(), rooms.end(), std::greater<>());
+    rooms.resize(std::min(rooms.size(), static_cast<size_t>(count)));
+    most = std::max(most, std::accumulate(rooms.begin(), rooms.end(), int64_t{0}));
+  }
   return most;
 }
 

@@ -99,6 +99,34 @@ TEST_F(Plan, SaysWhyAGangHasNoPlace) {
   EXPECT_THAT(out_.str(), HasSubstr("  -> fits with 3 pods instead of 5\n"));
 }
 
+TEST_F(Plan, ExplainsWithTheRailsThatPodsShare) {
+  folder_.Write("fabric.yaml", R"(apiVersion: railhead.io/v1alpha1
+kind: FabricModel
+metadata: {name: small}
+spec:
+  topology: rail-optimized
+  levels: [spine]
+  rails: 8
+  domains:
+  - name: sp00
+    nodes:
+    - {name: a0, gpus: 8, hcas: 8, deadRails: [0]}
+    - {name: a1, gpus: 8, hcas: 8, deadRails: [0]}
+    - {name: a2, gpus: 8, hcas: 8}
+    - {name: a3, gpus: 8, hcas: 8}
+  - name: sp01
+    nodes: [{name: b0, gpus: 8, hcas: 8}, {name: b1, gpus: 8, hcas: 8}]
+)");
+  folder_.Write("request.yaml", R"(apiVersion: railhead.io/v1alpha1
+kind: PlacementRequest
+metadata: {name: job-a}
+spec: {pods: 4, gpusPerPod: 8, hcasPerPod: 4, sameRails: true}
+)");
+  options_.explain = true;
+  EXPECT_EQ(Run(), kPlaced) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("why 2 spines: 1 hold at most 2 of 4 pods"));
+}
+
 TEST_F(Plan, DrawsWhatIsUsed) {
   options_.json = false;
   EXPECT_EQ(Run(), kPlaced);

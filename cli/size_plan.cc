@@ -202,8 +202,11 @@ int RunSizePlan(const SizePlanOptions& options, std::ostream& out, std::ostream&
   } else {
     out << Formula(*request, sizing);
     if (!sizing.fits) {
-      out << "does not fit: two replicas need " << *sizing.nodes << " nodes, and there are "
-          << *request->nodes << "; allow more time, or add rails or nodes\n";
+      out << "does not fit: "
+          << (request->nodes.has_value() ? absl::StrCat("two replicas need ", *sizing.nodes,
+                                                        " nodes, and there are ", *request->nodes)
+                                         : std::string("this needs a billion nodes or more"))
+          << "; allow more time, or add rails or nodes\n";
     }
     if (placed.has_value()) {
       out << "\n"

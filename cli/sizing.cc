@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
@@ -17,8 +18,11 @@ constexpr double kRounding = 1e-9;
 
 double FactorOf(int replicas) { return 2.0 * (replicas - 1) / replicas; }
 
+// A larger number of nodes counts as this one, and does not fit.
+constexpr int kMostNodes = 1'000'000'000;
+
 int RoundedUp(double number) {
-  return static_cast<int>(std::min(std::ceil(number - kRounding), 1e9));
+  return static_cast<int>(std::min<double>(std::ceil(number - kRounding), kMostNodes));
 }
 
 // Computes all fields except the number of replicas.
@@ -32,8 +36,10 @@ Sizing WithFactor(const SizingRequest& request, double factor) {
   sizing.node_bytes_per_second = rail * request.rails;
   sizing.nodes_per_replica =
       std::max(1, RoundedUp(sizing.needed_bytes_per_second / sizing.node_bytes_per_second));
+  sizing.fits = sizing.nodes_per_replica < kMostNodes;
   sizing.rails_per_node =
-      std::max(1, RoundedUp(sizing.needed_bytes_per_second / sizing.nodes_per_replica / rail));
+      std::clamp(RoundedUp(sizing.needed_bytes_per_second / sizing.nodes_per_replica / rail), 1,
+                 request.rails);
   sizing.seconds = sizing.traffic_bytes / sizing.nodes_per_replica / sizing.node_bytes_per_second;
   return sizing;
 }
@@ -41,9 +47,9 @@ Sizing WithFactor(const SizingRequest& request, double factor) {
 Sizing WithReplicas(const SizingRequest& request, int replicas) {
   Sizing sizing = WithFactor(request, FactorOf(replicas));
   sizing.replicas = replicas;
-  if (sizing.nodes_per_replica < 1'000'000'000 / replicas) {
-    sizing.nodes = replicas * sizing.nodes_per_replica;
-  }
+  const int64_t nodes = int64_t{replicas} * sizing.nodes_per_replica;
+  sizing.fits = nodes < kMostNodes;
+  sizing.nodes = static_cast<int>(std::min<int64_t>(nodes, kMostNodes));
   return sizing;
 }
 
@@ -55,7 +61,7 @@ Sizing Size(const SizingRequest& request) {
   // More replicas have more traffic, so the first that fits is the most that do.
   for (int replicas = *request.nodes; replicas >= 2; --replicas) {
     const Sizing sizing = WithReplicas(request, replicas);
-    if (sizing.nodes.has_value() && *sizing.nodes <= *request.nodes) return sizing;
+    if (sizing.fits && *sizing.nodes <= *request.nodes) return sizing;
   }
   Sizing sizing = WithReplicas(request, 2);
   sizing.fits = false;

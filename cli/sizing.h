@@ -28,7 +28,8 @@ struct SizingRequest {
 };
 
 struct Sizing {
-  bool fits = true;  // false: too few nodes for two replicas
+  // False: too few nodes for two replicas, or a billion nodes or more.
+  bool fits = true;
   double gradient_bytes = 0;
   double factor = 2;                   // 2(n-1)/n
   double traffic_bytes = 0;            // per replica

@@ -63,6 +63,23 @@ TEST(SizingTest, AsManyReplicasAsTheNodesAllow) {
   EXPECT_FALSE(Size(request).fits);
 }
 
+TEST(SizingTest, ABillionNodesDoNotFit) {
+  SizingRequest request = SeventyBillion();
+  request.seconds = 1e-3;
+  request.replicas = 1'000'000;
+  EXPECT_FALSE(Size(request).fits);
+  EXPECT_TRUE(Size(request).nodes.has_value());
+  request = SeventyBillion();
+  request.parameters = 1e15;
+  request.seconds = 1e-9;
+  EXPECT_FALSE(Size(request).fits);
+  request.nodes = 4;
+  const Sizing sizing = Size(request);
+  EXPECT_FALSE(sizing.fits);
+  EXPECT_GT(*sizing.nodes, 4);
+  EXPECT_LE(sizing.rails_per_node, request.rails);
+}
+
 TEST(SizingTest, WhatFitsExactlyIsNotRoundedUp) {
   SizingRequest request;
   request.parameters = 45e9;  // 90 GB, 180 GB of traffic at most

@@ -30,11 +30,16 @@ using kube::StringAt;
 
 constexpr size_t kMostTold = 5;
 
+// Of the pods of a JobSet, whose controllers are Jobs.
+constexpr char kJobSetLabel[] = "jobset.sigs.k8s.io/jobset-name";
+
 // The pods that one answer is about.
 struct Subject {
   std::string space;
   std::string name;
   std::string kind;
+  std::string key;               // of its gang
+  std::string pod;               // name of one of its pods
   std::set<std::string> uids;    // of its pods
   std::set<std::string> owners;  // uids of them
 };
@@ -69,11 +74,12 @@ std::vector<Subject> SubjectsOf(const ClusterObjects& objects, const std::vector
   std::map<std::string, Subject> by_key;
   for (const Gang& gang : gangs) {
     if (!space.empty() && gang.space != space) continue;
-    Subject subject = {gang.space, gang.name, "Gang", {}, {}};
+    Subject subject = {gang.space, gang.name, "Gang", gang.key, {}, gang.ended, {gang.owner.uid}};
     bool named = gang.name == job;
     const auto add = [&](const PodValue& pod) {
       named = named || pod->member->terms->gang == job || pod->member->terms->owner.name == job ||
               pod->name == job;
+      if (subject.pod.empty()) subject.pod = pod->name;
       subject.uids.insert(pod->uid);
       subject.owners.insert(pod->member->terms->owner.uid);
     };
@@ -86,11 +92,18 @@ std::vector<Subject> SubjectsOf(const ClusterObjects& objects, const std::vector
       const std::string here = StringAt(pod, {"metadata", "namespace"});
       const Owner owner = ControllerOf(pod).value_or(Owner());
       const std::string name = StringAt(pod, {"metadata", "name"});
-      if ((!space.empty() && here != space) || (owner.name != job && name != job)) continue;
-      Subject& subject = by_key[absl::StrCat(here, "/", owner.name == job ? owner.uid : name)];
+      const bool of_jobset = StringAt(pod, {"metadata", "labels", kJobSetLabel}) == job;
+      if ((!space.empty() && here != space) || (owner.name != job && name != job && !of_jobset)) {
+        continue;
+      }
+      Subject& subject = by_key[absl::StrCat(here, "/",
+                                             owner.name == job ? owner.uid
+                                             : of_jobset       ? job
+                                                               : name)];
       subject.space = here;
       subject.name = job;
-      subject.kind = owner.name == job ? owner.kind : "Pod";
+      subject.kind = owner.name == job ? owner.kind : of_jobset ? "JobSet" : "Pod";
+      subject.pod = name;
       subject.uids.insert(StringAt(pod, {"metadata", "uid"}));
       if (owner.name == job) subject.owners.insert(owner.uid);
     }
@@ -186,7 +199,8 @@ absl::StatusOr<WhyAnswer> Why(const ClusterObjects& objects, const std::string& 
     std::vector<std::string> names;
     names.reserve(subjects.size());
     for (const Subject& subject : subjects) {
-      names.push_back(absl::StrCat(subject.space, "/", subject.name));
+      names.push_back(absl::StrCat(subject.space, "/", subject.name,
+                                   subject.pod.empty() ? "" : " with pod " + subject.pod));
     }
     return absl::InvalidArgumentError(
         absl::StrCat(job, " may be any of ", absl::StrJoin(names, ", "),
@@ -203,10 +217,13 @@ absl::StatusOr<WhyAnswer> Why(const ClusterObjects& objects, const std::string& 
     if (answer.pending()) answer.message = "its pods are no gang: the scheduler places each alone";
     return answer;
   }
-  const auto is_it = [&](const Gang& gang) {
-    return (!gang.gated.empty() && subject.uids.contains(gang.gated.front()->uid)) ||
-           (!gang.released.empty() && subject.uids.contains(gang.released.front().pod->uid));
-  };
+  const auto is_it = [&](const Gang& gang) { return gang.key == subject.key; };
+  const auto its_gang = std::find_if(gangs.begin(), gangs.end(), is_it);
+  if (its_gang->gated.empty() && its_gang->released.empty()) {
+    answer.state = "finished";
+    answer.message = "all its pods have ended";
+    return answer;
+  }
   DecideOptions options;
   options.now = now;
   options.explain = is_it;

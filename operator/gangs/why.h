@@ -33,8 +33,9 @@ void Collect(kube::Json document, ClusterObjects& objects);
 struct WhyAnswer {
   std::string space;
   std::string name;
-  std::string kind;   // "Gang", or the kind of the owner of other pods
-  std::string state;  // "running", "incomplete", "waiting", "placed", "timed-out" or "pending"
+  std::string kind;  // "Gang", or the kind of the owner of other pods
+  // "running", "incomplete", "waiting", "placed", "timed-out", "pending" or "finished"
+  std::string state;
   size_t pods = 0;
   size_t gated = 0;  // by the gang's gate
   size_t bound = 0;
@@ -46,7 +47,7 @@ struct WhyAnswer {
   std::vector<std::pair<std::string, std::string>> told;
 
   // Returns whether an obstacle exists.
-  bool pending() const { return state != "running" && state != "placed"; }
+  bool pending() const { return state != "running" && state != "placed" && state != "finished"; }
 };
 
 // `job`: name of a gang, of the pods' owner, or of a pod; only in namespace `space` if not empty.

@@ -86,6 +86,31 @@ TEST(Why, AGangWithRoomIsPlacedAndOneThatRunsRuns) {
   EXPECT_EQ(answer.bound, 3U);
 }
 
+TEST(Why, AGangWhosePodsHaveEndedIsFinished) {
+  SmallCluster cluster = Cluster(3);
+  cluster.ReleaseAll(cluster.Decide());
+  EXPECT_EQ(cluster.Bind(), 0);
+  for (auto& [name, pod] : cluster.pods) pod["status"]["phase"] = "Succeeded";
+  const WhyAnswer answer = *Why(ObjectsOf(cluster), "", "train", absl::UnixEpoch());
+  EXPECT_EQ(answer.state, "finished");
+  EXPECT_FALSE(answer.pending());
+  EXPECT_EQ(answer.pods, 3U);
+}
+
+TEST(Why, AJobSetIsNamedByTheLabelOfItsPods) {
+  SmallCluster cluster;
+  for (const char* job : {"js-a-0", "js-b-0"}) {
+    const std::string pod = absl::StrCat(job, "-0");
+    cluster.AddPod({.name = pod, .owner = job});
+    cluster.pods[pod]["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"] = "js";
+  }
+  const absl::StatusOr<WhyAnswer> answer = Why(ObjectsOf(cluster), "", "js", absl::UnixEpoch());
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->kind, "JobSet");
+  EXPECT_EQ(answer->pods, 2U);
+  EXPECT_EQ(Why(ObjectsOf(cluster), "", "js-b-0", absl::UnixEpoch())->pods, 1U);
+}
+
 TEST(Why, WhatIsAheadInTheQueueTakesItsRoom) {
   SmallCluster cluster = Cluster(3);
   cluster.AddPod({.name = "small-0", .gang = "small", .size = 1, .second = 9});
@@ -167,7 +192,8 @@ TEST(Why, WhoIsNotThereOrNotAloneIsNamed) {
   cluster.pods["train-3"]["metadata"]["namespace"] = "test";
   const absl::Status status = Why(ObjectsOf(cluster), "", "train", absl::UnixEpoch()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("may be any of test/train, train/train"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("may be any of test/train with pod train-3, train/train with pod train-0"));
   EXPECT_TRUE(Why(ObjectsOf(cluster), "test", "train", absl::UnixEpoch()).ok());
 }
 

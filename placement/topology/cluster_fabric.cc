@@ -30,7 +30,8 @@ constexpr char kName[] = "cluster";
 void TellOfItself(const SeenNode& seen, int rails, FabricNode& node, std::vector<RailWire>& wires) {
   if (seen.gpus > 0) node.gpus = seen.gpus;
   node.used_gpus = std::min(node.used_gpus, node.gpus);
-  if (!seen.unschedulable.empty()) node.unschedulable = seen.unschedulable;
+  // Also if there is no reason now: the model may have been printed while there was one.
+  node.unschedulable = seen.unschedulable;
   if (seen.rails.has_value()) {
     node.dead_rails.clear();
     node.hcas = 0;

@@ -93,6 +93,17 @@ TEST(FindFabric, WithoutAnyLabelItSaysWhatToGive) {
   EXPECT_THAT(fabric.status().message(), HasSubstr("write spec.model"));
 }
 
+TEST(FindFabric, ANodeOfTheModelIsSchedulableAgainWhenTheClusterSaysSo) {
+  std::optional<fabric::FabricModel> model = Model("n0", "n1");
+  for (fabric::FabricNode& node : model->nodes) node.unschedulable = "cordoned";
+  Json cordoned = Node("n1", "");
+  cordoned["spec"] = {{"unschedulable", true}};
+  const auto fabric = FindFabric({Seen(Node("n0", "")), Seen(cordoned)}, model);
+  ASSERT_TRUE(fabric.ok()) << fabric.status();
+  EXPECT_EQ(fabric->found.model.nodes[0].unschedulable, "");
+  EXPECT_EQ(fabric->found.model.nodes[1].unschedulable, "cordoned");
+}
+
 TEST(FindFabric, WhatPeopleGiveCountsAndNodesTellOfThemselves) {
   auto fabric =
       FindFabric({Seen(Node("n0", "l0", 4, 1)), Seen(Node("n1", "l0"))}, Model("n0", "n1"));
