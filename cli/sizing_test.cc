@@ -65,6 +65,7 @@ TEST(SizingTest, AsManyReplicasAsTheNodesAllow) {
 
 TEST(SizingTest, ABillionNodesDoNotFit) {
   SizingRequest request = SeventyBillion();
+  request.parameters = 100e9;
   request.seconds = 1e-3;
   request.replicas = 1'000'000;
   EXPECT_FALSE(Size(request).fits);

@@ -101,7 +101,9 @@ TEST(Why, AJobSetIsNamedByTheLabelOfItsPods) {
   SmallCluster cluster;
   for (const char* job : {"js-a-0", "js-b-0"}) {
     const std::string pod = absl::StrCat(job, "-0");
-    cluster.AddPod({.name = pod, .owner = job});
+    cluster.AddPod({.name = pod});
+    cluster.pods[pod]["metadata"]["ownerReferences"] = {
+        {{"kind", "Job"}, {"name", job}, {"uid", job}, {"controller", true}}};
     cluster.pods[pod]["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"] = "js";
   }
   const absl::StatusOr<WhyAnswer> answer = Why(ObjectsOf(cluster), "", "js", absl::UnixEpoch());
