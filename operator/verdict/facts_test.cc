@@ -68,8 +68,8 @@ status:
   phase: Running
   podIP: 10.1.2.3
   containerStatuses:
-  - {state: {running: {startedAt: "2026-01-01T00:00:05Z"}}}
-  - {state: {running: {startedAt: "2026-01-01T00:00:07Z"}}}
+  - {name: main, state: {running: {startedAt: "2026-01-01T00:00:07Z"}}}
+  - {name: sidecar, state: {running: {startedAt: "2026-01-01T00:00:09Z"}}}
 )"),
                                                    RdmaResources());
   ASSERT_TRUE(facts.has_value());
@@ -112,6 +112,32 @@ status:
   EXPECT_EQ(*facts, expected);
 }
 
+TEST(PodFactsTest, ItRunsWhenItsContainersWithRdmaDo) {
+  const auto since = [](const char* statuses, const char* init = "[]") {
+    Json pod = {{"status", {{"phase", "Running"}, {"containerStatuses", Yaml(statuses)}}}};
+    const Json rdma = Json::parse(R"({"limits": {"rdma/hca": 1}})");
+    pod["spec"]["initContainers"] = Yaml(init);
+    pod["spec"]["containers"] = Json::array({{{"name", "helper"}}, {{"name", "main"}}});
+    if (pod["spec"]["initContainers"].empty()) pod["spec"]["containers"][1]["resources"] = rdma;
+    return PodFactsOf(pod, RdmaResources())->running_since;
+  };
+  const absl::Time start = absl::FromUnixSeconds(1767225607);
+  constexpr char kMain[] = R"({name: main, state: {running: {startedAt: "2026-01-01T00:00:07Z"}}})";
+  for (const char* helper : {"{terminated: {exitCode: 0}}", "{waiting: {reason: CrashLoopBackOff}}",
+                             "{}", "{running: {startedAt: \"2026-01-01T00:00:09Z\"}}"}) {
+    const std::string statuses = absl::StrCat("[{name: helper, state: ", helper, "}, ", kMain, "]");
+    EXPECT_EQ(since(statuses.c_str()), start) << helper;
+  }
+  EXPECT_EQ(since("[{name: helper, state: {running: {startedAt: \"2026-01-01T00:00:07Z\"}}}]"),
+            absl::InfiniteFuture());
+  EXPECT_EQ(since("[]"), absl::InfiniteFuture());
+  // A check before the others has RDMA, and is over when they run.
+  constexpr char kCheck[] = "[{name: check, resources: {limits: {rdma/hca: 1}}}]";
+  EXPECT_EQ(since(absl::StrCat("[", kMain, "]").c_str(), kCheck), start);
+  EXPECT_EQ(since(absl::StrCat("[", kMain, ", {name: helper, state: {}}]").c_str(), kCheck),
+            absl::InfiniteFuture());
+}
+
 TEST(PodFactsTest, NothingOfPodsThatAskForNoRdma) {
   EXPECT_EQ(PodFactsOf(Yaml("{spec: {containers: [{name: a}]}}"), RdmaResources()), std::nullopt);
   EXPECT_EQ(PodFactsOf(Yaml("{spec: {containers: 7}}"), RdmaResources()), std::nullopt);
@@ -131,7 +157,10 @@ spec:
   volumes: 7
   containers:
   - {name: m, resources: {limits: {rdma/hca: 1, nvidia.com/gpu: many}}, env: 7, volumeMounts: 7}
-status: {phase: Running, containerStatuses: [{state: {running: {startedAt: soon}}}], conditions: 7}
+status:
+  phase: Running
+  containerStatuses: [7, {name: m, state: {running: {startedAt: soon}}}]
+  conditions: 7
 )"),
                                                    RdmaResources());
   ASSERT_TRUE(facts.has_value());

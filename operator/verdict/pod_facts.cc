@@ -100,7 +100,28 @@ std::optional<std::set<std::string>> InterfacesOf(const Json& pod, const Json& s
   return std::set<std::string>{"lo", "eth0"};
 }
 
-void ReadStatus(const Json& pod, PodFacts& facts) {
+// When the last of the containers with RDMA started: a helper beside them may have ended, or fail
+// again and again, while the ranks run. Where only init containers have RDMA, all others count.
+absl::Time RunningSince(const Json& pod, const std::vector<ContainerFacts>& containers) {
+  std::set<std::string> missing;
+  for (const ContainerFacts& container : containers) {
+    if (!container.init) missing.insert(container.name);
+  }
+  const bool all = missing.empty();
+  absl::Time since = absl::InfinitePast();
+  for (const Json& status : kube::ElementsAt(pod, {"status", "containerStatuses"})) {
+    if (!all && missing.erase(StringAt(status, {"name"})) == 0) continue;
+    absl::Time started;
+    if (!absl::ParseTime(absl::RFC3339_full, StringAt(status, {"state", "running", "startedAt"}),
+                         &started, nullptr)) {
+      return absl::InfiniteFuture();
+    }
+    since = std::max(since, started);
+  }
+  return missing.empty() && since != absl::InfinitePast() ? since : absl::InfiniteFuture();
+}
+
+void ReadStatus(const Json& pod, const std::vector<ContainerFacts>& containers, PodFacts& facts) {
   const std::string phase = StringAt(pod, {"status", "phase"});
   const Json* deletion = FindPath(pod, {"metadata", "deletionTimestamp"});
   facts.finished =
@@ -111,20 +132,7 @@ void ReadStatus(const Json& pod, PodFacts& facts) {
       StringAt(*scheduled, {"reason"}) == "Unschedulable") {
     facts.unschedulable = StringAt(*scheduled, {"message"}).substr(0, kMostWords);
   }
-  const Json* statuses = FindPath(pod, {"status", "containerStatuses"});
-  if (phase != "Running" || statuses == nullptr || !statuses->is_array() || statuses->empty()) {
-    return;
-  }
-  absl::Time since = absl::InfinitePast();
-  for (const Json& status : *statuses) {
-    absl::Time started;
-    if (!absl::ParseTime(absl::RFC3339_full, StringAt(status, {"state", "running", "startedAt"}),
-                         &started, nullptr)) {
-      return;
-    }
-    since = std::max(since, started);
-  }
-  facts.running_since = since;
+  if (phase == "Running") facts.running_since = RunningSince(pod, containers);
 }
 
 }  // namespace
@@ -155,7 +163,6 @@ std::optional<PodFacts> PodFactsOf(const Json& pod, const RdmaResources& rdma) {
   absl::ParseTime(absl::RFC3339_full, StringAt(pod, {"metadata", "creationTimestamp"}),
                   &facts.created, nullptr);
   facts.node = StringAt(*spec, {"nodeName"});
-  ReadStatus(pod, facts);
   facts.admitted = !Annotation(pod, "railhead.io/injected").empty();
   ReadStamp(Annotation(pod, "railhead.io/profile"), terms);
   const std::string kept = Annotation(pod, "railhead.io/kept-environment");
@@ -187,6 +194,7 @@ std::optional<PodFacts> PodFactsOf(const Json& pod, const RdmaResources& rdma) {
     // is no news.
     if (facts.admitted && !terms.kept.contains("RANK")) one.environment.erase("RANK");
   }
+  ReadStatus(pod, kept_containers, facts);
   terms.containers = SharedList(std::move(kept_containers));
   facts.terms = std::move(terms);
   return facts;
