@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "operator/collector/rail_report.h"
 #include "operator/verdict/judge.h"
 
 namespace railhead::op {
@@ -68,7 +69,7 @@ Collector::Collector(CollectorOptions options, kube::Api* api, ClusterCaches* ca
       leads_(std::move(leads)),
       queue_(kBackoff, kube::SystemRandom(), kube::MonotonicNow, kube::NamespaceOfItem),
       events_(api, options_.host, options_.now, options_.clock),
-      reports_(api, options_.namespaces, leads_, options_.clock),
+      reports_(api, options_.namespaces, leads_, options_.clock, [this] { return ReportsInUse(); }),
       poller_([this](const std::string& key) { return PodAt(key); }, options_.fetch, leads_,
               options_.clock,
               [this](const std::string& key) {
@@ -208,6 +209,15 @@ void Collector::QueueJobsOfNodes() {
   for (const std::string& job : jobs) queue_.Add(job);
   // What their agent sees their runtimes see, too.
   for (const std::string& key : pods) poller_.Follow(key);
+}
+
+std::optional<std::set<std::string>> Collector::ReportsInUse() const {
+  if (!caches_->pods().Synced()) return std::nullopt;
+  std::set<std::string> keys;
+  caches_->pods().cache().ForEach([&keys](const std::string&, const auto& cached) {
+    if (cached->facts != nullptr) keys.insert(ReportKeyOf(*cached->facts));
+  });
+  return keys;
 }
 
 absl::Status Collector::JudgeJob(const std::string& job) {

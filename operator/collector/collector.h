@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -81,6 +82,7 @@ class Collector {
   Pod PodAt(const std::string& key) const;  // null if absent
   // Queues the jobs that the changed nodes affect.
   void QueueJobsOfNodes();
+  std::optional<std::set<std::string>> ReportsInUse() const;
   absl::Status JudgeJob(const std::string& job);
   // Collects the job's pods. `again`: delay until the next diagnosis without a change; may be
   // infinite.

@@ -146,6 +146,15 @@ class CollectorTest : public ::testing::Test {
     return metrics.Text();
   }
 
+  // What the server has of a RailReport.
+  std::string SeverityOf(const std::string& report) const {
+    for (const Json& status :
+         api_.In(absl::StrCat("/apis/railhead.io/v1alpha1/namespaces/team/railreports/", report))) {
+      return kube::StringAt(status, {"status", "severity"});
+    }
+    return "";
+  }
+
   // What was said of nodes before has been heard: one more node is known.
   bool KnowsNodes(const Controllers& controllers) {
     const std::string name = absl::StrCat("node-", ++changes_);
@@ -458,6 +467,25 @@ TEST_F(CollectorTest, PodsOfADaemonSetAreNotComparedWithEachOther) {
   ASSERT_TRUE(TellOfAnother("another"));
   EXPECT_THAT(Told("train-3"), ElementsAre("Warning SocketInterfaceUnknown"));
   for (const char* pod : {"train-0", "train-1", "train-2"}) EXPECT_THAT(Told(pod), IsEmpty());
+}
+
+TEST_F(CollectorTest, AFaultDoesNotStayInTheReportOfAJobWithoutPods) {
+  // Of a fault from before this replica leads.
+  api_.Put({"railhead.io/v1alpha1", "railreports", "", "statefulset-gone"},
+           {{"metadata",
+             {{"name", "statefulset-gone"},
+              {"namespace", "team"},
+              {"ownerReferences", Json::array({{{"kind", "StatefulSet"}, {"uid", "uid-gone"}}})}}},
+            {"status", {{"severity", "Warning"}}}});
+  scene_.UserSets(2, "NCCL_SOCKET_IFNAME", "=eno1");
+  AnswerAsTheSceneSays();
+  PutScene();
+  const auto replica = Replica("a");
+  ASSERT_TRUE(Soon([&] { return SeverityOf("job-train") == "Warning"; }));
+  ASSERT_TRUE(Soon([&] { return SeverityOf("statefulset-gone") == "None"; }));
+  for (const char* name : {"train-0", "train-1", "train-2", "train-3"}) api_.Remove(Pod(name));
+  later_ = 60;
+  EXPECT_TRUE(Soon([&] { return SeverityOf("job-train") == "None"; }));
 }
 
 TEST_F(CollectorTest, ExcludedNamespacesAndPodsWithoutRdmaAreNobodysBusiness) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -69,6 +70,34 @@ bool IsKnown(const verdict::JudgedPod& judged) {
          judged.pod->metrics_port == 0 || judged.heard || judged.from_start;
 }
 
+// Reasons that pods, nodes and profiles alone decide. Not those that a report of a runtime may
+// refute, or that wait until it is known whether one may.
+constexpr verdict::Reason kWithoutPages[] = {
+    verdict::Reason::kResourceUnknown,
+    verdict::Reason::kTooManyDevices,
+    verdict::Reason::kRailsDownAtNodes,
+    verdict::Reason::kDevicesInUse,
+    verdict::Reason::kAdmissionMissed,
+    verdict::Reason::kProfileOutdated,
+    verdict::Reason::kNotDone,
+    verdict::Reason::kPolicyOverridden,
+    verdict::Reason::kRankOverridden,
+    verdict::Reason::kGpuDirectMissing,
+    verdict::Reason::kFewerDevicesThanGpus,
+};
+
+bool IsKnownWithoutPages(const std::string& name) {
+  return std::any_of(
+      std::begin(kWithoutPages), std::end(kWithoutPages),
+      [&name](verdict::Reason reason) { return verdict::RowOf(reason).name == name; });
+}
+
+// Where pods are judged alone each has a report of its own.
+JobName ReportedAs(const JobName& job, const verdict::PodFacts& pod) {
+  if (job.together) return job;
+  return {pod.space, "Pod", pod.name, pod.uid, "v1"};
+}
+
 struct OfReason {
   std::set<std::string> pods;
   std::string fix;
@@ -119,12 +148,7 @@ RailReport ReportOf(const JobName& job, const verdict::JobFacts& facts,
                        {"examples", std::move(examples)},
                        {"fix", of_reason.fix}});
   }
-  // Where pods are judged alone each has a report of its own.
-  JobName of = job;
-  if (!job.together) {
-    const verdict::PodFacts& pod = *facts.pods.front().pod;
-    of = {pod.space, "Pod", pod.name, pod.uid, "v1"};
-  }
+  const JobName of = ReportedAs(job, *facts.pods.front().pod);
   RailReport report;
   report.space = of.space;
   report.name = ReportName(of);
@@ -134,6 +158,17 @@ RailReport ReportOf(const JobName& job, const verdict::JobFacts& facts,
   report.status = StatusOf(std::move(reasons), facts.pods.size());
   return report;
 }
+
+std::string ReportKey(const std::string& space, const std::string& name) {
+  return absl::StrCat(space, "/", name);
+}
+
+std::string ReportKeyOf(const verdict::PodFacts& pod) {
+  const JobName of = ReportedAs(JobOf(pod), pod);
+  return ReportKey(of.space, ReportName(of));
+}
+
+Json ClearStatus() { return StatusOf(Json::array(), 0); }
 
 Json Merge(const Json& before, const Json& now) {
   const Json* old = kube::Find(before, "reasons");
@@ -146,8 +181,9 @@ Json Merge(const Json& before, const Json& now) {
     const std::string name = kube::StringAt(reason, {"reason"});
     const std::string severity = kube::StringAt(reason, {"severity"});
     const Json* pods = kube::Find(reason, "pods");
-    if (name.empty() || named.contains(name) || (severity != "Warning" && severity != "Info") ||
-        pods == nullptr || !pods->is_number_integer() || reasons.size() == kMostReasons) {
+    if (name.empty() || named.contains(name) || IsKnownWithoutPages(name) ||
+        (severity != "Warning" && severity != "Info") || pods == nullptr ||
+        !pods->is_number_integer() || reasons.size() == kMostReasons) {
       continue;
     }
     reasons.push_back(reason);

@@ -32,8 +32,17 @@ struct RailReport {
 RailReport ReportOf(const JobName& job, const verdict::JobFacts& facts,
                     const std::vector<verdict::Finding>& findings);
 
+// Returns the key of a report, unique in the cluster.
+std::string ReportKey(const std::string& space, const std::string& name);
+
+// Returns the key of the report of a pod's job, whether or not it exists.
+std::string ReportKeyOf(const verdict::PodFacts& pod);
+
+// Returns the status of a job without pods.
+kube::Json ClearStatus();
+
 // Returns the status to write over `before` if not all facts are known: `now` plus the reasons only
-// in `before`, since they may persist.
+// in `before`, since they may persist. Reasons that no page makes or refutes would be in `now`.
 kube::Json Merge(const kube::Json& before, const kube::Json& now);
 
 }  // namespace railhead::op

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -90,6 +91,17 @@ TEST(RailReportTest, OfAGangItsPodsAreTheOwners) {
                                               "name": "train-3", "uid": "uid-3"})"));
 }
 
+TEST(RailReportTest, TheKeyOfAReportIsThatOfItsPodsJob) {
+  verdict::PodFacts pod;
+  pod.space = "team";
+  pod.name = "p";
+  EXPECT_EQ(ReportKeyOf(pod), "team/pod-p");
+  verdict::PodTerms terms;
+  terms.owner = {"apps/v1", "StatefulSet", "serve", "u"};
+  pod.terms = std::move(terms);
+  EXPECT_EQ(ReportKeyOf(pod), "team/statefulset-serve");
+}
+
 TEST(RailReportTest, APodThatIsJudgedAloneHasItsOwn) {
   const RailReport report =
       ReportOf({"team", "DaemonSet", "train", "uid-0", "apps/v1"}, FactsOf(1), {NotUsed(0)});
@@ -117,6 +129,13 @@ TEST(RailReportTest, ASummaryOfEverythingIsOneShortLine) {
   const RailReport report = ReportOf(kJob, FactsOf(1), findings);
   EXPECT_EQ(report.status["reasons"].size(), verdict::Reasons().size());
   EXPECT_EQ(report.status["summary"].get<std::string>().size(), 256U);
+}
+
+TEST(MergeTest, WhatNoPageTellsIsKnownToBeOver) {
+  const Finding unknown = MakeFinding(Reason::kResourceUnknown, "train-0", "", {"rdma/hcas"});
+  const Json before = ReportOf(kJob, FactsOf(4), {NotUsed(0), unknown, Outdated(1)}).status;
+  EXPECT_EQ(Merge(before, ReportOf(kJob, FactsOf(4), {}).status),
+            ReportOf(kJob, FactsOf(4), {NotUsed(0)}).status);
 }
 
 TEST(MergeTest, WhatNobodySawGoIsStillThere) {

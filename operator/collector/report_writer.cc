@@ -23,6 +23,9 @@ constexpr char kManager[] = "railhead-operator";
 constexpr char kResource[] = "railreports";
 // In the queue, where jobs have slashes: what stands there is to be read.
 constexpr char kLoad[] = "load";
+// Likewise: reports of jobs that have no pods are to be cleared.
+constexpr char kSweep[] = "sweep";
+constexpr absl::Duration kUntilKnown = absl::Seconds(2);
 // That say that something is wrong.
 constexpr FairShare kReports = {.most = 2000, .most_of_one = 500, .reserve = 500, .small = 20};
 // Where there are as many, some of them may belong to jobs that are gone since.
@@ -32,10 +35,6 @@ constexpr absl::Duration kReportPatience =
 constexpr absl::Duration kBetweenWritesOfOne = absl::Seconds(10);
 constexpr absl::Duration kBetweenWrites = absl::Milliseconds(100);
 constexpr kube::BackoffOptions kWriteBackoff = {absl::Milliseconds(500), absl::Minutes(5)};
-
-std::string KeyOf(const std::string& space, const std::string& name) {
-  return absl::StrCat(space, "/", name);
-}
 
 // Whether the same job is meant: some of the pods of a gang may have gone, or come.
 bool HaveOneInCommon(const std::string& owners, const std::string& others) {
@@ -51,6 +50,14 @@ bool HaveOneInCommon(const std::string& owners, const std::string& others) {
   });
 }
 
+// Whether an owner is no pod: the report may stay when the pods are gone.
+bool MayOutlivePods(const std::string& owners) {
+  const absl::StatusOr<Json> list = kube::ParseJson(owners);
+  return list.ok() && list->is_array() &&
+         std::any_of(list->begin(), list->end(),
+                     [](const Json& owner) { return kube::StringAt(owner, {"kind"}) != "Pod"; });
+}
+
 Json ObjectNamed(const std::string& space, const std::string& name) {
   return {{"apiVersion", kRailReportVersion},
           {"kind", kRailReportKind},
@@ -60,11 +67,13 @@ Json ObjectNamed(const std::string& space, const std::string& name) {
 }  // namespace
 
 ReportWriter::ReportWriter(kube::Api* api, const std::set<std::string>& namespaces,
-                           std::function<bool()> leads, std::function<absl::Time()> clock)
+                           std::function<bool()> leads, std::function<absl::Time()> clock,
+                           InUse in_use)
     : api_(api),
       spaces_(namespaces.empty() ? std::vector<std::string>{""}
                                  : std::vector<std::string>(namespaces.begin(), namespaces.end())),
       leads_(std::move(leads)),
+      in_use_(std::move(in_use)),
       queue_(kWriteBackoff, kube::SystemRandom(), std::move(clock), kube::NamespaceOfItem) {}
 
 void ReportWriter::ShutDown() { queue_.ShutDown(); }
@@ -83,11 +92,14 @@ void ReportWriter::OnLead() {
 void ReportWriter::Put(const std::string& job, const RailReport& report) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const std::string key = KeyOf(report.space, report.name);
+    const std::string key = ReportKey(report.space, report.name);
     const auto written = written_.find(key);
     const bool stands = written != written_.end() && !written->second.is_clear;
-    if (written != written_.end() && written->second.job.empty() &&
+    // Swept reports are their own jobs until then.
+    if (written != written_.end() && (written->second.job.empty() || written->second.job == key) &&
         HaveOneInCommon(written->second.owners, kube::DumpJson(report.owners))) {
+      wanted_.erase(key);
+      keys_.erase(key);
       Claim(job, key);
     }
     if (report.is_clear && loaded_ && !stands) {
@@ -105,7 +117,32 @@ void ReportWriter::Put(const std::string& job, const RailReport& report) {
 }
 
 void ReportWriter::Forget(const std::string& job) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const bool leads = leads_();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto key = keys_.find(job);
+    const auto written = key == keys_.end() ? written_.end() : written_.find(key->second);
+    if (written == written_.end() || written->second.job != job || written->second.is_clear ||
+        !MayOutlivePods(written->second.owners) || !leads) {
+      Drop(job);
+      return;
+    }
+    WantEnd(job, key->second);
+  }
+  queue_.Add(job);
+}
+
+void ReportWriter::WantEnd(const std::string& job, const std::string& key) {
+  const size_t slash = key.find('/');
+  Wanted& end = wanted_[job] = {};
+  end.space = key.substr(0, slash);
+  end.name = key.substr(slash + 1);
+  end.owners = written_[key].owners;
+  end.status = kube::DumpJson(ClearStatus());
+  end.is_last = true;
+}
+
+void ReportWriter::Drop(const std::string& job) {
   wanted_.erase(job);
   const auto key = keys_.find(job);
   if (key == keys_.end()) return;
@@ -123,7 +160,7 @@ void ReportWriter::Claim(const std::string& job, const std::string& key) {
 }
 
 bool ReportWriter::HasRoom(const std::string& space) const {
-  const std::string prefix = KeyOf(space, "");
+  const std::string prefix = ReportKey(space, "");
   size_t all = 0;
   size_t own = 0;
   for (const auto& [key, written] : written_) {
@@ -138,7 +175,9 @@ void ReportWriter::Run() {
   while (!queue_.is_shut_down()) {
     const std::optional<std::string> item = queue_.Take(kReportPatience);
     if (!item) continue;
-    const absl::StatusOr<bool> wrote = *item == kLoad ? Load() : Write(*item);
+    const absl::StatusOr<bool> wrote = *item == kLoad    ? Load()
+                                       : *item == kSweep ? Sweep()
+                                                         : Write(*item);
     Tell(wrote.status());
     if (!wrote.ok()) {
       queue_.Retry(*item);
@@ -156,8 +195,8 @@ absl::Status ReportWriter::List(const std::string& space, std::map<std::string, 
       *api_, {kRailReportVersion, kResource, space, ""}, [&written](const Json& object) {
         const Json* owners = kube::FindPath(object, {"metadata", "ownerReferences"});
         const Json* status = kube::Find(object, "status");
-        Written& one = written[KeyOf(kube::StringAt(object, {"metadata", "namespace"}),
-                                     kube::StringAt(object, {"metadata", "name"}))];
+        Written& one = written[ReportKey(kube::StringAt(object, {"metadata", "namespace"}),
+                                         kube::StringAt(object, {"metadata", "name"}))];
         if (owners != nullptr) one.owners = kube::DumpJson(*owners);
         if (status != nullptr) one.status = kube::DumpJson(*status);
         one.is_clear = kube::StringAt(object, {"status", "severity"}) == "None";
@@ -188,6 +227,33 @@ absl::StatusOr<bool> ReportWriter::Load() {
     for (const auto& [job, wanted] : wanted_) jobs.push_back(job);
   }
   for (const std::string& job : jobs) queue_.Add(job);
+  queue_.Add(kSweep);
+  return false;
+}
+
+absl::StatusOr<bool> ReportWriter::Sweep() {
+  if (!leads_()) return false;
+  const std::optional<std::set<std::string>> in_use = in_use_();
+  if (!in_use) {
+    queue_.AddAfter(kSweep, kUntilKnown);
+    return false;
+  }
+  std::vector<std::string> over;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!loaded_) return false;  // Load comes, and then this
+    for (auto& [key, written] : written_) {
+      if (written.is_clear || !written.job.empty() || in_use->contains(key) ||
+          !MayOutlivePods(written.owners)) {
+        continue;
+      }
+      // Its job is not known; the key of a job has more slashes.
+      Claim(key, key);
+      WantEnd(key, key);
+      over.push_back(key);
+    }
+  }
+  for (const std::string& job : over) queue_.Add(job);
   return false;
 }
 
@@ -196,7 +262,12 @@ std::optional<ReportWriter::Wanted> ReportWriter::Next(const std::string& job) {
   const auto at = wanted_.find(job);
   if (!loaded_ || at == wanted_.end()) return std::nullopt;
   Wanted next = at->second;
-  const auto written = written_.find(KeyOf(next.space, next.name));
+  const auto written = written_.find(ReportKey(next.space, next.name));
+  if (next.is_last && (written == written_.end() || written->second.job != job ||
+                       written->second.status == next.status)) {
+    Drop(job);
+    return std::nullopt;
+  }
   if (written == written_.end()) {
     if (!next.is_clear && HasRoom(next.space)) return next;
     if (next.is_clear) wanted_.erase(at);
@@ -223,7 +294,7 @@ std::optional<ReportWriter::Wanted> ReportWriter::Next(const std::string& job) {
 absl::StatusOr<bool> ReportWriter::Write(const std::string& job) {
   const std::optional<Wanted> next = Next(job);
   if (!next || !leads_()) return false;
-  const std::string key = KeyOf(next->space, next->name);
+  const std::string key = ReportKey(next->space, next->name);
   bool is_there = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -243,10 +314,20 @@ absl::StatusOr<bool> ReportWriter::Write(const std::string& job) {
   said["status"] = *kube::ParseJson(next->status);
   absl::Status applied = kube::Apply(*api_, status, kManager, said).status();
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (absl::IsNotFound(applied)) written_.erase(key);  // somebody has removed it
+  if (absl::IsNotFound(applied)) {  // somebody has removed it
+    written_.erase(key);
+    if (next->is_last) return false;
+  }
   if (!applied.ok()) return applied;
   written_[key] = {next->owners, next->status, next->is_clear, ""};
   Claim(job, key);
+  const auto wanted = wanted_.find(job);
+  if (wanted == wanted_.end() && loaded_) {  // its last pod has gone meanwhile
+    WantEnd(job, key);
+    queue_.Add(job);
+  } else if (next->is_last && wanted != wanted_.end() && wanted->second.is_last) {
+    Drop(job);
+  }
   return true;
 }
 

@@ -32,13 +32,20 @@ namespace railhead::op {
 // lacks. If the change is rejected, the cluster deletes the report with its owners, and a new one
 // is created.
 //
+// The owner of a report may outlive its pods: the report is cleared when the last of them is gone,
+// also by a replica that begins to lead after that.
+//
 // Rights needed: list, create and patch railreports; patch railreports/status.
 class ReportWriter {
  public:
+  // Returns the keys of the reports of all existing pods (ReportKeyOf); nullopt while not known.
+  using InUse = std::function<std::optional<std::set<std::string>>()>;
+
   // Reports are in `namespaces`; empty: in any. `api` must outlive the writer. `leads` must be
-  // exact at any time. `clock` is monotonic and called concurrently.
+  // exact at any time. `clock` is monotonic and called concurrently. `in_use` is called on Run's
+  // thread.
   ReportWriter(kube::Api* api, const std::set<std::string>& namespaces, std::function<bool()> leads,
-               std::function<absl::Time()> clock);
+               std::function<absl::Time()> clock, InUse in_use);
 
   // Runs until ShutDown, on one thread.
   void Run();
@@ -49,7 +56,7 @@ class ReportWriter {
   void OnLead();  // another replica may have written before
   // Sets the report of a job.
   void Put(const std::string& job, const RailReport& report);
-  // Call when the job is gone, and its report with it.
+  // Call when the job has no pods left. Its report says so, unless it goes with them.
   void Forget(const std::string& job);
 
  private:
@@ -67,14 +74,22 @@ class ReportWriter {
     std::string status;
     bool is_clear = true;
     bool is_certain = true;
+    bool is_last = false;  // of a job without pods: forgotten when it is written
   };
+
+  // The following need mutex_.
 
   // Assigns the report to a job.
   void Claim(const std::string& job, const std::string& key);
+  // Wants the report to be clear, and then forgotten.
+  void WantEnd(const std::string& job, const std::string& key);
+  void Drop(const std::string& job);
   bool HasRoom(const std::string& space) const;
 
   // Return whether they wrote.
   absl::StatusOr<bool> Load();
+  // Clears the reports that no pod has any more.
+  absl::StatusOr<bool> Sweep();
   absl::Status List(const std::string& space, std::map<std::string, Written>& written);
   absl::StatusOr<bool> Write(const std::string& job);
   // Returns the report to write, if any.
@@ -84,6 +99,7 @@ class ReportWriter {
   kube::Api* const api_;
   const std::vector<std::string> spaces_;  // to list reports in; one empty name: the whole cluster
   const std::function<bool()> leads_;
+  const InUse in_use_;
   kube::WorkQueue queue_;  // keys of jobs
 
   std::string trouble_;  // as logged; used by Run's thread only

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -80,15 +82,29 @@ class ReportWriterTest : public ::testing::Test {
     std::erase_if(writes_, [&](const std::string& call) { return absl::StrContains(call, last); });
   }
 
+  // What the server has.
+  std::string SeverityOf(const std::string& report) {
+    for (const Json& status :
+         api_.In(absl::StrCat("/apis/railhead.io/v1alpha1/namespaces/team/railreports/", report))) {
+      return kube::StringAt(status, {"status", "severity"});
+    }
+    return "";
+  }
+
   int last_ = 0;
   std::vector<std::string> writes_;
   kube::testing::FakeApi api_;
   std::atomic<bool> leads_{true};
   std::atomic<int> seconds_{0};
+  std::atomic<bool> knows_pods_{false};
   ReportWriter writer_{&api_,
                        {},
                        [this] { return leads_.load(); },
-                       [this] { return kube::MonotonicNow() + absl::Seconds(seconds_.load()); }};
+                       [this] { return kube::MonotonicNow() + absl::Seconds(seconds_.load()); },
+                       [this]() -> std::optional<std::set<std::string>> {
+                         if (!knows_pods_) return std::nullopt;
+                         return std::set<std::string>{"team/used"};
+                       }};
   std::thread thread_;
 };
 
@@ -174,10 +190,13 @@ TEST_F(ReportWriterTest, NoMoreThanSoManySayThatSomethingIsWrongAndWhoGoesMakesR
   writer_.Put("wrong-8", ReportOn("wrong-8", "RailFlaky"));
   ASSERT_TRUE(Soon([&] { return Writes().size() == 2; }));
   EXPECT_EQ(Writes()[1], absl::StrCat(kPath, "wrong-8/status"));
+  seconds_ = 60;
   writer_.Forget("wrong-7");
+  ASSERT_TRUE(Soon([&] { return Writes().size() == 3; }));
+  EXPECT_EQ(Writes()[2], absl::StrCat(kPath, "wrong-7/status"));
   writer_.Put("a", ReportOn("a", "RailDown"));
-  ASSERT_TRUE(Soon([&] { return Writes().size() >= 4; }));
-  EXPECT_EQ(Writes()[2], absl::StrCat(kPath, "a"));
+  ASSERT_TRUE(Soon([&] { return Writes().size() >= 5; }));
+  EXPECT_EQ(Writes()[3], absl::StrCat(kPath, "a"));
 }
 
 TEST_F(ReportWriterTest, ANamespaceThatHasAllItMayHaveKeepsNoneOfAnotherFromBeingMade) {
@@ -229,6 +248,59 @@ TEST_F(ReportWriterTest, OwnersStayAsLongAsOneOfThemIsThere) {
   WaitForAll();
   EXPECT_THAT(Writes(), SizeIs(3));
   EXPECT_EQ(Writes()[1], absl::StrCat(kPath, "gang"));
+}
+
+TEST_F(ReportWriterTest, AFaultDoesNotStayWhenItsPodsAreGone) {
+  writer_.OnLead();
+  writer_.Put("a", ReportOn("a", "RdmaResourceUnknown"));
+  RailReport of_pods = ReportOn("gang", "RailDown");
+  of_pods.owners[0]["kind"] = "Pod";
+  writer_.Put("gang", of_pods);
+  WaitForAll();
+  EXPECT_EQ(SeverityOf("a"), "Warning");
+  seconds_ = 60;
+  writer_.Forget("a");
+  writer_.Forget("gang");  // goes with its pods
+  ASSERT_TRUE(Soon([&] { return SeverityOf("a") == "None"; }));
+  WaitForAll();
+  EXPECT_EQ(SeverityOf("gang"), "Warning");
+  // There are pods again.
+  seconds_ = 120;
+  writer_.Put("a", ReportOn("a", "RailDown"));
+  EXPECT_TRUE(Soon([&] { return SeverityOf("a") == "Warning"; }));
+}
+
+TEST_F(ReportWriterTest, PodsThatComeBackKeepTheReport) {
+  writer_.OnLead();
+  writer_.Put("a", ReportOn("a", "RailDown"));
+  WaitForAll();
+  writer_.Forget("a");  // within the ten seconds between two writes
+  writer_.Put("a", ReportOn("a", "RailDown"));
+  seconds_ = 60;
+  WaitForAll();
+  EXPECT_EQ(SeverityOf("a"), "Warning");
+  EXPECT_THAT(Writes(), SizeIs(2));
+}
+
+TEST_F(ReportWriterTest, WhoBeginsToLeadClearsReportsWithoutPods) {
+  Stands(ReportOn("gone", "RailDown"));
+  Stands(ReportOn("used", "RailDown"));
+  Stands(ReportOn("known", "RailDown"));
+  Stands(ReportOn("clear", ""));
+  writer_.OnLead();
+  writer_.Put("known", ReportOn("known", "RailDown"));
+  WaitForAll();
+  EXPECT_THAT(Writes(), IsEmpty());  // which pods there are is not known yet
+  knows_pods_ = true;
+  seconds_ = 60;
+  ASSERT_TRUE(Soon([&] {
+    WaitForAll();
+    return SeverityOf("gone") == "None";
+  }));
+  EXPECT_EQ(Writes(), std::vector<std::string>{absl::StrCat(kPath, "gone/status")});
+  seconds_ = 120;
+  writer_.Put("another", ReportOn("gone", "RailDown"));
+  EXPECT_TRUE(Soon([&] { return SeverityOf("gone") == "Warning"; }));
 }
 
 TEST_F(ReportWriterTest, WhoDoesNotLeadWritesNothing) {

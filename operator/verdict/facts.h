@@ -86,8 +86,7 @@ struct PodFacts {
   std::string address;
   bool finished = false;                              // or being deleted
   std::string unschedulable;                          // scheduler's message while it finds no node
-  // Start of its containers with RDMA, the latest one; future: they do not all run.
-  absl::Time running_since = absl::InfiniteFuture();
+  absl::Time running_since = absl::InfiniteFuture();  // all its containers with RDMA
 
   bool admitted = false;     // has passed admission
   std::optional<int> rank;   // completion index
