@@ -113,8 +113,8 @@ absl::StatusOr<CertificateKeeper::Authorities> CertificateKeeper::LoadAuthority(
   const absl::StatusOr<Json> secret = Get(*api_, options_.secret);
   if (absl::IsNotFound(secret.status())) {
     return absl::NotFoundError(absl::StrCat(secret.status().message(),
-                                            "; the chart creates this Secret empty: create it "
-                                            "again with helm upgrade"));
+                                            "; the chart creates this Secret empty: recreate "
+                                            "it with helm upgrade"));
   }
   if (!secret.ok()) return secret.status();
   Authorities found;
@@ -133,10 +133,10 @@ absl::StatusOr<CertificateKeeper::Authorities> CertificateKeeper::LoadAuthority(
     }
     log.push_back(absl::StrCat("the authority expires ", Utc(facts->not_after), ": renewing it"));
   } else if (found.current.certificate.empty() && found.current.key.empty()) {
-    log.push_back(absl::StrCat(options_.secret.ToString(), " is empty: making an authority"));
+    log.push_back(absl::StrCat(options_.secret.ToString(), " is empty: creating an authority"));
   } else {
-    log.push_back(absl::StrCat("the authority in ", options_.secret.ToString(), " cannot be used (",
-                               usable.message(), "): making a new one"));
+    log.push_back(absl::StrCat("the authority in ", options_.secret.ToString(), " is unusable (",
+                               usable.message(), "): creating a new one"));
   }
 
   absl::StatusOr<KeyedCertificate> made =
@@ -179,7 +179,7 @@ absl::Status CertificateKeeper::KeepOurs(const Json& secret, Authorities& found,
   found.previous = std::move(previous);
   log.push_back(absl::StrCat("another writer replaced the authority in ",
                              options_.secret.ToString(),
-                             ": the last one is kept for the certificates that it signed"));
+                             ": keeping the previous one for the certificates that it signed"));
   return absl::OkStatus();
 }
 
@@ -207,7 +207,7 @@ absl::Status CertificateKeeper::PutBundle(const Json& configuration, const std::
   const absl::StatusOr<Json> patched =
       Patch(*api_, options_.configuration, PatchType::kJson, patch);
   if (!patched.ok()) return patched.status();
-  log.push_back(absl::StrCat("put the authority into ", webhooks_patched, " webhooks of ",
+  log.push_back(absl::StrCat("wrote the authority into ", webhooks_patched, " webhooks of ",
                              options_.configuration.ToString()));
   return absl::OkStatus();
 }

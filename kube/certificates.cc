@@ -124,7 +124,7 @@ absl::StatusOr<KeyedCertificate> MakeAuthority(absl::string_view common_name, ab
                                                absl::Duration lifetime) {
   const Owned<EVP_PKEY> key(EVP_EC_gen("P-256"));
   const Owned<X509> certificate(X509_new());
-  if (!key || !certificate) return CryptoError("making an authority's key");
+  if (!key || !certificate) return CryptoError("creating an authority's key");
   X509* const cert = certificate.get();
   const bool made = X509_set_version(cert, X509_VERSION_3) == 1 && SetRandomSerial(cert) &&
                     SetLife(cert, now - kClockSkew, now + lifetime) &&
@@ -135,7 +135,7 @@ absl::StatusOr<KeyedCertificate> MakeAuthority(absl::string_view common_name, ab
                     AddExtension(cert, cert, NID_key_usage, "critical,keyCertSign,cRLSign") &&
                     AddExtension(cert, cert, NID_subject_key_identifier, "hash") &&
                     X509_sign(cert, key.get(), EVP_sha256()) > 0;
-  if (!made) return CryptoError(absl::StrCat("making the authority \"", common_name, "\""));
+  if (!made) return CryptoError(absl::StrCat("creating the authority \"", common_name, "\""));
   return ToPem(cert, key.get());
 }
 
@@ -163,7 +163,7 @@ absl::StatusOr<KeyedCertificate> SignServingCertificate(const KeyedCertificate& 
 
   const Owned<EVP_PKEY> key(EVP_EC_gen("P-256"));
   const Owned<X509> certificate(X509_new());
-  if (!key || !certificate) return CryptoError("making a serving key");
+  if (!key || !certificate) return CryptoError("creating a serving key");
   X509* const cert = certificate.get();
   const bool made =
       X509_set_version(cert, X509_VERSION_3) == 1 && SetRandomSerial(cert) &&
@@ -246,7 +246,7 @@ absl::Status CheckAuthority(const KeyedCertificate& authority, absl::Time now) {
   if (now < facts->not_before || now >= facts->not_after) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the certificate is valid from ", absl::FormatTime(facts->not_before, absl::UTCTimeZone()),
-        " until ", absl::FormatTime(facts->not_after, absl::UTCTimeZone()), ", now is ",
+        " until ", absl::FormatTime(facts->not_after, absl::UTCTimeZone()), "; the time is now ",
         absl::FormatTime(now, absl::UTCTimeZone())));
   }
   return absl::OkStatus();

@@ -89,8 +89,8 @@ absl::Status Election::Check(const ElectionOptions& options) {
         "election: lease ", absl::FormatDuration(options.lease), ", renew deadline ",
         absl::FormatDuration(options.renew_deadline), ", retry ",
         absl::FormatDuration(options.retry),
-        ": the lease must be whole seconds and longer than the renew deadline, and that longer "
-        "than the time between tries"));
+        ": the lease must be whole seconds and longer than the renew deadline, which must be "
+        "longer than the retry interval"));
   }
   return absl::OkStatus();
 }

@@ -89,7 +89,7 @@ absl::StatusOr<ExecPlugin> ParseExecPlugin(const Json& exec, const std::string& 
   if (!version.ok()) return version.status();
   if (*version != kV1 && *version != kV1Beta1) {
     return Wrong(absl::StrCat(".apiVersion is \"", PrintableText(*version, 100), "\", not ", kV1,
-                              " or v1beta1: write the kubeconfig anew with a newer version of the"
+                              " or v1beta1: regenerate the kubeconfig with a newer version of the"
                               " cloud's tool"));
   }
   plugin.api_version = *std::move(version);
@@ -127,7 +127,7 @@ absl::StatusOr<ExecCredential> ParseExecCredential(absl::string_view answer,
     return Wrong("printed an object whose kind is not ExecCredential");
   }
   if (StringAt(*parsed, {"apiVersion"}) != api_version) {
-    return Wrong(absl::StrCat("printed an ExecCredential that is not of ", api_version));
+    return Wrong(absl::StrCat("printed an ExecCredential whose apiVersion is not ", api_version));
   }
   const Json* status = Find(*parsed, "status");
   if (status == nullptr || !status->is_object()) {
@@ -146,13 +146,13 @@ absl::StatusOr<ExecCredential> ParseExecCredential(absl::string_view answer,
   std::string error;
   if (!expires->empty() &&
       !absl::ParseTime(absl::RFC3339_full, *expires, &credential.expires, &error)) {
-    return Wrong("printed a status.expirationTimestamp that is not a time as of RFC 3339");
+    return Wrong("printed a status.expirationTimestamp that is not an RFC 3339 time");
   }
   if (!credential.token.empty() && !IsOneWord(credential.token)) {
     return Wrong("printed a status.token that is not one word");
   }
   if (credential.certificate_pem.empty() != credential.key_pem.empty()) {
-    return Wrong("printed one of status.clientCertificateData and clientKeyData, not both");
+    return Wrong("printed only one of status.clientCertificateData and clientKeyData");
   }
   if (credential.token.empty() && credential.certificate_pem.empty()) {
     return Wrong("printed an ExecCredential with neither a token nor a certificate");

@@ -62,12 +62,13 @@ TEST(ExecCredentialTest, SaysWhatIsWrongButNotTheSecret) {
       {"sesame", "did not print an ExecCredential in JSON"},
       {R"("sesame")", "whose kind is not ExecCredential"},
       {R"({"kind": "Status", "token": "sesame"})", "whose kind is not ExecCredential"},
-      {answer(R"({"token": "sesame"})", "v1"), "that is not of client.authentication.k8s.io/v1"},
+      {answer(R"({"token": "sesame"})", "v1"),
+       "whose apiVersion is not client.authentication.k8s.io/v1"},
       {answer(R"("sesame")"), "without status"},
       {answer("{}"), "with neither a token nor a certificate"},
       {answer(R"({"token": "sesame\nX: y"})"), "status.token that is not one word"},
       {answer(R"({"token": ["sesame"]})"), "status.token that is not a string"},
-      {answer(R"({"clientKeyData": "sesame"})"), "not both"},
+      {answer(R"({"clientKeyData": "sesame"})"), "printed only one of"},
       {answer(R"({"token": "sesame", "expirationTimestamp": "soon"})"), "RFC 3339"},
   };
   for (const auto& [text, message] : wrong) {

@@ -32,7 +32,7 @@ size_t TakeHeader(const char*, size_t one, size_t count, void* to) {
   fetching->header_bytes += one * count;
   if (fetching->header_bytes <= kMaxFetchedHeaderBytes) return one * count;
   fetching->taken = absl::ResourceExhaustedError(
-      absl::StrCat("it has more than ", kMaxFetchedHeaderBytes, " bytes of headers"));
+      absl::StrCat("the response has more than ", kMaxFetchedHeaderBytes, " bytes of headers"));
   return 0;
 }
 
@@ -72,7 +72,7 @@ absl::Status Fetch(const FetchRequest& request,
   if (code == CURLE_OPERATION_TIMEDOUT) {
     return failed(
         absl::StatusCode::kDeadlineExceeded,
-        absl::StrCat("no complete answer within ", absl::FormatDuration(request.timeout)));
+        absl::StrCat("no complete response within ", absl::FormatDuration(request.timeout)));
   }
   if (code != CURLE_OK) return failed(absl::StatusCode::kUnavailable, curl_easy_strerror(code));
   int64_t status = 0;

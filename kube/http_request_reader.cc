@@ -137,7 +137,7 @@ bool HttpRequestReader::ParseField(absl::string_view line) {
     length_ = length;
   } else if (absl::EqualsIgnoreCase(name, "Transfer-Encoding")) {
     if (is_chunked_ || !absl::EqualsIgnoreCase(value, "chunked")) {
-      Refuse(501, "the only Transfer-Encoding that is read is chunked");
+      Refuse(501, "unsupported Transfer-Encoding; use chunked");
       return false;
     }
     is_chunked_ = true;
@@ -156,11 +156,11 @@ bool HttpRequestReader::ParseField(absl::string_view line) {
 void HttpRequestReader::BeginBody() {
   if (has_encoding_ || (!request_.content_type.empty() &&
                         !absl::StartsWithIgnoreCase(request_.content_type, "application/json"))) {
-    Refuse(415, "only bodies of type application/json without encoding are read");
+    Refuse(415, "unsupported body; use application/json without encoding");
     return;
   }
   if (has_length_ && is_chunked_) {
-    Refuse(400, "the body has a Content-Length and a Transfer-Encoding");
+    Refuse(400, "the body has both Content-Length and Transfer-Encoding");
     return;
   }
   if (has_length_ && length_ > limits_.body_bytes) {

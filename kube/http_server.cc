@@ -419,7 +419,7 @@ class HttpServer::Impl {
       if (client->connection == nullptr || now_ < client->deadline) continue;
       switch (client->standing.state) {
         case State::kSending:
-          Refuse(*client, 408, "the request did not end in time");
+          Refuse(*client, 408, "the request was not complete in time");
           break;
         case State::kQueued:
           Refuse(*client, 503, "too many requests in progress; retry later");

@@ -27,14 +27,14 @@ absl::StatusOr<std::string> ReadOneLine(const std::string& path) {
   if (!read.ok()) {
     return absl::FailedPreconditionError(
         absl::StrCat(read.status().message(),
-                     ": is this a pod whose service account token is mounted "
-                     "(automountServiceAccountToken)?"));
+                     ": check that the pod mounts its service account token "
+                     "(automountServiceAccountToken)"));
   }
   std::string text = *std::move(read);
   absl::StripAsciiWhitespace(&text);
   if (text.empty()) return absl::FailedPreconditionError(absl::StrCat(path, " is empty"));
   if (!IsOneWord(text)) {
-    return absl::FailedPreconditionError(absl::StrCat(path, " holds more than one word"));
+    return absl::FailedPreconditionError(absl::StrCat(path, " contains more than one word"));
   }
   return text;
 }

@@ -89,7 +89,7 @@ absl::StatusOr<Section> Named(absl::Span<const Document> documents, absl::string
     }
   }
   if (!listed) return Wrong(list, "is not a list");
-  return Wrong(list, absl::StrCat("has no entry of the name \"", name, "\""));
+  return Wrong(list, absl::StrCat("has no entry named \"", name, "\""));
 }
 
 // Returns the value of the field `key`-data (base64), or else the content of the file that `key`
@@ -173,7 +173,7 @@ absl::Status ReadToken(const Section& user, const Surroundings& surroundings,
       absl::StatusOr<std::string> content = read(path);
       if (!content.ok()) return Wrong(field, content.status().message());
       absl::StripAsciiWhitespace(&*content);
-      if (!IsOneWord(*content)) return Wrong(field, "names a file that holds no token");
+      if (!IsOneWord(*content)) return Wrong(field, "names a file without a token");
       return content;
     };
     return client.token().status();
@@ -209,7 +209,7 @@ class PluginCredential {
   absl::StatusOr<std::string> Token() {
     absl::StatusOr<ExecCredential> got = Get();
     if (!got.ok()) return got.status();
-    if (got->token.empty()) return Failed(plugin_.command.program, " printed no token this time");
+    if (got->token.empty()) return Failed(plugin_.command.program, " printed no token");
     return std::move(got->token);
   }
 

@@ -164,7 +164,7 @@ TEST_F(KubeconfigTest, NamesTheFieldThatIsWrongOrNotSupported) {
       {"{}", "current-context"},
       {"", "not one YAML document"},
       {"current-context: x", "contexts is not a list"},
-      {"current-context: x\ncontexts: [{name: y}]", "contexts has no entry of the name \"x\""},
+      {"current-context: x\ncontexts: [{name: y}]", "contexts has no entry named \"x\""},
       {"current-context: x\ncontexts: [{name: x, context: {user: u}}]",
        "contexts[x].context.cluster is missing"},
       {"a: [", "line"},
@@ -211,13 +211,13 @@ TEST_F(KubeconfigTest, ATokenThatCannotBeRenewedIsAnError) {
   answer_ = Credential(R"({"token": "a", "expirationTimestamp": "2001-02-03T04:05:06Z"})");
   const auto config = Parse(Config(kCluster, kPlugin));
   ASSERT_TRUE(config.ok()) << config.status();
-  answer_ = absl::FailedPreconditionError("aws ended with exit code 255");
-  EXPECT_EQ(config->client.token().status(),
-            absl::FailedPreconditionError(
-                "kubeconfig: users[u].user.exec: aws ended with exit code 255"));
+  answer_ = absl::FailedPreconditionError("aws exited with code 255");
+  EXPECT_EQ(
+      config->client.token().status(),
+      absl::FailedPreconditionError("kubeconfig: users[u].user.exec: aws exited with code 255"));
   answer_ = Credential(R"({"clientCertificateData": "C", "clientKeyData": "K"})");
   EXPECT_THAT(std::string(config->client.token().status().message()),
-              HasSubstr("aws printed no token this time"));
+              HasSubstr("aws printed no token"));
 }
 
 TEST_F(KubeconfigTest, APluginMayGiveACertificate) {
@@ -281,7 +281,7 @@ TEST_F(KubeconfigTest, APluginThatFailsIsToldWithWhatToDo) {
   answer_ = Credential(R"({"token": "secret-sesame"})");
   const absl::Status other = Parse(Config(kCluster, user)).status();
   EXPECT_THAT(std::string(other.message()),
-              HasSubstr("aws printed an ExecCredential that is not of "
+              HasSubstr("aws printed an ExecCredential whose apiVersion is not "
                         "client.authentication.k8s.io/v1beta1"));
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 HttpResponse PageOf(const PageServer::Pages& pages, const HttpRequest& request) {
   const auto page = pages.find(request.path);
-  if (page == pages.end()) return {404, "text/plain; charset=utf-8", "there is no such page\n"};
+  if (page == pages.end()) return {404, "text/plain; charset=utf-8", "not found\n"};
   if (request.method != "GET") return {405, "text/plain; charset=utf-8", "use GET\n"};
   return page->second();
 }

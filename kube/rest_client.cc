@@ -231,7 +231,7 @@ absl::StatusOr<Answer> RestClient::State::Transact(const ApiRequest& request,
                                                    const std::string& token, absl::Duration timeout,
                                                    Transfer transfer) {
   CURL* curl = Take();
-  if (curl == nullptr) return absl::InternalError("cannot make a curl handle");
+  if (curl == nullptr) return absl::InternalError("cannot create a curl handle");
   transfer.curl = curl;
   transfer.cancelled = &cancelled;
   transfer.heard = Clock::now();
@@ -310,7 +310,7 @@ absl::StatusOr<Answer> RestClient::State::Transact(const ApiRequest& request,
   }
   if (transfer.too_large) {
     return failed(absl::StatusCode::kResourceExhausted,
-                  absl::StrCat("the answer is larger than ", transfer.max_bytes, " bytes"));
+                  absl::StrCat("the response is larger than ", transfer.max_bytes, " bytes"));
   }
   if (transfer.silent) {
     return failed(absl::StatusCode::kDeadlineExceeded,
@@ -318,7 +318,7 @@ absl::StatusOr<Answer> RestClient::State::Transact(const ApiRequest& request,
   }
   if (result == CURLE_OPERATION_TIMEDOUT) {
     return failed(absl::StatusCode::kDeadlineExceeded,
-                  absl::StrCat("no complete answer within ", absl::FormatDuration(timeout)));
+                  absl::StrCat("no complete response within ", absl::FormatDuration(timeout)));
   }
   if (result != CURLE_OK) {
     return failed(absl::StatusCode::kUnavailable,
@@ -370,7 +370,7 @@ absl::StatusOr<Answer> RestClient::State::Ask(const ApiRequest& request) {
 absl::Status RestClient::State::Unreadable(const ApiRequest& request,
                                            const absl::Status& parsed) const {
   return absl::UnavailableError(
-      absl::StrCat(request.subject, " at ", route.told, ": the answer is ", parsed.message()));
+      absl::StrCat(request.subject, " at ", route.told, ": the response is ", parsed.message()));
 }
 
 absl::StatusOr<Json> RestClient::Call(const ApiRequest& request) {

@@ -108,10 +108,10 @@ absl::Status Ended(const std::string& program, int wait_status) {
   if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0) return absl::OkStatus();
   if (WIFEXITED(wait_status)) {
     return absl::FailedPreconditionError(
-        absl::StrCat(program, " ended with exit code ", WEXITSTATUS(wait_status)));
+        absl::StrCat(program, " exited with code ", WEXITSTATUS(wait_status)));
   }
   return absl::FailedPreconditionError(
-      absl::StrCat(program, " was ended by signal ", WTERMSIG(wait_status)));
+      absl::StrCat(program, " was terminated by signal ", WTERMSIG(wait_status)));
 }
 
 }  // namespace
@@ -137,7 +137,7 @@ absl::StatusOr<std::string> RunCommand(const Command& command, const CommandLimi
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
     if (left.count() <= 0) {
-      return absl::DeadlineExceededError(absl::StrCat(command.program, " has not ended within ",
+      return absl::DeadlineExceededError(absl::StrCat(command.program, " did not exit within ",
                                                       absl::FormatDuration(limits.time)));
     }
     std::array<pollfd, 2> events = {
@@ -154,8 +154,8 @@ absl::StatusOr<std::string> RunCommand(const Command& command, const CommandLimi
       if (got == 0) open = false;
       if (got > 0) text.append(bytes.data(), static_cast<size_t>(got));
       if (text.size() > limits.output_bytes) {
-        return absl::ResourceExhaustedError(absl::StrCat(command.program, " has written more than ",
-                                                         limits.output_bytes, " bytes"));
+        return absl::ResourceExhaustedError(
+            absl::StrCat(command.program, " wrote more than ", limits.output_bytes, " bytes"));
       }
     } else if (events[0].revents != 0) {
       break;

@@ -56,7 +56,7 @@ TEST(RunCommandTest, SignalsAreAsInANewProgram) {
   ASSERT_EQ(::sigaction(SIGPIPE, &ignore, &old), 0);
   const auto answer = RunCommand(Shell("kill -PIPE $$; echo lives"));
   ASSERT_EQ(::sigaction(SIGPIPE, &old, nullptr), 0);
-  EXPECT_THAT(Message(answer), HasSubstr("sh was ended by signal 13"));
+  EXPECT_THAT(Message(answer), HasSubstr("sh was terminated by signal 13"));
 }
 
 TEST(RunCommandTest, SaysHowItFailed) {
@@ -67,7 +67,7 @@ TEST(RunCommandTest, SaysHowItFailed) {
   EXPECT_TRUE(absl::IsFailedPrecondition(folder.status())) << folder.status();
   const auto failed = RunCommand(Shell("echo half; exit 3"));
   EXPECT_TRUE(absl::IsFailedPrecondition(failed.status()));
-  EXPECT_EQ(Message(failed), "sh ended with exit code 3");
+  EXPECT_EQ(Message(failed), "sh exited with code 3");
 }
 
 TEST(RunCommandTest, IsKilledAtALimit) {

@@ -25,7 +25,7 @@ BIO* View(const std::string& text) {
 
 absl::Status TlsIdentity::Set(const KeyedCertificate& identity) {
   std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
-  if (context == nullptr) return Refuse("cannot make a TLS context");
+  if (context == nullptr) return Refuse("cannot create a TLS context");
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION);
 

@@ -385,7 +385,7 @@ class Doctor(unittest.TestCase):
         )
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("log in first", done.stderr)
-        self.assertIn("/login ended with exit code 5", done.stderr)
+        self.assertIn("/login exited with code 5", done.stderr)
 
     def config_with(self, name, **cluster):
         """Returns a kubeconfig with these additional fields of its cluster, and the environment that names it."""
