@@ -85,8 +85,10 @@ void PluginService::BoardChanged() {
 }
 
 std::optional<absl::Time> PluginService::last_allocation() const {
+  std::optional<absl::Time> last;
   const std::lock_guard<std::mutex> lock(mutex_);
-  return last_allocation_;
+  for (const auto& [id, at] : allocated_) last = std::max(last, std::optional<absl::Time>(at));
+  return last;
 }
 
 std::set<std::string> PluginService::AllocatedSince(absl::Time since) const {
@@ -224,8 +226,6 @@ grpc::Status PluginService::Allocate(grpc::ServerContext* /*context*/,
     }
     spdlog::info("allocated {} to a container", absl::StrJoin(ids, ", "));
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
-  last_allocation_ = kube::MonotonicNow();
   return grpc::Status::OK;
 }
 

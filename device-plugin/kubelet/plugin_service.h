@@ -66,7 +66,7 @@ class PluginService final : public v1beta1::DevicePlugin::Service {
   // Makes open streams send the board's snapshot if it changed.
   void BoardChanged();
 
-  // Time of the last Allocate response (kube::MonotonicNow).
+  // Time of the last successful allocation (kube::MonotonicNow); nullopt if there was none.
   std::optional<absl::Time> last_allocation() const;
   // Returns the ids of successful Allocate requests since then (kube::MonotonicNow): kubelet may
   // list them only later.
@@ -98,8 +98,7 @@ class PluginService final : public v1beta1::DevicePlugin::Service {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Streams streams_;
-  uint64_t epoch_ = 0;  // a stream ends when this changes
-  std::optional<absl::Time> last_allocation_;
+  uint64_t epoch_ = 0;                           // a stream ends when this changes
   std::map<std::string, absl::Time> allocated_;  // time of the last allocation, by device id
 };
 
