@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "device-plugin/offer/device_list.h"
 #include "fabric/affinity.h"
 #include "fabric/inventory.h"
@@ -27,44 +28,49 @@ constexpr int64_t kSame = static_cast<int64_t>(fabric::Level::kSys) + 1;
 class Choices {
  public:
   Choices(const DeviceSnapshot& snapshot, const Wish& wish) {
-    std::map<std::string, int64_t> free_slots;
-    for (const std::string& id : wish.available) {
-      const Device* device = snapshot.Find(id);
-      if (device != nullptr) ++free_slots[DeviceId(device->hca)];
-    }
+    std::map<std::string, size_t> places;  // of HCAs, in `hcas`
+    std::vector<const fabric::Hca*> hcas;
     for (const Device& device : snapshot.devices) {
+      const auto [hca, is_new] = places.emplace(DeviceId(device.hca), hcas.size());
+      if (is_new) hcas.push_back(&device.hca);
+      hca_of_.push_back(hca->second);
+      places_.emplace(device.id, devices_.size());
       devices_.push_back(&device);
-      const auto load = wish.load.find(device.id);
-      free_slots_.push_back(free_slots[DeviceId(device.hca)] -
-                            (load == wish.load.end() ? 0 : load->second));
+    }
+    std::vector<int64_t> free_slots(hcas.size(), 0);
+    for (const std::string& id : wish.available) {
+      if (const size_t i = Find(id); i < devices_.size()) ++free_slots[hca_of_[i]];
+    }
+    for (size_t i = 0; i < devices_.size(); ++i) {
+      const auto load = wish.load.find(devices_[i]->id);
+      free_slots_.push_back(free_slots[hca_of_[i]] - (load == wish.load.end() ? 0 : load->second));
     }
     for (const fabric::Gpu& gpu : snapshot.inventory.gpus) {
       if (std::find(wish.gpus.begin(), wish.gpus.end(), gpu.pci_address) == wish.gpus.end()) {
         continue;
       }
       std::vector<int64_t>& row = to_gpu_.emplace_back();
-      for (const Device* device : devices_) {
-        row.push_back(static_cast<int64_t>(fabric::LevelBetween(gpu, device->hca)));
+      for (const fabric::Hca* hca : hcas) {
+        row.push_back(static_cast<int64_t>(fabric::LevelBetween(gpu, *hca)));
       }
     }
-    for (const Device* a : devices_) {
+    for (size_t a = 0; a < hcas.size(); ++a) {
       std::vector<int64_t>& row = nearness_.emplace_back();
-      for (const Device* b : devices_) row.push_back(Nearness(a->hca, b->hca));
+      for (size_t b = 0; b < hcas.size(); ++b) row.push_back(Nearness(*hcas[a], *hcas[b], a == b));
     }
   }
 
   // The place of a device; devices().size() when the snapshot does not know it.
-  size_t Find(const std::string& id) const {
-    const auto found = std::find_if(devices_.begin(), devices_.end(),
-                                    [&id](const Device* device) { return device->id == id; });
-    return static_cast<size_t>(found - devices_.begin());
+  size_t Find(absl::string_view id) const {
+    const auto found = places_.find(id);
+    return found == places_.end() ? devices_.size() : found->second;
   }
   const std::vector<const Device*>& devices() const { return devices_; }
 
   Cost CostOf(const std::vector<size_t>& chosen) const {
     int64_t gpus = 0;
     for (const std::vector<int64_t>& row : to_gpu_) {
-      gpus += Least(chosen, [&row](size_t i) { return row[i]; });
+      gpus += Least(chosen, [this, &row](size_t i) { return row[hca_of_[i]]; });
     }
     int64_t hcas = 0;
     int64_t together = 0;
@@ -73,17 +79,17 @@ class Choices {
     for (size_t k = 0; k < chosen.size(); ++k) {
       const size_t i = chosen[k];
       // Another slot of an HCA brings none nearer: any other HCA is better.
-      const bool again = std::any_of(
-          chosen.begin(), chosen.begin() + static_cast<std::ptrdiff_t>(k),
-          [this, i](size_t j) { return DeviceId(devices_[i]->hca) == DeviceId(devices_[j]->hca); });
+      const bool again =
+          std::any_of(chosen.begin(), chosen.begin() + static_cast<std::ptrdiff_t>(k),
+                      [this, i](size_t j) { return hca_of_[i] == hca_of_[j]; });
       if (again && !to_gpu_.empty()) {
         hcas += kSame;
       } else if (!to_gpu_.empty()) {
         int64_t least = kSame;
-        for (const std::vector<int64_t>& row : to_gpu_) least = std::min(least, row[i]);
+        for (const std::vector<int64_t>& row : to_gpu_) least = std::min(least, row[hca_of_[i]]);
         hcas += least;
       }
-      for (size_t j = 0; j < k; ++j) together += nearness_[i][chosen[j]];
+      for (size_t j = 0; j < k; ++j) together += nearness_[hca_of_[i]][hca_of_[chosen[j]]];
       slots -= free_slots_[i];
       rails += devices_[i]->hca.rail;
     }
@@ -92,12 +98,11 @@ class Choices {
 
  private:
   // Grows with the square, so that two near pairs are worse than one near and one far.
-  static int64_t Nearness(const fabric::Hca& a, const fabric::Hca& b) {
+  static int64_t Nearness(const fabric::Hca& a, const fabric::Hca& b, bool same) {
     const int64_t level =
-        a.name == b.name
-            ? -1
-            : static_cast<int64_t>(fabric::LevelBetween(fabric::Position{a.path, a.numa_node},
-                                                        fabric::Position{b.path, b.numa_node}));
+        same ? -1
+             : static_cast<int64_t>(fabric::LevelBetween(fabric::Position{a.path, a.numa_node},
+                                                         fabric::Position{b.path, b.numa_node}));
     const int64_t near = static_cast<int64_t>(fabric::Level::kSys) - level;
     return near * near;
   }
@@ -110,9 +115,11 @@ class Choices {
   }
 
   std::vector<const Device*> devices_;
+  std::map<absl::string_view, size_t> places_;  // of devices, by id
+  std::vector<size_t> hca_of_;                  // [device]; a node has thousands of slots
   std::vector<int64_t> free_slots_;             // [device], of its HCA
-  std::vector<std::vector<int64_t>> to_gpu_;    // [GPU of the container][device]: Level
-  std::vector<std::vector<int64_t>> nearness_;  // [device][device]
+  std::vector<std::vector<int64_t>> to_gpu_;    // [GPU of the container][HCA]: Level
+  std::vector<std::vector<int64_t>> nearness_;  // [HCA][HCA]
 };
 
 // The best of `candidates` to put at `chosen[place]`, by its cost and its place in the snapshot.

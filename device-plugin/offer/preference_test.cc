@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -176,6 +177,30 @@ TEST(Prefer, IsAsGoodAsAnyChoiceOnEveryMachine) {
     }
   }
   EXPECT_GE(compared, 900);
+}
+
+// As many as an agent may offer: 64 rails with 64 slots each.
+TEST(Prefer, ThousandsOfSlotsNeedLittleMemory) {
+  DeviceSnapshot snapshot;
+  for (int rail = 0; rail < 64; ++rail) {
+    fabric::Hca hca;
+    hca.name = absl::StrCat("mlx5_", rail);
+    hca.rail = rail;
+    for (int slot = 0; slot < 64; ++slot) {
+      snapshot.devices.push_back({absl::StrCat(hca.name, "-s", slot), hca});
+    }
+  }
+  const auto peak_kib = [] {
+    rusage usage = {};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  const Wish wish = WishFor(snapshot, 2, {});
+  const int64_t before = peak_kib();
+  EXPECT_THAT(Prefer(snapshot, wish), ElementsAre("mlx5_0-s0", "mlx5_1-s0"));
+  const int64_t grown = peak_kib() - before;
+  RecordProperty("grown_kib", std::to_string(grown));
+  EXPECT_LT(grown, 64 * 1024);
 }
 
 }  // namespace
