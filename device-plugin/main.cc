@@ -68,6 +68,7 @@ struct Flags {
   std::string discover_config;
   std::string discover_output = "table";
   std::string log_level = kube::LogLevels().front();
+  bool forget_agents_only = false;
   std::string nri_socket = "/var/run/nri/nri.sock";
 };
 
@@ -122,10 +123,14 @@ void Declare(CLI::App& app, Flags& flags) {
       ->envname("POD_NAME");
   app.add_option("--pod-namespace", flags.agent.pod_namespace, "Namespace of the agent's own pod")
       ->envname("POD_NAMESPACE");
-  app.add_subcommand(
+  CLI::App* forget = app.add_subcommand(
       "forget",
-      "Remove the labels, annotation and condition that agents wrote from all nodes, and "
+      "Remove the labels, annotations and condition that agents wrote from all nodes, and "
       "print the nodes' names; run it in a pod");
+  forget->add_flag(
+      "--agents-only", flags.forget_agents_only,
+      "Remove also the agents' NodeFeatures from --pod-namespace, but no labels of the "
+      "operator");
   CLI::App* memlock = app.add_subcommand(
       "memlock",
       "As a plugin of the container runtime (NRI), let containers with RDMA devices lock\n"
@@ -210,10 +215,12 @@ std::unique_ptr<NodeReporter> MakeReporter(const Flags& flags, kube::RestClient*
   return std::make_unique<NodeReporter>(std::move(options), api);
 }
 
-int Forget() {
+int Forget(const Flags& flags) {
   const std::unique_ptr<kube::RestClient> api = ApiServer();
   if (api == nullptr) return 1;
-  const absl::StatusOr<std::vector<std::string>> forgotten = CleanUpNodes(*api);
+  CleanUpOptions options;
+  if (flags.forget_agents_only) options = {false, flags.agent.pod_namespace};
+  const absl::StatusOr<std::vector<std::string>> forgotten = CleanUpNodes(*api, options);
   if (!forgotten.ok()) return Fail(forgotten.status());
   for (const std::string& node : *forgotten) std::cout << node << "\n";
   return std::cout.flush() ? 0 : 1;
@@ -298,7 +305,7 @@ int Main(int argc, char** argv) {
   kube::SetUpLog("railhead-device-plugin");
   kube::SetLogLevel(flags.log_level);
   if (app.got_subcommand("memlock")) return Memlock(flags);
-  return app.got_subcommand("forget") ? Forget() : Serve(std::move(flags));
+  return app.got_subcommand("forget") ? Forget(flags) : Serve(std::move(flags));
 }
 
 }  // namespace

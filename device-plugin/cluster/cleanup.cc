@@ -36,14 +36,25 @@ absl::Status Forget(kube::Api& api, const std::string& name, absl::string_view s
       .status();
 }
 
+absl::Status ForgetFeature(kube::Api& api, const std::string& space, const std::string& node) {
+  const kube::ObjectRef ref = FeatureOf(space, node);
+  const absl::StatusOr<Json> feature = kube::Get(api, ref);
+  // NFD is not installed, or got nothing of this node.
+  if (absl::IsNotFound(feature.status())) return absl::OkStatus();
+  if (!feature.ok()) return feature.status();
+  return kube::Delete(api, ref, kube::StringAt(*feature, {"metadata", "uid"}),
+                      kube::StringAt(*feature, {"metadata", "resourceVersion"}));
+}
+
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> CleanUpNodes(kube::Api& api) {
+absl::StatusOr<std::vector<std::string>> CleanUpNodes(kube::Api& api,
+                                                      const CleanUpOptions& options) {
   std::vector<std::string> forgotten;
   absl::Status first_error;
   absl::Status listed = kube::ForEach(api, {"v1", "nodes", "", ""}, [&](const Json& node) {
     const bool told = HasFieldsOf(node, kFieldManager);
-    const bool labelled = HasFieldsOf(node, kTopologyManager);
+    const bool labelled = options.topology && HasFieldsOf(node, kTopologyManager);
     if (!told && !labelled) return absl::OkStatus();
     const std::string name = kube::StringAt(node, {"metadata", "name"});
     absl::Status status;
@@ -51,6 +62,7 @@ absl::StatusOr<std::vector<std::string>> CleanUpNodes(kube::Api& api) {
     if (told) {
       status.Update(Forget(api, name, "", kFieldManager));
       status.Update(Forget(api, name, "status", kFieldManager));
+      if (!options.space.empty()) status.Update(ForgetFeature(api, options.space, name));
     }
     first_error.Update(status);
     if (status.ok()) forgotten.push_back(name);

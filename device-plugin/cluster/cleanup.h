@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Uninstallation: removes from the cluster's nodes what agents have reported. Used by
-// `railhead-device-plugin forget`.
+// Removes from the cluster what agents have reported of its nodes: after the uninstallation, or
+// when the chart's devicePlugin.nodeFacts is switched off. Used by `railhead-device-plugin forget`.
 #ifndef RAILHEAD_DEVICE_PLUGIN_CLUSTER_CLEANUP_H_
 #define RAILHEAD_DEVICE_PLUGIN_CLUSTER_CLEANUP_H_
 
@@ -13,10 +13,19 @@
 
 namespace railhead::device_plugin {
 
-// Removes labels, annotation and condition of NodeReporters from all nodes of the cluster. Returns
+struct CleanUpOptions {
+  bool topology = true;  // remove also the operator's topology labels
+  // Namespace of the agents' NodeFeatures, which are removed, too; "": they stay, as their owner,
+  // the agents' DaemonSet, goes.
+  std::string space = "";
+};
+
+// Removes labels, annotations and condition of NodeReporters from all nodes of the cluster. Returns
 // the names of nodes that had any. Continues after a node that cannot be written; the error names
-// the first such node. Rights needed: list and patch nodes, patch nodes/status.
-absl::StatusOr<std::vector<std::string>> CleanUpNodes(kube::Api& api);
+// the first such node. Rights needed: list and patch nodes, patch nodes/status; with `space`, get
+// and delete nodefeatures there.
+absl::StatusOr<std::vector<std::string>> CleanUpNodes(kube::Api& api,
+                                                      const CleanUpOptions& options = {});
 
 }  // namespace railhead::device_plugin
 

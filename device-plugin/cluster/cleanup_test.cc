@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "device-plugin/cluster/node_reporter.h"
 #include "kube/json.h"
 #include "kube/testing/fake_api.h"
 
@@ -50,6 +51,22 @@ TEST(ForgetNodesTest, TakesTheOperatorsLabelsToo) {
   const std::vector<std::string> calls = api.TakeCalls();
   EXPECT_THAT(calls, Contains("PATCH /api/v1/nodes/a?force=true&fieldManager=railhead-topology"));
   EXPECT_THAT(calls, Not(Contains(::testing::HasSubstr("railhead-device-plugin"))));
+}
+
+// As after devicePlugin.nodeFacts was switched off: the DaemonSet, and with it what it owns, stays.
+TEST(ForgetNodesTest, TakesTheAgentsFactsAlone) {
+  kube::testing::FakeApi api;
+  PutNode(api, "a", "railhead-device-plugin");
+  PutNode(api, "b", "railhead-device-plugin");
+  PutNode(api, "c", "railhead-topology");
+  api.Put(FeatureOf("railhead", "a"), {{"metadata", {{"name", "railhead-a"}}}});
+  const auto forgotten = CleanUpNodes(api, {/*topology=*/false, "railhead"});
+  ASSERT_TRUE(forgotten.ok()) << forgotten.status();
+  EXPECT_THAT(*forgotten, ElementsAre("a", "b"));
+  EXPECT_FALSE(api.At({"v1", "nodes", "", "a"})["metadata"].contains("labels"));
+  EXPECT_TRUE(api.At({"v1", "nodes", "", "c"})["metadata"].contains("labels"));
+  EXPECT_THAT(api.In("/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/railhead/nodefeatures"),
+              ::testing::IsEmpty());
 }
 
 TEST(ForgetNodesTest, AnOutageIsAnError) {

@@ -42,6 +42,10 @@ bool IsOutage(const absl::Status& status) {
 
 }  // namespace
 
+kube::ObjectRef FeatureOf(const std::string& space, const std::string& node) {
+  return {"nfd.k8s-sigs.io/v1alpha1", "nodefeatures", space, absl::StrCat("railhead-", node)};
+}
+
 NodeReporter::NodeReporter(Options options, kube::Api* api)
     : options_(std::move(options)),
       api_(api),
@@ -208,14 +212,13 @@ absl::Status NodeReporter::WriteFeature(const NodeFacts& facts) {
   for (const auto& [label, value] : facts.labels) {
     elements[std::string(absl::StripPrefix(label, "railhead.io/"))] = value;
   }
-  const std::string name = absl::StrCat("railhead-", options_.node);
+  const kube::ObjectRef ref = FeatureOf(options_.space, options_.node);
   const absl::Status written =
-      kube::Apply(*api_, {"nfd.k8s-sigs.io/v1alpha1", "nodefeatures", options_.space, name},
-                  kFieldManager,
-                  {{"apiVersion", "nfd.k8s-sigs.io/v1alpha1"},
+      kube::Apply(*api_, ref, kFieldManager,
+                  {{"apiVersion", ref.api},
                    {"kind", "NodeFeature"},
                    {"metadata",
-                    {{"name", name},
+                    {{"name", ref.name},
                      {"namespace", options_.space},
                      {"labels", {{"nfd.node.kubernetes.io/node-name", options_.node}}},
                      {"ownerReferences", *owner}}},

@@ -25,6 +25,9 @@ namespace railhead::device_plugin {
 // Field manager of server-side apply.
 inline constexpr char kFieldManager[] = "railhead-device-plugin";
 
+// The NodeFeature of a node, for Node Feature Discovery.
+kube::ObjectRef FeatureOf(const std::string& space, const std::string& node);
+
 class NodeReporter {
  public:
   struct Options {

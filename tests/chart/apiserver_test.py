@@ -477,6 +477,30 @@ class Chart(unittest.TestCase):
         hooks = self.cluster.get("mutatingwebhookconfiguration", CONFIGURATION)["webhooks"]
         self.assertEqual(hooks[0]["timeoutSeconds"], 5)
 
+    def test_the_agents_facts_go_when_they_are_switched_off(self):
+        """The upgrade takes the agents' token and rights, so a Job removes what they wrote."""
+        def upgrade(values):
+            self.cluster.helm("upgrade", RELEASE, CHART, "--no-hooks", values=values)
+            hooks = list(yaml.safe_load_all(self.cluster.helm("get", "hooks", RELEASE)))
+            return [item for item in hooks
+                    if item["metadata"]["annotations"]["helm.sh/hook"] == "post-upgrade"
+                    and "forget-facts" in item["metadata"]["name"]]
+
+        self.install()
+        self.assertEqual(upgrade(""), [])
+        topology = "operator: {topology: {enabled: true, publish: true}}\n"
+        objects = {item["kind"]: item for item in upgrade(f"{topology}devicePlugin: {{nodeFacts: false}}")}
+        self.assertEqual(set(objects), {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role",
+                                        "RoleBinding", "Job"})
+        pod = objects["Job"]["spec"]["template"]["spec"]
+        self.assertEqual(pod["containers"][0]["args"], ["forget", "--agents-only"])
+        self.assertEqual(pod["containers"][0]["env"], [{"name": "POD_NAMESPACE", "value": NAMESPACE}])
+        self.assertNotIn("volumes", pod)
+        self.cluster.kubectl("create", "--dry-run=server", "--validate=strict",
+                             objects=list(objects.values()))
+        # There is nothing left to remove.
+        self.assertEqual(upgrade("devicePlugin: {nodeFacts: false}"), [])
+
     def test_the_operator_may_do_what_it_must_and_no_more(self):
         self.install()
 

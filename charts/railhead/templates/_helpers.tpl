@@ -114,10 +114,10 @@ annotations:
 {{- end -}}
 {{- end -}}
 
-{{/* Annotations of an object that exists only while the nodes are cleaned up. Call with its hook weight. */}}
+{{/* Annotations of an object that exists only while the nodes are cleaned up. Call with the hook and its weight. */}}
 {{- define "railhead.forgetHook" -}}
-helm.sh/hook: post-delete
-helm.sh/hook-weight: {{ . | quote }}
+helm.sh/hook: {{ index . 0 }}
+helm.sh/hook-weight: {{ index . 1 | quote }}
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded,hook-failed
 {{- end -}}
 
