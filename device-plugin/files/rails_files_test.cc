@@ -32,6 +32,7 @@ fabric::PodRails Rails(const std::vector<int>& numbers) {
     fabric::PodRail rail;
     rail.rail = number;
     rail.device = absl::StrCat("rxe", number);
+    rail.pci_address = absl::StrCat("0000:00:0", number, ".0");
     rails.rails.push_back(rail);
   }
   return rails;
@@ -105,7 +106,7 @@ TEST_F(RailsFilesTest, CollectKeepsFilesOfUsedDevices) {
   const std::string unused = Store({2, 3});
   RailsFiles files(folder_);
   EXPECT_TRUE(files.HasFilesUntil(absl::InfiniteFuture()));
-  ASSERT_TRUE(files.Collect({"rxe1"}, absl::InfiniteFuture()).ok());
+  ASSERT_TRUE(files.Collect({"rxe1-0000_00_01_0"}, absl::InfiniteFuture()).ok());
   EXPECT_TRUE(fs::exists(used));
   EXPECT_FALSE(fs::exists(unused));
   ASSERT_TRUE(files.Collect({}, absl::InfiniteFuture()).ok());
@@ -148,7 +149,7 @@ TEST_F(RailsFilesTest, StoringAndCollectingAtTheSameTime) {
   std::atomic<bool> stop = false;
   std::thread collector([&] {
     while (!stop) {
-      EXPECT_TRUE(files.Collect({"rxe0"}, absl::InfiniteFuture()).ok());
+      EXPECT_TRUE(files.Collect({"rxe0-0000_00_00_0"}, absl::InfiniteFuture()).ok());
     }
   });
   for (int i = 0; i < 200; ++i) {

@@ -103,11 +103,10 @@ bool Holds(const std::set<std::string>& ids, const fabric::Hca& hca) {
 
 bool MayBeAmong(const std::set<std::string>& ids, const std::string& name,
                 const std::string& pci_address) {
-  return ids.contains(DeviceId(name, pci_address)) || ids.contains(kAllHcas) ||
-         (!pci_address.empty() &&
-          std::any_of(ids.begin(), ids.end(), [&pci_address](const std::string& id) {
-            return PciAddressIn(id) == pci_address;
-          }));
+  return ids.contains(kAllHcas) || std::any_of(ids.begin(), ids.end(), [&](const std::string& id) {
+           // Without a PCI function, nothing but the name tells them apart.
+           return id == DeviceId(name, pci_address) || PciAddressIn(id) == pci_address;
+         });
 }
 
 }  // namespace railhead::device_plugin

@@ -242,9 +242,12 @@ class Recognition {
         }
       } else {
         hca.id = NewId(hca);
-        // Names alone tell devices of one place apart, and names change.
-        for (const fabric::Hca& known : map_.hcas) {
-          if (PlaceOf(known) == PlaceOf(hca)) map_.may_be[hca.id].insert(known.id);
+        // Names alone tell devices of one place apart, and names change. The interface of a
+        // software device may be in a pod, under another name or not to be seen.
+        for (size_t k = 0; k < map_.hcas.size(); ++k) {
+          const fabric::Hca& known = map_.hcas[k];
+          const bool is_lost = !found_[k] && known.pci_address.empty() && hca.pci_address.empty();
+          if (is_lost || PlaceOf(known) == PlaceOf(hca)) map_.may_be[hca.id].insert(known.id);
         }
       }
     }
@@ -337,7 +340,7 @@ class Recognition {
       for (const fabric::Hca& other : inventory_.hcas) {
         if (!others->second.contains(other.id) || !MayBeHeld(other)) continue;
         may_be[hca.id].insert(other.id);
-        hca.withheld = absl::StrCat(hca.pci_address,
+        hca.withheld = absl::StrCat(hca.pci_address.empty() ? "the node" : hca.pci_address,
                                     " has several RDMA devices whose names have changed, and a pod "
                                     "may hold this one as ",
                                     other.id, "; it is offered when that pod has ended");

@@ -28,7 +28,8 @@ struct RailMap {
   // PCI functions with several devices, one of which a container may hold: a new name there does
   // not identify the device.
   std::set<std::string> several;
-  // Ids to ids of other devices of the same function that it may be under another name.
+  // Ids to ids of other devices of the same function, or without one, that it may be under another
+  // name.
   std::map<std::string, std::set<std::string>> may_be;
 
   bool operator==(const RailMap&) const = default;
@@ -44,8 +45,9 @@ struct RailMap {
 // - A missing HCA stays, because a NIC that is down must not shift its neighbours. Virtual
 //   functions, subfunctions and devices without a PCI function stay only while they are or may be
 //   held.
-// - If devices of one function change their names, they cannot be told apart: a new one is unusable
-//   until the pods that hold the others end.
+// - If devices of one function, or without one and with their interfaces in pods, change their
+//   names, they cannot be told apart: a new one is unusable until the pods that hold the others
+//   end.
 // - One port is one rail, as fabric::ChooseRails decided before, even while its function is away. A
 //   held rail stays a rail until it is released.
 void Recognize(const Holdings& holdings, RailMap& map, fabric::NodeInventory& inventory);

@@ -132,6 +132,23 @@ TEST_F(RailMapTest, WhatMayBeInAPodUnderAnotherNameIsGivenToNobody) {
   EXPECT_EQ(Look(renamed), "1:c-0000_01_00_0=c 2:d-0000_01_00_0=d");
 }
 
+TEST_F(RailMapTest, ASoftwareDeviceThatIsRenamedHasNoSecondOwner) {
+  Look({MakeHca("siw0", "", "eth0"), MakeHca("siw1", "", "eth1")});
+  Hold({"siw0"});
+  EXPECT_EQ(Look({MakeHca("siw7", "", "eth0"), MakeHca("siw1", "", "eth1")}),
+            "0:siw0=siw7 1:siw1=siw1");
+  // With its interface in the pod.
+  for (const char* netdev : {"", "net1"}) {
+    EXPECT_EQ(Look({MakeHca("siw8", "", netdev), MakeHca("siw1", "", "eth1")}),
+              "0:siw0=siw7! 1:siw1=siw1 2:siw8=siw8!");
+    EXPECT_THAT(inventory_.hcas[2].reason, HasSubstr("a pod may hold this one as siw0"));
+  }
+  Hold({});
+  EXPECT_EQ(Look({MakeHca("siw8", "", "eth0"), MakeHca("siw1", "", "eth1")}),
+            "1:siw1=siw1 2:siw8=siw8")
+      << "the others stay where they are";
+}
+
 TEST_F(RailMapTest, AVirtualFunctionIsNoRailBesideItsPhysicalOne) {
   Look({MakeHca("a", kPciA), MakeHca("b", kPciB)});
   EXPECT_EQ(
@@ -258,6 +275,7 @@ class History {
     // The last function has two devices.
     nics_.push_back({kTwins, "twin0", "eth8"});
     nics_.push_back({kTwins, "twin1", "eth9"});
+    nics_.push_back({"", "siw0", "eth10"});
     Scan();
     SettleKubelet();
     Scan();
@@ -359,7 +377,9 @@ class History {
     for (size_t i = 0; i < count; ++i) {
       Nic& nic = nics_[Any(nics_.size())];
       // Where names alone tell devices apart, they do not take each other's.
-      nic.name = nic.pci == kTwins ? absl::StrCat("twin", next_twin_++) : FreeName();
+      nic.name = nic.pci == kTwins ? absl::StrCat("twin", next_name_++)
+                 : nic.pci.empty() ? absl::StrCat("siw", next_name_++)
+                                   : FreeName();
     }
   }
 
@@ -511,7 +531,7 @@ class History {
   Holdings holdings_;
   std::vector<Device> devices_;
   int next_pod_ = 0;
-  int next_twin_ = 2;
+  int next_name_ = 2;
   int started_ = 0;
 };
 
