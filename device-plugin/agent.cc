@@ -173,6 +173,7 @@ void Agent::Run(int stop_fd) {
       options_.read_scan, [wake_up = wake_up_.get()] { wake_up->Wake(); });
   TimePoint rescan_at = std::chrono::steady_clock::now();
   TimePoint look_at = rescan_at;
+  TimePoint settled_at = rescan_at;  // no look before, which might miss what is being allocated
   TimePoint collect_at = rescan_at;
   bool stop = false;
   while (!stop) {
@@ -183,7 +184,7 @@ void Agent::Run(int stop_fd) {
     }
     const bool scanned = TakeScan();
     if (now >= rescan_at) {
-      if (Reload()) look_at = now + options_.look;
+      if (Reload()) settled_at = look_at = now + options_.look;
       NoteHang(now);
     }
     if (scan_.has_value() && (scanned || now >= rescan_at)) Offer(now);
@@ -199,7 +200,9 @@ void Agent::Run(int stop_fd) {
       registrations += plugin->registrations();
     }
     // A kubelet that has just come may know of containers that nobody could tell of before.
-    if (std::exchange(registrations_, registrations) != registrations) look_at = now;
+    if (std::exchange(registrations_, registrations) != registrations) {
+      look_at = std::min(look_at, std::max(now, settled_at));
+    }
     // Before the first look nothing is known that could be offered.
     if (scan_.has_value()) Report(now);
     stop = wake_up_->Sleep(stop_fd, Until(wake_at, now));

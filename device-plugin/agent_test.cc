@@ -764,6 +764,20 @@ TEST_F(ConfigTest, AChangeIsTakenWithoutCuttingStreams) {
   EXPECT_EQ(kubelet_->registrations(), 2);
 }
 
+// Kubelet may be allocating a device by its former resource, and lists that only later.
+TEST_F(ConfigTest, AResourceThatIsNewIsNoReasonToLookAtKubeletSooner) {
+  const FakePodResources pods(options_.pod_resources_socket, {});
+  options_.look = std::chrono::milliseconds(1500);
+  Configure("");
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  const auto changed = std::chrono::steady_clock::now();
+  Configure("resources: [{name: rdma/new}]");
+  EXPECT_TRUE(kubelet_->WaitForDevices(both_, "rdma/new"));
+  EXPECT_GE(std::chrono::steady_clock::now() - changed, options_.look);
+}
+
 TEST_F(ConfigTest, AWrongOneLeavesTheLastGoodOne) {
   FakePodResources pods(options_.pod_resources_socket, {});
   Configure("");
