@@ -188,6 +188,9 @@ void Agent::Run(int stop_fd) {
       NoteHang(now);
     }
     if (scan_.has_value() && (scanned || now >= rescan_at)) Offer(now);
+    if (DependsOnHolders()) {
+      look_at = std::min(look_at, std::max<TimePoint>(now + options_.rescan, settled_at));
+    }
     if (now >= rescan_at) rescan_at = now + options_.rescan;
     if (now >= collect_at) {
       Collect();
@@ -306,6 +309,15 @@ void Agent::NoteHang(TimePoint now) {
       "of any HCA is detected meanwhile; check dmesg, and reset the NIC or the node");
   spdlog::error("{}", message);
   TellEvent(NodeEvent(true, "DeviceScanHangs", message));
+}
+
+bool Agent::DependsOnHolders() const {
+  return std::any_of(plugins_.begin(), plugins_.end(), [](const auto& plugin) {
+    const std::shared_ptr<const DeviceSnapshot> known = plugin.second->devices();
+    return std::any_of(
+        known->devices.begin(), known->devices.end(),
+        [&known](const Device& device) { return !device.hca.usable && known->Healthy(device); });
+  });
 }
 
 void Agent::HoldAllocated() {

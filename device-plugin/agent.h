@@ -125,6 +125,9 @@ class Agent {
   void NoteHang(TimePoint now);
   // Computes and offers the current devices.
   void Offer(TimePoint now);
+  // Returns true if a device is reported as healthy only because the container that holds it is
+  // bound to another HCA: when that container ends, it is unhealthy.
+  bool DependsOnHolders() const;
   // Adds what was allocated so recently that kubelet may not list it yet to holdings_.
   void HoldAllocated();
   void Publish();

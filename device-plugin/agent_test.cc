@@ -1136,6 +1136,21 @@ TEST_F(CdiTest, AContainerIsBoundToTheHcaNextToItsGpu) {
   EXPECT_THAT(FolderContent(), IsEmpty());
 }
 
+TEST_F(CdiTest, ASlotOfABrokenHcaIsUnhealthySoonAfterItsContainerEnds) {
+  options_.look = std::chrono::hours(1);
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(WaitForHealth(far_, "Healthy"));
+  Allocate(far_);
+  pods_.Hold({Trainer(far_)});
+  ASSERT_TRUE(kubelet_->PreStart({far_}).ok());
+  tree_.SetState("rxe0", "1: DOWN");
+  ASSERT_TRUE(WaitForHealth(absl::StrCat(kFirst, "-s1"), "Unhealthy"));
+  EXPECT_EQ(kubelet_->devices().at(far_), "Healthy") << "its container has rxe1";
+  pods_.Hold({});
+  EXPECT_TRUE(WaitForHealth(far_, "Unhealthy"));
+}
+
 // Kubelet gives a container's resources one by one.
 TEST_F(CdiTest, SeveralRailsMakeOneAllocation) {
   Configure("resources: [{name: rdma/rail, perRail: true}]");
