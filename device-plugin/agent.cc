@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -48,6 +49,10 @@ std::string Text(const absl::Status& status) { return std::string(status.message
 // How long to sleep: never short of the moment, so that the loop does not spin.
 std::chrono::milliseconds Until(TimePoint moment, TimePoint now) {
   return std::chrono::ceil<std::chrono::milliseconds>(std::max(moment - now, Duration::zero()));
+}
+
+int64_t Seconds(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::seconds>(duration).count();
 }
 
 // What the agent's own flags do not allow.
@@ -284,31 +289,57 @@ bool Agent::TakeScan() {
   }
   last_scan_error_.clear();
   scan_ = *std::move(result->scan);
+  {
+    const std::lock_guard<std::mutex> lock(admission_mutex_);
+    gpu_uuids_ = scan_->gpu_uuids;
+  }
+  TellHanging(result->hanging);
   return true;
 }
 
 void Agent::NoteHang(TimePoint now) {
+  scanner_->LeaveHanging(now, options_.scan_hangs);
   const std::optional<Scanner::Busy> busy = scanner_->busy();
   const bool hangs = busy.has_value() && now - busy->since > options_.scan_hangs;
   if (std::exchange(scan_hangs_, hangs) == hangs) return;
-  if (!hangs) {
-    spdlog::info("reading the node's devices works again");
-    TellEvent(NodeEvent(false, "DeviceScanWorks", "reading the node's devices works again"));
-    return;
+  if (!hangs) return TellHang(false, "reading the node's devices works again");
+  TellHang(true, absl::StrCat(
+                     "reading the node's devices has not ended for ", Seconds(now - busy->since),
+                     " s: firmware or a driver may hang; earlier devices stay offered, and no "
+                     "failure of any HCA is detected meanwhile; check dmesg, and reset the node"));
+}
+
+void Agent::TellHanging(const std::set<std::string>& hanging) {
+  const auto named = [this](const std::string& what) {
+    const std::vector<fabric::Hca>& hcas = scan_->inventory.hcas;
+    const auto hca = std::find_if(hcas.begin(), hcas.end(),
+                                  [&what](const fabric::Hca& one) { return one.name == what; });
+    if (hca == hcas.end() || hca->pci_address.empty()) return what;
+    return absl::StrCat(what, " (", hca->pci_address, ")");
+  };
+  const std::set<std::string> before = std::exchange(hanging_, hanging);
+  for (const std::string& what : hanging) {
+    if (before.contains(what)) continue;
+    TellHang(true, absl::StrCat("reading ", named(what), " has not ended for ",
+                                Seconds(options_.scan_hangs), " s: ",
+                                what == kGpuDriver
+                                    ? "the GPU driver may hang; HCAs are served, and the GPUs "
+                                      "stay as they were read last; check dmesg, and reset the GPU "
+                                      "or the node"
+                                    : "its firmware or driver may hang; it is unhealthy until "
+                                      "that ends, and other HCAs are served; check dmesg, and "
+                                      "reset the NIC or the node"));
   }
-  std::string what = busy->hca.empty() ? "the node's devices" : busy->hca;
-  for (const fabric::Hca& hca : offer_.found.hcas) {
-    if (hca.name == busy->hca && !hca.pci_address.empty()) {
-      absl::StrAppend(&what, " (", hca.pci_address, ")");
+  for (const std::string& what : before) {
+    if (!hanging.contains(what)) {
+      TellHang(false, absl::StrCat("reading ", named(what), " works again"));
     }
   }
-  const std::string message = absl::StrCat(
-      "reading ", what, " has not ended for ",
-      std::chrono::duration_cast<std::chrono::seconds>(now - busy->since).count(),
-      " s: its firmware or driver may hang; earlier devices stay offered, and no failure "
-      "of any HCA is detected meanwhile; check dmesg, and reset the NIC or the node");
-  spdlog::error("{}", message);
-  TellEvent(NodeEvent(true, "DeviceScanHangs", message));
+}
+
+void Agent::TellHang(bool hangs, const std::string& message) {
+  spdlog::log(hangs ? spdlog::level::err : spdlog::level::info, "{}", message);
+  TellEvent(NodeEvent(hangs, hangs ? "DeviceScanHangs" : "DeviceScanWorks", message));
 }
 
 bool Agent::DependsOnHolders() const {

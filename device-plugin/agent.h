@@ -77,7 +77,7 @@ struct AgentOptions {
   // Like keep_files, when the agent stops and no new pod can come: time for kubelet to store an
   // allocation.
   absl::Duration settle_at_stop = absl::Seconds(2);
-  // Longer scans are reported.
+  // An HCA that is read for longer is offered as unhealthy, and scans go on without it.
   std::chrono::milliseconds scan_hangs = std::chrono::seconds(10);
   Scanner::Read read_scan = ReadScan;
   // Reports to the cluster; null without an API server. Must outlive the agent.
@@ -121,8 +121,11 @@ class Agent {
   void SaveRailMap();
   // Returns true if there is a new scan.
   bool TakeScan();
-  // Reports once that a scan hangs, and its end.
+  // Lets scans go on without what hangs; if they cannot, reports that once, and its end.
   void NoteHang(TimePoint now);
+  // Reports what the last scan did without, and what it reads again. `hanging`: see ScanWish.
+  void TellHanging(const std::set<std::string>& hanging);
+  void TellHang(bool hangs, const std::string& message);
   // Computes and offers the current devices.
   void Offer(TimePoint now);
   // Returns true if a device is reported as healthy only because the container that holds it is
@@ -144,7 +147,7 @@ class Agent {
   // has the keys of all of them.
   void WarnOf(const std::vector<ContainerFault>& faults, const char* reason,
               const std::vector<CheckpointEntry>& checkpoint, std::set<std::string>& known);
-  std::map<std::string, std::string> GpuUuids() const;
+  std::map<std::string, std::string> GpuUuids() const;  // thread-safe
   KubeletView AskKubelet() const;
   bool HasFilesUntil(absl::Time limit) const;
   absl::Status RemoveUnused(absl::Time limit);
@@ -175,8 +178,9 @@ class Agent {
   AgentConfig config_;
   std::string last_config_error_;
   std::string last_scan_error_;
-  std::optional<Scan> scan_;  // latest
-  bool scan_hangs_ = false;   // last reported
+  std::optional<Scan> scan_;       // latest
+  bool scan_hangs_ = false;        // last reported
+  std::set<std::string> hanging_;  // last reported; see ScanWish
   OfferState offer_;
   // By kubelet's last list, and what was allocated since; after a change of the configuration, also
   // what may have been allocated.
@@ -189,12 +193,13 @@ class Agent {
   std::optional<SocketIdentity> seen_kubelet_;
   std::map<std::string, std::set<std::string>> seen_;
 
-  // For GpusInAdmission, which kubelet's calls use on their own threads.
-  std::mutex admission_mutex_;
+  // For GpusInAdmission and GpuUuids, which kubelet's calls use on their own threads.
+  mutable std::mutex admission_mutex_;
   GpuWatch gpu_watch_;
   std::set<std::string> our_resources_;  // also for metrics_
   Members members_;                      // also for metrics_
   std::vector<fabric::Gpu> gpus_;
+  std::map<std::string, std::string> gpu_uuids_;  // see Scan
 
   // Set while Run runs.
   std::unique_ptr<Scanner> scanner_;

@@ -30,9 +30,7 @@
 #include "device-plugin/offer/container_faults.h"
 #include "device-plugin/offer/device_list.h"
 #include "device-plugin/offer/holdings.h"
-#include "fabric/gpu_uuids.h"
 #include "fabric/inventory.h"
-#include "fabric/root_files.h"
 
 namespace railhead::device_plugin {
 
@@ -81,11 +79,9 @@ bool Agent::LookAtKubelet() {
   }
   ResourceSnapshots offered;
   for (const auto& [resource, plugin] : plugins_) offered[resource] = plugin->devices();
-  const std::vector<fabric::Gpu>& gpus = offer_.inventory.gpus;
-  std::map<std::string, std::string> uuids;
-  if (!gpus.empty()) uuids = GpuUuids();
-  WarnOf(FindNotNearest(AsBound(evidence.records, listed), offered, gpus, uuids), "HcasNotNearest",
-         checkpoint, misaligned_);
+  WarnOf(
+      FindNotNearest(AsBound(evidence.records, listed), offered, offer_.inventory.gpus, GpuUuids()),
+      "HcasNotNearest", checkpoint, misaligned_);
   metrics_.Misaligned(static_cast<int>(misaligned_.size()));
   if (!allocations_->enabled()) {
     WarnOf(FindDivided(listed, offered), "SeveralResources", checkpoint, divided_);
@@ -109,8 +105,8 @@ void Agent::WarnOf(const std::vector<ContainerFault>& faults, const char* reason
 }
 
 std::map<std::string, std::string> Agent::GpuUuids() const {
-  const absl::StatusOr<fabric::RootFiles> proc = fabric::RootFiles::Open(options_.proc_root);
-  return proc.ok() ? fabric::ReadGpuUuids(*proc) : std::map<std::string, std::string>();
+  const std::lock_guard<std::mutex> lock(admission_mutex_);
+  return gpu_uuids_;
 }
 
 std::vector<std::string> Agent::GpusInAdmission() {
@@ -121,11 +117,10 @@ std::vector<std::string> Agent::GpusInAdmission() {
                  std::string(listed.status().message()));
     return {};
   }
-  const std::map<std::string, std::string> uuids = GpuUuids();
   const std::lock_guard<std::mutex> lock(admission_mutex_);
   return gpu_watch_.InAdmission(
       *listed, ReadKubeletCheckpoint(options_.kubelet_dir).value_or(std::vector<CheckpointEntry>()),
-      our_resources_, gpus_, uuids);
+      our_resources_, gpus_, gpu_uuids_);
 }
 
 std::string Agent::TopologyFile(const fabric::NodeInventory& inventory) {

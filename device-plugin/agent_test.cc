@@ -11,13 +11,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <set>
 #include <string>
@@ -841,10 +842,13 @@ TEST_F(AgentTest, PrefersTheHcaNextToTheContainersGpu) {
   add_gpu("pci0000:00/0000:00:09.0");               // below the host bridge of both
   options_.proc_root = tree_.root();
   tree_.Write("/proc/driver/nvidia/gpus/0000:41:00.0/information", "GPU UUID: GPU-far\n");
+  tree_.Write("/proc/driver/nvidia/gpus/0000:00:09.0/information", "GPU UUID: GPU-near\n");
   FakePodResources pods(options_.pod_resources_socket, {});
   kubelet_->Start();
   const RunningAgent agent(options_);
   ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  // Its driver, which may hang, is not asked any more.
+  tree_.Remove("/proc/driver");
   EXPECT_THAT(kubelet_->Prefer(1), ElementsAre(kFirst));
   const auto misaligned = [&](int count) {
     return absl::StrContains(agent.Metrics(),
@@ -935,35 +939,102 @@ TEST_F(ClusterTest, HearsWhichRailsAreInUseWhereOthersAreFree) {
   EXPECT_TRUE(Eventually([&] { return told().empty(); }));
 }
 
-// Whoever reads a NIC whose firmware hangs does not come back.
-TEST_F(ClusterTest, ANicThatHangsHoldsUpNobodyElse) {
-  std::atomic<bool> hangs = false;
-  options_.scan_hangs = std::chrono::milliseconds(50);
-  options_.read_scan = [&hangs](const ScanWish& wish, fabric::KnownVpd& known,
-                                const std::function<void(const std::string&)>& reading) {
-    return ReadScan(wish, known, [&](const std::string& name) {
-      reading(name);
-      while (hangs && name == "rxe1") std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    });
+// A node on which reading one thing does not come back for a while.
+class HangTest : public ClusterTest {
+ protected:
+  // Threads that hang outlive the agent.
+  struct Hang {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::string what;  // "" for nothing
+    int readers = 0;
   };
-  Configure("");
-  FakePodResources pods(options_.pod_resources_socket, {});
-  kubelet_->Start();
+
+  HangTest() {
+    options_.scan_hangs = std::chrono::milliseconds(200);
+    options_.read_scan = [hang = hang_](const ScanWish& wish, fabric::KnownVpd& known,
+                                        const std::function<void(const std::string&)>& reading) {
+      {
+        const std::lock_guard<std::mutex> lock(hang->mutex);
+        ++hang->readers;
+      }
+      absl::StatusOr<Scan> scan = ReadScan(wish, known, [&](const std::string& what) {
+        reading(what);
+        std::unique_lock<std::mutex> lock(hang->mutex);
+        hang->changed.wait(lock, [&] { return what.empty() || what != hang->what; });
+      });
+      const std::lock_guard<std::mutex> lock(hang->mutex);
+      --hang->readers;
+      hang->changed.notify_all();
+      return scan;
+    };
+    Configure("");
+    kubelet_->Start();
+  }
+  ~HangTest() override {
+    SetHang("");
+    std::unique_lock<std::mutex> lock(hang_->mutex);
+    hang_->changed.wait(lock, [this] { return hang_->readers == 0; });
+  }
+
+  void SetHang(const std::string& what) {
+    const std::lock_guard<std::mutex> lock(hang_->mutex);
+    hang_->what = what;
+    hang_->changed.notify_all();
+  }
+
+  const Devices first_only_ = {{kFirst, "Healthy"}, {kSecond, "Unhealthy"}};
+  FakePodResources pods_{base_ + "/pod-resources.sock", {}};
+
+ private:
+  const std::shared_ptr<Hang> hang_ = std::make_shared<Hang>();
+};
+
+TEST_F(HangTest, ANicThatHangsHoldsUpNoOther) {
   const RunningAgent agent(options_);
   ASSERT_TRUE(kubelet_->WaitForDevices(both_));
-  hangs = true;
+  SetHang("rxe1");
   EXPECT_TRUE(WaitForEvent("node-1 DeviceScanHangs: reading rxe1 (0000:00:04.0) has not ended"));
-  // Kubelet is served, and the configuration is taken.
+  EXPECT_TRUE(kubelet_->WaitForDevices(first_only_));
+  // Faults of the others are found, kubelet is served, and the configuration is taken.
+  tree_.SetState("rxe0", "1: DOWN");
+  EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Unhealthy"}, {kSecond, "Unhealthy"}}));
+  tree_.SetState("rxe0", "4: ACTIVE");
   kubelet_->Stop();
   kubelet_->Start();
-  EXPECT_TRUE(kubelet_->WaitForDevices(both_));
+  EXPECT_TRUE(kubelet_->WaitForDevices(first_only_));
   Configure("resources: [{name: rdma/other}]");
+  EXPECT_TRUE(kubelet_->WaitForDevices(first_only_, "rdma/other"));
+  SetHang("");
+  EXPECT_TRUE(WaitForEvent("node-1 DeviceScanWorks: reading rxe1 (0000:00:04.0) works again"));
   EXPECT_TRUE(kubelet_->WaitForDevices(both_, "rdma/other"));
-  hangs = false;
-  EXPECT_TRUE(WaitForEvent("node-1 DeviceScanWorks"));
-  tree_.SetState("rxe1", "1: DOWN");
-  EXPECT_TRUE(
-      kubelet_->WaitForDevices({{kFirst, "Healthy"}, {kSecond, "Unhealthy"}}, "rdma/other"));
+}
+
+TEST_F(HangTest, ANicThatHangsWhenTheAgentStartsHoldsUpNoOther) {
+  SetHang("rxe0");
+  const RunningAgent agent(options_);
+  const Devices second_only = {{kFirst, "Unhealthy"}, {kSecond, "Healthy"}};
+  ASSERT_TRUE(kubelet_->WaitForDevices(second_only));
+  EXPECT_TRUE(WaitForEvent("node-1 DeviceScanHangs: reading rxe0 (0000:00:03.0) has not ended"));
+  EXPECT_EQ(NcclHcas({kSecond}), "=rxe1:1:1") << "the rail that it has when both work";
+  SetHang("");
+  EXPECT_TRUE(kubelet_->WaitForDevices(both_));
+  EXPECT_EQ(NcclHcas({kFirst, kSecond}), "=rxe0:1:0,rxe1:1:1");
+}
+
+TEST_F(HangTest, AGpuDriverThatHangsHoldsUpNoHca) {
+  const std::string gpu = "/sys/devices/pci0000:40/0000:40:01.0/0000:41:00.0";
+  tree_.Write(gpu + "/class", "0x030200\n");
+  tree_.Write(gpu + "/vendor", "0x10de\n");
+  tree_.Link("/sys/bus/pci/devices/0000:41:00.0", "../../../.." + gpu);
+  SetHang(kGpuDriver);
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  EXPECT_TRUE(WaitForEvent("node-1 DeviceScanHangs: reading /proc/driver/nvidia has not ended"));
+  tree_.SetState("rxe0", "1: DOWN");
+  EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Unhealthy"}, {kSecond, "Healthy"}}));
+  SetHang("");
+  EXPECT_TRUE(WaitForEvent("node-1 DeviceScanWorks: reading /proc/driver/nvidia works again"));
 }
 
 TEST_F(ClusterTest, HearsOfAWrongConfiguration) {

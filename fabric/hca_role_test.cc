@@ -85,5 +85,38 @@ TEST(SwitchManagement, IsReadOnceAndTold) {
   EXPECT_EQ(known.size(), 1U);
 }
 
+// Of which the role, and with it the rails of others, depends.
+TEST(SwitchManagement, AFailedReadDecidesNothing) {
+  const testing::SysfsTree tree;
+  Build(testing::RoleMachines()[1], tree);
+  const std::string vpd = "/sys/devices/pci0000:00/0000:05:00.0/vpd";
+  tree.Remove(vpd);
+  tree.MakeFolder(vpd);
+  KnownVpd known;
+  for (int i = 1; i < kMaxVpdReads; ++i) {
+    const absl::StatusOr<NodeInventory> failed =
+        ReadInventory(tree.root(), DefaultGpuVendors(), &known);
+    EXPECT_THAT(std::string(failed.status().message()),
+                HasSubstr("cannot read the vital product data of ibp5s0, trying again"));
+  }
+  KnownVpd recovered = known;
+  // A card whose data cannot be read at all is a rail, and stays one.
+  const auto role_of_it = [&tree](KnownVpd* vpds) {
+    const absl::StatusOr<NodeInventory> read =
+        ReadInventory(tree.root(), DefaultGpuVendors(), vpds);
+    if (!read.ok()) return std::string(read.status().message());
+    for (const Hca& hca : read->hcas) {
+      if (hca.name == "ibp5s0") return std::string(ToString(hca.role));
+    }
+    return std::string("gone");
+  };
+  EXPECT_EQ(role_of_it(&known), "pf");
+  EXPECT_EQ(role_of_it(nullptr), "pf") << "without a second scan";
+  tree.Remove(vpd);
+  tree.Write(vpd, "SMDL=SW_MNG");
+  EXPECT_EQ(role_of_it(&known), "pf");
+  EXPECT_EQ(role_of_it(&recovered), "nvlink-switch");
+}
+
 }  // namespace
 }  // namespace railhead::fabric

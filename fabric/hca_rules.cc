@@ -62,8 +62,6 @@ std::string LimitTrouble(const Hca& hca, PodNetwork /*network*/) {
                       " rails; let selectors with roles choose fewer");
 }
 
-std::string WithheldTrouble(const Hca& hca, PodNetwork /*network*/) { return hca.withheld; }
-
 std::string NameTrouble(const Hca& hca, PodNetwork /*network*/) {
   if (IsSaneName(hca.name)) return "";
   return "its name holds characters other than letters, digits, '_', '-' and '.'";
@@ -131,13 +129,15 @@ std::string AddressTrouble(const Hca& hca, PodNetwork network) {
 using HcaRule = std::string (*)(const Hca& hca, PodNetwork network);
 
 // What is no rail first, then what is broken, then what its network lacks.
-constexpr std::array<HcaRule, 9> kRules = {RoleTrouble,     ShareTrouble,  LimitTrouble,
-                                           WithheldTrouble, NameTrouble,   OrphanTrouble,
-                                           PortTrouble,     DeviceTrouble, AddressTrouble};
+constexpr std::array<HcaRule, 8> kRules = {RoleTrouble,   ShareTrouble,  LimitTrouble,
+                                           NameTrouble,   OrphanTrouble, PortTrouble,
+                                           DeviceTrouble, AddressTrouble};
 
 }  // namespace
 
 std::string TroubleOf(const Hca& hca, PodNetwork network) {
+  // Whatever its state, which may be old.
+  if (!hca.withheld.empty()) return hca.withheld;
   std::vector<std::string> troubles;
   for (const HcaRule rule : kRules) {
     std::string trouble = rule(hca, network);

@@ -36,6 +36,9 @@ constexpr char kHcaClass[] = "/sys/class/infiniband";
 constexpr char kVerbsClass[] = "/sys/class/infiniband_verbs";
 constexpr char kDevFolder[] = "/dev/infiniband";
 constexpr char kUnknown[] = "UNKNOWN";
+constexpr char kHangs[] =
+    "reading its files in /sys does not end: its firmware or driver may hang; check dmesg, and "
+    "reset the NIC or the node";
 
 // The names of an optional directory: absent means empty.
 absl::StatusOr<std::vector<std::string>> ListIfPresent(const RootFiles& files,
@@ -116,24 +119,35 @@ std::string CheckDeviceNode(const RootFiles& files, const std::string& uverbs) {
 
 // Whether its vital product data says that it manages NVLink switches: the two ConnectX functions
 // of an HGX B200 board that are for its fabric manager alone. To read them takes a while, as the
-// firmware answers; `known` remembers.
-bool ManagesSwitch(const RootFiles& files, const Hca& hca, KnownVpd* known) {
+// firmware answers; `known` remembers. An error: not decided yet.
+absl::StatusOr<bool> ManagesSwitch(const RootFiles& files, const Hca& hca, KnownVpd* known) {
   constexpr size_t kMaxVpd = 4096;
   const HcaPort* port = DataPort(hca);
   if (hca.vendor != "15b3" || port == nullptr || port->link_layer != "InfiniBand") return false;
-  if (known != nullptr) {
-    const auto before = known->find(hca.pci_address);
-    if (before != known->end()) return before->second;
+  const std::string path = absl::StrCat("/sys/bus/pci/devices/", hca.pci_address, "/vpd");
+  VpdRecord record;
+  if (known != nullptr && known->contains(hca.pci_address)) record = known->at(hca.pci_address);
+  while (!record.manages_switch.has_value()) {
+    const absl::StatusOr<std::string> vpd = files.ReadStart(path, kMaxVpd);
+    if (absl::IsNotFound(vpd.status())) return false;
+    if (vpd.ok()) {
+      record.manages_switch = absl::StrContains(*vpd, "SMDL=SW_MNG");
+    } else if (++record.failed_reads == kMaxVpdReads) {
+      record.manages_switch = false;
+    }
+    if (known == nullptr) continue;
+    (*known)[hca.pci_address] = record;
+    if (!record.manages_switch.has_value()) {
+      return absl::Status(vpd.status().code(),
+                          absl::StrCat("cannot read the vital product data of ", hca.name,
+                                       ", trying again: ", vpd.status().message()));
+    }
   }
-  const absl::StatusOr<std::string> vpd =
-      files.ReadStart(absl::StrCat("/sys/bus/pci/devices/", hca.pci_address, "/vpd"), kMaxVpd);
-  if (!vpd.ok()) return false;
-  const bool manages = absl::StrContains(*vpd, "SMDL=SW_MNG");
-  if (known != nullptr) (*known)[hca.pci_address] = manages;
-  return manages;
+  return *record.manages_switch;
 }
 
-RoleEvidence EvidenceOf(const RootFiles& files, const Hca& hca, bool on_pci, KnownVpd* known) {
+// What links and names tell of its role.
+RoleEvidence EvidenceOf(const RootFiles& files, const Hca& hca, bool on_pci) {
   RoleEvidence seen;
   seen.name = hca.name;
   seen.on_pci = on_pci;
@@ -141,9 +155,6 @@ RoleEvidence EvidenceOf(const RootFiles& files, const Hca& hca, bool on_pci, Kno
   seen.device = hca.device;
   seen.part = hca.part;
   seen.physical_function = hca.physical_function;
-  seen.port_name = PortNameOf(files, hca.netdev);
-  seen.bond = !hca.slaves.empty();
-  seen.manages_switch = on_pci && ManagesSwitch(files, hca, known);
   absl::string_view main = hca.name;
   seen.has_main_side = absl::ConsumeSuffix(&main, "_dma") && IsSaneName(main) &&
                        files.IsDirectory(absl::StrCat(kHcaClass, "/", main));
@@ -169,24 +180,27 @@ void ReadDeviceNodes(const RootFiles& files, const std::multimap<std::string, st
   hca.device_trouble = absl::StrJoin(troubles, "; ");
 }
 
-Hca ReadHca(const RootFiles& files, const std::string& name,
-            const std::multimap<std::string, std::string>& uverbs, KnownVpd* known) {
-  const std::string folder = absl::StrCat(kHcaClass, "/", name);
+// What links, names and PCI attributes tell of an HCA, without its firmware.
+struct PlacedHca {
   Hca hca;
-  hca.name = name;
-  hca.ports = ReadPorts(files, folder + "/ports");
-  const HcaPort* data_port = DataPort(hca);
+  bool on_pci = false;  // has its own PCI function
+};
 
-  // Software devices (rxe) have no device link of their own, but name the interface they run on.
-  const std::string parent = ParentNetdev(files, name);
-  std::optional<PciFunction> function = FunctionBehind(files, folder + "/device");
-  const bool on_pci = function.has_value();
-  if (!parent.empty() && !on_pci) {
-    function = FunctionBehind(files, absl::StrCat("/sys/class/net/", parent, "/device"));
+PlacedHca ReadPlace(const RootFiles& files, const std::string& name) {
+  PlacedHca place;
+  Hca& hca = place.hca;
+  hca.name = name;
+  std::optional<PciFunction> function =
+      FunctionBehind(files, absl::StrCat(kHcaClass, "/", name, "/device"));
+  place.on_pci = function.has_value();
+  if (!place.on_pci) {
+    // Software devices (rxe) have no device link of their own, but name the interface they run on.
+    hca.netdev = ParentNetdev(files, name);
+    if (!hca.netdev.empty()) {
+      function = FunctionBehind(files, absl::StrCat("/sys/class/net/", hca.netdev, "/device"));
+    }
     if (function.has_value()) function->part = "soft";
   }
-  hca.netdev = NetdevOfPort(files, name, data_port == nullptr ? 1 : data_port->port);
-  hca.slaves = SlavesOf(files, hca.netdev);
   if (function.has_value()) {
     hca.pci_address = std::move(function->address);
     hca.numa_node = function->numa_node;
@@ -198,9 +212,39 @@ Hca ReadHca(const RootFiles& files, const std::string& name,
     hca.physical_function = std::move(function->physical_function);
     hca.orphan = function->orphan;
   }
+  return place;
+}
+
+// An HCA whose other files cannot be read now. `before`: as read before, or its name alone.
+Hca WithoutReading(const RootFiles& files, const std::string& name, const Hca& before) {
+  PlacedHca place = ReadPlace(files, name);
+  Hca& hca = place.hca;
+  hca.role = RoleOf(EvidenceOf(files, hca, place.on_pci));
+  const bool same = before.pci_address == hca.pci_address && before.part == hca.part;
+  if (same && !before.ports.empty()) hca = before;
+  hca.withheld = kHangs;
+  return hca;
+}
+
+absl::StatusOr<Hca> ReadHca(const RootFiles& files, const std::string& name,
+                            const std::multimap<std::string, std::string>& uverbs,
+                            KnownVpd* known) {
+  PlacedHca place = ReadPlace(files, name);
+  Hca& hca = place.hca;
+  hca.ports = ReadPorts(files, absl::StrCat(kHcaClass, "/", name, "/ports"));
+  const HcaPort* data_port = DataPort(hca);
+  hca.netdev = NetdevOfPort(files, name, data_port == nullptr ? 1 : data_port->port);
+  hca.slaves = SlavesOf(files, hca.netdev);
   hca.interface_here = IsSaneName(hca.netdev) && files.IsDirectory("/sys/class/net/" + hca.netdev);
   hca.set_down = IsSetDown(files, hca.netdev);
-  RoleEvidence seen = EvidenceOf(files, hca, on_pci, known);
+  RoleEvidence seen = EvidenceOf(files, hca, place.on_pci);
+  seen.port_name = PortNameOf(files, hca.netdev);
+  seen.bond = !hca.slaves.empty();
+  if (place.on_pci) {
+    const absl::StatusOr<bool> manages = ManagesSwitch(files, hca, known);
+    if (!manages.ok()) return manages.status();
+    seen.manages_switch = *manages;
+  }
   if (data_port != nullptr) {
     PortAddresses addresses = ReadPortAddresses(files, name, data_port->port);
     seen.no_gid_table = addresses.no_table;
@@ -215,9 +259,11 @@ Hca ReadHca(const RootFiles& files, const std::string& name,
 
 }  // namespace
 
-absl::StatusOr<NodeInventory> ReadInventory(
-    const std::string& root, const std::vector<std::string>& gpu_vendors, KnownVpd* known,
-    const std::function<void(const std::string&)>& reading) {
+absl::StatusOr<NodeInventory> ReadInventory(const std::string& root,
+                                            const std::vector<std::string>& gpu_vendors,
+                                            KnownVpd* known,
+                                            const std::function<void(const std::string&)>& reading,
+                                            const std::map<std::string, Hca>& hanging) {
   absl::StatusOr<RootFiles> files = RootFiles::Open(root);
   if (!files.ok()) return files.status();
   if (!files->IsDirectory("/sys")) {
@@ -230,10 +276,19 @@ absl::StatusOr<NodeInventory> ReadInventory(
   if (!uverbs.ok()) return uverbs.status();
 
   NodeInventory inventory;
+  absl::Status undecided;
   for (const std::string& name : *names) {
-    if (reading != nullptr) reading(name);
-    inventory.hcas.push_back(ReadHca(*files, name, *uverbs, known));
+    const auto before = hanging.find(name);
+    if (reading != nullptr) reading(before == hanging.end() ? name : "");
+    absl::StatusOr<Hca> hca = before == hanging.end()
+                                  ? ReadHca(*files, name, *uverbs, known)
+                                  : WithoutReading(*files, name, before->second);
+    undecided.Update(hca.status());
+    if (hca.ok()) inventory.hcas.push_back(*std::move(hca));
   }
+  // After all of them, so that several are decided in as few scans as one.
+  if (!undecided.ok()) return undecided;
+  if (reading != nullptr) reading("");
   if (known != nullptr) {
     // A card that comes back may be another one.
     std::erase_if(*known, [&inventory](const auto& entry) {
@@ -255,5 +310,7 @@ absl::StatusOr<NodeInventory> ReadInventory(
   inventory.rdma_cm = cm == NodeKind::kCharDevice || cm == NodeKind::kFile;
   return inventory;
 }
+
+bool Hangs(const Hca& hca) { return hca.withheld == kHangs; }
 
 }  // namespace railhead::fabric

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,17 @@ namespace railhead::fabric {
 // classes as its GPUs.
 inline std::vector<std::string> DefaultGpuVendors() { return {"10de", "1002"}; }
 
-// PCI address to whether its vital product data identifies it as NVLink switch management. Reading
-// that is slow, so periodic readers keep this cache.
-using KnownVpd = std::map<std::string, bool>;
+// What is known of a function's vital product data (VPD).
+struct VpdRecord {
+  std::optional<bool> manages_switch;  // whether it identifies NVLink switch management
+  int failed_reads = 0;
+};
+
+// By PCI address. Reading VPD is slow, so periodic readers keep this cache.
+using KnownVpd = std::map<std::string, VpdRecord>;
+
+// A function whose VPD cannot be read this many times counts as one without.
+inline constexpr int kMaxVpdReads = 3;
 
 // Reads the inventory below `root`, the host's "/". Paths in the result are the host's.
 //
@@ -29,11 +38,21 @@ using KnownVpd = std::map<std::string, bool>;
 // be a rail, has an ACTIVE port and its uverbs node in /dev/infiniband; others stay in the list
 // with the reason. Each port has one rail (ChooseRails). Captured trees may contain plain files for
 // device nodes. A node without RDMA gives an empty list. Fails if the root has no /sys, or a class
-// directory cannot be listed. `reading` is called with the name of each HCA before it is read,
-// because hung firmware blocks the read.
+// directory cannot be listed; with `known`, also if the VPD that decides what an HCA is cannot be
+// read, because an HCA that is a rail in one scan and none in the next would move its neighbours.
+//
+// `reading` is called with the name of each HCA before it is read, and with "" before other files,
+// because hung firmware blocks the read. Of HCAs in `hanging` (by name, as read before, or with
+// their name alone) nothing is read but links and PCI attributes, which need no firmware; see
+// Hangs.
 absl::StatusOr<NodeInventory> ReadInventory(
     const std::string& root, const std::vector<std::string>& gpu_vendors = DefaultGpuVendors(),
-    KnownVpd* known = nullptr, const std::function<void(const std::string&)>& reading = {});
+    KnownVpd* known = nullptr, const std::function<void(const std::string&)>& reading = {},
+    const std::map<std::string, Hca>& hanging = {});
+
+// Returns true if the inventory was read without this HCA. It is withheld, and what is known of it
+// beyond its place is old, or missing.
+bool Hangs(const Hca& hca);
 
 }  // namespace railhead::fabric
 

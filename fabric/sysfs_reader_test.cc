@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -250,6 +251,52 @@ TEST_F(SysfsReaderTest, FindsPciAndNumaWhereTheLinksTargetWasNotCaptured) {
   ASSERT_EQ(inventory.hcas.size(), 1u);
   EXPECT_EQ(inventory.hcas[0].pci_address, "0000:18:00.0");
   EXPECT_EQ(inventory.hcas[0].numa_node, 1);
+}
+
+TEST_F(SysfsReaderTest, AnHcaThatHangsIsAtItsPlaceAndWithheld) {
+  testing::FakeHca pci;
+  pci.name = "mlx5_0";
+  pci.pci = "0000:18:00.0";
+  pci.uverbs = 1;
+  tree_.AddHca(pci);
+  testing::FakeHca rxe;
+  rxe.name = "rxe0";
+  rxe.pci = "0000:00:03.0";
+  rxe.netdev = "eth1";
+  rxe.uverbs = 0;
+  tree_.AddRxe(rxe);
+  const NodeInventory before = ReadInventory(tree_.root()).value();
+  std::string read;
+  const auto look = [&](const std::map<std::string, Hca>& hanging) {
+    read.clear();
+    return ReadInventory(
+               tree_.root(), DefaultGpuVendors(), nullptr,
+               [&read](const std::string& name) { read += name + ","; }, hanging)
+        .value();
+  };
+  // Never read before.
+  const NodeInventory unknown = look({{"mlx5_0", {}}, {"rxe0", {}}});
+  EXPECT_EQ(read, ",,,");
+  ASSERT_EQ(unknown.hcas.size(), before.hcas.size());
+  for (size_t i = 0; i < before.hcas.size(); ++i) {
+    const Hca& hca = unknown.hcas[i];
+    EXPECT_EQ(hca.name, before.hcas[i].name);
+    EXPECT_EQ(hca.rail, before.hcas[i].rail);
+    EXPECT_EQ(hca.role, before.hcas[i].role);
+    EXPECT_EQ(hca.pci_address, before.hcas[i].pci_address);
+    EXPECT_EQ(hca.part, before.hcas[i].part);
+    EXPECT_TRUE(Hangs(hca));
+    EXPECT_FALSE(hca.usable);
+    EXPECT_THAT(hca.reason, HasSubstr("does not end"));
+    EXPECT_THAT(hca.reason, Not(HasSubstr("no port")));
+  }
+  // What was read before stays, if it is the same one.
+  const NodeInventory known = look({{"rxe0", before.hcas[0]}});
+  EXPECT_EQ(read, "mlx5_0,,,");
+  EXPECT_EQ(known.hcas[0].ports, before.hcas[0].ports);
+  EXPECT_FALSE(known.hcas[0].usable);
+  EXPECT_TRUE(known.hcas[1].usable);
+  EXPECT_EQ(look({{"rxe0", before.hcas[1]}}).hcas[0].ports.size(), 0U);
 }
 
 TEST_F(SysfsReaderTest, NeedsNeitherInterfaceNorPci) {

@@ -15,6 +15,7 @@
 #include "fabric/inventory.h"
 #include "fabric/port_counters.h"
 #include "fabric/root_files.h"
+#include "fabric/sysfs_reader.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -78,8 +79,8 @@ std::string MetricsPage::Text() const {
   // Without a root that can be opened, the rest of the page is still true.
   if (const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(root_); files.ok()) {
     for (const Device& device : metrics.devices->devices) {
-      // Another one may have its name now.
-      if (!device.hca.present) continue;
+      // Another one may have its name now; or reading it does not end.
+      if (!device.hca.present || fabric::Hangs(device.hca)) continue;
       for (const fabric::HcaPort& port : device.hca.ports) {
         metrics.counters[{device.id, port.port}] =
             fabric::ReadPortCounters(*files, device.hca.name, port.port);

@@ -25,6 +25,7 @@
 #include "fabric/inventory.h"
 #include "fabric/natural_order.h"
 #include "fabric/pci_address.h"
+#include "fabric/sysfs_reader.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -219,7 +220,8 @@ class Recognition {
                        [&hca](const fabric::Hca& other) {
                          // Or it is there itself, and no rail any more.
                          const bool counts = other.offered || !other.shares_with.empty() ||
-                                             other.role == fabric::HcaRole::kSwitchdevFunction;
+                                             other.role == fabric::HcaRole::kSwitchdevFunction ||
+                                             other.role == fabric::HcaRole::kSwitchManagement;
                          return other.present && counts && other.pci_address == hca.pci_address &&
                                 other.part == hca.part;
                        });
@@ -235,6 +237,10 @@ class Recognition {
         const fabric::Hca& known = map_.hcas[*known_of_[i]];
         hca.id = known.id;
         hca.rail = known.rail;
+        if (fabric::Hangs(hca) && hca.ports.empty()) {
+          hca.ports = known.ports;
+          hca.role = known.role;
+        }
         // While a pod has it, its interface may be in the pod, or come back under the pod's name.
         if (hca.netdev.empty() || (!known.netdev.empty() && Held(known))) {
           hca.netdev = known.netdev;
@@ -340,6 +346,7 @@ class Recognition {
       for (const fabric::Hca& other : inventory_.hcas) {
         if (!others->second.contains(other.id) || !MayBeHeld(other)) continue;
         may_be[hca.id].insert(other.id);
+        if (fabric::Hangs(hca)) continue;
         hca.withheld = absl::StrCat(hca.pci_address.empty() ? "the node" : hca.pci_address,
                                     " has several RDMA devices whose names have changed, and a pod "
                                     "may hold this one as ",

@@ -22,6 +22,8 @@
 #include "fabric/hca_role.h"
 #include "fabric/hca_rules.h"
 #include "fabric/inventory.h"
+#include "fabric/sysfs_reader.h"
+#include "fabric/testing/sysfs_tree.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -194,6 +196,38 @@ TEST_F(RailMapTest, APhysicalFunctionThatGoesIntoSwitchdevModeIsNotMissing) {
   }
   EXPECT_EQ(absl::StrCat(inventory_.hcas[0].name, inventory_.hcas[1].name), "vb");
   EXPECT_EQ(map_.hcas.size(), 2U);
+}
+
+// A map of an agent that could not read what it is.
+TEST_F(RailMapTest, AFunctionThatManagesSwitchesIsNotMissing) {
+  Look({MakeHca("a", kPciA), MakeHca("b", kPciB)});
+  fabric::Hca manager = MakeHca("a", kPciA);
+  manager.role = fabric::HcaRole::kSwitchManagement;
+  manager.offered = false;
+  manager.usable = false;
+  EXPECT_EQ(Look({manager, MakeHca("b", kPciB)}), "1:b-0000_02_00_0=b -:a-0000_01_00_0=a!");
+}
+
+// Only the place of an HCA that hangs is known when the agent starts.
+TEST_F(RailMapTest, AnHcaThatHangsIsWhatItWas) {
+  const fabric::testing::SysfsTree tree;
+  fabric::testing::FakeHca fake;
+  fake.name = "a";
+  fake.pci = kPciA;
+  tree.AddHca(fake);
+  fabric::Hca bond = MakeHca("a", kPciA, "bond0");
+  bond.role = fabric::HcaRole::kBond;
+  Look({bond, MakeHca("b", kPciB)});
+  const fabric::Hca hung =
+      fabric::ReadInventory(tree.root(), {}, nullptr, {}, {{"a", {}}}).value().hcas[0];
+  ASSERT_TRUE(fabric::Hangs(hung));
+  EXPECT_EQ(Look({hung, MakeHca("b", kPciB)}), "0:a-0000_01_00_0=a! 1:b-0000_02_00_0=b");
+  EXPECT_EQ(inventory_.hcas[0].netdev, "bond0");
+  EXPECT_EQ(inventory_.hcas[0].role, fabric::HcaRole::kBond);
+  EXPECT_EQ(inventory_.hcas[0].ports.at(0).link_layer, "Ethernet");
+  // It may vanish as well.
+  EXPECT_EQ(Look({MakeHca("b", kPciB)}), "0:a-0000_01_00_0=a! 1:b-0000_02_00_0=b");
+  EXPECT_THAT(inventory_.hcas[0].reason, HasSubstr("vanished"));
 }
 
 TEST_F(RailMapTest, TheSixtyFifthHcaIsNoRail) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device-plugin/offer/scan.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -10,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "fabric/gpu_direct.h"
+#include "fabric/gpu_uuids.h"
 #include "fabric/inventory.h"
 #include "fabric/port_counters.h"
 #include "fabric/root_files.h"
@@ -17,6 +20,8 @@
 
 namespace railhead::device_plugin {
 namespace {
+
+constexpr char kNvidia[] = "10de";
 
 std::string RdmaNamespaces(const fabric::RootFiles& files) {
   const std::string shared =
@@ -29,7 +34,7 @@ void ReadCounters(const fabric::RootFiles& files,
                   const std::function<void(const std::string&)>& reading, Scan& scan) {
   for (const fabric::Hca& hca : scan.inventory.hcas) {
     const fabric::HcaPort* port = fabric::DataPort(hca);
-    if (port == nullptr) continue;
+    if (port == nullptr || fabric::Hangs(hca)) continue;
     reading(hca.name);
     const auto count = [&](fabric::PortCounter counter, std::map<std::string, uint64_t>& counts) {
       const std::optional<uint64_t> value =
@@ -41,12 +46,50 @@ void ReadCounters(const fabric::RootFiles& files,
   }
 }
 
+// Those that the wish wants left alone, as they were read last.
+std::map<std::string, fabric::Hca> HangingHcas(const ScanWish& wish) {
+  std::map<std::string, fabric::Hca> hanging;
+  for (const std::string& name : wish.hanging) hanging[name];
+  if (wish.last == nullptr) return hanging;
+  for (const fabric::Hca& hca : wish.last->inventory.hcas) {
+    if (const auto found = hanging.find(hca.name); found != hanging.end()) found->second = hca;
+  }
+  return hanging;
+}
+
+// Whether the UUIDs that were read last are those of these GPUs: a GPU does not change its own.
+bool KnowsUuids(const Scan& last, const fabric::NodeInventory& inventory) {
+  if (last.inventory.gpus != inventory.gpus) return false;
+  const auto nvidia = std::count_if(inventory.gpus.begin(), inventory.gpus.end(),
+                                    [](const fabric::Gpu& gpu) { return gpu.vendor == kNvidia; });
+  return static_cast<size_t>(nvidia) == last.gpu_uuids.size();
+}
+
+void ReadGpuFacts(const ScanWish& wish, const fabric::RootFiles& files,
+                  const std::function<void(const std::string&)>& reading, Scan& scan) {
+  if (scan.inventory.gpus.empty()) return;
+  if (wish.last != nullptr) {
+    scan.gpu_direct = wish.last->gpu_direct;
+    scan.gpu_uuids = wish.last->gpu_uuids;
+  }
+  if (wish.hanging.contains(kGpuDriver)) return;
+  reading(kGpuDriver);
+  const absl::StatusOr<fabric::RootFiles> proc = fabric::RootFiles::Open(wish.proc_root);
+  if (proc.ok()) {
+    scan.gpu_direct = fabric::ReadGpuDirect(files, *proc, scan.inventory);
+    if (wish.last == nullptr || !KnowsUuids(*wish.last, scan.inventory)) {
+      scan.gpu_uuids = fabric::ReadGpuUuids(*proc);
+    }
+  }
+  reading("");
+}
+
 }  // namespace
 
 absl::StatusOr<Scan> ReadScan(const ScanWish& wish, fabric::KnownVpd& known,
                               const std::function<void(const std::string&)>& reading) {
   absl::StatusOr<fabric::NodeInventory> inventory =
-      fabric::ReadInventory(wish.root, wish.gpu_vendors, &known, reading);
+      fabric::ReadInventory(wish.root, wish.gpu_vendors, &known, reading, HangingHcas(wish));
   if (!inventory.ok()) return inventory.status();
   Scan scan;
   scan.inventory = *std::move(inventory);
@@ -55,9 +98,7 @@ absl::StatusOr<Scan> ReadScan(const ScanWish& wish, fabric::KnownVpd& known,
   ReadCounters(*files, reading, scan);
   reading("");
   scan.rdma_namespaces = RdmaNamespaces(*files);
-  if (scan.inventory.gpus.empty()) return scan;
-  const absl::StatusOr<fabric::RootFiles> proc = fabric::RootFiles::Open(wish.proc_root);
-  if (proc.ok()) scan.gpu_direct = fabric::ReadGpuDirect(*files, *proc, scan.inventory);
+  ReadGpuFacts(wish, *files, reading, scan);
   return scan;
 }
 

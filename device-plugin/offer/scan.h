@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,20 +27,29 @@ struct Scan {
   std::map<std::string, uint64_t> link_downs;
   std::map<std::string, uint64_t> symbol_errors;
   std::optional<fabric::GpuDirect> gpu_direct;  // if the node has GPUs
+  // UUID to PCI address of NVIDIA GPUs; see fabric/gpu_uuids.h.
+  std::map<std::string, std::string> gpu_uuids;
   // The kernel's RDMA namespace mode: "shared", "exclusive", or "" if unknown.
   std::string rdma_namespaces;
 
   bool operator==(const Scan&) const = default;
 };
 
+// Name of the GPU driver's files among what may hang. Not a name of an HCA.
+inline constexpr char kGpuDriver[] = "/proc/driver/nvidia";
+
 struct ScanWish {
   std::string root;       // root of the host's /sys and /dev
   std::string proc_root;  // root of /proc/driver
   std::vector<std::string> gpu_vendors;
+  // Names of HCAs, and kGpuDriver: reading their files does not end, so the scan does without.
+  std::set<std::string> hanging = {};
+  std::shared_ptr<const Scan> last = nullptr;  // null for the first scan
 };
 
-// Reads the node; blocks as long as its firmware does. `known` is kept between scans; `reading` is
-// called with the name of each HCA before it is read.
+// Reads the node; blocks as long as its firmware and drivers do. `known` is kept between scans;
+// `reading` is called before the files of an HCA are read, with its name; with kGpuDriver; and with
+// "" before other files. What hangs is as in `last`, and its HCAs are withheld (fabric::Hangs).
 absl::StatusOr<Scan> ReadScan(const ScanWish& wish, fabric::KnownVpd& known,
                               const std::function<void(const std::string&)>& reading);
 

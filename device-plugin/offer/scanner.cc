@@ -2,6 +2,7 @@
 #include "device-plugin/offer/scanner.h"
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -26,10 +27,11 @@ constexpr std::chrono::seconds kStopDeadline(5);
 Scanner::Scanner(ScanWish wish, std::chrono::milliseconds pause, Read read,
                  std::function<void()> wake)
     : shared_(std::make_shared<Shared>()) {
+  shared_->pause = pause;
+  shared_->read = std::move(read);
+  shared_->wake = std::move(wake);
   shared_->wish = std::move(wish);
-  thread_ = std::thread([shared = shared_, pause, read = std::move(read), wake = std::move(wake)] {
-    Run(shared, pause, read, wake);
-  });
+  thread_ = std::thread([shared = shared_] { Run(shared, 0); });
 }
 
 Scanner::~Scanner() {
@@ -46,31 +48,56 @@ Scanner::~Scanner() {
   }
 }
 
-void Scanner::Run(const std::shared_ptr<Shared>& shared, std::chrono::milliseconds pause,
-                  const Read& read, const std::function<void()>& wake) {
-  fabric::KnownVpd known;
-  const auto reading = [&shared](const std::string& hca) {
+void Scanner::Run(const std::shared_ptr<Shared>& shared, uint64_t number) {
+  std::string what;  // last reported; "" if it no longer counts
+  const auto has_ended = [&shared, &what] { shared->wish.hanging.erase(std::exchange(what, "")); };
+  const auto reading = [&](const std::string& next) {
     const std::lock_guard<std::mutex> lock(shared->mutex);
-    shared->busy = Busy{std::chrono::steady_clock::now(), hca};
+    if (shared->reader != number) {
+      has_ended();
+      return;
+    }
+    what = next;
+    shared->busy = Busy{std::chrono::steady_clock::now(), next};
   };
   std::unique_lock<std::mutex> lock(shared->mutex);
+  fabric::KnownVpd known = shared->known;
   while (!shared->stop) {
     const ScanWish wish = shared->wish;
     const TimePoint begin = std::chrono::steady_clock::now();
+    what.clear();
     shared->busy = Busy{begin, ""};
     lock.unlock();
-    absl::StatusOr<Scan> scan = read(wish, known, reading);
+    absl::StatusOr<Scan> scan = shared->read(wish, known, reading);
     lock.lock();
+    if (shared->reader != number) {
+      has_ended();
+      return;
+    }
     shared->busy.reset();
     if (shared->stop) break;
-    shared->result = Result{std::move(scan), std::chrono::steady_clock::now() - begin};
+    shared->known = known;
+    if (scan.ok()) shared->wish.last = std::make_shared<const Scan>(*scan);
+    shared->result =
+        Result{std::move(scan), std::chrono::steady_clock::now() - begin, wish.hanging};
     lock.unlock();
-    wake();
+    shared->wake();
     lock.lock();
-    shared->changed.wait_for(lock, pause, [&shared] { return shared->stop; });
+    shared->changed.wait_for(lock, shared->pause, [&shared] { return shared->stop; });
   }
   shared->stopped = true;
   shared->changed.notify_all();
+}
+
+void Scanner::LeaveHanging(TimePoint now, Duration limit) {
+  const std::lock_guard<std::mutex> lock(shared_->mutex);
+  const std::optional<Busy>& busy = shared_->busy;
+  if (!busy.has_value() || now - busy->since <= limit || busy->what.empty()) return;
+  if (!shared_->wish.hanging.insert(busy->what).second) return;
+  shared_->busy.reset();
+  ++shared_->reader;
+  thread_.detach();
+  thread_ = std::thread([shared = shared_, number = shared_->reader] { Run(shared, number); });
 }
 
 void Scanner::SetGpuVendors(std::vector<std::string> vendors) {

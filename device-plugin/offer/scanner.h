@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scans the node periodically on a separate thread: reading files of a NIC with hung firmware
-// blocks, and kubelet must not wait for that.
+// Scans the node periodically on a separate thread: reading files of a NIC with hung firmware, or
+// of a hung GPU driver, blocks, and kubelet must not wait for that.
 #ifndef RAILHEAD_DEVICE_PLUGIN_OFFER_SCANNER_H_
 #define RAILHEAD_DEVICE_PLUGIN_OFFER_SCANNER_H_
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,10 +34,11 @@ class Scanner {
   struct Result {
     absl::StatusOr<Scan> scan;
     Duration took;
+    std::set<std::string> hanging;  // what the scan did without; see ScanWish
   };
   struct Busy {
     TimePoint since;
-    std::string hca;  // being read; "" for other files
+    std::string what;  // being read: an HCA, or kGpuDriver; "" for other files
   };
 
   // Starts at once, and again `pause` after each end. `wake` is called after each new result.
@@ -54,20 +57,30 @@ class Scanner {
   // Returns what is being read and since when; nullopt between scans.
   std::optional<Busy> busy() const;
 
+  // If one HCA, or the GPU driver, has been read for more than `limit`: leaves that reading to its
+  // thread, and scans without it on another thread until it ends. So there is at most one thread
+  // for each thing that hangs.
+  void LeaveHanging(TimePoint now, Duration limit);
+
  private:
   // Outlives the scanner if a scan hangs.
   struct Shared {
+    std::chrono::milliseconds pause;
+    Read read;
+    std::function<void()> wake;
+
     mutable std::mutex mutex;
     std::condition_variable changed;
     ScanWish wish;
+    fabric::KnownVpd known;  // as of the last complete scan
     std::optional<Result> result;
     std::optional<Busy> busy;
+    uint64_t reader = 0;  // number of the thread that scans; all others are left to what hangs
     bool stop = false;
     bool stopped = false;
   };
 
-  static void Run(const std::shared_ptr<Shared>& shared, std::chrono::milliseconds pause,
-                  const Read& read, const std::function<void()>& wake);
+  static void Run(const std::shared_ptr<Shared>& shared, uint64_t number);
 
   const std::shared_ptr<Shared> shared_;
   std::thread thread_;

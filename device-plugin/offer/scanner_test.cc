@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -53,13 +56,53 @@ TEST(Scanner, TellsWhatItReadsWhileThatHangs) {
   Scanner scanner({}, std::chrono::hours(1), read, [&woken] { woken.Open(); });
   hangs.Wait();
   ASSERT_TRUE(scanner.busy().has_value());
-  EXPECT_EQ(scanner.busy()->hca, "mlx5_3");
+  EXPECT_EQ(scanner.busy()->what, "mlx5_3");
   EXPECT_FALSE(scanner.Take().has_value());
   goes_on.Open();
   woken.Wait();
   EXPECT_FALSE(scanner.busy().has_value());
   EXPECT_TRUE(scanner.Take().has_value());
   EXPECT_FALSE(scanner.Take().has_value()) << "each once";
+}
+
+TEST(Scanner, GoesOnWithoutWhatHangsUntilThatEnds) {
+  const auto hang = std::make_shared<Gate>();
+  Gate hangs;
+  std::atomic<int> scans = 0;
+  const Scanner::Read read = [&](const ScanWish& wish, fabric::KnownVpd& known,
+                                 const std::function<void(const std::string&)>& reading) {
+    ++scans;
+    EXPECT_EQ(known.contains("of a scan that did not end"), false);
+    if (!wish.hanging.contains("mlx5_3")) {
+      known["of a scan that did not end"];
+      reading("mlx5_3");
+      hangs.Open();
+      hang->Wait();
+      known.clear();
+    }
+    reading("mlx5_4");
+    return absl::StatusOr<Scan>(Scan());
+  };
+  const auto hanging_in = [](Scanner& scanner) {
+    std::optional<Scanner::Result> result;
+    while (!result.has_value()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      result = scanner.Take();
+    }
+    return result->hanging;
+  };
+  Scanner scanner({}, std::chrono::milliseconds(1), read, [] {});
+  hangs.Wait();
+  const TimePoint now = std::chrono::steady_clock::now();
+  scanner.LeaveHanging(now, std::chrono::hours(1));
+  EXPECT_FALSE(scanner.Take().has_value()) << "not yet";
+  EXPECT_EQ(scans, 1);
+  scanner.LeaveHanging(now + std::chrono::hours(2), std::chrono::hours(1));
+  EXPECT_THAT(hanging_in(scanner), ::testing::ElementsAre("mlx5_3"));
+  EXPECT_THAT(hanging_in(scanner), ::testing::ElementsAre("mlx5_3"));
+  hang->Open();
+  while (!hanging_in(scanner).empty()) {
+  }
 }
 
 TEST(ReadScan, CountsByNameAndTellsEachHca) {
@@ -81,7 +124,41 @@ TEST(ReadScan, CountsByNameAndTellsEachHca) {
   EXPECT_EQ(scan->link_downs.at("mlx5_0"), 3U);
   EXPECT_EQ(scan->symbol_errors.at("mlx5_0"), 7U);
   EXPECT_EQ(scan->rdma_namespaces, "exclusive");
-  EXPECT_EQ(read, "mlx5_0,mlx5_0,,");
+  EXPECT_EQ(read, "mlx5_0,,mlx5_0,,");
+}
+
+// A GPU on which NVIDIA's driver works.
+void AddGpu(const fabric::testing::SysfsTree& tree, const std::string& uuid) {
+  const std::string gpu = "/sys/devices/pci0000:40/0000:40:01.0/0000:41:00.0";
+  tree.Write(gpu + "/class", "0x030200\n");
+  tree.Write(gpu + "/vendor", "0x10de\n");
+  tree.Link("/sys/bus/pci/devices/0000:41:00.0", "../../../.." + gpu);
+  tree.Write("/proc/driver/nvidia/gpus/0000:41:00.0/information", "GPU UUID: \t " + uuid + "\n");
+}
+
+TEST(ReadScan, ReadsTheUuidsOfGpusOnceAndNotFromADriverThatHangs) {
+  const fabric::testing::SysfsTree tree;
+  tree.MakeFolder("/sys/class/infiniband");
+  AddGpu(tree, "GPU-1");
+  fabric::KnownVpd known;
+  ScanWish wish{tree.root(), tree.root(), fabric::DefaultGpuVendors()};
+  std::string read;
+  const auto scan = [&] {
+    read.clear();
+    Scan now = ReadScan(wish, known, [&read](const std::string& what) { read += what; }).value();
+    wish.last = std::make_shared<const Scan>(now);
+    return now.gpu_uuids;
+  };
+  const std::map<std::string, std::string> first = {{"GPU-1", "0000:41:00.0"}};
+  EXPECT_EQ(scan(), first);
+  EXPECT_EQ(read, kGpuDriver);
+  // A GPU does not change its UUID.
+  AddGpu(tree, "GPU-2");
+  EXPECT_EQ(scan(), first);
+  wish.hanging = {kGpuDriver};
+  tree.Remove("/proc/driver/nvidia/gpus");
+  EXPECT_EQ(scan(), first);
+  EXPECT_EQ(read, "");
 }
 
 }  // namespace
