@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "runtime/base/now.h"
 #include "runtime/net/fd.h"
+#include "runtime/testing/no_threads.h"
 
 namespace railhead {
 namespace {
@@ -63,6 +64,21 @@ TEST(BackgroundTest, TheEndOfTheProcessWaitsForItUntilItsDeadline) {
             }),
             "")
       << "the process has ended all the same";
+}
+
+TEST(BackgroundTest, WithoutAThreadTheWorkRunsAtOnceAndMayStartMore) {
+  EXPECT_EQ(OutputOf([](int output) {
+              const auto write = [output](const char* word, size_t size) {
+                if (::write(output, word, size) != static_cast<ssize_t>(size)) std::abort();
+              };
+              ::alarm(20);  // ends a process that hangs
+              const testing::NoThreads none;
+              RunInBackground(MonotonicNow() + absl::Seconds(20), [&] {
+                RunInBackground(MonotonicNow() + absl::Seconds(20), [&] { write("inner ", 6); });
+                write("outer", 5);
+              });
+            }),
+            "inner outer");
 }
 
 }  // namespace
