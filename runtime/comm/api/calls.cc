@@ -8,6 +8,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/caught.h"
 #include "runtime/base/thread.h"
 #include "runtime/collectives/point_to_point.h"
 #include "runtime/comm/api/on_host.h"
@@ -30,6 +31,18 @@ Group& ThreadGroup() {
   return group;
 }
 
+namespace {
+
+// Runs the body of a call. An exception ends the communicator: the other ranks wait for this one,
+// and it may have receives into the caller's memory.
+absl::Status RunBody(const char* name, Communicator& communicator,
+                     absl::FunctionRef<absl::Status(Communicator&)> body) {
+  return Caught([&] { return body(communicator); },
+                [&](const absl::Status& why) { return communicator.GiveUp(name, why); });
+}
+
+}  // namespace
+
 rhResult_t RunNow(const char* name, rhComm_t comm,
                   absl::FunctionRef<absl::Status(Communicator&)> body) {
   // Also checks calls recorded in a group, whose communicator may have changed since.
@@ -45,7 +58,7 @@ rhResult_t RunNow(const char* name, rhComm_t comm,
                                " calls of this communicator are still on a stream; use the same "
                                "stream, or wait for them first"));
   }
-  return Report(comm, body(*comm->communicator));
+  return Report(comm, RunBody(name, *comm->communicator, body));
 }
 
 rhResult_t RunOnStream(const char* name, rhComm_t comm, rhStream_t stream, Body body,
@@ -59,11 +72,11 @@ rhResult_t RunOnStream(const char* name, rhComm_t comm, rhStream_t stream, Body 
                             "one, or wait for them first"));
     return rhInvalidUsage;
   }
-  const auto run = [comm, body = std::move(body)] {
+  const auto run = [name, comm, body = std::move(body)] {
     const rhResult_t result = Guard(comm, [&] {
       // An earlier blocking call may still be running.
       const std::lock_guard<std::mutex> use(comm->in_use);
-      return Report(comm, body(*comm->communicator));
+      return Report(comm, RunBody(name, *comm->communicator, body));
     });
     // After the last of these calls, a waiting thread may delete the communicator.
     const std::lock_guard<std::mutex> lock(comm->state);
@@ -102,12 +115,11 @@ absl::Status Do(const Group::Part& part, Communicator& communicator) {
   return status;
 }
 
-// Removes all transfers of the part if this rank's sends to itself do not match its receives.
-rhResult_t CheckTransfers(Group::Part& part) {
+// Reports if this rank's sends to itself do not match its receives.
+rhResult_t CheckTransfers(const Group::Part& part) {
   const absl::Status wrong =
       railhead::collectives::WrongOwn(part.comm->communicator->rank(), part.transfers);
   if (wrong.ok()) return rhSuccess;
-  part.transfers.clear();
   return Report(part.comm, rhInvalidArgument,
                 absl::StrCat(part.transfer_name, ": ", wrong.message()));
 }
@@ -126,10 +138,12 @@ rhResult_t rhGroupEnd() {
       return Report(nullptr, rhInvalidUsage, "rhGroupEnd: there was no rhGroupStart before it");
     }
     if (--noted.depth > 0) return rhSuccess;
-    Group group = std::exchange(noted, Group());
+    const Group group = std::exchange(noted, Group());
+    for (const Group::Part& part : group.parts) {
+      if (const rhResult_t wrong = CheckTransfers(part); wrong != rhSuccess) return wrong;
+    }
     // Most groups have one communicator: their lists allocate no memory.
     absl::InlinedVector<rhResult_t, 4> results(group.parts.size(), rhSuccess);
-    absl::InlinedVector<rhResult_t, 4> wrong;
     absl::InlinedVector<size_t, 4> blocking;
     std::shared_ptr<const int> together;
     std::vector<railhead::comm::Stream::Hold> holds;
@@ -139,9 +153,7 @@ rhResult_t rhGroupEnd() {
       holds.emplace_back(part.stream->stream);
     }
     for (size_t i = 0; i < group.parts.size(); ++i) {
-      Group::Part& part = group.parts[i];
-      wrong.push_back(CheckTransfers(part));
-      if (part.calls.empty() && part.transfers.empty()) continue;
+      const Group::Part& part = group.parts[i];
       if (part.stream == nullptr) {
         blocking.push_back(i);
       } else {
@@ -159,16 +171,29 @@ rhResult_t rhGroupEnd() {
                         [&part](Communicator& communicator) { return Do(part, communicator); });
         });
       };
+      // The other ranks wait for this one.
+      const auto fail = [&group, &results](size_t i, const absl::Status& why) {
+        const Group::Part& part = group.parts[i];
+        results[i] = Guard(part.comm, [&part, &why] {
+          return RunNow(part.name, part.comm, [&part, &why](Communicator& communicator) {
+            return communicator.GiveUp(part.name, why);
+          });
+        });
+      };
       std::vector<std::jthread> others;
       for (size_t i = 1; i < blocking.size(); ++i) {
-        others.push_back(
-            railhead::StartThread<std::jthread>([&run, part = blocking[i]] { run(part); }));
+        absl::StatusOr<std::jthread> thread =
+            railhead::TryStartThread<std::jthread>([&run, part = blocking[i]] { run(part); });
+        if (thread.ok()) {
+          others.push_back(*std::move(thread));
+        } else {
+          fail(blocking[i], thread.status());
+        }
       }
       if (!blocking.empty()) run(blocking.front());
     }
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (wrong[i] != rhSuccess) return wrong[i];
-      if (results[i] != rhSuccess) return results[i];
+    for (const rhResult_t result : results) {
+      if (result != rhSuccess) return result;
     }
     return rhSuccess;
   });

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -15,10 +16,13 @@
 #include "absl/strings/str_cat.h"
 #include "railhead/railhead.h"
 #include "runtime/testing/forked_ranks.h"
+#include "runtime/testing/no_threads.h"
 
 namespace railhead {
 namespace {
 
+using ::testing::Each;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using testing::RunForks;
 
@@ -170,23 +174,25 @@ TEST_P(CallsTest, WhatARankSendsToItselfIsCheckedBeforeAnythingHappens) {
                              "rhRecv: 0 sends to this rank itself, but 1 receives from itself; put "
                              "both into one group");
                    }
-                   // Nothing is sent to rank 2 either, which would receive it in place of the next
-                   // message.
+                   // Nothing of the group starts. Rank 2 would receive what is sent to it in place
+                   // of the next message.
                    int sum = 0;
                    int wrong = 99;
                    rhGroupStart();
-                   rhAllReduce(&value, &sum, 1, rhInt32, rhSum, comm, nullptr);
+                   rhAllReduce(&wrong, &sum, 1, rhInt32, rhSum, comm, nullptr);
                    rhSend(&wrong, 1, rhInt32, 2, comm, nullptr);
                    rhSend(&wrong, 1, rhInt32, 1, comm, nullptr);
                    rhRecv(&value, 1, rhInt8, 1, comm, nullptr);
                    refused(rhGroupEnd(),
                            "rhSend: number 0 of the sends to this rank itself has 4 bytes, but the "
                            "receive from itself has 1");
-                   if (sum != 3) errors += "the collective was not done; ";
+                   rhAllReduce(&value, &sum, 1, rhInt32, rhSum, comm, nullptr);
+                   if (sum != 3) errors += "the group's collective was done; ";
                    rhSend(&value, 1, rhInt32, 2, comm, nullptr);
                  } else {
                    int sum = 0;
                    rhAllReduce(&value, &sum, 1, rhInt32, rhSum, comm, nullptr);
+                   if (sum != 3) errors += "the group's collective was done; ";
                    int got = 0;
                    if (rank == 2) {
                      rhRecv(&got, 1, rhInt32, 1, comm, nullptr);
@@ -197,6 +203,44 @@ TEST_P(CallsTest, WhatARankSendsToItselfIsCheckedBeforeAnythingHappens) {
                  return errors.empty() ? "right" : absl::StrCat("rank ", rank, ": ", errors);
                }),
       Right(3));
+}
+
+// Neither those of another communicator, or on a stream.
+TEST_P(CallsTest, NothingOfAWrongGroupStartsOnAnyCommunicator) {
+  EXPECT_EQ(RunForks(2, GetParam(),
+                     [](rhComm_t comm, int rank) -> std::string {
+                       rhComm_t other = nullptr;
+                       rhComm_t third = nullptr;
+                       if (rhCommSplit(comm, 0, 0, &other, nullptr) != rhSuccess) return "no other";
+                       if (rhCommSplit(comm, 0, 0, &third, nullptr) != rhSuccess) return "no third";
+                       rhStream_t stream = nullptr;
+                       rhStreamCreate(&stream);
+                       int value = 1;
+                       std::string errors;
+                       if (rank == 1) {
+                         rhGroupStart();
+                         rhBarrier(other, nullptr);
+                         rhBarrier(third, stream);
+                         rhSend(&value, 1, rhInt32, rank, comm, nullptr);
+                         if (rhGroupEnd() != rhInvalidArgument) errors += "not refused; ";
+                         if (rhStreamSynchronize(stream) != rhSuccess) errors += "failed; ";
+                       }
+                       std::vector<int> sums(3);
+                       size_t n = 0;
+                       for (rhComm_t each : {comm, other, third}) {
+                         // A barrier of the group would meet this.
+                         if (rhAllReduce(&value, &sums[n++], 1, rhInt32, rhSum, each, nullptr) !=
+                             rhSuccess) {
+                           absl::StrAppend(&errors, rhGetLastError(each), "; ");
+                         }
+                       }
+                       rhStreamDestroy(stream);
+                       rhCommDestroy(third);
+                       rhCommDestroy(other);
+                       if (sums != std::vector<int>{2, 2, 2}) errors += "wrong sums; ";
+                       return errors.empty() ? "right" : errors;
+                     }),
+            Right(2));
 }
 
 // Calls of a group on several communicators run concurrently, in any order of recording.
@@ -245,6 +289,43 @@ TEST_P(CallsTest, AGroupOverSeveralCommunicatorsKnowsNoOrderAmongThem) {
                   [&](rhComm_t comm, int rank) { return body(comm, rank, on_stream); }, 30),
               Right(2))
         << (on_stream ? "on a stream" : "blocking");
+  }
+}
+
+// The calls of a group run on threads of their own. One for which there is no thread fails on all
+// ranks, at once, and is over.
+TEST_P(CallsTest, ACallOfAGroupWithoutAThreadEndsItsCommunicator) {
+  for (const bool on_stream : {false}) {
+    const auto body = [on_stream](rhComm_t comm, int rank) -> std::string {
+      rhComm_t other = nullptr;
+      if (rhCommSplit(comm, 0, 0, &other, nullptr) != rhSuccess) return rhGetLastError(comm);
+      // Before a failure both must have got through the start.
+      if (rhBarrier(other, nullptr) != rhSuccess) return rhGetLastError(other);
+      rhStream_t stream = nullptr;
+      if (on_stream) rhStreamCreate(&stream);
+      int sum = 0;
+      const int one = 1;
+      {
+        std::optional<testing::NoThreads> none;
+        if (rank == 0) none.emplace();
+        rhGroupStart();
+        rhAllReduce(&one, &sum, 1, rhInt32, rhSum, comm, stream);
+        rhBarrier(other, stream);
+        const rhResult_t ended = rhGroupEnd();
+        if (on_stream && ended != rhSuccess) return rhGetLastError(comm);
+        const rhResult_t result = on_stream ? rhStreamDestroy(stream) : ended;
+        if (result != rhSystemError) return absl::StrCat("result ", result);
+      }
+      std::string text = rhGetLastError(other);
+      if (sum != 2) text += "; wrong sum";
+      if (rhBarrier(comm, nullptr) != rhSuccess) absl::StrAppend(&text, rhGetLastError(comm));
+      if (rank == 0 && rhCommFinalize(other) == rhSuccess) text += "; finalized";
+      rhCommAbort(other);
+      return text;
+    };
+    const std::vector<std::string> outputs = RunForks(2, GetParam(), body, 20);
+    EXPECT_THAT(outputs, Each(HasSubstr("rank 0 (pod p0): rhBarrier: cannot start a thread")));
+    EXPECT_THAT(outputs, Each(EndsWith("or its memory limit")));
   }
 }
 

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/alarm.h"
+#include "runtime/base/caught.h"
 #include "runtime/collectives/collective.h"
 #include "runtime/collectives/messenger.h"
 #include "runtime/collectives/recursive_doubling.h"
@@ -72,10 +73,15 @@ absl::Status Communicator::Measured(const Work& work, absl::FunctionRef<absl::St
       recorder_.Begin(work.collective, work.algorithm, work.call, work.bytes, start, Moved());
   // A call that need not wait would not notice it.
   absl::Status status = Alarm{&watch_->failed()}.Check();
-  if (status.ok()) status = Begin(work);
-  if (status.ok()) status = run();
-  const int64_t end = clock_.Now();
-  if (status.ok()) status = Learn(work, static_cast<double>(end - start) * 1e-9);
+  int64_t end = start;
+  const auto all = [&] {
+    if (status.ok()) status = Begin(work);
+    if (status.ok()) status = run();
+    end = clock_.Now();
+    if (status.ok()) status = Learn(work, static_cast<double>(end - start) * 1e-9);
+    return status;
+  };
+  status = Caught(all, [](const absl::Status& why) { return why; });
   if (!status.ok()) {
     // Query the ranks before the abort: the cause is still visible, because no rank was stopped
     // yet.
