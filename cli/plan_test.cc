@@ -180,7 +180,7 @@ TEST_F(Plan, WhatIsSavedCanBeAskedAgain) {
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   folder_.Write("decision.json", absl::StrReplaceAll(text, {{R"("b0","b1"])", R"("b1","b0"])"}}));
   EXPECT_EQ(Run(), kBadInput);
-  EXPECT_THAT(err_.str(), HasSubstr("rank 1 was on b1, and is on b0"));
+  EXPECT_THAT(err_.str(), HasSubstr("rank 1 was on b1, and is now on b0"));
 }
 
 TEST_F(Plan, AnAnswerThatCannotBeSavedIsAnError) {

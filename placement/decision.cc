@@ -29,9 +29,9 @@ void ReadNodes(YamlReader& reader, YamlReader::Value list, Decision& decision) {
   reader.ForEach(list, "nodes", [&](YamlReader::Value item, const std::string& path) {
     decision.nodes.push_back(reader.Name(item, path));
     if (known.count(decision.nodes.back()) == 0) {
-      reader.Fail(
-          item, path,
-          absl::StrCat(QuotedText(decision.nodes.back()), " is the name of no node of the fabric"));
+      reader.Fail(item, path,
+                  absl::StrCat(QuotedText(decision.nodes.back()),
+                               " is not the name of a node of the fabric"));
     }
   });
   if (!decision.nodes.empty() &&
@@ -62,7 +62,8 @@ absl::StatusOr<Decision> ParseDecision(absl::string_view text, absl::string_view
   reader.Header(fields, root, "PlacementDecision");
   const auto model = reader.Need(fields, root, "", "fabric", "it is a FabricModel");
   const auto request = reader.Need(fields, root, "", "request", "it is a PlacementRequest");
-  const auto nodes = reader.Need(fields, root, "", "nodes", "write [] for a gang without a place");
+  const auto nodes =
+      reader.Need(fields, root, "", "nodes", "write [] for a gang that is not placed");
   Decision decision;
   if (reader.status().ok()) decision.fabric = fabric::ReadFabricModel(reader, *model);
   if (reader.status().ok()) {
@@ -75,20 +76,20 @@ absl::StatusOr<Decision> ParseDecision(absl::string_view text, absl::string_view
 
 std::string Difference(const Decision& saved, const std::vector<std::string>& nodes) {
   if (saved.nodes.empty() != nodes.empty()) {
-    return nodes.empty() ? "it was placed then, and is not now"
-                         : "it was not placed then, and is now";
+    return nodes.empty() ? "the gang was placed, but now it is not"
+                         : "the gang was not placed, but now it is";
   }
   size_t differ = 0;
   std::string first;
   for (size_t rank = 0; rank < nodes.size(); ++rank) {
     if (saved.nodes[rank] == nodes[rank]) continue;
     if (++differ == 1) {
-      first =
-          absl::StrCat("rank ", rank, " was on ", saved.nodes[rank], ", and is on ", nodes[rank]);
+      first = absl::StrCat("rank ", rank, " was on ", saved.nodes[rank], ", and is now on ",
+                           nodes[rank]);
     }
   }
   if (differ == 0) return "";
-  return absl::StrCat(differ, " of ", nodes.size(), " ranks are elsewhere: ", first);
+  return absl::StrCat(differ, " of ", nodes.size(), " ranks are on other nodes: ", first);
 }
 
 }  // namespace railhead::placement

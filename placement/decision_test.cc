@@ -65,9 +65,9 @@ TEST(Decision, TellsDifferences) {
   const Decision saved = Example();
   EXPECT_EQ(Difference(saved, saved.nodes), "");
   EXPECT_EQ(Difference(saved, {"n1", "n2"}),
-            "1 of 2 ranks are elsewhere: rank 1 was on n3, and is "
-            "on n2");
-  EXPECT_EQ(Difference(saved, {}), "it was placed then, and is not now");
+            "1 of 2 ranks are on other nodes: rank 1 was on n3, and is "
+            "now on n2");
+  EXPECT_EQ(Difference(saved, {}), "the gang was placed, but now it is not");
 }
 
 }  // namespace

@@ -51,7 +51,8 @@ LinkQuality QualityOf(const Links& links, Pattern pattern, const std::vector<int
   return quality;
 }
 
-// The next set of so many of `count` groups in the order of the file; false after the last.
+// Advances `set` to the next set of the same size of `count` groups, in the order of the file;
+// false after the last.
 bool Next(std::vector<int>& set, int count) {
   const auto size = static_cast<int>(set.size());
   for (int i = size - 1; i >= 0; --i) {

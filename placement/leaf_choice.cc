@@ -19,11 +19,11 @@ namespace railhead::placement {
 namespace {
 
 using Cost = int64_t;
-// More than any cost, and less than half of what the type holds, so that two can be added.
+// More than any cost, and less than half of the type's maximum, so that two can be added.
 constexpr Cost kImpossible = Cost{1} << 61;
 constexpr int kNone = -1;
 
-// Additions that are worth waiting for: some tens of seconds.
+// Maximum number of additions: they take some tens of seconds.
 constexpr double kMostWork = 2e10;
 
 absl::Status CheckWork(const std::vector<LeafOffer>& offers, int pods) {
@@ -35,11 +35,11 @@ absl::Status CheckWork(const std::vector<LeafOffer>& offers, int pods) {
   }
   if (all * std::min(all, pods + largest) / 2 <= kMostWork) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat("to weigh ", static_cast<int64_t>(all), " free places for ", pods,
-                   " pods exactly would take minutes; ask for fewer pods with more GPUs each"));
+      absl::StrCat("an exact comparison of ", static_cast<int64_t>(all), " free places for ", pods,
+                   " pods would take minutes; request fewer pods with more GPUs each"));
 }
 
-// What one domain of each level costs: more than all that comes after it in the order.
+// Returns the cost of one domain of each level: more than the sum of all later criteria.
 absl::StatusOr<std::vector<Cost>> UnitCosts(const Tree& tree, const std::vector<LeafOffer>& offers,
                                             int pods) {
   Cost below = 0;
@@ -51,8 +51,8 @@ absl::StatusOr<std::vector<Cost>> UnitCosts(const Tree& tree, const std::vector<
     Cost all = 0;
     if (__builtin_mul_overflow(units[level], most, &all) || all + below >= kImpossible) {
       return absl::ResourceExhaustedError(
-          "the fabric has too many levels and domains to weigh them against each other exactly; "
-          "leave out levels that do not matter to placement");
+          "the fabric has too many levels and domains for an exact comparison; remove levels that "
+          "are irrelevant to placement");
     }
     below += all;
   }
@@ -98,17 +98,17 @@ class Chooser {
     int left = kNone;
     int right = kNone;
     bool only_one = false;
-    Cost unit = 0;  // what the domains that begin here cost when they are used at all
+    Cost unit = 0;  // cost of the domains that begin here, if they are used
     std::vector<Cost> cost;
   };
-  using Goals = std::vector<char>;  // of each amount of room whether it will do
+  using Goals = std::vector<char>;  // whether each amount of room is acceptable
 
   int Add(Table table) {
     tables_.push_back(std::move(table));
     return static_cast<int>(tables_.size()) - 1;
   }
 
-  // The table of a domain; none when it has no room.
+  // Returns the table of a domain; -1 if it has no room.
   int Domain(size_t level, int index) {
     const fabric::FabricDomain& domain = tree_[level][static_cast<size_t>(index)];
     const int id = level + 1 == tree_.size()
@@ -134,8 +134,8 @@ class Chooser {
     return Add(std::move(table));
   }
 
-  // Domains first to end - 1 of a level. By halves, so that small tables are joined with small
-  // ones.
+  // Joins domains first to end - 1 of a level, by halves, so that tables of similar size are
+  // joined.
   int Children(size_t level, int first, int end) {
     if (end - first == 0) return kNone;
     if (end - first == 1) return Domain(level, first);
@@ -172,8 +172,7 @@ class Chooser {
     return cost;
   }
 
-  // Takes the first set of leaves that reaches one of the goals at its cost, and returns which
-  // goal.
+  // Takes the first set of leaves that reaches one of the goals at its cost, and returns that goal.
   size_t Take(int id, const Goals& goals) {
     const Table& table = tables_[static_cast<size_t>(id)];
     if (std::find(goals.begin() + 1, goals.end(), 1) == goals.end()) return 0;
@@ -208,12 +207,12 @@ class Chooser {
   const std::vector<Cost> units_;
   const size_t pods_;
   const size_t single_levels_;
-  size_t most_ = 0;  // room that is worth looking at
+  size_t most_ = 0;  // maximum relevant room
   std::vector<Table> tables_;
   std::vector<int> taken_;
 };
 
-// Whether there is room at all, without asking how.
+// Returns whether there is room, without choosing leaves.
 bool HasRoom(const Tree& tree, const std::vector<LeafOffer>& offers, int pods, int single_levels) {
   std::vector<int64_t> room(offers.size());
   for (size_t i = 0; i < offers.size(); ++i) room[i] = std::max(offers[i].room, 0);
@@ -231,8 +230,8 @@ bool HasRoom(const Tree& tree, const std::vector<LeafOffer>& offers, int pods, i
   return most >= pods;
 }
 
-// The same tree and offers, but in each domain those with the least room first, where they are not
-// leaves: which of two equal sets comes first is then what this order says.
+// The tree and offers with the domains of each level, except leaves, sorted by room, least first:
+// this order decides between equal sets.
 struct ByRoom {
   Tree tree;
   std::vector<LeafOffer> offers;

@@ -12,17 +12,17 @@
 namespace railhead::placement {
 namespace {
 
-// The best way to leave so much room in the leaves up to some leaf.
+// The best way to leave an amount of room in the leaves up to some leaf.
 struct Way {
-  std::vector<int> cuts;  // [group][level], in the order in which they count
-  size_t before = 0;      // what of it is left before the last of these leaves
+  std::vector<int> cuts;  // [group][level], most important first
+  size_t before = 0;      // the part of it that is left before the last of these leaves
 };
 
 }  // namespace
 
-// What is left so far decides where a border falls, so ways that have left the same can be
-// compared. From one border to the next it is enough to leave nothing more, or just so much that
-// the border comes between two groups of some size: to leave less leaves all choices open.
+// The room left so far determines the position of a border, so ways with the same room left can be
+// compared. From one border to the next it suffices to leave nothing more, or exactly the amount
+// that moves the border between two groups of some size: leaving less keeps all choices.
 std::vector<int> ShareOut(const std::vector<ChosenLeaf>& leaves, int levels, int pods,
                           int gpus_per_pod, const std::vector<int64_t>& groups) {
   int64_t room = 0;

@@ -18,7 +18,7 @@ NodeRoom RoomOnNode(const fabric::FabricNode& node, const PlacementRequest& requ
   const int hcas = request.hcas_per_pod;
   const int alive = node.hcas - static_cast<int>(node.dead_rails.size());
   const int free_gpus = node.gpus - node.used_gpus;
-  // HCAs in use are alive ones: a pod on a dead rail does not run for long.
+  // HCAs in use are counted as alive: a pod on a dead rail soon fails.
   const int free_hcas = std::max(0, alive - node.used_hcas);
   if (!node.unschedulable.empty()) return {0, Obstacle::kUnschedulable};
   if (node.gpus < gpus) return {0, Obstacle::kTooFewGpus};
@@ -26,7 +26,7 @@ NodeRoom RoomOnNode(const fabric::FabricNode& node, const PlacementRequest& requ
   if (alive < hcas) return {0, Obstacle::kDeadRails};
   if (free_gpus < gpus) return {0, Obstacle::kGpusInUse};
   if (free_hcas < hcas) return {0, Obstacle::kHcasInUse};
-  if (gpus == 0 && hcas == 0) return {0, Obstacle::kTooFewHcas};  // it asks for nothing
+  if (gpus == 0 && hcas == 0) return {0, Obstacle::kTooFewHcas};  // it requests nothing
   if (gpus == 0) return {free_hcas / hcas, Obstacle::kNone};
   if (hcas == 0) return {free_gpus / gpus, Obstacle::kNone};
   return {std::min(free_gpus / gpus, free_hcas / hcas), Obstacle::kNone};
@@ -42,7 +42,7 @@ uint64_t RailsOnNode(const fabric::FabricNode& node, int hcas_per_pod) {
   const uint64_t dead = RailBits(node.dead_rails);
   uint64_t rails = 0;
   int given = 0;
-  // A node without a model's rails has HCAs all the same.
+  // A node without known rails still has HCAs.
   for (const uint64_t taken : {RailBits(node.used_rails) | dead, dead}) {
     for (int rail = 0; rail <= fabric::kHighestRail && given < hcas_per_pod; ++rail) {
       const uint64_t bit = uint64_t{1} << static_cast<unsigned>(rail);
@@ -59,11 +59,11 @@ std::string Describe(Obstacle obstacle, const fabric::FabricNode& node) {
     case Obstacle::kUnschedulable:
       return absl::StrCat("unschedulable: ", node.unschedulable);
     case Obstacle::kTooFewGpus:
-      return "fewer GPUs than a pod asks for";
+      return "fewer GPUs than a pod requests";
     case Obstacle::kTooFewHcas:
-      return "fewer HCAs than a pod asks for";
+      return "fewer HCAs than a pod requests";
     case Obstacle::kDeadRails:
-      return "dead rails: fewer HCAs alive than a pod asks for";
+      return "dead rails: fewer HCAs alive than a pod requests";
     case Obstacle::kGpusInUse:
       return "GPUs in use";
     case Obstacle::kHcasInUse:

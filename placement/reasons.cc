@@ -26,7 +26,7 @@ namespace {
 using fabric::FabricModel;
 using fabric::FabricNode;
 
-// A message names no more nodes or causes than these.
+// Maximum number of nodes or causes in a message.
 constexpr size_t kMostNames = 8;
 constexpr size_t kMostCauses = 16;
 
@@ -34,7 +34,7 @@ std::string Counted(int64_t count, const char* noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
 }
 
-// The node as it would be with nothing on it and nothing wrong.
+// Returns the node without pods and faults.
 FabricNode Freed(FabricNode node) {
   node.used_gpus = 0;
   node.used_hcas = 0;
@@ -44,7 +44,7 @@ FabricNode Freed(FabricNode node) {
   return node;
 }
 
-// What must be done to a node for that: "n7 (drain: 6 of 8 GPUs in use)".
+// Returns the work that frees the node: "n7 (drain: 6 of 8 GPUs in use)".
 std::string ToDo(const FabricNode& node, const PlacementRequest& request) {
   std::vector<std::string> work;
   if (!node.unschedulable.empty()) {
@@ -56,7 +56,7 @@ std::string ToDo(const FabricNode& node, const PlacementRequest& request) {
     work.push_back(absl::StrCat("drain: ", node.used_hcas, " of ", node.hcas, " HCAs in use"));
   }
   if (request.hcas_per_pod > 0 && !node.dead_rails.empty()) {
-    work.push_back(absl::StrCat("mend rail ", absl::StrJoin(node.dead_rails, ", ")));
+    work.push_back(absl::StrCat("repair rail ", absl::StrJoin(node.dead_rails, ", ")));
   }
   return absl::StrCat(node.name, " (", absl::StrJoin(work, "; "), ")");
 }
@@ -65,8 +65,7 @@ std::string ToDo(const FabricNode& node, const PlacementRequest& request) {
 struct Region {
   std::string name;
   int64_t room = 0;  // with sameRails on nodes that give the same rails
-  // That to which nodes add that are freed. With sameRails on nodes that give what a free node
-  // does.
+  // Room to which freed nodes add. With sameRails, on nodes with the same rails as a free node.
   int64_t base = 0;
   std::vector<std::pair<int, size_t>> gains = {};  // pods that a node would add if it were free
 };
@@ -118,7 +117,7 @@ class Reasons {
   }
 
  private:
-  // The rails that must be the same for all; none must without sameRails.
+  // Returns the rails that must be the same for all pods; none without sameRails.
   uint64_t RailsThatCount(const FabricNode& node) const {
     return request_.same_rails ? RailsOnNode(node, request_.hcas_per_pod) : 0;
   }
@@ -127,7 +126,7 @@ class Reasons {
     reasons_.push_back({kind, std::move(what), static_cast<int>(nodes), std::move(message)});
   }
 
-  // The index of the region with most room.
+  // Returns the index of the region with the most room.
   size_t Roomiest() const {
     size_t best = 0;
     for (size_t i = 1; i < regions_.size(); ++i) {
@@ -149,7 +148,7 @@ class Reasons {
                      request_.same_rails ? " on nodes that give the same rails" : ""));
   }
 
-  // The fewest nodes of one region that, once free, give room enough: those that gain most.
+  // Finds the fewest nodes of one region that give enough room if freed: those that gain most.
   absl::Status FreeNodes() {
     std::optional<std::vector<size_t>> fewest;
     const Region* in = nullptr;
@@ -175,7 +174,7 @@ class Reasons {
     }
     const absl::StatusOr<bool> fits = Fits(model_, request_, freed);
     if (!fits.ok()) return fits.status();
-    if (!*fits) return absl::InternalError("freeing nodes did not give the room that it promised");
+    if (!*fits) return absl::InternalError("freed nodes gave less room than computed");
     if (work.size() < fewest->size()) {
       work.push_back(absl::StrCat("and ", fewest->size() - work.size(), " more"));
     }
@@ -191,7 +190,7 @@ class Reasons {
     if (most < 1) return absl::OkStatus();
     PlacementRequest smaller = request_;
     smaller.pods = static_cast<int>(most);
-    smaller.parallelism.clear();  // whose product is that of the larger gang
+    smaller.parallelism.clear();  // its product is that of the larger gang
     const absl::StatusOr<bool> fits = Fits(model_, smaller);
     if (!fits.ok()) return fits.status();
     if (!*fits) return absl::InternalError("a gang of the size of the room did not fit");
@@ -227,7 +226,7 @@ class Reasons {
     if (!fits.ok()) return fits.status();
     if (!*fits) return absl::OkStatus();
     Add(Reason::Kind::kChange, "sameRails", 0,
-        "fits if some pods may be given other rails than the rest (without sameRails)");
+        "fits if pods may get different rails (without sameRails)");
     return absl::OkStatus();
   }
 
@@ -241,7 +240,7 @@ class Reasons {
 }  // namespace
 
 std::vector<Reason> Exclusions(const FabricModel& model, const PlacementRequest& request) {
-  // Only few of the nodes have a cause of their own: it is put in words once.
+  // Many nodes share a cause, so each text is built once.
   struct Cause {
     const FabricNode* one = nullptr;
     int nodes = 0;

@@ -66,11 +66,11 @@ TEST(WhyNotPlaced, CountsCausesAndFindsTheSmallestChanges) {
       Messages(model, GangOf(5, 8, 8)),
       ElementsAre(
           "1 of 6 nodes excluded: GPUs in use",
-          "1 of 6 nodes excluded: dead rails: fewer HCAs alive than a pod asks for",
+          "1 of 6 nodes excluded: dead rails: fewer HCAs alive than a pod requests",
           "1 of 6 nodes excluded: unschedulable: taint maintenance",
           "3 nodes take pods; fabric six has room for 3 of 5 pods",
           "fits if 2 nodes of fabric six are free: n0 (make schedulable: taint maintenance), n1 "
-          "(mend rail 3, 5)",
+          "(repair rail 3, 5)",
           "fits with 3 pods instead of 5"));
 }
 
@@ -106,12 +106,12 @@ TEST(WhyNotPlaced, EqualRailsThatAreFreeOnTooFewNodes) {
           "rails",
           "fits if 1 node of fabric six is free: n0 (drain: 4 of 8 GPUs in use)",
           "fits with 4 pods instead of 6",
-          "fits if some pods may be given other rails than the rest (without sameRails)"));
+          "fits if pods may get different rails (without sameRails)"));
 }
 
 TEST(WhyNotPlaced, PromisesNothingThatCannotBe) {
   EXPECT_THAT(Messages(SixNodes(), GangOf(2, 9, 8)),
-              ElementsAre("6 of 6 nodes excluded: fewer GPUs than a pod asks for",
+              ElementsAre("6 of 6 nodes excluded: fewer GPUs than a pod requests",
                           "0 nodes take pods; fabric six has room for 0 of 2 pods"));
 }
 

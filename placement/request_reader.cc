@@ -57,13 +57,12 @@ PlacementRequest ReadPlacementRequest(YamlReader& reader, Value root,
     return value ? reader.Integer(*value, absl::StrCat("spec.", name), low, high, hint) : low;
   };
   request.pods = need("pods", 1, kMaxPods, "it is the number of pods in the gang");
-  request.gpus_per_pod = need("gpusPerPod", 0, kMaxGpus, "it is how many GPUs each pod asks for");
+  request.gpus_per_pod = need("gpusPerPod", 0, kMaxGpus, "it is the number of GPUs per pod");
   request.hcas_per_pod =
-      need("hcasPerPod", 0, kMaxHcas, "it is how many HCAs (rdma/hca) each pod asks for");
+      need("hcasPerPod", 0, kMaxHcas, "it is the number of HCAs (rdma/hca) per pod");
   if (request.gpus_per_pod == 0 && request.hcas_per_pod == 0) {
     reader.Fail(*spec, "spec",
-                "pods that ask for neither GPUs nor HCAs fit anywhere; set gpusPerPod or "
-                "hcasPerPod");
+                "pods without GPUs and HCAs fit anywhere; set gpusPerPod or hcasPerPod");
   }
   const auto level = [&](const char* name, std::string& text) {
     const std::optional<Value> value = fields.Find(name);

@@ -74,7 +74,7 @@ TEST(PlacementRequest, RefusesWithFileLineAndField) {
       {"gpusPerPod: 8", "gpuPerPod: 8",
        "request.yaml:6: spec.gpuPerPod: this field is not known; did "
        "you mean gpusPerPod?"},
-      {"PerPod: 8", "PerPod: 0", "spec: pods that ask for neither"},
+      {"PerPod: 8", "PerPod: 0", "spec: pods without GPUs and HCAs"},
       {"requireLevel: spine", "requireLevel: rack",
        "request.yaml:8: spec.requireLevel: \"rack\" is not known here; write spine or leaf"},
       {"preferLevel: leaf", "preferLevel: leaff",

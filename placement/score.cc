@@ -32,14 +32,14 @@ int64_t TreeCrossings(const std::vector<int>& domain_of_rank) {
   return crossings;
 }
 
-// Pairs in all, less those inside of each domain.
+// Returns the number of all pairs minus those inside each domain.
 int64_t AllToAllCrossings(int64_t ranks, const std::map<int, int64_t>& ranks_of_domain) {
   int64_t pairs = ranks * (ranks - 1) / 2;
   for (const auto& [domain, inside] : ranks_of_domain) pairs -= inside * (inside - 1) / 2;
   return pairs;
 }
 
-// The most pods that one domain of each level has room for.
+// Returns the maximum number of pods that one domain of each level has room for.
 std::vector<int64_t> MostRoom(const fabric::FabricModel& model, const PlacementRequest& request,
                               const std::vector<std::vector<int>>& domains_of_nodes) {
   std::vector<int64_t> most;
@@ -74,7 +74,7 @@ std::vector<GroupCuts> CutsOf(const fabric::FabricModel& model, const PlacementR
         if (here != before && static_cast<int64_t>(rank) * gpus % sizes[i] != 0) ++cuts;
       }
       group.cuts.push_back(cuts);
-      // A group of so many GPUs lies in at least so many domains.
+      // Minimum number of domains for a group of this size.
       const int64_t domains = (sizes[i] + gpus * most[level] - 1) / (gpus * most[level]);
       group.at_least.push_back((domains - 1) * (all_gpus / sizes[i]));
     }

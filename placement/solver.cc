@@ -45,7 +45,7 @@ absl::Status Check(const FabricModel& model, const PlacementRequest& request) {
   if (request.gpus_per_pod < 0 || request.hcas_per_pod < 0 ||
       request.gpus_per_pod + request.hcas_per_pod == 0) {
     return absl::InvalidArgumentError(
-        "spec: pods that ask for neither GPUs nor HCAs fit anywhere; set gpusPerPod or hcasPerPod");
+        "spec: pods without GPUs and HCAs fit anywhere; set gpusPerPod or hcasPerPod");
   }
   int64_t product = 1;
   for (const auto& [name, size] : request.parallelism) {
@@ -61,13 +61,13 @@ absl::Status Check(const FabricModel& model, const PlacementRequest& request) {
   return status;
 }
 
-// Leaves and the pods that go there are chosen for all nodes alike, or for some rails.
+// Chooses leaves and their number of pods, for all nodes or for nodes with certain rails.
 class Solver {
  public:
   Solver(const FabricModel& model, const PlacementRequest& request)
       : Solver(model, request, std::nullopt) {}
 
-  // On these domains of the outermost level alone.
+  // Uses only these domains of the outermost level.
   Solver(const FabricModel& model, const PlacementRequest& request,
          const std::optional<std::vector<int>>& only)
       : model_(model), request_(request) {
@@ -86,7 +86,7 @@ class Solver {
     }
   }
 
-  // The node of each rank; nothing when there is no room.
+  // Returns the node of each rank, or nullopt if there is no room.
   absl::StatusOr<std::optional<std::vector<int>>> Solve() {
     const std::vector<int> all = LeafRooms(std::nullopt);
     const absl::StatusOr<Leaves> least = Choose(all, std::vector<int64_t>(all.size(), 0));
@@ -102,8 +102,8 @@ class Solver {
     return SolveMostAlike(all);
   }
 
-  // What makes two answers equal but for the order of the file: domains, pods off the rails of
-  // most, room left in the leaves.
+  // Returns the criteria before the order of the file: domains, pods not on the rails of most, room
+  // left in the leaves.
   std::tuple<std::vector<int>, int64_t, int64_t> KeyOf(const std::vector<int>& node_of_rank) const {
     const std::vector<int> leaf_of_node = fabric::DomainsOfNodes(model_).back();
     std::set<int> leaves;
@@ -129,7 +129,7 @@ class Solver {
  private:
   using Leaves = std::optional<std::vector<int>>;
 
-  // How many pods each leaf takes, on nodes that give these rails or on all.
+  // Returns the number of pods that fit on each leaf, on nodes with these rails or on all.
   std::vector<int> LeafRooms(std::optional<uint64_t> rails) const {
     std::vector<int> rooms;
     for (const FabricDomain& leaf : model_.domains.back()) {
@@ -150,13 +150,13 @@ class Solver {
 
   // Leaves whose nodes with `rails` have room for all pods.
   struct Alike {
-    std::vector<int> domains;  // how many of each level
+    std::vector<int> domains;  // number per level
     int64_t left = 0;          // all room in these leaves
     std::vector<int> leaves;
     uint64_t rails = 0;
   };
 
-  // The rails that nodes give, those of the most room first.
+  // Returns the rail sets of nodes, those with the most room first.
   std::vector<std::pair<uint64_t, int64_t>> RailsByRoom() const {
     std::vector<std::pair<uint64_t, int64_t>> classes(room_of_rails_.begin(), room_of_rails_.end());
     std::stable_sort(classes.begin(), classes.end(),
@@ -164,7 +164,7 @@ class Solver {
     return classes;
   }
 
-  // All pods on nodes that give the same rails; nothing where that cannot be.
+  // Places all pods on nodes with the same rails; nullopt if that is impossible.
   absl::StatusOr<std::optional<Alike>> SolveAlike(const std::vector<int>& all) {
     std::optional<Alike> best;
     for (const auto& [rails, room] : RailsByRoom()) {
@@ -182,7 +182,7 @@ class Solver {
     return best;
   }
 
-  // As many pods as possible on nodes that give the same rails, on no more domains than needed.
+  // Places the maximum number of pods on nodes with the same rails, on the minimum of domains.
   absl::StatusOr<std::optional<std::vector<int>>> SolveMostAlike(const std::vector<int>& all) {
     std::optional<std::pair<int64_t, std::vector<int>>> best;  // pods alike, negative; the leaves
     uint64_t best_rails = 0;
@@ -208,7 +208,7 @@ class Solver {
     return total;
   }
 
-  // How many domains of each level hold these leaves.
+  // Returns the number of domains of each level that contain these leaves.
   std::vector<int> DomainsUsed(const std::vector<int>& leaves) const {
     std::vector<int> used(model_.levels.size());
     std::set<int> domains(leaves.begin(), leaves.end());
@@ -223,7 +223,7 @@ class Solver {
     return used;
   }
 
-  // Puts the pods on these leaves: on nodes that give `rails`, and on others only when those do not
+  // Puts the pods on these leaves: on nodes with `rails`, and on others only if those do not
   // suffice.
   absl::StatusOr<std::optional<std::vector<int>>> Fill(const std::vector<int>& leaves,
                                                        uint64_t rails) const {
@@ -234,7 +234,7 @@ class Solver {
       const int next = leaves[std::min(i + 1, leaves.size() - 1)];
       chosen.push_back({alike[static_cast<size_t>(leaves[i])], Border(leaves[i], next)});
     }
-    // Those that are not alike are needed only when all that are alike are taken.
+    // Other nodes are needed only if all nodes with `rails` are full.
     int64_t others = request_.pods - Total(alike, leaves);
     std::vector<int> shares;
     if (others <= 0) {
@@ -257,7 +257,7 @@ class Solver {
     return node_of_rank;
   }
 
-  // The outermost level of which two leaves are in different domains.
+  // Returns the outermost level at which two leaves are in different domains.
   int Border(int a, int b) const {
     auto level = static_cast<int>(model_.levels.size()) - 1;
     int border = level;
@@ -269,11 +269,11 @@ class Solver {
     return border;
   }
 
-  // Puts `pods` pods on the nodes of a leaf that give `rails`, or on its others.
+  // Puts `pods` pods on the nodes of a leaf with `rails`, or on its other nodes.
   absl::Status FillLeaf(size_t leaf, uint64_t rails, bool same, int pods,
                         std::vector<int>& node_of_rank) const {
     if (pods == 0) return absl::OkStatus();
-    // The nodes are to the leaf what leaves are to the fabric.
+    // Treats the nodes of the leaf like leaves of a fabric.
     std::vector<size_t> nodes;
     std::vector<LeafOffer> offers;
     const FabricDomain& domain = model_.domains.back()[leaf];
@@ -299,7 +299,7 @@ class Solver {
     return static_cast<size_t>(leaf.first) + static_cast<size_t>(leaf.count);
   }
 
-  // As many pods as any gang has.
+  // At least the number of pods of any gang.
   static constexpr int64_t kMostRoom = 1 << 30;
 
   const FabricModel& model_;
@@ -310,8 +310,8 @@ class Solver {
   std::map<uint64_t, int64_t> room_of_rails_;
 };
 
-// A dragonfly's gang that spans groups: an answer that is equal otherwise, on groups that are
-// better linked.
+// For a gang that spans groups of a dragonfly: returns an otherwise equal placement on groups with
+// faster links.
 absl::StatusOr<std::vector<int>> OnBetterLinks(const FabricModel& model,
                                                const PlacementRequest& request,
                                                const Solver& solver, std::vector<int> nodes) {
@@ -349,8 +349,8 @@ absl::StatusOr<Placement> Solve(const FabricModel& model, const PlacementRequest
   placement.placed = true;
   placement.node_of_rank = **std::move(nodes);
   placement.score = ScoreOf(model, request, placement.node_of_rank);
-  // For groups that want to be together only the leaves' shares are chosen, and not the leaves. It
-  // is as good as any other choice where it cuts no more groups than every choice must.
+  // For groups of ranks only the leaves' shares are optimized, not the choice of leaves. The result
+  // is optimal if it cuts no more groups than the lower bound.
   placement.optimal =
       std::all_of(placement.score.groups.begin(), placement.score.groups.end(),
                   [](const GroupCuts& group) { return group.cuts == group.at_least; });
@@ -361,8 +361,7 @@ absl::StatusOr<bool> Fits(const FabricModel& model, const PlacementRequest& requ
                           const std::map<size_t, fabric::FabricNode>& instead) {
   absl::Status status = Check(model, request);
   if (!status.ok()) return status;
-  // The room of the domains of which one must hold all; of each for each set of rails, if those
-  // must be the same.
+  // Room of each domain that could contain all pods; by set of rails if these must be the same.
   std::vector<int> domain_of_node(model.nodes.size(), 0);
   size_t domains = 1;
   if (!request.require_level.empty()) {

@@ -292,7 +292,7 @@ TEST(Solver, ImpossibleRequestsAreRefused) {
   PlacementRequest request = Gang(0);
   EXPECT_THAT(Solve(model, request).status().message(), HasSubstr("spec.pods"));
   request = Gang(1, 0, 0);
-  EXPECT_THAT(Solve(model, request).status().message(), HasSubstr("neither GPUs nor HCAs"));
+  EXPECT_THAT(Solve(model, request).status().message(), HasSubstr("without GPUs and HCAs"));
   request = Gang(1);
   request.require_level = "rack";
   EXPECT_THAT(Solve(model, request).status().message(), HasSubstr("its levels are spine, leaf"));

@@ -682,7 +682,7 @@ TEST(Planner, AGangThatWantsTheSameRailsWaitsForThem) {
   EXPECT_THAT(decision.message,
               AllOf(HasSubstr("has room for 1 of 2 pods on nodes that give the same rails"),
                     HasSubstr("fits if 1 node of fabric cluster is free: a (drain: "),
-                    HasSubstr("fits if some pods may be given other rails than the rest")));
+                    HasSubstr("fits if pods may get different rails")));
   TellRailsInUse(cluster, "a", "7");
   decision = cluster.Decide()[0];
   EXPECT_EQ(decision.state, State::kPlaced);

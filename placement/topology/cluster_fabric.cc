@@ -26,7 +26,7 @@ using fabric::SeenRail;
 
 constexpr char kName[] = "cluster";
 
-// What the node's agent and kubelet tell takes the place of what people wrote.
+// Replaces values of the model by those of the node's agent and kubelet.
 void TellOfItself(const SeenNode& seen, int rails, FabricNode& node, std::vector<RailWire>& wires) {
   if (seen.gpus > 0) node.gpus = seen.gpus;
   node.used_gpus = std::min(node.used_gpus, node.gpus);
@@ -46,7 +46,7 @@ void TellOfItself(const SeenNode& seen, int rails, FabricNode& node, std::vector
   wires = fabric::WiresOf(node, rails);
 }
 
-// The model without the nodes that the cluster has not; domains stay, also empty ones.
+// Returns the model without nodes that the cluster lacks; domains stay, even if empty.
 ClusterFabric Given(const FabricModel& model, const std::map<std::string, const SeenNode*>& seen) {
   ClusterFabric fabric;
   fabric.given = true;
@@ -89,11 +89,11 @@ ClusterFabric Given(const FabricModel& model, const std::map<std::string, const 
                                      absl::StrCat(fabric::Listed(names), ": ", what)});
   };
   tell(FindingKind::kContradiction, true, more_rails,
-       "more rails than spec.model.rails says, as the node agent tells; those beyond are left out: "
+       "more rails than spec.model.rails, according to the node agent; the excess is ignored: "
        "correct spec.model.rails");
   tell(FindingKind::kNoPlace, true, unknown,
-       "not in spec.model, so without a place: add them there, or remove spec.model to have the "
-       "fabric discovered");
+       "not in spec.model, so without a place: add them there, or remove spec.model to discover "
+       "the fabric");
   tell(FindingKind::kNoPlace, false, absent, "in spec.model, but the cluster has no such nodes");
   return fabric;
 }
@@ -112,7 +112,7 @@ absl::StatusOr<ClusterFabric> FindFabric(std::vector<SeenNode> nodes,
     ClusterFabric fabric = Given(*given, seen);
     if (fabric.found.model.nodes.empty()) {
       return absl::FailedPreconditionError(
-          "spec.model names no node of the cluster: correct its names of nodes");
+          "spec.model contains no node of the cluster: correct its node names");
     }
     return fabric;
   }
@@ -123,8 +123,8 @@ absl::StatusOr<ClusterFabric> FindFabric(std::vector<SeenNode> nodes,
   absl::StatusOr<DiscoveredFabric> found = fabric::FuseObservations(seen, kName);
   if (!found.ok()) {
     return absl::FailedPreconditionError(
-        "no node has labels that say where it is: write spec.model (railhead topology -o yaml), or "
-        "have nodes labelled by topograph or the cloud");
+        "no node has labels of its place: write spec.model (railhead topology -o yaml), or let "
+        "topograph or the cloud label the nodes");
   }
   return ClusterFabric{false, *std::move(found)};
 }

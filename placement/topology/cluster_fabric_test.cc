@@ -84,7 +84,7 @@ TEST(FindFabric, LabelsSayWhereNodesAreAndAgentsWhatTheyHave) {
   ASSERT_EQ(fabric->found.model.nodes.size(), 2);
   EXPECT_THAT(fabric->found.model.nodes[1].dead_rails, ElementsAre(2));
   ASSERT_EQ(fabric->found.findings.size(), 1);
-  EXPECT_THAT(fabric->found.findings[0].message, HasSubstr("n2: no cable and no label"));
+  EXPECT_THAT(fabric->found.findings[0].message, HasSubstr("n2: neither a cable nor a label"));
 }
 
 TEST(FindFabric, WithoutAnyLabelItSaysWhatToGive) {
@@ -208,7 +208,7 @@ TEST(JoinModel, SaysInWhichObjectWhatIsWrong) {
   EXPECT_THAT(fault({first, Part("cluster-2", "s2", {"n1"})}), HasSubstr("n1"));
   EXPECT_THAT(fault({first, Part("cluster-2", "s1", {"n2"})}), HasSubstr("s1"));
   EXPECT_THAT(fault({Part("cluster-2", "s2", {"n2"})}),
-              HasSubstr("FabricTopology cluster must have the first one"));
+              HasSubstr("FabricTopology cluster must have the first"));
 }
 
 TEST(JoinedModel, IsAnotherWhereAPartIs) {

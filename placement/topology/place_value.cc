@@ -22,15 +22,15 @@ constexpr size_t kNumber = 8;     // characters of one below a million
 bool Alphanumeric(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)); }
 bool Digit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
 
-// Always the same, wherever and by whomever it is computed (FNV-1a).
+// FNV-1a, which gives the same result on every machine.
 std::string Hash(absl::string_view name) {
   uint32_t hash = 2166136261U;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
   return absl::StrCat(absl::Hex(hash, absl::kZeroPad8));
 }
 
-// A number as text of which none begins another, and which sorts as the numbers do: five digits up
-// to 89999, and before larger ones a 9 and their length.
+// Returns a number as text that sorts numerically and is never a prefix of another: five digits up
+// to 89999; larger numbers follow a 9 and their length.
 std::string Number(absl::string_view digits) {
   while (digits.size() > 1 && digits[0] == '0') digits.remove_prefix(1);
   const size_t length = digits.size();
@@ -41,7 +41,7 @@ std::string Number(absl::string_view digits) {
   return absl::StrCat("99", absl::Dec(length, absl::kZeroPad2), digits);
 }
 
-// A name as it is in a value: texts and numbers, one after the other.
+// Part of a name in a value: a text or a number.
 struct Part {
   std::string text;
   bool number = false;
@@ -55,8 +55,8 @@ std::string Joined(const std::vector<Part>& parts, size_t longest) {
   return joined;
 }
 
-// How long texts may be, so that names with the same texts are cut alike whatever their numbers
-// are.
+// Returns the maximum length of texts, so that names with the same texts are cut equally,
+// regardless of their numbers.
 size_t LongestText(const std::vector<Part>& parts) {
   const auto length = [&parts](size_t longest) {
     size_t sum = 0;
@@ -70,7 +70,7 @@ size_t LongestText(const std::vector<Part>& parts) {
   return longest;
 }
 
-// Cut to what fits, with the hash where something of the name is lost.
+// Truncates the value to its limit, and adds the hash if a part of the name is lost.
 std::string Bounded(std::string value, absl::string_view name, bool lost) {
   const bool starts = !value.empty() && Alphanumeric(value.front());
   if (!starts) value.insert(value.begin(), '0');

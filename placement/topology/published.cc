@@ -27,14 +27,14 @@ using fabric::FabricModel;
 
 constexpr char kNode[] = "node";
 constexpr char kHostname[] = "kubernetes.io/hostname";
-constexpr size_t kMaxKeyName = 63;  // what stands behind the '/'
+constexpr size_t kMaxKeyName = 63;  // the part after the '/'
 constexpr size_t kMaxLevels = 16;   // of a Topology, hostname and node among them
 
 absl::Status CheckLevels(const FabricModel& model) {
   if (model.levels.size() + 2 > kMaxLevels) {
     return absl::InvalidArgumentError(
         absl::StrCat("fabric ", model.name, ": levels: has ", model.levels.size(),
-                     ", and a Topology can have ", kMaxLevels - 2, " of them; leave some out"));
+                     ", but a Topology can have at most ", kMaxLevels - 2, "; remove some"));
   }
   const size_t room = kMaxKeyName - absl::string_view("topology-").size();
   for (const std::string& level : model.levels) {
@@ -47,17 +47,15 @@ absl::Status CheckLevels(const FabricModel& model) {
         std::all_of(level.begin(), level.end(), fits)) {
       continue;
     }
-    return absl::InvalidArgumentError(
-        absl::StrCat("fabric ", model.name, ": levels: ", QuotedText(level),
-                     " cannot end the name of a label (", kLabelPrefix,
-                     "...); call it otherwise: letters, digits, "
-                     "'-', '_' and '.', at most ",
-                     room, " of them, and not \"", kNode, "\""));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "fabric ", model.name, ": levels: ", QuotedText(level), " cannot end the name of a label (",
+        kLabelPrefix, "...); rename it: letters, digits, '-', '_' and '.', at most ", room,
+        " characters, and not \"", kNode, "\""));
   }
   return absl::OkStatus();
 }
 
-// Values by name, where no two are the same.
+// Unique values by name.
 class Values {
  public:
   absl::Status Add(const FabricModel& model, const std::string& what, const std::string& name) {
@@ -67,7 +65,7 @@ class Values {
       return absl::InvalidArgumentError(
           absl::StrCat("fabric ", model.name, ": ", what, " ", QuotedText(there->second), " and ",
                        what, " ", QuotedText(name), " would both have the label value ", value,
-                       " (numbers count without leading zeros); call one of them otherwise"));
+                       " (leading zeros of numbers are ignored); rename one of them"));
     }
     values_.push_back(std::move(value));
     return absl::OkStatus();
@@ -96,7 +94,7 @@ OrderedJson Topology(const std::string& version, const FabricModel& model,
           {"spec", {{"levels", std::move(levels)}}}};
 }
 
-// Different names for different texts: a counter stands behind what is taken already.
+// Returns a unique name for the text: adds a counter if the name is taken.
 std::string FreeObjectName(const std::string& text, std::set<std::string>& taken) {
   const std::string name = ObjectName(text);
   std::string free = name;

@@ -162,7 +162,7 @@ TEST(Published, WhatCannotBeALabelIsRefused) {
     EXPECT_THAT(ErrorOf(model), HasSubstr(absl::StrCat("levels: \"", level.substr(0, 20))));
   }
   model.levels.assign(15, "l");
-  EXPECT_THAT(ErrorOf(model), HasSubstr("levels: has 15, and a Topology can have 14"));
+  EXPECT_THAT(ErrorOf(model), HasSubstr("levels: has 15, but a Topology can have at most 14"));
 }
 
 TEST(PlaceValue, IsAValidLabelThatTellsTheName) {

@@ -42,8 +42,8 @@ absl::Status Add(const ModelPart& part, Json more, Json& all) {
   }
   for (const char* const field : {"linkGbps", "globalLinks"}) {
     if (kube::Find(more, field) == nullptr) continue;
-    return absl::InvalidArgumentError(absl::StrCat(FieldOf(part), ".", field, ": stands in ",
-                                                   kTopologyKind, " ", kTopologyName, " alone"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        FieldOf(part), ".", field, ": is allowed only in ", kTopologyKind, " ", kTopologyName));
   }
   const Json* domains = kube::Find(more, "domains");
   if (domains == nullptr || !domains->is_array() || !all.contains("domains") ||
@@ -54,11 +54,11 @@ absl::Status Add(const ModelPart& part, Json more, Json& all) {
   return absl::OkStatus();
 }
 
-// Of several parts, one of which is wrong: which.
+// Returns the fault with the part that contains it.
 absl::Status Blame(const std::vector<ModelPart>& parts, absl::Status fault) {
   for (const ModelPart& part : parts) {
     Json alone = kube::ParseJson(part.model).value_or(Json());
-    if (alone.is_object()) alone.erase("globalLinks");  // which may lead to another part
+    if (alone.is_object()) alone.erase("globalLinks");  // these may lead to another part
     if (absl::StatusOr<FabricModel> model = Parse(alone, FieldOf(part)); !model.ok()) {
       return model.status();
     }
@@ -87,8 +87,8 @@ absl::StatusOr<std::optional<FabricModel>> JoinModel(std::vector<ModelPart> part
                                   [](const ModelPart& part) { return part.name == kTopologyName; });
   if (first == parts.end()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(FieldOf(parts.front()), ": is a part of a model, of which ", kTopologyKind,
-                     " ", kTopologyName, " must have the first one"));
+        absl::StrCat(FieldOf(parts.front()), ": is a further part of a model; ", kTopologyKind, " ",
+                     kTopologyName, " must have the first"));
   }
   std::rotate(parts.begin(), first, first + 1);
   absl::StatusOr<Json> all = kube::ParseJson(parts.front().model);

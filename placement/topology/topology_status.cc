@@ -27,7 +27,7 @@ constexpr size_t kMaxConflicts = 32;
 constexpr size_t kMaxDeadRails = 64;
 constexpr size_t kMaxText = 1024;
 
-// Cut between characters, for the API server takes UTF-8 alone.
+// Truncates at a character border, as the API server accepts only UTF-8.
 std::string Cut(const std::string& text, size_t limit) {
   if (text.size() <= limit) return text;
   size_t end = limit - 3;
@@ -37,7 +37,7 @@ std::string Cut(const std::string& text, size_t limit) {
 
 int Alive(const FabricNode& node) { return node.hcas - static_cast<int>(node.dead_rails.size()); }
 
-// Of so many nodes, from the first of them.
+// Counts for `nodes` nodes from index `first`.
 Json Counts(const FabricModel& model, int first, int nodes) {
   int gpus = 0;
   int alive = 0;
@@ -131,7 +131,7 @@ std::vector<Condition> Conditions(const TopologyReport& report) {
     const bool given = report.fabric->given;
     conditions.push_back(
         {"Discovered", true, given ? "Given" : "Labels",
-         given ? "spec.model says where nodes are" : "labels of nodes say where they are"});
+         given ? "spec.model gives the places of nodes" : "node labels give the places of nodes"});
     const auto troubles = Troubles(report.fabric->found.findings);
     Condition consistent = {"Consistent", troubles.empty(), "NoConflict", ""};
     if (!troubles.empty()) {
