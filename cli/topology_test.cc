@@ -302,7 +302,7 @@ TEST_F(Topology, BadInputIsNamed) {
   EXPECT_THAT(err_.str(), HasSubstr("give it alone"));
   options_.files = {folder_.Write("model.yaml", "hello\n")};
   EXPECT_EQ(Run(), kBadSource);
-  EXPECT_THAT(err_.str(), HasSubstr("model.yaml: the document: is of no kind that is known"));
+  EXPECT_THAT(err_.str(), HasSubstr("model.yaml: the document: has an unknown format"));
   options_.files = {folder_.Path("none")};
   EXPECT_EQ(Run(), kBadSource);
   EXPECT_THAT(err_.str(), HasSubstr("cannot open"));

@@ -13,13 +13,13 @@
 namespace railhead::fabric {
 namespace {
 
-// Which bridge stands at a depth below the host bridge: the root port stands first (0); then the
-// upstream and the downstream ports of a switch take turns, and two of them are one bridge.
+// Returns the index of the bridge at a depth below the host bridge: the root port is first (0);
+// then upstream and downstream ports of switches alternate, and each pair is one bridge.
 size_t BridgeAt(size_t depth) { return depth / 2; }
 
-// Both below the same host bridge.
+// Both are below the same host bridge.
 Level LevelBelowBridge(const PciPath& a, const PciPath& b) {
-  // The functions themselves, which stand last, are no bridges.
+  // The last element of each path is the function itself, not a bridge.
   const size_t above_a = a.functions.size() - 1;
   const size_t above_b = b.functions.size() - 1;
   size_t shared = 0;

@@ -21,10 +21,10 @@ namespace railhead::fabric {
 namespace {
 
 constexpr char kRoceV2[] = "RoCE v2";
-// A table of 256 places, most of them empty, is read once a second.
+// A table of 256 entries, most of them empty, is read once a second.
 constexpr int kMaxUnused = 32;
 
-// The 32 digits of a GID in lower case; "" for a text of any other form.
+// Returns the 32 digits of a GID in lower case; "" for any other text.
 std::string GidDigits(absl::string_view gid) {
   const std::vector<absl::string_view> groups = absl::StrSplit(gid, ':');
   const bool sound =
@@ -102,7 +102,7 @@ PortAddresses ReadPortAddresses(const RootFiles& files, const std::string& hca, 
   std::set<std::string> host_interfaces;
   int unused = 0;
   for (const int place : places) {
-    // The type of an entry that is not in use cannot be read.
+    // The type of an unused entry cannot be read.
     GidEntry entry{place, read(absl::StrCat(folder, "/gid_attrs/types/", place)), "", ""};
     if (entry.type.empty()) {
       if (++unused == kMaxUnused) break;

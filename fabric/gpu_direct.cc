@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::pair<int, int> kDmabufKernel = {5, 12};
 
-// Major and minor of a kernel's release; (0, 0) when it does not begin like one.
+// Returns major and minor of a kernel's release; (0, 0) if it has another form.
 std::pair<int, int> VersionOf(const std::string& release) {
   std::pair<int, int> version = {0, 0};
   if (std::sscanf(release.c_str(), "%d.%d", &version.first, &version.second) != 2) return {0, 0};
@@ -42,7 +42,7 @@ std::string MissingForDmabuf(const RootFiles& host, const RootFiles& proc,
         proc.ReadLines("/proc/driver/nvidia/version").value_or(std::vector<std::string>());
     if (version.empty()) return "NVIDIA's kernel driver is not loaded; install the GPU driver";
     if (!absl::StrContains(version.front(), "Open Kernel Module")) {
-      return "NVIDIA's closed kernel module exports no dma-buf; install the open one";
+      return "NVIDIA's proprietary kernel module does not export dma-buf; install the open one";
     }
     return "";
   }
@@ -50,10 +50,10 @@ std::string MissingForDmabuf(const RootFiles& host, const RootFiles& proc,
     return host.IsDirectory("/sys/module/amdgpu") ? ""
                                                   : "amdgpu is not loaded; install the GPU driver";
   }
-  return "nothing is known of these GPUs' driver";
+  return "the driver of these GPUs is unknown";
 }
 
-// The IOMMU group of a PCI function, "" when it is in none.
+// Returns the IOMMU group of a PCI function, "" if it has none.
 std::string GroupOf(const RootFiles& host, const std::string& address) {
   const std::string link =
       host.ReadLink(absl::StrCat("/sys/bus/pci/devices/", address, "/iommu_group")).value_or("");
@@ -61,7 +61,7 @@ std::string GroupOf(const RootFiles& host, const std::string& address) {
 }
 
 Iommu IommuOf(const RootFiles& host, const std::string& group) {
-  // A kernel that knows IOMMUs has the folder, and with none at work it is empty.
+  // A kernel with IOMMU support has the directory; without an active IOMMU it is empty.
   if (group.empty()) {
     return host.IsDirectory("/sys/kernel/iommu_groups") ? Iommu::kOff : Iommu::kUnknown;
   }
@@ -154,7 +154,7 @@ std::string GpuDirectTrouble(const GpuDirect& direct) {
   }
   if (direct.switch_path == SwitchPath::kRedirected) {
     return "PCIe access control (ACS) sends traffic between GPU and HCA through the host bridge; "
-           "switch it off for the switches' ports (or in the BIOS), and boot with iommu=pt";
+           "disable it for the switches' ports (or in the BIOS), and boot with iommu=pt";
   }
   if (direct.iommu == Iommu::kTranslating) {
     return "the IOMMU translates every access between GPU and HCA; boot with iommu=pt";

@@ -73,8 +73,8 @@ TEST_F(GpuDirectTest, AClosedDriverNeedsPeermem) {
   GpuDirect direct = Read();
   EXPECT_EQ(WayOf(direct), GpuDirectWay::kNone);
   EXPECT_EQ(GpuDirectTrouble(direct),
-            "no HCA can register GPU memory: nvidia-peermem is not loaded, and NVIDIA's closed "
-            "kernel module exports no dma-buf; install the open one");
+            "no HCA can register GPU memory: nvidia-peermem is not loaded, and NVIDIA's "
+            "proprietary kernel module does not export dma-buf; install the open one");
   tree_.MakeFolder("/sys/module/nvidia_peermem");
   direct = Read();
   EXPECT_EQ(WayOf(direct), GpuDirectWay::kPeermem);

@@ -21,8 +21,8 @@ namespace {
 
 std::string Folder(const std::string& hca) { return absl::StrCat("/sys/class/infiniband/", hca); }
 
-// Which of the network interfaces of a PCI function belongs to the port. Functions with two ports
-// have two interfaces, told apart by dev_port (counted from 0).
+// Returns the network interface of a PCI function that belongs to the port. Functions with two
+// ports have two interfaces, distinguished by dev_port (counted from 0).
 std::string NetdevOfFunction(const RootFiles& files, const std::string& folder, int port) {
   std::vector<std::string> names = files.List(folder).value_or(std::vector<std::string>());
   // In switchdev mode the function also has the representors of its virtual functions.
@@ -44,7 +44,7 @@ std::string NetdevOfFunction(const RootFiles& files, const std::string& folder, 
 constexpr size_t kMacDigits = 12;
 constexpr size_t kMaxSlaves = 8;
 
-// The digits of an Ethernet address or of a GID, without what stands between them.
+// Returns the digits of an Ethernet address or of a GID, without separators.
 std::string HexDigits(absl::string_view text) {
   std::string digits;
   for (const char c : text) {
@@ -54,7 +54,8 @@ std::string HexDigits(absl::string_view text) {
   return digits;
 }
 
-// Of an iWARP device, whose first GID is the interface's Ethernet address and zeros.
+// Returns the interface of an iWARP device, whose first GID is the interface's Ethernet address and
+// zeros.
 std::string NetdevOfIwarp(const RootFiles& files, const std::string& hca) {
   if (!absl::StartsWith(files.ReadAttribute(Folder(hca) + "/node_type").value_or(""), "4:")) {
     return "";

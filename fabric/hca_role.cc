@@ -17,7 +17,7 @@
 namespace railhead::fabric {
 namespace {
 
-// In a virtual machine nothing but the device id tells a virtual function.
+// In a virtual machine only the device id identifies a virtual function.
 constexpr std::array<std::pair<absl::string_view, absl::string_view>, 13> kVirtualIds = {
     {{"15b3", "1014"},
      {"15b3", "1016"},
@@ -121,7 +121,7 @@ std::vector<std::string> RailRoleNames() {
   for (const RoleRow& row : kRoles) {
     if (row.can_be_rail) names.emplace_back(row.name);
   }
-  // The commonest first.
+  // The most common first.
   std::reverse(names.begin(), names.end());
   return names;
 }

@@ -36,15 +36,14 @@ std::string RoleTrouble(const Hca& hca, PodNetwork /*network*/) {
              "another device";
     case HcaRole::kDataDirect:
       return absl::StrCat("it is the Data Direct side of ", absl::StripSuffix(hca.name, "_dma"),
-                          ", which is the one to use");
+                          "; use that device");
     case HcaRole::kSwitchManagement:
       return "it manages the NVLink switches of this machine (SMDL=SW_MNG in its vital product "
              "data) and is not an HCA for jobs";
     case HcaRole::kRepresentor:
-      return "it is the embedded switch's side of a virtual or scalable function; use that "
-             "function";
+      return "it is the representor of a virtual or scalable function; use that function";
     case HcaRole::kSwitchdevFunction:
-      return "it has no GID table, as a physical function in switchdev mode; its RoCE is in its "
+      return "it is a physical function in switchdev mode, without a GID table; use RoCE on its "
              "virtual and scalable functions (devlink dev eswitch show)";
     default:
       return "";
@@ -59,33 +58,33 @@ std::string ShareTrouble(const Hca& hca, PodNetwork /*network*/) {
 std::string LimitTrouble(const Hca& hca, PodNetwork /*network*/) {
   if (!hca.beyond_limit) return "";
   return absl::StrCat("the node has more than ", kHighestRail + 1,
-                      " rails; let selectors with roles choose fewer");
+                      " rails; select fewer, with selectors and roles");
 }
 
 std::string NameTrouble(const Hca& hca, PodNetwork /*network*/) {
   if (IsSaneName(hca.name)) return "";
-  return "its name holds characters other than letters, digits, '_', '-' and '.'";
+  return "its name contains characters other than letters, digits, '_', '-' and '.'";
 }
 
 std::string OrphanTrouble(const Hca& hca, PodNetwork /*network*/) {
   if (!hca.orphan) return "";
-  return absl::StrCat("it is a virtual function of ", hca.physical_function,
-                      ", which is not on the PCI bus; make the virtual functions anew, or start "
-                      "the node again");
+  return absl::StrCat(
+      "it is a virtual function of ", hca.physical_function,
+      ", which is not on the PCI bus; create the virtual functions again, or reboot the node");
 }
 
-// What to do about ports none of which is ACTIVE.
+// Returns the fix if no port is ACTIVE.
 std::string PortAdvice(const Hca& hca) {
   const bool waits_for_manager =
       std::any_of(hca.ports.begin(), hca.ports.end(), [](const HcaPort& port) {
         return port.link_layer == "InfiniBand" && (port.state == "INIT" || port.state == "ARMED");
       });
   if (waits_for_manager) {
-    return "its link is up, and no subnet manager has made it active; check that one runs (opensm, "
+    return "its link is up, but no subnet manager has activated it; check that one runs (opensm, "
            "or a switch's) and that it reaches this port";
   }
   if (hca.ports.front().link_layer == "Ethernet" && hca.set_down) {
-    return absl::StrCat("its interface ", hca.netdev, " is set down; set it up: ip link set ",
+    return absl::StrCat("its interface ", hca.netdev, " is down; set it up: ip link set ",
                         hca.netdev, " up");
   }
   return "check the cable, the switch port and the interface's state";
@@ -93,7 +92,7 @@ std::string PortAdvice(const Hca& hca) {
 
 std::string PortTrouble(const Hca& hca, PodNetwork network) {
   if (hca.ports.empty()) return "it has no port";
-  // Whoever moves the interface into a pod sets it up there.
+  // The component that moves the interface into a pod sets it up there.
   if (IsUp(hca) || (network == PodNetwork::kMoved && (hca.set_down || !hca.interface_here))) {
     return "";
   }
@@ -120,10 +119,10 @@ std::string AddressTrouble(const Hca& hca, PodNetwork network) {
   }
   if (network == PodNetwork::kAttached || hca.address != AddressKind::kLinkLocal) return "";
   return absl::StrCat("port ", port->port,
-                      " has a link-local address only, which other subnets cannot reach; give ",
+                      " has only a link-local address, which other subnets cannot reach; give ",
                       interface,
-                      " an IP address, or say network: attached (or moved) of its resource where "
-                      "pods bring addresses of their own, or all nodes are in one segment");
+                      " an IP address, or set network: attached (or moved) for its resource if "
+                      "pods have their own addresses or all nodes are in one segment");
 }
 
 using HcaRule = std::string (*)(const Hca& hca, PodNetwork network);
@@ -163,8 +162,7 @@ void JudgeTogether(std::vector<Hca>& hcas, const std::vector<PodNetwork>& networ
       if (k == i || !counts(k) || hcas[k].host_gid != hcas[i].host_gid) continue;
       const std::string trouble =
           absl::StrCat("it has the same address as ", Named(hcas[k]), " (GID ", hcas[i].host_gid,
-                       "), so that either may get the other's packets; give each an address of "
-                       "its own");
+                       "), so either may receive the other's packets; give each a unique address");
       hcas[i].reason =
           hcas[i].reason.empty() ? trouble : absl::StrCat(hcas[i].reason, "; ", trouble);
       hcas[i].usable = false;

@@ -86,9 +86,9 @@ TEST(HcaRules, EverythingIsToldInTheTablesOrder) {
   hca.orphan = true;
   hca.device_trouble = "no device node";
   EXPECT_EQ(TroubleOf(hca, PodNetwork::kHost),
-            "its name holds characters other than letters, digits, '_', '-' and '.'; it is a "
-            "virtual function of 0000:17:00.0, which is not on the PCI bus; make the virtual "
-            "functions anew, or start the node again; no port is ACTIVE (port 1 is DOWN); check "
+            "its name contains characters other than letters, digits, '_', '-' and '.'; it is a "
+            "virtual function of 0000:17:00.0, which is not on the PCI bus; create the virtual "
+            "functions again, or reboot the node; no port is ACTIVE (port 1 is DOWN); check "
             "the cable, the switch port and the interface's state; no device node");
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 bool IsDigit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
-// The run of digits at `*at`, without leading zeros; moves `*at` past it.
+// Returns the digits at `*at`, without leading zeros; moves `*at` past them.
 std::string TakeNumber(const std::string& text, size_t* at) {
   const size_t begin = *at;
   while (*at < text.size() && IsDigit(text[*at])) ++*at;

@@ -29,7 +29,7 @@ constexpr uint32_t kNetwork = 0x020000;
 struct Function {
   std::string address;
   PciAttributes attributes;
-  uint32_t pci_class = kBridge;  // where sysfs does not say
+  uint32_t pci_class = kBridge;  // if sysfs has no value
   std::string link_speed;
   int link_width = 0;
   std::vector<std::string> hcas;
@@ -71,8 +71,8 @@ std::optional<double> GigaTransfers(absl::string_view speed) {
   return number;
 }
 
-// A link is as fast as the slower of its two ends. Empty, or 0, where neither is known, which NCCL
-// takes for a speed of its own choice.
+// A link has the speed of its slower end. Empty, or 0, if neither is known; NCCL then uses its
+// default speed.
 void SetLink(const PciAttributes& down, const PciAttributes& up, Function& function) {
   const std::optional<double> of_down = GigaTransfers(down.max_link_speed);
   const std::optional<double> of_up = GigaTransfers(up.max_link_speed);
@@ -86,9 +86,9 @@ void SetLink(const PciAttributes& down, const PciAttributes& up, Function& funct
   function.link_width = a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
 }
 
-// The function at the end of a path, with the bridges above it that NCCL counts: a switch's
-// upstream port, and neither the ports below that nor the root port in front. Null where the path
-// is not one of PCI functions.
+// Returns the function at the end of a path, with the bridges above it that NCCL counts: upstream
+// ports of switches, but neither their downstream ports nor the root port. Null if the path does
+// not consist of PCI functions.
 Function* Place(const PciPath& path, uint32_t pci_class, const PciAttributesMap& known,
                 Functions& functions) {
   const auto attributes_of = [&](size_t i) {

@@ -10,7 +10,7 @@
 namespace railhead::fabric {
 namespace {
 
-// Exactly the digits of `text`, which holds 1 to 8 of them.
+// Parses `text`, which must be 1 to 8 hexadecimal digits.
 std::optional<uint32_t> ParseHex(absl::string_view text) {
   uint32_t value = 0;
   for (const char c : text) {
@@ -30,7 +30,7 @@ std::optional<uint32_t> ParseHex(absl::string_view text) {
 }  // namespace
 
 std::optional<PciAddress> ParsePciAddress(absl::string_view text) {
-  // The tail ":bb:dd.f" has a fixed length; what is before it is the domain.
+  // The tail ":bb:dd.f" has a fixed length; the part before it is the domain.
   constexpr size_t kTail = 8;
   if (text.size() < kTail + 4 || text.size() > kTail + 8) return std::nullopt;
   const absl::string_view domain = text.substr(0, text.size() - kTail);

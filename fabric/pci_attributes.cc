@@ -22,7 +22,7 @@ PciAttributes ReadFunction(const RootFiles& files, absl::string_view address) {
   attributes.subsystem_device = ReadHex(files, folder + "subsystem_device");
   attributes.max_link_speed = files.ReadAttribute(folder + "max_link_speed").value_or("");
   int width = 0;
-  // Where it is not known, Linux says 255.
+  // If it is unknown, Linux reports 255.
   if (absl::SimpleAtoi(files.ReadAttribute(folder + "max_link_width").value_or(""), &width) &&
       width > 0 && width <= 32) {
     attributes.max_link_width = width;

@@ -26,8 +26,8 @@ constexpr size_t kMaxList = 64;
 
 using Json = nlohmann::ordered_json;
 
-// Reads the fields of one object and remembers the first thing that was wrong, so that the caller
-// lists its fields and asks once.
+// Reads the fields of one object and stores the first error, so that the caller checks once after
+// all fields.
 class FieldReader {
  public:
   FieldReader(const Json& object, std::string where) : object_(object), where_(std::move(where)) {}
@@ -63,7 +63,7 @@ class FieldReader {
     if (value == nullptr) return otherwise;
     const double number = value->is_number() ? value->get<double>() : -1;
     if (!std::isfinite(number) || number < 0) {
-      Fail(name, "must be a number, and not negative");
+      Fail(name, "must be a number that is not negative");
       return otherwise;
     }
     return number;
@@ -79,7 +79,7 @@ class FieldReader {
     }
     for (const Json& item : *value) {
       if (!item.is_string()) {
-        Fail(name, "must hold strings only");
+        Fail(name, "must contain only strings");
         return list;
       }
       list.push_back(item.get<std::string>());
@@ -151,8 +151,8 @@ std::string ToJson(const PodRails& pod_rails) {
 
 absl::StatusOr<PodRails> ParsePodRails(absl::string_view json) {
   if (json.size() > kMaxText) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "rails.json: ", json.size(), " bytes are more than the ", kMaxText, " that are allowed"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("rails.json: ", json.size(), " bytes exceed the limit of ", kMaxText));
   }
   const Json document =
       Json::parse(json.data(), json.data() + json.size(), nullptr, /*allow_exceptions=*/false);
@@ -166,9 +166,9 @@ absl::StatusOr<PodRails> ParsePodRails(absl::string_view json) {
   pod_rails.node = fields.Text("node", /*required=*/true);
   if (!fields.status().ok()) return fields.status();
   if (api_version != kApiVersion || kind != kKind) {
-    return absl::InvalidArgumentError(absl::StrCat("rails.json: it is a ", api_version, " ", kind,
-                                                   ", but this version reads ", kApiVersion, " ",
-                                                   kKind));
+    return absl::InvalidArgumentError(
+        absl::StrCat("rails.json: its version and kind are ", api_version, " ", kind,
+                     ", but this program reads ", kApiVersion, " ", kKind));
   }
   const auto rails = document.find("rails");
   if (rails == document.end() || !rails->is_array() || rails->size() > kMaxRails) {

@@ -21,11 +21,11 @@ namespace {
 struct Source {
   PortCounter counter;
   const char* file;             // below ports/<port>
-  uint64_t unit = 1;            // what one count stands for
-  const char* added = nullptr;  // another file, whose count belongs to the same
+  uint64_t unit = 1;            // bytes, or other unit, per count
+  const char* added = nullptr;  // another file whose value is added
 };
 
-// Rows of one counter stand together; the first whose file is there is the one that counts.
+// Rows of one counter are adjacent; the first whose file exists is used.
 constexpr Source kSources[] = {
     {&PortCounters::transmit_bytes, "counters/port_xmit_data", 4},
     {&PortCounters::transmit_bytes, "hw_counters/tx_bytes"},             // bnxt_re, efa
@@ -88,55 +88,54 @@ constexpr Source kSources[] = {
 
 constexpr PortCounterName kNames[] = {
     {&PortCounters::transmit_bytes, "transmit_bytes",
-     "Bytes of RDMA traffic that the port has sent. Its rate against "
-     "railhead_port_rate_bytes_per_second is how busy the rail is. For software RDMA (rxe, siw): "
-     "all bytes of the network interface."},
+     "Bytes of RDMA traffic sent by the port. Its rate divided by "
+     "railhead_port_rate_bytes_per_second is the utilization of the rail. For software RDMA (rxe, "
+     "siw): all bytes of the network interface."},
     {&PortCounters::receive_bytes, "receive_bytes",
-     "Bytes of RDMA traffic that the port has received. For software RDMA (rxe, siw): all bytes of "
+     "Bytes of RDMA traffic received by the port. For software RDMA (rxe, siw): all bytes of "
      "the network interface."},
     {&PortCounters::ecn_marked, "ecn_marked",
-     "RoCE packets received that a switch has marked because its queue was long (ECN). The first "
+     "RoCE packets received with an ECN mark, which a switch sets if its queue is long. The first "
      "sign of congestion."},
     {&PortCounters::cnp_sent, "cnp_sent",
      "Congestion notifications (CNP) that this port has sent as a receiver of marked packets: "
-     "traffic towards this port meets congestion."},
+     "traffic to this port is congested."},
     {&PortCounters::cnp_handled, "cnp_handled",
-     "Congestion notifications (CNP) that have made this port send more slowly: traffic from this "
-     "port meets congestion."},
+     "Congestion notifications (CNP) that have reduced the send rate of this port: traffic from "
+     "this port is congested."},
     {&PortCounters::out_of_sequence, "out_of_sequence",
-     "Packets received out of order. On a fabric without adaptive routing it means that packets "
-     "were lost and had to be sent again: look for a switch that drops, or for PFC that is off."},
+     "Packets received out of order. On a fabric without adaptive routing, packets were lost and "
+     "retransmitted: check switches for drops and that PFC is enabled."},
     {&PortCounters::retries, "retries",
-     "How often a sender of this port has begun again, since the receiver missed packets or did "
-     "not "
-     "answer: packets are lost on the way."},
+     "Number of retransmissions by senders of this port, as the receiver missed packets or did not "
+     "respond: packets are lost in the network."},
     {&PortCounters::transmit_discards, "transmit_discards",
-     "Packets that the port has dropped before sending them: the link is down or blocked for too "
-     "long."},
+     "Packets that the port has dropped before sending: the link is down or was blocked too long."},
     {&PortCounters::transmit_waits, "transmit_wait_ticks",
      "Ticks of the adapter's clock during which the port had data but no credit to send it: the "
-     "switch or the other side does not keep up. The length of a tick is the adapter's own; "
-     "compare rails, not vendors."},
+     "switch or the receiver is too slow. The length of a tick depends on the adapter; compare "
+     "rails, not vendors."},
     {&PortCounters::receive_errors, "receive_errors",
-     "Packets received broken. Growth means a bad cable, transceiver or port."},
+     "Packets received with errors. Growth means a bad cable, transceiver or port."},
     {&PortCounters::receive_discards, "receive_discards",
-     "Packets received whole and dropped, for example because no buffer was free."},
+     "Packets received intact but dropped, for example because no buffer was free."},
     {&PortCounters::symbol_errors, "symbol_errors",
      "Symbol errors on the physical lanes. A few are normal; growth means a bad cable or "
      "transceiver. Old adapters stop at 65535."},
     {&PortCounters::link_recoveries, "link_error_recoveries",
-     "How often the link has lost and regained its training by itself: traffic pauses each time. "
+     "Number of times that the link has retrained by itself: traffic pauses each time. "
      "Old adapters stop at 255."},
     {&PortCounters::link_downed, "link_downed",
-     "How often the link has gone down. Old adapters stop at 255."},
+     "Number of times that the link has gone down. Old adapters stop at 255."},
     {&PortCounters::integrity_errors, "local_link_integrity_errors",
-     "How often physical errors of the link came thicker than its threshold allows. Old adapters "
+     "Number of times that the rate of physical link errors exceeded the link's threshold. Old "
+     "adapters "
      "stop at 15."},
 };
 
 constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
 
-// What a file says: nothing when it is not there.
+// Value of a file; `there` is false if the file is missing.
 struct Reading {
   bool there = false;
   std::optional<uint64_t> value;
@@ -144,7 +143,7 @@ struct Reading {
 
 Reading Read(const RootFiles& files, const std::string& path) {
   const absl::StatusOr<std::string> text = files.ReadAttribute(path);
-  // The kernel makes the files of counters/ before it knows whether the adapter can answer.
+  // The kernel creates the files of counters/ even if the adapter cannot provide values.
   if (absl::IsNotFound(text.status()) || (text.ok() && *text == "N/A (no PMA)")) return {};
   uint64_t value = 0;
   if (!text.ok() || !absl::SimpleAtoi(*text, &value)) return {true, std::nullopt};
@@ -159,14 +158,14 @@ Reading Read(const RootFiles& files, const std::string& folder, const Source& so
   if (source.added == nullptr) return reading;
   const Reading other = Read(files, absl::StrCat(folder, "/", source.added));
   if (!other.there) return reading;
-  // Half a sum would look like a counter that was reset.
+  // A partial sum would look like a reset counter.
   if (!other.value.has_value()) return other;
   value = value > kMax - *other.value ? kMax : value + *other.value;
   return reading;
 }
 
-// Rdma over software has no adapter behind it: rxe names its interface, siw has nothing at all.
-// For other devices an interface is no substitute: RDMA traffic passes it by.
+// Software RDMA has no adapter: rxe names its interface, siw has nothing. For other devices an
+// interface is not a substitute: RDMA traffic bypasses it.
 bool IsSoftware(const RootFiles& files, const std::string& hca) {
   return !ParentNetdev(files, hca).empty() ||
          !files.IsDirectory(absl::StrCat("/sys/class/infiniband/", hca, "/device"));
@@ -176,7 +175,7 @@ std::string PortFolder(const std::string& hca, int port) {
   return absl::StrCat("/sys/class/infiniband/", hca, "/ports/", port);
 }
 
-// From the first of its sources that is there.
+// Reads the first of its sources that exists.
 Reading ReadFirst(const RootFiles& files, const std::string& folder, PortCounter counter) {
   Reading reading;
   for (const Source& source : kSources) {

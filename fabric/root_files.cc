@@ -49,10 +49,10 @@ absl::StatusOr<RootFiles> RootFiles::Open(const std::string& root) {
   const CText real(realpath(root.c_str(), nullptr));
   struct stat info = {};
   if (real == nullptr || stat(real.get(), &info) != 0 || !S_ISDIR(info.st_mode)) {
-    return absl::ErrnoToStatus(real == nullptr ? errno : ENOTDIR,
-                               absl::StrCat("root ", root,
-                                            " cannot be read; it must be the "
-                                            "directory that stands for the host's /"));
+    return absl::ErrnoToStatus(
+        real == nullptr ? errno : ENOTDIR,
+        absl::StrCat("root ", root,
+                     " cannot be read; it must be the directory where the host's / is mounted"));
   }
   FileDescriptor folder(open(real.get(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() < 0) return absl::ErrnoToStatus(errno, absl::StrCat("root ", root));
@@ -68,8 +68,8 @@ absl::StatusOr<FileDescriptor> RootFiles::OpenInside(absl::string_view path, int
   how.resolve = root_.empty() ? 0 : RESOLVE_BENEATH;
   const auto opened = syscall(SYS_openat2, folder_->get(), inside.c_str(), &how, sizeof how);
   if (opened >= 0) return FileDescriptor(static_cast<int>(opened));
-  // An older kernel, or a seccomp filter that does not know the call; a link out of the root, of
-  // which realpath can tell where it leads; a path that changes meanwhile.
+  // An older kernel, or a seccomp filter without this call; a link out of the root, which realpath
+  // can resolve; a path that changes at the same time.
   if (errno != ENOSYS && errno != EPERM && errno != EXDEV && errno != EAGAIN) {
     return absl::ErrnoToStatus(errno, std::string(path));
   }
@@ -104,7 +104,7 @@ absl::StatusOr<std::vector<std::string>> RootFiles::List(absl::string_view path)
     if (name == "." || name == "..") continue;
     if (names.size() == kMaxEntries) {
       return absl::ResourceExhaustedError(
-          absl::StrCat(path, " holds more than ", kMaxEntries, " entries"));
+          absl::StrCat(path, " contains more than ", kMaxEntries, " entries"));
     }
     names.emplace_back(name);
   }
@@ -117,7 +117,7 @@ absl::StatusOr<std::string> RootFiles::ReadAttribute(absl::string_view path) con
   if (!text.ok()) return text.status();
   const absl::string_view line = absl::StripAsciiWhitespace(*text);
   if (line.find_first_of("\n\v\f\r") != absl::string_view::npos) {
-    return absl::InvalidArgumentError(absl::StrCat(path, " does not hold one line of text"));
+    return absl::InvalidArgumentError(absl::StrCat(path, " is not one line of text"));
   }
   return std::string(line);
 }
@@ -133,7 +133,7 @@ absl::StatusOr<std::vector<std::string>> RootFiles::ReadLines(absl::string_view 
 }
 
 absl::StatusOr<std::string> RootFiles::ReadStart(absl::string_view path, size_t most) const {
-  // O_NONBLOCK: a pipe in the tree must not hold us up before fstat has told what it is.
+  // O_NONBLOCK: a pipe in the tree must not block before fstat has shown its type.
   const absl::StatusOr<FileDescriptor> file = OpenInside(path, O_RDONLY | O_NONBLOCK);
   if (!file.ok()) return file.status();
   struct stat info = {};
@@ -159,14 +159,14 @@ absl::StatusOr<std::string> RootFiles::ReadText(absl::string_view path) const {
   if (!text.ok()) return text.status();
   if (text->size() > kMaxAttribute) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, " holds more than ", kMaxAttribute, " bytes"));
+        absl::StrCat(path, " contains more than ", kMaxAttribute, " bytes"));
   }
   const bool printable = std::all_of(text->begin(), text->end(), [](char c) {
     return absl::ascii_isprint(static_cast<unsigned char>(c)) ||
            absl::ascii_isspace(static_cast<unsigned char>(c));
   });
   if (!printable) {
-    return absl::InvalidArgumentError(absl::StrCat(path, " holds other things than text"));
+    return absl::InvalidArgumentError(absl::StrCat(path, " is not printable text"));
   }
   return text;
 }
@@ -178,7 +178,7 @@ absl::StatusOr<std::string> RootFiles::Resolve(absl::string_view path) const {
 }
 
 absl::StatusOr<std::string> RootFiles::ReadLink(absl::string_view path) const {
-  // Links in the directory part are followed, and so must be checked; the last part is only read.
+  // Links in the directory part are followed, so they are checked; the last part is only read.
   const size_t slash = path.rfind('/');
   absl::StatusOr<std::string> parent = RealPath(path.substr(0, slash));
   if (!parent.ok()) return parent.status();

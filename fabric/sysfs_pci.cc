@@ -29,7 +29,7 @@ constexpr char kPciDevices[] = "/sys/bus/pci/devices";
 // GPUs' own audio functions have other classes.
 constexpr std::array<uint32_t, 4> kGpuClasses = {0x0300, 0x0302, 0x0380, 0x1200};
 
-// The longest leading part of a sysfs path that ends in a PCI function, or "".
+// Returns the longest prefix of a sysfs path that ends in a PCI function, or "".
 std::string PciFolderOf(absl::string_view path) {
   std::vector<absl::string_view> parts = absl::StrSplit(path, '/');
   while (!parts.empty() && !ParsePciAddress(parts.back()).has_value()) parts.pop_back();
@@ -40,8 +40,8 @@ std::string BaseName(absl::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
 
-// What a link leads to. A tree may have been captured without the target: then the link's text
-// still names it.
+// Returns the target of a link. If a captured tree lacks the target, the link's text still names
+// it.
 std::string Target(const RootFiles& files, const std::string& link) {
   absl::StatusOr<std::string> target = files.Resolve(link);
   return target.ok() ? *std::move(target) : files.ReadLink(link).value_or("");
@@ -63,7 +63,7 @@ std::string ReadId(const RootFiles& files, const std::string& path) {
   return id.has_value() && *id <= 0xffff ? absl::StrCat(absl::Hex(*id, absl::kZeroPad4)) : "";
 }
 
-// `folder`: where the function was seen; it need not be complete.
+// `folder` is the function's directory, which may be incomplete.
 PciFunction ReadFunction(const RootFiles& files, const std::string& folder) {
   PciFunction function;
   function.address = BaseName(folder);
@@ -98,7 +98,7 @@ std::optional<PciFunction> FunctionBehind(const RootFiles& files, const std::str
   const std::string folder = PciFolderOf(target);
   if (folder.empty()) return std::nullopt;
   PciFunction function = ReadFunction(files, folder);
-  // The number that its administrator gave it, which a reload of the driver does not change.
+  // The number set by the administrator, which a reload of the driver does not change.
   uint32_t number = 0;
   if (target != folder && absl::SimpleAtoi(AttributeOf(files, target, "sfnum"), &number)) {
     function.part = absl::StrCat("sf", number);
@@ -116,7 +116,7 @@ std::vector<Gpu> ReadGpus(const RootFiles& files, const std::vector<std::string>
     if (std::find(kGpuClasses.begin(), kGpuClasses.end(), pci_class) == kGpuClasses.end()) continue;
     PciFunction function = ReadFunction(files, folder);
     if (std::find(vendors.begin(), vendors.end(), function.vendor) == vendors.end()) continue;
-    // A share of a GPU that is here itself, for virtual machines.
+    // A virtual function of a GPU that is also listed.
     if (!function.physical_function.empty()) continue;
     found.emplace_back(*address, Gpu{std::move(function.vendor), name, function.numa_node,
                                      std::move(function.path)});

@@ -40,7 +40,7 @@ constexpr char kHangs[] =
     "reading its files in /sys does not end: its firmware or driver may hang; check dmesg, and "
     "reset the NIC or the node";
 
-// The names of an optional directory: absent means empty.
+// Returns the names in an optional directory; empty if it does not exist.
 absl::StatusOr<std::vector<std::string>> ListIfPresent(const RootFiles& files,
                                                        absl::string_view path) {
   absl::StatusOr<std::vector<std::string>> names = files.List(path);
@@ -48,12 +48,12 @@ absl::StatusOr<std::vector<std::string>> ListIfPresent(const RootFiles& files,
   return names;
 }
 
-// The attribute's text, or "" where it is missing or cannot be read.
+// Returns the attribute's text, or "" if it is missing or cannot be read.
 std::string AttributeOrEmpty(const RootFiles& files, absl::string_view path) {
   return files.ReadAttribute(path).value_or("");
 }
 
-// "400 Gb/sec (4X NDR)" -> 400. Zero for anything that is not a plausible rate.
+// "400 Gb/sec (4X NDR)" -> 400. Zero if it is not a plausible rate.
 double ParseRate(absl::string_view text) {
   double rate = 0;
   const std::vector<absl::string_view> words = absl::StrSplit(text, ' ', absl::SkipEmpty());
@@ -100,7 +100,7 @@ absl::StatusOr<std::multimap<std::string, std::string>> ReadUverbs(const RootFil
   return uverbs;
 }
 
-// Why the node in /dev cannot be used, or "".
+// Returns why the node in /dev cannot be used, or "".
 std::string CheckDeviceNode(const RootFiles& files, const std::string& uverbs) {
   const std::string path = absl::StrCat(kDevFolder, "/", uverbs);
   const NodeInfo node = files.Stat(path);
@@ -113,8 +113,8 @@ std::string CheckDeviceNode(const RootFiles& files, const std::string& uverbs) {
   const std::string expected =
       AttributeOrEmpty(files, absl::StrCat(kVerbsClass, "/", uverbs, "/dev"));
   if (expected.empty() || expected == number) return "";
-  return absl::StrCat(path, " is device ", number, " but the kernel says ", expected,
-                      "; it is left from an older driver load; let udev recreate it");
+  return absl::StrCat(path, " is device ", number, " but the kernel expects ", expected,
+                      "; it is left over from an earlier driver load; let udev recreate it");
 }
 
 // Whether its vital product data says that it manages NVLink switches: the two ConnectX functions
@@ -161,7 +161,7 @@ RoleEvidence EvidenceOf(const RootFiles& files, const Hca& hca, bool on_pci) {
   return seen;
 }
 
-// Its device nodes, and what is wrong with them.
+// Reads its device nodes and their faults.
 void ReadDeviceNodes(const RootFiles& files, const std::multimap<std::string, std::string>& uverbs,
                      Hca& hca) {
   std::vector<std::string> troubles;
@@ -268,7 +268,7 @@ absl::StatusOr<NodeInventory> ReadInventory(const std::string& root,
   if (!files.ok()) return files.status();
   if (!files->IsDirectory("/sys")) {
     return absl::NotFoundError(
-        absl::StrCat("root ", root, " holds no sys directory; mount the host's /sys there"));
+        absl::StrCat("root ", root, " has no sys directory; mount the host's /sys there"));
   }
   absl::StatusOr<std::vector<std::string>> names = ListIfPresent(*files, kHcaClass);
   if (!names.ok()) return names.status();
@@ -290,7 +290,7 @@ absl::StatusOr<NodeInventory> ReadInventory(const std::string& root,
   if (!undecided.ok()) return undecided;
   if (reading != nullptr) reading("");
   if (known != nullptr) {
-    // A card that comes back may be another one.
+    // A card that reappears may be another one.
     std::erase_if(*known, [&inventory](const auto& entry) {
       return std::none_of(inventory.hcas.begin(), inventory.hcas.end(),
                           [&](const Hca& hca) { return hca.pci_address == entry.first; });

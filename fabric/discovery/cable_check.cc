@@ -80,25 +80,26 @@ class Checker {
         unseen.push_back(absl::StrCat(r, " (", rail.nic, ")"));
       }
     }
-    // Where hardly any cable of a node was seen, nobody looked.
+    // If most cables of a node are unknown, no source covers the node.
     if (unseen.empty() || cabled < unseen.size()) return;
     findings_.push_back(
         {FindingKind::kContradiction, true, node.node,
-         absl::StrCat(
-             "rail ", absl::StrJoin(unseen, ", "), " of ", node.node,
-             " is up as its node agent says, but no cable on it was seen; the agent is "
-             "believed: does the switch speak LLDP there, and is the subnet's list new?")});
+         absl::StrCat("rail ", absl::StrJoin(unseen, ", "), " of ", node.node,
+                      " is up according to its node agent, but no source shows a cable on it; the "
+                      "agent is trusted: check that the switch sends LLDP on this port and that "
+                      "the subnet's list is current")});
   }
 
-  // Where nodes of the same kind have the rail; of a node that is alone, where others have it.
+  // Returns the switch where nodes of the same kind have the rail; for the only node of a kind,
+  // where the others have it.
   int Right(const NodeRails& node, int group, size_t rail) const {
     const int right = rails_.Of(group, node.kind, rail).right();
     const bool alone = nodes_of_kind_.at(node.kind) == 1;
     return right >= 0 && !alone ? right : rails_.shown()[static_cast<size_t>(group)][rail];
   }
 
-  // A machine that no other is like may be of another kind, or have lost a NIC before its agent
-  // could see it; then its rails are numbered as if it had never been there.
+  // A machine unlike all others may be of another kind, or have lost a NIC before its agent
+  // started; then its rails are numbered as if that NIC had never existed.
   void TellLone(const NodeRails& node, const SwitchOfRail& shown) {
     std::vector<std::string> moved;
     size_t rails = 0;
@@ -120,11 +121,11 @@ class Checker {
                       ") are at other switches than those of its neighbours (", usual, "): rail ",
                       moved[0],
                       moved.size() == 1 ? "" : absl::StrCat(", and ", moved.size() - 1, " more"),
-                      "; no cable is called wrong: if a NIC is missing, put it back and restart "
-                      "the node agent, or cordon the node")});
+                      "; no cable is reported as wrong: if a NIC is missing, reinsert it and "
+                      "restart the node agent, or cordon the node")});
   }
 
-  // Where as many nodes of a leaf say this as that, no cable can be called wrong.
+  // If the nodes of a leaf are evenly divided, no cable can be reported as wrong.
   void TellSplit() {
     std::map<std::tuple<int, int, size_t>, std::map<int, std::vector<std::string>>> nodes_at;
     for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -145,11 +146,9 @@ class Checker {
       }
       findings_.push_back(
           {FindingKind::kContradiction, true, "",
-           absl::StrCat(
-               "nodes of one leaf have rail ", std::get<size_t>(where),
-               " at several switches, and none has most of them: ", absl::StrJoin(sides, ", "),
-               "; the evidence is split, so no cable is called wrong: compare them with "
-               "the plan")});
+           absl::StrCat("nodes of one leaf have rail ", std::get<size_t>(where),
+                        " at several switches without a majority: ", absl::StrJoin(sides, ", "),
+                        "; so no cable is reported as wrong: compare them with the plan")});
     }
   }
 
@@ -159,7 +158,7 @@ class Checker {
                                          SwitchName(cable.at), " port ", cable.port);
     const int right = Right(node, group, rail);
     const std::string there = right < 0 || right == cable.at
-                                  ? "its other NICs are not there: move the cable"
+                                  ? "the node's other NICs are elsewhere: move the cable"
                                   : absl::StrCat("most nodes of its leaf have rail ", rail, " at ",
                                                  SwitchName(right), ": move the cable");
     for (size_t other = 0; other < node.rails.size(); ++other) {
@@ -179,7 +178,7 @@ class Checker {
       return;
     }
     findings_.push_back({FindingKind::kMiswired, true, node.node,
-                         absl::StrCat(nic, ", which is no leaf switch; ", there)});
+                         absl::StrCat(nic, ", which is not a leaf switch; ", there)});
   }
 
   std::string SwitchName(int at) const { return network_.switches[static_cast<size_t>(at)]; }

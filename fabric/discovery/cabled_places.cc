@@ -34,8 +34,8 @@ std::string LevelName(size_t tier) {
 
 bool IsDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
 
-// What the names begin with, without a part of a number and what only joins it to the rest:
-// "su0-leaf10" and "su0-leaf11" are "su0-leaf".
+// Returns the common prefix of the names, without a partial number and its separator: "su0-leaf10"
+// and "su0-leaf11" are "su0-leaf".
 std::string Common(const std::vector<std::string>& names) {
   std::string common = names[0];
   bool in_number = false;
@@ -53,8 +53,8 @@ std::string Common(const std::vector<std::string>& names) {
   return common;
 }
 
-// The NICs of a node whose rails are not certain are the rails that its leaf has at their switches,
-// and those at other switches are what remains.
+// If a node's rails are uncertain, each NIC gets the rail that its leaf has at the NIC's switch;
+// NICs at other switches get the remaining rails.
 void SeatBySwitch(const SwitchOfRail& right, std::vector<RailNic>& rails) {
   std::vector<RailNic> seated(rails.size());
   for (const bool fitting : {true, false}) {
@@ -101,9 +101,10 @@ class Placer {
   }
 
  private:
-  // Of each leaf its switches: those of its rails, and those where second cables of most of its
-  // nodes are. They are no spines, though they are joined with others. A switch for the second
-  // cables of several leaves (another plane, storage) is not a part of any: it would join them.
+  // Returns the switches of each leaf: those of its rails, and those with second cables of most of
+  // its nodes. They are not spines, although cables connect them to other switches. A switch for
+  // the second cables of several leaves (another plane, storage) belongs to none, as it would join
+  // them.
   std::vector<SwitchOfRail> LeafSwitches(const LeafRails& rails) const {
     std::vector<std::map<int, size_t>> also(static_cast<size_t>(groups_.count));
     std::vector<size_t> nodes(also.size());
@@ -141,8 +142,8 @@ class Placer {
     return at < 0 ? "" : network_.switches[static_cast<size_t>(at)];
   }
 
-  // Of each domain of a tier its name, leaves first. What it is called depends on its own switches,
-  // and on who has that name before it.
+  // Returns the names of the domains of each tier, leaves first. A name depends on the domain's
+  // switches and on the names already in use.
   std::vector<std::vector<std::string>> NamesOf(const Tiers& tiers) const {
     const std::set<std::string> switches(network_.switches.begin(), network_.switches.end());
     std::set<std::string> taken;
@@ -220,11 +221,12 @@ class Placer {
     if (tiers.sideways.size() > kMaxNamed) {
       names.push_back(absl::StrCat(tiers.sideways.size() - kMaxNamed, " more pairs"));
     }
-    findings_.push_back({FindingKind::kCycle, false, "",
-                         absl::StrCat("cables join switches of one tier, which no tree has: ",
-                                      absl::StrJoin(names, ", "),
-                                      "; they are left out. A dragonfly is not "
-                                      "recognized: write its FabricModel by hand")});
+    findings_.push_back(
+        {FindingKind::kCycle, false, "",
+         absl::StrCat(
+             "cables connect switches of one tier, which a tree cannot contain: ",
+             absl::StrJoin(names, ", "),
+             "; they are ignored. A dragonfly is not recognized: write its FabricModel by hand")});
   }
 
   const Network& network_;

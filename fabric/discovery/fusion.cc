@@ -31,9 +31,9 @@
 namespace railhead::fabric {
 namespace {
 
-constexpr int kMostUsed = 1'000'000;  // of anything on one node; more are counted as that
+constexpr int kMostUsed = 1'000'000;  // of any resource on one node; higher counts are clamped
 
-// Domains of a level are told apart by all that is around them.
+// Domains of a level are identified by their path from the outermost level.
 using Path = std::vector<std::string>;
 
 bool PathLess(const Path& a, const Path& b) {
@@ -99,13 +99,13 @@ class Fusion {
  private:
   int Rails() const { return nodes_.empty() ? 0 : static_cast<int>(nodes_[0].rails.size()); }
 
-  // A node such as the control plane's, which has nothing that this is about.
+  // Returns whether the node, such as one of the control plane, has neither rails nor GPUs.
   static bool Bystander(const NodeRails& node) {
     return OfferedAlone(node) && node.kubernetes->facts_fault.empty() &&
            node.kubernetes->gpus == 0 && node.kubernetes->hcas == 0;
   }
 
-  // Labels place who has no cable in sight; of others they are checked.
+  // Labels place nodes without known cables; labels of other nodes are checked.
   void CompareWithLabels(const LabelPlaces& labels, CabledPlaces& cabled) {
     if (!TellsOfNetwork(labels.scheme)) return;
     std::map<Path, std::map<std::string, int>> values;  // innermost label values in a leaf
@@ -130,14 +130,15 @@ class Fusion {
         all += count;
         if (count > most.second) most = {other, count};
       }
-      // Where no label has most of a leaf, labels divide it further, and say nothing against it.
+      // If no label value has a majority in a leaf, labels divide it further, which is not a
+      // contradiction.
       if (value == most.first || most.second * 2 <= all) continue;
       found_.findings.push_back(
           {FindingKind::kContradiction, true, nodes_[i].node,
            absl::StrCat(nodes_[i].node, " is in leaf ", cabled.paths[i].back(),
                         " by its cables, but ", labels.scheme, "'s labels say ",
                         labels.levels.back(), " ", value, " where those of its neighbours say ",
-                        most.first, "; cables are believed: correct the labels")});
+                        most.first, "; cables take precedence: correct the labels")});
     }
   }
 
@@ -167,7 +168,7 @@ class Fusion {
         model.domains[level].push_back(std::move(domain));
         if (!cabled.levels.empty()) {
           found_.switches[level].push_back(cabled.switches[level].at(path[level]));
-          // Nodes without cables can have more rails than those with.
+          // Nodes without cables can have more rails than those with cables.
           if (level + 1 == path.size()) {
             found_.switches[level].back().resize(static_cast<size_t>(model.rails));
           }
@@ -198,7 +199,7 @@ class Fusion {
     if (node.kubernetes != nullptr) {
       out.gpus = node.kubernetes->gpus;
       if (OfferedAlone(node)) {
-        // Of shares it is known that each pod gets as many as it asks for.
+        // For shared HCAs, each pod gets the number that it requests.
         out.hcas = std::min(offers.Hcas(node.kubernetes->hcas).value_or(found_.model.rails),
                             found_.model.rails);
         for (int rail = 0; rail < out.hcas; ++rail) wires.push_back({rail, "", "", "", 0});
@@ -216,7 +217,7 @@ class Fusion {
     std::vector<RailNic>().swap(node.rails);
   }
 
-  // Who has told nothing, and who has no place.
+  // Reports nodes without facts and nodes without a place.
   void TellMissing() {
     std::vector<std::string> no_facts;
     std::vector<std::string> no_place;
@@ -230,8 +231,9 @@ class Fusion {
         found_.findings.push_back(
             {FindingKind::kNoFacts, true, node.node,
              absl::StrCat("the facts of the node agent of ", node.node,
-                          " (annotation railhead.io/node-facts) cannot be read, and are left out: ",
-                          known->facts_fault, "; is the agent of this release?")});
+                          " (annotation railhead.io/node-facts) cannot be read, and are ignored: ",
+                          known->facts_fault,
+                          "; check that agent and reader have the same release")});
       }
       if (paths_[i].empty() && (node.facts || (known != nullptr && known->gpus > 0))) {
         no_place.push_back(node.node);
@@ -240,11 +242,10 @@ class Fusion {
       }
     }
     if (!no_place.empty()) {
-      found_.findings.push_back(
-          {FindingKind::kNoPlace, true, "",
-           absl::StrCat(Listed(no_place),
-                        ": no cable and no label says where; left out, so no job "
-                        "is placed there")});
+      found_.findings.push_back({FindingKind::kNoPlace, true, "",
+                                 absl::StrCat(Listed(no_place),
+                                              ": neither a cable nor a label gives their place; "
+                                              "ignored, so no job is placed there")});
     }
     if (!no_facts.empty()) {
       found_.findings.push_back(
@@ -252,19 +253,19 @@ class Fusion {
            absl::StrCat(Listed(no_facts),
                         ": no facts of a node agent (annotation "
                         "railhead.io/node-facts), so rails are counted by the names of NICs and "
-                        "dead ones may be missed; does the agent run there?")});
+                        "dead ones may be missed; check that the agent runs there")});
     }
     if (seen_.nodes.empty()) {
       found_.findings.push_back({FindingKind::kNoFacts, false, "",
-                                 "GPUs count as 0, without Kubernetes as a source; give "
-                                 "`kubectl get nodes,pods -A -o json` too"});
+                                 "the number of GPUs is taken as 0, as Kubernetes is not a source; "
+                                 "add the output of `kubectl get nodes,pods -A -o json`"});
     }
   }
 
   const Observations& seen_;
   std::map<std::string, SeenUse> uses_;  // of each node
   std::vector<NodeRails> nodes_;
-  std::vector<Path> paths_;  // of each node; empty: nowhere
+  std::vector<Path> paths_;  // of each node; empty: no place
   DiscoveredFabric found_;
 };
 
@@ -272,7 +273,7 @@ class Fusion {
 
 std::vector<RailWire> WiresOf(const FabricNode& node, int rails) {
   std::vector<RailWire> wires;
-  // Dead rails are NICs too, wherever they are; which of the others have one it does not say.
+  // Dead rails count as NICs; the node does not specify which other rails have a NIC.
   int alive = node.hcas - static_cast<int>(node.dead_rails.size());
   for (int rail = 0; rail < rails; ++rail) {
     const bool dead = std::binary_search(node.dead_rails.begin(), node.dead_rails.end(), rail);

@@ -33,9 +33,8 @@ TEST_F(Fusion, InfiniBandIsBelievedBeforeLldp) {
   const DiscoveredFabric found = Fuse();
   EXPECT_EQ(found.wires[0][0].at, "a");
   ASSERT_THAT(Names(found), ElementsAre("contradiction"));
-  EXPECT_THAT(
-      found.findings[0].message,
-      HasSubstr("mlx5_0 of n0 is at a says the subnet (f:1), and at b says the node's LLDP"));
+  EXPECT_THAT(found.findings[0].message, HasSubstr("mlx5_0 of n0 is at a according to the subnet "
+                                                   "(f:1), and at b according to the node's LLDP"));
 }
 
 TEST_F(Fusion, StorageThatAgentsOfferForComputeIsTold) {
@@ -51,7 +50,7 @@ TEST_F(Fusion, StorageThatAgentsOfferForComputeIsTold) {
   const DiscoveredFabric found = Fuse();
   EXPECT_EQ(found.model.rails, 3) << "what pods are given is a rail";
   ASSERT_THAT(Names(found), ElementsAre("storage"));
-  EXPECT_THAT(found.findings[0].message, HasSubstr("rail 2 is at st, a network that the other"));
+  EXPECT_THAT(found.findings[0].message, HasSubstr("rail 2 is at st, a network without the other"));
   EXPECT_THAT(found.findings[0].message, HasSubstr("runs at 100 Gbit/s, and the others at 400"));
 }
 
@@ -96,9 +95,8 @@ TEST_F(Fusion, ManagementSwitchesAreNoPartOfTheTree) {
   EXPECT_EQ(found.model.nodes[4].hcas, 1) << "eth0 is no rail without facts either";
   EXPECT_THAT(Names(found), ElementsAre("miswired", "no-facts", "note storage"));
   EXPECT_THAT(found.findings[0].message, HasSubstr("mlx5_1 (rail 1) of n5 is at mgmt"));
-  EXPECT_THAT(found.findings[2].message,
-              HasSubstr("mgmt: 4 of the 5 nodes that are at it have no rail there "
-                        "(but NICs such as eth0 of n0)"));
+  EXPECT_THAT(found.findings[2].message, HasSubstr("mgmt: 4 of the 5 nodes with a cable at it have "
+                                                   "no rail there (but NICs such as eth0 of n0)"));
 
   // Nothing but that was seen of a node's NICs: no leaf is made of it.
   seen_ = {};
@@ -149,7 +147,8 @@ TEST_F(Fusion, WithoutAMajorityNothingIsCalledWrong) {
   EXPECT_EQ(found.model.domains[0].size(), 1) << "they share their switches";
   ASSERT_THAT(Names(found), ElementsAre("contradiction", "contradiction"));
   EXPECT_THAT(found.findings[0].message, HasSubstr("rail 0 at several switches"));
-  EXPECT_THAT(found.findings[0].message, HasSubstr("n0 at a0, n1 at a1; the evidence is split"));
+  EXPECT_THAT(found.findings[0].message,
+              HasSubstr("n0 at a0, n1 at a1; so no cable is reported as wrong"));
   EXPECT_FALSE(found.wires[1][0].miswired);
   Node("n2", 2);
   Link("n2", "mlx5_0", "a0");
@@ -169,7 +168,7 @@ TEST_F(Fusion, TheLargestOfSeveralNetworksIsNoMajority) {
   DiscoveredFabric found = Fuse();
   EXPECT_EQ(found.model.rails, 4) << "planes, of which one carries two rails";
   ASSERT_THAT(Names(found), ElementsAre("note storage", "note no-facts"));
-  EXPECT_THAT(found.findings[0].message, HasSubstr("the evidence is split"));
+  EXPECT_THAT(found.findings[0].message, HasSubstr("it is not clear which are for storage"));
   for (const char* name : {"n0", "n1"}) Link(name, "e5", "a");
   found = Fuse();
   EXPECT_EQ(found.model.rails, 3) << "three of five are most";
@@ -196,7 +195,7 @@ TEST_F(Fusion, AMissingNicRenumbersNoOther) {
   EXPECT_EQ(found.wires[6][2].nic, "mlx5_5");
   EXPECT_EQ(found.wires[6][2].rail, 3) << "it is at the switch of rail 3";
   EXPECT_THAT(Names(found), ElementsAre("note no-facts", "note no-facts"));
-  EXPECT_THAT(found.findings[0].message, HasSubstr("n6: perhaps not all NICs were seen"));
+  EXPECT_THAT(found.findings[0].message, HasSubstr("n6: some NICs may be missing"));
 
   Switch("storage");
   for (int r = 1; r < 4; ++r) Uplink("l0", absl::StrCat("l", r));
@@ -308,7 +307,7 @@ TEST_F(Fusion, HostsOfOneNameGiveTheOthersNoRails) {
   EXPECT_EQ(found.model.nodes[2].hcas, 2);
   EXPECT_THAT(Names(found), ElementsAre("contradiction", "note no-facts"));
   EXPECT_THAT(found.findings[0].message, HasSubstr("node has 100 NICs with cables"));
-  EXPECT_THAT(found.findings[0].message, HasSubstr("98 of its NICs are left out"));
+  EXPECT_THAT(found.findings[0].message, HasSubstr("98 of its NICs are ignored"));
   for (int r = 2; r < 70; ++r) {
     for (const char* name : {"n0", "n1"}) Link(name, absl::StrCat("e", r), "a");
   }
@@ -357,7 +356,7 @@ TEST_F(Fusion, LabelsPlaceWhoHasNoCableInSight) {
   EXPECT_EQ(found.model.domains[0][1].count, 3);
   EXPECT_EQ(found.model.nodes.back().name, "n4");
   ASSERT_THAT(Names(found), ElementsAre("no-place"));
-  EXPECT_THAT(found.findings[0].message, HasSubstr("n5: no cable and no label"));
+  EXPECT_THAT(found.findings[0].message, HasSubstr("n5: neither a cable nor a label"));
 }
 
 TEST_F(Fusion, ARailThatIsUpWithoutACableInSightIsTold) {
@@ -370,7 +369,7 @@ TEST_F(Fusion, ARailThatIsUpWithoutACableInSightIsTold) {
   const DiscoveredFabric found = Fuse();
   ASSERT_THAT(Names(found), ElementsAre("contradiction"));
   EXPECT_THAT(found.findings[0].message,
-              HasSubstr("rail 1 (mlx5_1) of n1 is up as its node agent"));
+              HasSubstr("rail 1 (mlx5_1) of n1 is up according to its node agent"));
   EXPECT_THAT(found.model.nodes[1].dead_rails, IsEmpty());
 }
 
@@ -438,7 +437,7 @@ TEST_F(Fusion, ZonesContradictNobody) {
   }
   DiscoveredFabric found = Fuse();
   ASSERT_THAT(Names(found), ElementsAre("no-place")) << "nor do they place a node in a leaf";
-  EXPECT_THAT(found.findings[0].message, HasSubstr("n9: no cable and no label"));
+  EXPECT_THAT(found.findings[0].message, HasSubstr("n9: neither a cable nor a label"));
   for (SeenNode& node : seen_.nodes) {
     node.places.push_back({"Topograph", {{"leaf", node.name < "n5" ? "l0" : "l1"}}});
   }
@@ -536,7 +535,7 @@ TEST_F(Fusion, LevelsAreThoseThatMostNodesInTheFabricHave) {
   ASSERT_FALSE(found.findings.empty());
   EXPECT_THAT(
       found.findings[0].message,
-      HasSubstr("n6, n7: not all labels of Kubernetes that most nodes have (region, zone)"));
+      HasSubstr("n6, n7: some labels of Kubernetes are missing (most nodes have region, zone)"));
 }
 
 TEST_F(Fusion, LoopsAndCablesBetweenLeavesAreTold) {
@@ -578,7 +577,7 @@ TEST_F(Fusion, NodesWithoutFactsAreTold) {
   EXPECT_EQ(found.model.nodes[1].gpus, 4);
   EXPECT_THAT(Names(found), ElementsAre("no-facts", "note no-place"));
   EXPECT_THAT(found.findings[0].message, HasSubstr("n1: no facts of a node agent"));
-  EXPECT_THAT(found.findings[1].message, HasSubstr("nas: no node of the cluster"));
+  EXPECT_THAT(found.findings[1].message, HasSubstr("nas: not a node of the cluster"));
 }
 
 TEST_F(Fusion, HcasThatKubernetesOffersAreRailsOfNodesWithoutCables) {
@@ -648,7 +647,7 @@ TEST_F(Fusion, FactsThatCannotBeReadAreTold) {
   EXPECT_EQ(found.model.nodes.size(), 2);
   ASSERT_THAT(Names(found), ElementsAre("no-facts"));
   EXPECT_EQ(found.findings[0].object, "n1");
-  EXPECT_THAT(found.findings[0].message, HasSubstr("cannot be read, and are left out: n1:1: ver"));
+  EXPECT_THAT(found.findings[0].message, HasSubstr("cannot be read, and are ignored: n1:1: ver"));
 }
 
 TEST_F(Fusion, DomainsHaveNamesOfTheirOwn) {
@@ -681,7 +680,7 @@ TEST_F(Fusion, AddressesAndAmbiguousNamesAreNotShortened) {
   ASSERT_EQ(found.model.nodes.size(), 1);
   EXPECT_EQ(found.model.nodes[0].name, "10.0.0.1");
   ASSERT_THAT(Names(found), ElementsAre("no-place", "note no-place"));
-  EXPECT_THAT(found.findings[1].message, HasSubstr("10, 10.9.9.9, n0, n0.z.example: no node"));
+  EXPECT_THAT(found.findings[1].message, HasSubstr("10, 10.9.9.9, n0, n0.z.example: not a node"));
 }
 
 TEST_F(Fusion, NamesOfHostsHaveNoCase) {

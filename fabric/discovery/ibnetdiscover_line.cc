@@ -16,7 +16,7 @@
 namespace railhead::fabric {
 namespace {
 
-// Gbit/s of one lane, rounded as sysfs rounds the rate of a link of four.
+// Gbit/s of one lane, rounded as sysfs rounds the rate of a 4-lane link.
 struct LaneSpeed {
   absl::string_view name;
   double gbps;

@@ -57,7 +57,7 @@ class IbnetdiscoverReader {
   }
 
   void ReadLine(absl::string_view text) {
-    // Whoever is root of a node sets its description.
+    // The root user of a node sets its description, so it can contain any bytes.
     const std::string line = PrintableText(absl::StrReplaceAll(text, {{"\t", " "}}));
     const absl::string_view bare = absl::StripAsciiWhitespace(line);
     if (bare.empty()) {
@@ -81,8 +81,7 @@ class IbnetdiscoverReader {
       }
     }
     Fail("", absl::StrCat(QuotedText(bare),
-                          " is no line of ibnetdiscover's output; was it run "
-                          "without options?"));
+                          " is not a line of ibnetdiscover's output; run it without options"));
   }
 
   // Switch	40 "S-0002c90300123456"		# "leaf0" base port 0 lid 1 lmc 0
@@ -131,7 +130,7 @@ class IbnetdiscoverReader {
   // [1](100001) 	"S-0000000000200001"[1]		# lid 0 lmc 0 "leaf1" lid 0 4xSDR
   void ReadPort(absl::string_view text) {
     if (device_.empty()) {
-      Fail("", "is a port of no device: no line with Switch, Ca or Rt stands above it");
+      Fail("", "is a port without a device: no line with Switch, Ca or Rt precedes it");
       return;
     }
     IbLine line(text);
@@ -160,7 +159,7 @@ class IbnetdiscoverReader {
     told_.push_back(std::move(told));
   }
 
-  // Each cable is told from both ends; the two must say the same, and it is kept once.
+  // Each cable is listed at both ends; both must agree, and one is kept.
   void KeepLinks() {
     std::map<SeenEnd, SeenEnd> cable;
     for (Told& told : told_) {
@@ -168,8 +167,7 @@ class IbnetdiscoverReader {
       SeenLink& link = told.link;
       if (listed_.count(link.far.device) == 0) {
         Fail("port", absl::StrCat(QuotedText(link.far.device),
-                                  " is listed nowhere in the text; is "
-                                  "it complete?"));
+                                  " is not listed in the text; check that it is complete"));
         return;
       }
       const bool known = cable.count(link.near) > 0 && cable[link.near] == link.far;
@@ -199,7 +197,7 @@ class IbnetdiscoverReader {
   absl::Status status_;
   Observations seen_;
   int line_ = 0;
-  std::string device_;  // whose ports stand in the lines that are read
+  std::string device_;  // to which the next port lines belong
   std::unordered_set<std::string> listed_;
   std::unordered_set<std::string> left_out_;
   std::map<std::string, std::string> hca_names_;

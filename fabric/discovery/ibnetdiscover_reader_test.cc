@@ -83,11 +83,11 @@ TEST(Ibnetdiscover, WhatIsWrongIsNamed) {
   EXPECT_THAT(ErrorOf(absl::StrCat(kSubnet, "\n", kSubnet)),
               HasSubstr("Switch: \"S-0000000000200000\" is listed a second time"));
   EXPECT_THAT(ErrorOf(absl::StrCat(kSubnet, "\n[1] \"S-0000000000200000\"[2]\n")),
-              HasSubstr("is a port of no device"));
+              HasSubstr("is a port without a device"));
   EXPECT_THAT(ErrorOf(absl::StrCat(kSubnet, "\nhello\n")),
-              HasSubstr("\"hello\" is no line of ibnetdiscover's output"));
+              HasSubstr("\"hello\" is not a line of ibnetdiscover's output"));
   EXPECT_THAT(ErrorOf("caguid=0x1\n"), HasSubstr("lists no switch and no HCA"));
-  EXPECT_THAT(ErrorOf("something else"), HasSubstr("is of no kind that is known"));
+  EXPECT_THAT(ErrorOf("something else"), HasSubstr("has an unknown format"));
 }
 
 TEST(Ibnetdiscover, AnOddDescriptionSpoilsItselfAlone) {

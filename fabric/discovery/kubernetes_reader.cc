@@ -26,8 +26,7 @@ namespace {
 
 using Type = JsonValue::Type;
 
-// More of these on one node is a mistake. HCAs that are shared are offered in numbers that somebody
-// has chosen.
+// More on one node is an error. The number of shared HCAs is configured, so it has no limit here.
 constexpr int kMaxGpus = 1024;
 constexpr int kMaxShares = 1'000'000;
 constexpr int kMaxPlanes = 64;
@@ -38,7 +37,7 @@ struct Amounts {
   int hcas = 0;
 };
 
-// Takes the suffix of a quantity off: "2k" is 2 times 1000.
+// Removes the suffix of a quantity: "2k" is 2 times 1000.
 int64_t ConsumeUnit(absl::string_view& quantity) {
   constexpr std::pair<const char*, int64_t> kUnits[] = {{"k", 1'000},         {"M", 1'000'000},
                                                         {"G", 1'000'000'000}, {"Ki", 1LL << 10},
@@ -64,7 +63,7 @@ class KubernetesReader {
     const JsonValue* kind = reader_.Need(object, path, "kind", Type::kText);
     if (kind == nullptr) return;
     if (absl::EndsWith(kind->text, "List")) {
-      if (!path.empty()) return;  // no list holds lists
+      if (!path.empty()) return;  // lists are not nested
       const JsonValue* items = reader_.Need(object, "", "items", Type::kList);
       for (size_t i = 0; items != nullptr && i < items->fields.size(); ++i) {
         Object(items->fields[i].value, absl::StrCat("items[", i, "]"));
@@ -79,7 +78,8 @@ class KubernetesReader {
     }
   }
 
-  // Of NVIDIA's nic-configuration-operator (configuration.net.nvidia.com/v1alpha1).
+  // Reads a template of NVIDIA's nic-configuration-operator
+  // (configuration.net.nvidia.com/v1alpha1).
   void NameTemplate(const JsonValue& object, const std::string& path) {
     const JsonValue* metadata = reader_.Need(object, path, "metadata", Type::kObject);
     const JsonValue* spec = reader_.Need(object, path, "spec", Type::kObject);
@@ -141,7 +141,7 @@ class KubernetesReader {
     seen_.nodes.push_back(std::move(node));
   }
 
-  // The agent of one node does not keep the others from being seen.
+  // Invalid facts of one node do not affect the other nodes.
   static void Facts(const JsonValue& value, SeenNode& node) {
     const absl::StatusOr<NodeFacts> facts = ReadNodeFacts(value.text, node.name);
     if (!facts.ok()) {
@@ -149,7 +149,7 @@ class KubernetesReader {
       return;
     }
     node.rails = facts->rails;
-    // What pods can get counts, where something is offered.
+    // The number offered to pods takes precedence, if there is one.
     if (node.gpus == 0) node.gpus = facts->gpus;
   }
 
@@ -210,7 +210,7 @@ class KubernetesReader {
       use.gpus = std::min(kMaxGpus, use.gpus + container.gpus);
       use.hcas = std::min(kMaxShares, use.hcas + container.hcas);
     }
-    // Containers that run before the others give back what they had.
+    // Init containers release their resources before the others start.
     for (const Amounts& container : Containers(*spec, path + ".spec", "initContainers")) {
       use.gpus = std::max(use.gpus, container.gpus);
       use.hcas = std::max(use.hcas, container.hcas);

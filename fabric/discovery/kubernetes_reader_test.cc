@@ -131,7 +131,7 @@ TEST(Kubernetes, FactsThatCannotBeReadAreTheirNodesTrouble) {
     return seen->nodes[0].facts_fault;
   };
   EXPECT_THAT(fault(R"(\"rail\":1)", R"(\"rail\":0)"),
-              HasSubstr("n0:1: rails[1].rail: rail 0 is there twice"));
+              HasSubstr("n0:1: rails[1].rail: rail 0 is listed twice"));
   EXPECT_THAT(fault(R"(\"version\":1)", R"(\"version\":2)"), HasSubstr("version: must be a whole"));
   EXPECT_THAT(fault(R"(\"rateGbps\":400)", R"(\"rateGbps\":-1)"), HasSubstr("rails[0].rateGbps"));
   EXPECT_THAT(fault(R"(\"gpus\":[)", absl::StrCat(R"(\"gpus\":[)", std::string(300'000, ' '))),

@@ -22,7 +22,7 @@
 namespace railhead::fabric {
 namespace {
 
-// The scheme's levels that most nodes have, in its order.
+// Returns the scheme's levels that most nodes have, in its order.
 std::vector<std::string> LevelsOf(const std::vector<const SeenNode*>& nodes,
                                   const std::string& scheme) {
   std::map<std::string, size_t> count;
@@ -41,7 +41,7 @@ std::vector<std::string> LevelsOf(const std::vector<const SeenNode*>& nodes,
   return levels;
 }
 
-// The values of these levels; fewer where the place lacks some.
+// Returns the values of these levels; fewer if the place lacks some.
 std::vector<std::string> ValuesOf(const SeenPlace& place, const std::vector<std::string>& levels) {
   std::vector<std::string> values;
   for (const auto& [level, value] : place.levels) {
@@ -55,7 +55,7 @@ class Reader {
   Reader(LabelPlaces& places, std::vector<Finding>& findings)
       : places_(places), findings_(findings) {}
 
-  // What lies in what, level by level from outside.
+  // Determines which domain contains which, from the outermost level inwards.
   void Settle() {
     for (size_t level = 1; level < places_.levels.size(); ++level) {
       std::map<std::string, Around> around_of;  // by value
@@ -97,7 +97,7 @@ class Reader {
       if (inner < outer && inside.count({outer, inner}) > 0) Tell(inner, outer);
       if (inner == outer) Tell(inner, "itself");
     }
-    // A model has no such names. The new ones are no other domain's.
+    // Names in a model are unique, so each new name differs from all others.
     std::set<std::string> taken;
     for (const auto& [node, path] : places_.of_node) taken.insert(path.begin(), path.end());
     std::map<std::pair<size_t, std::string>, std::string> renamed;  // by level and old name
@@ -134,15 +134,15 @@ class Reader {
     return most;
   }
 
-  // Whether so many nodes there make a domain: what one node has by mistake, or a few of many, does
-  // not.
+  // Returns whether this number of nodes makes a domain: a wrong label on one node, or on a few of
+  // many, does not.
   static bool Homes(const Around& around, size_t nodes) {
     const size_t most = Most(around);
     return nodes == most || (nodes > 1 && nodes * 4 > most);
   }
 
-  // Whether values are unique only inside what is around them: more of them are in several domains
-  // than in one.
+  // Returns whether values are unique only inside their outer domain: more values are in several
+  // domains than in one.
   static bool Relative(const std::map<std::string, Around>& around_of) {
     size_t several = 0;
     for (const auto& [value, around_value] : around_of) {
@@ -155,7 +155,7 @@ class Reader {
     return several * 2 > around_of.size();
   }
 
-  // Puts the node where most nodes of its domain are.
+  // Moves the node to the outer domain of most nodes of its domain.
   void Correct(const std::string& node, size_t level, const Around& around, Path& path) {
     const auto most =
         std::max_element(around.begin(), around.end(),
@@ -165,16 +165,16 @@ class Reader {
          absl::StrCat(places_.scheme, "'s labels of ", node, " say that ", places_.levels[level],
                       " ", path[level], " lies in ", path[level - 1], ", those of ", most->second,
                       " other nodes that it lies in ", most->first.back(),
-                      "; most nodes are believed: correct the labels")});
+                      "; the majority takes precedence: correct the labels")});
     std::copy(most->first.begin(), most->first.end(), path.begin());
   }
 
   void Tell(const std::string& inner, const std::string& outer) {
     findings_.push_back(
         {FindingKind::kCycle, true, inner,
-         absl::StrCat(places_.scheme, "'s labels say that ", inner, " lies in ", outer,
-                      " and the other way round; the levels of each node "
-                      "are taken as they stand: correct the labels")});
+         absl::StrCat(
+             places_.scheme, "'s labels say that ", inner, " lies in ", outer,
+             " and vice versa; the levels of each node are used unchanged: correct the labels")});
   }
 
   LabelPlaces& places_;
@@ -201,10 +201,11 @@ LabelPlaces PlacesByLabels(const std::vector<SeenNode>& nodes, std::vector<Findi
     if (!placed && PlaceOf(*node, places.scheme) != nullptr) fewer.push_back(node->name);
   }
   if (!fewer.empty()) {
-    findings.push_back({FindingKind::kNoPlace, true, fewer.size() == 1 ? fewer[0] : "",
-                        absl::StrCat(Listed(fewer), ": not all labels of ", places.scheme,
-                                     " that most nodes have (", absl::StrJoin(places.levels, ", "),
-                                     "); those that are there are not used: add the others")});
+    findings.push_back(
+        {FindingKind::kNoPlace, true, fewer.size() == 1 ? fewer[0] : "",
+         absl::StrCat(Listed(fewer), ": some labels of ", places.scheme,
+                      " are missing (most nodes have ", absl::StrJoin(places.levels, ", "),
+                      "); the existing ones are not used: add the missing ones")});
   }
   Reader reader(places, findings);
   reader.Settle();

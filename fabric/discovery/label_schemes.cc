@@ -17,7 +17,8 @@
 namespace railhead::fabric {
 namespace {
 
-// A level, and the values down to there: some values are unique only inside what is around them.
+// A level and the values from the outermost level to it: some values are unique only inside their
+// outer domain.
 using Domain = std::pair<std::string, std::vector<std::string>>;
 
 std::vector<Domain> DomainsOf(const SeenPlace& place) {
@@ -30,7 +31,7 @@ std::vector<Domain> DomainsOf(const SeenPlace& place) {
   return domains;
 }
 
-// Two domains that neither lie apart nor in one another, and how many nodes they share.
+// Two domains that overlap without containing one another, and the nodes that they share.
 struct Crossing {
   Domain chosen;
   Domain other;
@@ -60,7 +61,7 @@ std::vector<Crossing> Crossings(const std::vector<const SeenNode*>& nodes,
     std::sort(names.begin(), names.end());
     crossings.push_back({x, y, std::move(names)});
   }
-  // Where few nodes are in both, these are probably what is wrong.
+  // If few nodes are in both, these nodes' labels are probably wrong.
   std::stable_sort(crossings.begin(), crossings.end(), [](const Crossing& a, const Crossing& b) {
     return a.nodes.size() < b.nodes.size();
   });
@@ -120,11 +121,11 @@ void TellOtherSchemes(const std::vector<SeenNode>& nodes, const std::string& cho
          absl::StrCat(other, "'s labels contradict those of ", chosen, ": ", first.other.first, " ",
                       first.other.second.back(), " and ", first.chosen.first, " ",
                       first.chosen.second.back(), " share ", Listed(first.nodes),
-                      ", and neither lies in the other",
+                      ", and neither contains the other",
                       crossings.size() == 1
                           ? ""
                           : absl::StrCat(" (and ", crossings.size() - 1, " more such pairs)"),
-                      "; ", chosen, "'s are believed: correct the labels")});
+                      "; ", chosen, "'s labels take precedence: correct the labels")});
   }
   std::vector<std::string> lacking;
   for (const SeenNode* node : counting) {
@@ -134,8 +135,8 @@ void TellOtherSchemes(const std::vector<SeenNode>& nodes, const std::string& cho
   std::sort(lacking.begin(), lacking.end());
   findings.push_back({FindingKind::kNoPlace, false, "",
                       absl::StrCat(Listed(lacking), ": no labels of ", chosen,
-                                   ", which more nodes have; those of other schemes are not used, "
-                                   "since one scheme counts for all nodes")});
+                                   ", which more nodes have; labels of other schemes are ignored, "
+                                   "as one scheme applies to all nodes")});
 }
 
 }  // namespace railhead::fabric

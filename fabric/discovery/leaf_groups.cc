@@ -13,12 +13,14 @@
 namespace railhead::fabric {
 namespace {
 
-// Of groups at a switch, when another has told already who can have most cables.
+// Maximum number of groups per switch to examine, if another switch has already limited the
+// candidates.
 constexpr size_t kMaxLooked = 64;
-// Of groups at a switch that are needed to tell it: if there are more, it is a switch of no leaf.
+// Maximum number of groups per switch to examine otherwise: a switch with more is not a leaf
+// switch.
 constexpr size_t kMaxNeeded = 4096;
 
-// Nodes of one kind with cables at the very same switches.
+// Nodes of one kind with cables at exactly the same switches.
 struct Alike {
   int kind = 0;
   std::vector<int> switches;  // of each cable, in ascending order
@@ -41,7 +43,7 @@ std::vector<Alike> ByLikeness(const std::vector<NodeCables>& nodes) {
   for (auto& [what, members] : found) {
     alike.push_back({what.first, what.second, std::move(members)});
   }
-  // Those that many nodes have are right before those that few have, and whole ones before others.
+  // Common sets of switches take precedence over rare ones, and complete sets over incomplete ones.
   std::sort(alike.begin(), alike.end(), [](const Alike& a, const Alike& b) {
     if (a.nodes.size() != b.nodes.size()) return a.nodes.size() > b.nodes.size();
     if (a.switches.size() != b.switches.size()) return a.switches.size() > b.switches.size();
@@ -50,12 +52,12 @@ std::vector<Alike> ByLikeness(const std::vector<NodeCables>& nodes) {
   return alike;
 }
 
-// Neighbours that are of one kind.
+// Neighbours of one kind.
 struct Group {
   int kind = 0;
   size_t nodes = 0;
-  size_t size = 0;               // cables of each node, as those have them who made the group
-  std::map<int, size_t> cables;  // of them: by switch, how many
+  size_t size = 0;               // cables per node, as in the nodes that formed the group
+  std::map<int, size_t> cables;  // number of cables by switch
 };
 
 std::map<int, size_t> Counted(const std::vector<int>& switches) {
@@ -73,16 +75,16 @@ size_t Shared(const std::map<int, size_t>& a, const std::map<int, size_t>& b) {
   return shared;
 }
 
-// Groups by the switches that they have cables at, in the order in which they were added.
+// Index of groups by their switches, in the order of insertion.
 class GroupsAt {
  public:
   void Add(int group, const std::map<int, size_t>& cables) {
     for (const auto& [at, number] : cables) groups_at_[at].push_back(group);
   }
 
-  // Those that may have more than half of these cables, or half of them. Whoever has that has one
-  // of any half, so of switches that many groups share (one that all nodes have a NIC at) not all
-  // groups are looked at.
+  // Returns the groups that may share half of these cables or more. Such a group has a cable of any
+  // half, so for a switch that many groups share (one with a NIC of every node) not all groups are
+  // examined.
   std::set<int> Candidates(const std::map<int, size_t>& wanted, size_t size) const {
     std::vector<int> rarest;
     rarest.reserve(wanted.size());
@@ -115,7 +117,7 @@ class Groups {
  public:
   explicit Groups(size_t nodes) { found_.group_of_node.assign(nodes, -1); }
 
-  // Among those of its own kind.
+  // Adds the nodes to a group of their kind.
   void Add(const Alike& alike) {
     const std::map<int, size_t> wanted = Counted(alike.switches);
     const size_t size = alike.switches.size();
@@ -129,7 +131,7 @@ class Groups {
         most = shared;
       }
     }
-    // One node that is half in one group and half in another makes no group of its own.
+    // A single node that is half in one group and half in another does not form a group.
     const bool between = most * 2 == size && alike.nodes.size() == 1;
     if (most * 2 <= size && !between) {
       nearest = static_cast<int>(groups_.size());
@@ -140,7 +142,7 @@ class Groups {
     for (const int node : alike.nodes) found_.group_of_node[static_cast<size_t>(node)] = nearest;
   }
 
-  // Joins those of different kinds.
+  // Joins groups of different kinds into leaves.
   LeafGroups Take() {
     const std::vector<std::vector<Neighbour>> neighbours = Neighbours();
     std::vector<int> leaf(groups_.size(), -1);
@@ -174,7 +176,7 @@ class Groups {
     size_t shared = 0;  // cables
   };
 
-  // Most nodes first.
+  // Returns the groups with most nodes first.
   std::vector<int> ByNodes() const {
     std::vector<int> order(groups_.size());
     std::iota(order.begin(), order.end(), 0);
@@ -184,9 +186,9 @@ class Groups {
     return order;
   }
 
-  // Of each group those of other kinds that may be in its leaf. The switches of the smaller one
-  // must say which one it is: what is at a switch that several groups of a kind share (a converged
-  // one) is the neighbour of none of them, and does not make neighbours of them.
+  // Returns for each group the groups of other kinds that may be in its leaf. The switches of the
+  // smaller group must identify the larger one: a group at a switch that several groups of a kind
+  // share (a converged one) is a neighbour of none of them, and does not make them neighbours.
   std::vector<std::vector<Neighbour>> Neighbours() const {
     GroupsAt all;
     for (const int group : ByNodes()) all.Add(group, groups_[static_cast<size_t>(group)].cables);

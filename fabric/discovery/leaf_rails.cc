@@ -67,7 +67,7 @@ LeafRails::LeafRails(const std::vector<NodeCables>& nodes, const LeafGroups& gro
     for (const auto& [group, number] : of_group) most_at[at] = std::max(most_at[at], number);
   }
   for (size_t group = 0; group < count; ++group) {
-    // Those that are not certain come first, and count where there are no others.
+    // Uncertain nodes come first, and count only if there are no others.
     auto most = members[group].begin();
     for (auto kind = members[group].begin(); kind != members[group].end(); ++kind) {
       if (most->first < 0 || kind->second > most->second) most = kind;

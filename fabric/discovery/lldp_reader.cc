@@ -25,7 +25,7 @@ namespace {
 
 using Type = JsonValue::Type;
 
-// In json0 everything is a list; in json what is there once is not.
+// In json0 everything is a list; in json, single elements are not in a list.
 const JsonValue* First(const JsonValue* value) {
   if (value == nullptr || !value->Is(Type::kList)) return value;
   return value->fields.empty() ? nullptr : &value->fields[0].value;
@@ -43,9 +43,10 @@ std::string TextOf(const JsonValue* value) {
   return text == nullptr ? "" : text->text;
 }
 
-// Whether a system describes itself as one of the distributions that hosts run ("Debian GNU/Linux
-// 12 (bookworm) Linux 6.1.0"), which lldpd does by itself. Those of switches name themselves first,
-// whatever they are made from ("Cumulus Linux version 5.9", "SONiC Software Version: ... Debian").
+// Returns whether the system description starts with a distribution of hosts ("Debian GNU/Linux 12
+// (bookworm) Linux 6.1.0"), as lldpd sends by default. Switch systems start with their own name,
+// even if based on such a distribution ("Cumulus Linux version 5.9", "SONiC Software Version: ...
+// Debian").
 bool IsHostSystem(absl::string_view description) {
   constexpr const char* kDistributions[] = {
       "AlmaLinux",   "Amazon Linux", "Bottlerocket", "CentOS",       "Debian GNU",
@@ -85,9 +86,10 @@ class LldpReader {
  private:
   void Neighbours(const JsonValue& lldp) {
     if (speaker_.empty()) {
-      reader_.Fail(lldp, "lldp",
-                   "does not say whose neighbours these are; let `lldpcli -f json show chassis` "
-                   "come before `lldpcli -f json show neighbors details`, in the same file");
+      reader_.Fail(
+          lldp, "lldp",
+          "does not identify the host of these neighbours; put the output of `lldpcli -f json show "
+          "chassis` before that of `lldpcli -f json show neighbors details`, in the same file");
       return;
     }
     const JsonValue* holder = First(&lldp);
@@ -131,14 +133,14 @@ class LldpReader {
     const JsonValue* port = First(body.Find("port"));
     if (port == nullptr || !port->Is(Type::kObject)) {
       reader_.Fail(body, path + ".port",
-                   "is missing; was it `lldpcli show neighbors details` that printed this?");
+                   "is missing; use the output of `lldpcli show neighbors details`");
       return;
     }
     link.far.port = Port(*port, path + ".port");
     const JsonValue* speed = First(port->Find("auto-negotiation"));
     if (speed != nullptr) link.gbps = Gbps(TextOf(speed->Find("current")));
     link.where = absl::StrCat(reader_.source(), ":", body.line);
-    // Who gives no name to itself or its port cannot be told from others, and hides none of them.
+    // A neighbour without a name or port cannot be identified, so it is ignored.
     if (link.far.device.empty() || link.far.port.empty()) return;
     if (reader_.status().ok()) seen_.links.push_back(std::move(link));
   }
@@ -172,7 +174,7 @@ class LldpReader {
   }
 
   static DeviceKind Kind(const JsonValue* capabilities) {
-    if (capabilities == nullptr) return DeviceKind::kForwarder;  // simple switches tell none
+    if (capabilities == nullptr) return DeviceKind::kForwarder;  // simple switches send none
     const auto forwards = [](const JsonValue& capability) {
       const JsonValue* enabled = capability.Find("enabled");
       const std::string type = TextOf(capability.Find("type"));
@@ -200,7 +202,7 @@ class LldpReader {
     return TextOf(id->Find("type")) == "mac" && !words.empty() ? words : Words(value);
   }
 
-  // What a neighbour says of itself may be any bytes: an odd text spoils itself alone.
+  // A neighbour can send any bytes: an invalid text affects only itself.
   static std::string Words(const JsonValue* text) {
     return text == nullptr ? "" : PrintableText(text->text, kMaxWords);
   }
@@ -220,7 +222,7 @@ class LldpReader {
 
   JsonReader reader_;
   Observations seen_;
-  std::string speaker_;  // whose neighbours come next
+  std::string speaker_;  // to which the next neighbours belong
 };
 
 }  // namespace

@@ -109,8 +109,9 @@ TEST(Lldp, WhatIsWrongIsNamed) {
     EXPECT_FALSE(seen.ok()) << text;
     return std::string(seen.status().message());
   };
-  EXPECT_THAT(error(kTwo), HasSubstr("l.json:1: lldp: does not say whose neighbours these are"));
-  EXPECT_THAT(error(absl::StrCat(kLocal, kTwo, kTwo)), HasSubstr("does not say whose"));
+  EXPECT_THAT(error(kTwo),
+              HasSubstr("l.json:1: lldp: does not identify the host of these neighbours"));
+  EXPECT_THAT(error(absl::StrCat(kLocal, kTwo, kTwo)), HasSubstr("does not identify the host"));
   EXPECT_THAT(error(absl::StrCat(kLocal, absl::StrReplaceAll(kTwo, {{"\"port\"", "\"prot\""}}))),
               HasSubstr("lldp.interface[0].rail0.port: is missing"));
   EXPECT_THAT(error(absl::StrCat(kLocal, R"({"lldq": 1})")), HasSubstr("is neither"));

@@ -21,7 +21,8 @@
 namespace railhead::fabric {
 namespace {
 
-// An IP address is whole, or nothing: a name in DNS never ends in a number, nor has it a colon.
+// Returns whether the name is an IP address, which has no short form: a DNS name neither ends in a
+// number nor contains a colon.
 bool IsAddress(const std::string& name) {
   const std::string last = name.substr(name.rfind('.') + 1);
   return absl::StrContains(name, ':') ||
@@ -32,10 +33,10 @@ std::string Short(const std::string& name) {
   return IsAddress(name) ? name : name.substr(0, name.find('.'));
 }
 
-// Names of hosts are compared without their case, as DNS does.
+// Host names are compared ignoring case, as in DNS.
 std::string Lower(const std::string& name) { return absl::AsciiStrToLower(name); }
 
-// What one source says of one NIC.
+// Position of one NIC according to one source.
 struct Claim {
   Evidence evidence = Evidence::kLldp;
   bool by_node = false;
@@ -58,7 +59,7 @@ class Builder {
       : seen_(seen), findings_(findings) {
     std::map<std::string, std::set<std::string>> with_short;
     for (const SeenNode& node : seen.nodes) with_short[Lower(Short(node.name))].insert(node.name);
-    // What several nodes are called for short is none of them.
+    // A short name that several nodes share identifies none of them.
     for (const auto& [name, nodes] : with_short) {
       if (nodes.size() == 1) nodes_[name] = *nodes.begin();
     }
@@ -75,8 +76,8 @@ class Builder {
 
  private:
   struct Known {
-    std::string node;  // empty: none of the cluster
-    int at = -1;       // its number among the switches
+    std::string node;  // empty: not a node of the cluster
+    int at = -1;       // its index among the switches
   };
 
   void Devices() {
@@ -84,7 +85,7 @@ class Builder {
     for (const SeenDevice& device : seen_.devices) {
       SeenDevice& known = devices.emplace(device.id, device).first->second;
       if (known.name.empty()) known.name = device.name;
-      known.kind = std::max(known.kind, device.kind);  // who says more of itself is believed
+      known.kind = std::max(known.kind, device.kind);  // the more specific kind takes precedence
     }
     if (seen_.nodes.empty()) {
       for (const auto& [id, device] : devices) {
@@ -127,7 +128,7 @@ class Builder {
         findings_.push_back({FindingKind::kCycle, true, name,
                              absl::StrCat("a cable leads from port ", link.near.port, " of ", name,
                                           " to its own port ", link.far.port, " (", link.where,
-                                          "); it is left out: unplug it")});
+                                          "); it is ignored: unplug it")});
       }
     } else if (far.at >= 0 && !near.node.empty()) {
       claims_[{near.node, link.near.port}].push_back(
@@ -153,11 +154,11 @@ class Builder {
       if (other == claims.end()) continue;
       findings_.push_back({FindingKind::kContradiction, true, nic.first,
                            absl::StrCat(nic.second, " of ", nic.first, " is at ", Name(best.at),
-                                        " says ", Words(best.evidence, best.by_node), " (",
-                                        best.where, "), and at ", Name(other->at), " says ",
+                                        " according to ", Words(best.evidence, best.by_node), " (",
+                                        best.where, "), and at ", Name(other->at), " according to ",
                                         Words(other->evidence, other->by_node), " (", other->where,
-                                        "); the first is believed: one of them may be old, so "
-                                        "take both again")});
+                                        "); the first takes precedence: one of them may be "
+                                        "outdated, so record both again")});
     }
   }
 
@@ -169,9 +170,9 @@ class Builder {
       findings_.push_back({FindingKind::kNoPlace, false, "", absl::StrCat(Listed(names), what)});
     };
     tell(strangers_,
-         ": no node of the cluster, and left out; a switch must not "
-         "describe itself by LLDP as what hosts run (\"Debian GNU/Linux\")");
-    tell(nameless_, ": no host's name in the node description, so left out; run rdma-ndd on it");
+         ": not a node of the cluster, so ignored; a switch must not send a host's system "
+         "description by LLDP (\"Debian GNU/Linux\")");
+    tell(nameless_, ": no host name in the node description, so ignored; run rdma-ndd on it");
   }
 
   std::string Name(int at) const { return network_.switches[static_cast<size_t>(at)]; }

@@ -14,13 +14,13 @@
 namespace railhead::fabric {
 namespace {
 
-// Clusters have a few kinds of machines; whatever has more is not looked through pair by pair.
+// Clusters have a few kinds of machines; pairs are compared only up to this number.
 constexpr size_t kMaxKinds = 64;
 
 struct Seen {
   NicKind names;
   std::vector<const Nics*> nodes;
-  bool overlaps = false;  // with another one that has what it lacks
+  bool overlaps = false;  // with a set that has a NIC which this one lacks
 };
 
 bool Holds(const NicKind& all, const NicKind& some) {
@@ -39,7 +39,7 @@ NicKind NamesOf(const Nics& nics) {
   return names;
 }
 
-// Whether a NIC of most of these nodes is where the kind has others.
+// Returns whether most of these nodes have a NIC where the kind has another one.
 bool Contradicts(const NicWiring& kind, const Seen& nodes) {
   std::map<std::string, std::ptrdiff_t> surplus;  // contradicting nodes minus the others
   for (const Nics* nics : nodes.nodes) {
@@ -51,13 +51,14 @@ bool Contradicts(const NicWiring& kind, const Seen& nodes) {
                      [](const auto& name) { return name.second > 1; });
 }
 
-// Whether what has the smaller names lacks half of the larger ones, or more.
+// Returns whether `smaller` lacks at least half of the names of `larger`.
 bool LacksHalf(const NicKind& larger, const NicKind& smaller) {
   const size_t lacking = larger.size() - smaller.size();
   return lacking > 1 && lacking * 2 >= larger.size();
 }
 
-// Of these nodes those at the kind's switches: most of their NICs are where the kind has them.
+// Returns the number of nodes at the kind's switches: most of their NICs are where the kind has
+// them.
 size_t Beside(const NicWiring& kind, const Seen& nodes) {
   return static_cast<size_t>(
       std::count_if(nodes.nodes.begin(), nodes.nodes.end(), [&](const Nics* nics) {
@@ -73,7 +74,7 @@ struct Kind {
   NicWiring switches;
   NicWiring networks;
 
-  // Whether nodes that have none but its NICs are of this kind, and lack the others.
+  // Returns whether nodes with a subset of its NICs are of this kind and lack the others.
   bool HasBroken(const Seen& nodes) const {
     if (!Holds(seen.names, nodes.names)) return false;
     if (nodes.nodes.size() == 1) return true;
@@ -92,7 +93,7 @@ NicKinds::NicKinds(const std::vector<const Nics*>& nodes, const std::vector<int>
   std::vector<Seen> sets;
   sets.reserve(alike.size());
   for (auto& [names, members] : alike) sets.push_back({names, std::move(members)});
-  // Odd machines, however many, must not keep the kinds that many are of from being looked at.
+  // Common kinds come first, so that many single odd machines do not exclude them.
   std::stable_sort(sets.begin(), sets.end(), [](const Seen& a, const Seen& b) {
     return a.nodes.size() != b.nodes.size() ? a.nodes.size() > b.nodes.size()
                                             : a.names.size() > b.names.size();
@@ -101,7 +102,7 @@ NicKinds::NicKinds(const std::vector<const Nics*>& nodes, const std::vector<int>
       sets.begin(), sets.begin() + static_cast<std::ptrdiff_t>(std::min(sets.size(), kMaxKinds)));
   std::stable_sort(looked_at.begin(), looked_at.end(),
                    [](const Seen& a, const Seen& b) { return a.names.size() > b.names.size(); });
-  std::vector<Kind> whole;  // those that are no broken ones of another
+  std::vector<Kind> whole;  // kinds that are not a broken form of another kind
   for (Seen& set : looked_at) {
     const bool held = std::any_of(whole.begin(), whole.end(),
                                   [&](const Kind& kind) { return kind.HasBroken(set); });
@@ -177,7 +178,7 @@ const NicKind* NicKinds::FindLess(const Nics& nics, const NicKind& names) const 
       if (!own) continue;
       if (const auto has = wired_[i].switches.Has(name, cable)) ++(*has ? same : other);
     }
-    // Storage's NIC before the others moves all names by one: another kind with the same names.
+    // A storage NIC before the others shifts all names by one: another kind with the same names.
     if (other > same || (lost && gained)) continue;
     if (found == nullptr || kind.size() > found->size()) found = &kind;
   }

@@ -25,29 +25,29 @@
 namespace railhead::fabric {
 namespace {
 
-// Whoever has more NICs than there can be rails is several hosts of one name, and no measure for
-// the others.
+// Returns whether the node has more NICs than the maximum number of rails: then several hosts share
+// its name, and it does not define a kind.
 bool Crowded(const Nics& nics) { return nics.size() > kMaxRails; }
 
 void TellCrowded(const std::string& node, size_t nics, size_t left_out,
                  std::vector<Finding>& findings) {
   findings.push_back(
       {FindingKind::kContradiction, true, node,
-       absl::StrCat(node, " has ", nics, " NICs with cables, and no node has more than ", kMaxRails,
-                    " rails: several hosts have this name, it seems; ", left_out,
-                    " of its NICs are left out: give each host a name of its own")});
+       absl::StrCat(node, " has ", nics, " NICs with cables; the maximum is ", kMaxRails,
+                    " rails, so several hosts probably share this name; ", left_out,
+                    " of its NICs are ignored: give each host a unique name")});
 }
 
 void TellMore(const std::string& node, const std::vector<std::string>& nics,
               std::vector<Finding>& findings) {
-  findings.push_back({FindingKind::kStorage, false, node,
-                      absl::StrCat(Listed(nics), " of ", node,
-                                   ": no other machine of its kind has a NIC of this name; taken "
-                                   "for no rail")});
+  findings.push_back(
+      {FindingKind::kStorage, false, node,
+       absl::StrCat(Listed(nics), " of ", node,
+                    ": no other machine of its kind has a NIC of this name; not used as a rail")});
 }
 
-// Puts the NICs where `kind` has them (what it has not is left out), or without one, by position.
-// Returns those that are left out.
+// Assigns rails to the NICs as in `kind` (omitting NICs that it lacks), or, without a kind, by
+// position. Returns the omitted NICs.
 std::vector<std::string> Seat(const Nics& nics, const NicKind* kind, std::vector<RailNic>& rails) {
   size_t next = 0;
   std::vector<std::string> left_out;
@@ -70,7 +70,7 @@ std::vector<std::string> Seat(const Nics& nics, const NicKind* kind, std::vector
     if (rails[number].there()) continue;
     rails[number].nic = (*kind)[number];
     rails[number].dead = true;
-    rails[number].reason = "no cable on it is known";
+    rails[number].reason = "no source shows a cable on it";
   }
   return left_out;
 }
@@ -103,9 +103,10 @@ void FromCables(const Network& network, const Rows& rows, std::vector<Finding>& 
   if (uncertain.empty()) return;
   findings.push_back(
       {FindingKind::kNoFacts, false, "",
-       absl::StrCat(Listed(uncertain),
-                    ": perhaps not all NICs were seen, so their names do not say which rail each ",
-                    "is; the switches say it, and none is called miswired")});
+       absl::StrCat(
+           Listed(uncertain),
+           ": some NICs may be missing from the sources, so rails follow from switches, not ",
+           "from names, and no cable is reported as miswired")});
 }
 
 }  // namespace
@@ -155,7 +156,7 @@ std::vector<NodeRails> FindRails(const Observations& seen, const Network& networ
   TellOutsiders(network, told, findings);
   for (const NodeRails& row : nodes) rails = std::max(rails, row.rails.size());
   for (NodeRails& row : nodes) row.rails.resize(std::min(rails, kMaxRails));
-  NumberKinds(nodes);  // again: what is left of nodes with the same NICs may differ
+  NumberKinds(nodes);  // again: nodes with the same NICs may differ after that
   return nodes;
 }
 

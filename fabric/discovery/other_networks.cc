@@ -20,8 +20,8 @@ namespace {
 
 using Names = std::set<std::string>;
 
-// Of each node that tells of its rails, the names that they have. Of one whose cables have other
-// names ("HCA-1"), nothing can be said.
+// Returns the names of the rails of each node with facts. Nodes whose cables have other names
+// ("HCA-1") are omitted.
 std::map<std::string, Names> NamesOfRails(const Observations& seen, const Network& network) {
   std::map<std::string, Names> of_node;
   for (const SeenNode& node : seen.nodes) {
@@ -37,8 +37,8 @@ std::map<std::string, Names> NamesOfRails(const Observations& seen, const Networ
   return of_node;
 }
 
-// The names of all NICs that each kind of machine with facts has: rails, whether or not a cable of
-// theirs was seen, and others.
+// Returns for each kind of machine with facts the names of all NICs: rails, with or without a known
+// cable, and others.
 std::set<Names> NamesOfMachines(const Observations& seen, const Network& network) {
   std::set<Names> machines;
   for (const SeenNode& node : seen.nodes) {
@@ -55,7 +55,7 @@ std::set<Names> NamesOfMachines(const Observations& seen, const Network& network
   return machines;
 }
 
-// Whether a silent node may be such a machine.
+// Returns whether a node without facts may be such a machine.
 bool IsOne(const std::set<Names>& machines, const Nics& nics) {
   return std::any_of(machines.begin(), machines.end(), [&nics](const Names& names) {
     return std::all_of(nics.begin(), nics.end(),
@@ -63,13 +63,13 @@ bool IsOne(const std::set<Names>& machines, const Nics& nics) {
   });
 }
 
-// The nodes that have a NIC at one switch. Nodes with facts know which of theirs are rails.
+// Numbers of nodes with a NIC at one switch. Facts of a node list its rails.
 struct Count {
   size_t told = 0;          // nodes with facts
-  size_t told_without = 0;  // of these, who have no rail there
+  size_t told_without = 0;  // of these, nodes without a rail there
   size_t others = 0;        // nodes without facts
   size_t others_without = 0;
-  std::string first;  // a NIC that is no rail
+  std::string first;  // a NIC that is not a rail
 
   size_t all() const { return told > 0 ? told : others; }
   size_t without() const { return told > 0 ? told_without : others_without; }
@@ -116,9 +116,10 @@ void LeaveOtherNetworksOut(const Observations& seen, Network& network,
     findings.push_back(
         {FindingKind::kStorage, false, name,
          absl::StrCat(name, ": ", count.without(), " of the ", count.all(),
-                      " nodes that are at it have no rail there (but NICs such as ", count.first,
-                      "), as node agents say; taken for the management network's or storage's, so "
-                      "it is neither a leaf nor above one")});
+                      " nodes with a cable at it have no rail there (but NICs such as ",
+                      count.first,
+                      ") according to their node agents; treated as a switch of the management or "
+                      "storage network, so it is neither a leaf nor above one")});
   }
   std::erase_if(network.switch_links, [&](const auto& link) {
     return at.count(link.first) > 0 || at.count(link.second) > 0;

@@ -19,13 +19,13 @@
 namespace railhead::fabric {
 namespace {
 
-// Of nodes of one kind; more are looked at as one.
+// Of nodes of one kind; if there are more, they are treated as one.
 constexpr size_t kMaxWirings = 64;
 
-// Nodes of one kind that are wired alike.
+// Nodes of one kind with the same wiring.
 struct Alike {
   Rows rows;
-  std::vector<int> networks;  // of each rail, as the first such node has it; -1: not known
+  std::vector<int> networks;  // of each rail of the first such node; -1: unknown
 };
 
 std::vector<int> NetworksOfRails(const NodeRails& row, const std::vector<int>& network_of) {
@@ -37,7 +37,8 @@ std::vector<int> NetworksOfRails(const NodeRails& row, const std::vector<int>& n
   return networks;
 }
 
-// Whether the same rails share a network; which one it is, is another in each leaf without a spine.
+// Returns whether the same rails share a network. Its index is not compared: without a spine, each
+// leaf is a network of its own.
 bool WiredAlike(const std::vector<int>& a, const std::vector<int>& b) {
   std::map<int, int> in_b;
   std::map<int, int> in_a;
@@ -49,7 +50,8 @@ bool WiredAlike(const std::vector<int>& a, const std::vector<int>& b) {
   return true;
 }
 
-// What one node has by mistake, or a few of many, makes no group: they are of the largest.
+// A wrong wiring of one node, or of a few of many, does not form a group: these nodes join the
+// largest group.
 std::vector<Alike> GroupAlike(const Rows& rows, const std::vector<int>& network_of) {
   std::map<int, std::map<std::vector<int>, Rows>> of_kind;  // by networks
   for (NodeRails* row : rows) {
@@ -109,8 +111,8 @@ Outsiders FindOutsiders(const Rows& rows, const std::vector<int>& network_of) {
     }
     size_t most = 0;
     for (const auto& [which, nics] : count) most = std::max(most, nics);
-    // A leaf without a spine is a network of its own, and there may be many; a cable that hangs
-    // wrong is alone.
+    // A leaf without a spine is a network of its own, and there may be many; a wrong cable is
+    // single.
     for (const auto& [which, nics] : count) {
       if (nics * 4 > most) networks[rail].insert(which);
     }
@@ -166,7 +168,7 @@ std::string ShownSwitches(const Rows& rows, size_t rail, const Network& network)
   return at.size() == 1 ? first : absl::StrCat(first, " and ", at.size() - 1, " more");
 }
 
-// The rate that most NICs of a rail have.
+// Returns the most common rate of the NICs of a rail.
 double UsualGbps(const Rows& rows, size_t rail) {
   std::map<double, size_t> count;
   for (const NodeRails* row : rows) {
@@ -186,10 +188,10 @@ void TellSplit(const Rows& rows, std::vector<Finding>& findings) {
   findings.push_back(
       {FindingKind::kStorage, false, "",
        absl::StrCat("the NICs of ", rows.size(),
-                    " nodes are in several networks, and none has more ", "than half of their ",
-                    rows[0]->rails.size(), " rails: the evidence is split ",
-                    "on which are storage's, so all are taken for rails; if some are not, give ",
-                    "them a resource of their own in the node agents' configuration")});
+                    " nodes are in several networks, and no network has more ",
+                    "than half of their ", rows[0]->rails.size(), " rails: it is not clear ",
+                    "which are for storage, so all are used as rails; if some are not, give ",
+                    "them a separate resource in the node agents' configuration")});
 }
 
 }  // namespace
@@ -219,8 +221,8 @@ void LeaveOutsidersOut(const Network& network, const Rows& rows, std::vector<Fin
       findings.push_back({FindingKind::kStorage, false, "",
                           absl::StrCat(name, " of ", group.rows.size(), " nodes is at ",
                                        ShownSwitches(group.rows, *rail, network),
-                                       ", a network that most NICs are not in: taken for storage's "
-                                       "or the management network, and not for a rail")});
+                                       ", a network without most NICs: treated as the storage or "
+                                       "management network, not as a rail")});
       for (NodeRails* row : group.rows) {
         row->rails.erase(row->rails.begin() + static_cast<std::ptrdiff_t>(*rail));
       }
@@ -257,7 +259,7 @@ void TellOutsiders(const Network& network, const Rows& rows, std::vector<Finding
       std::vector<std::string> why;
       if (outsiders.rails.count(rail) > 0) {
         why.push_back(absl::StrCat("is at ", ShownSwitches(group.rows, rail, network),
-                                   ", a network that the other rails are not in"));
+                                   ", a network without the other rails"));
       }
       if (usual[rail] > 0 && usual[rail] * 2 <= middle) {
         why.push_back(absl::StrCat("runs at ", usual[rail], " Gbit/s, and the others at ", middle));
@@ -269,10 +271,10 @@ void TellOutsiders(const Network& network, const Rows& rows, std::vector<Finding
               : absl::StrCat(" of ", group.rows.size(), " nodes such as ", group.rows[0]->node);
       findings.push_back(
           {FindingKind::kStorage, true, "",
-           absl::StrCat("rail ", rail, whose, " ", absl::StrJoin(why, " and "),
-                        ": it looks like storage's NIC, but the node agents offer it for compute; "
-                        "give it a resource of its own in their configuration (resources, "
-                        "selectors)")});
+           absl::StrCat(
+               "rail ", rail, whose, " ", absl::StrJoin(why, " and "),
+               ": it is probably a storage NIC, but the node agents offer it for compute; give it "
+               "a separate resource in their configuration (resources, selectors)")});
     }
   }
 }

@@ -39,7 +39,7 @@ std::vector<Scheme> Schemes() {
        {{"layer-1", "topology.k8s.aws/network-node-layer-1"},
         {"layer-2", "topology.k8s.aws/network-node-layer-2"},
         {"layer-3", "topology.k8s.aws/network-node-layer-3"}}},
-      // gce-topology-host is the machine under a virtual one, and no part of the network.
+      // gce-topology-host is the physical machine of a virtual one, not part of the network.
       {"GKE",
        {{"block", "cloud.google.com/gce-topology-block"},
         {"subblock", "cloud.google.com/gce-topology-subblock"}}},

@@ -14,7 +14,7 @@ namespace {
 
 bool IsDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
 
-// Takes a number off: all digits there are, without zeros that lead.
+// Removes and returns the leading digits as a number; leading zeros are ignored.
 std::optional<int> TakeNumber(absl::string_view& text) {
   size_t digits = 0;
   while (digits < text.size() && IsDigit(text[digits])) ++digits;
@@ -27,7 +27,7 @@ std::optional<int> TakeNumber(absl::string_view& text) {
   return number;
 }
 
-// Takes one of the placeholders off a pattern; empty: it does not begin with one.
+// Removes and returns the leading placeholder of a pattern; empty if there is none.
 absl::string_view TakePlaceholder(absl::string_view& pattern) {
   for (const absl::string_view placeholder : {"%rail_id%", "%plane_id%", "%nic_id%"}) {
     if (absl::ConsumePrefix(&pattern, placeholder)) return placeholder;
@@ -47,7 +47,7 @@ std::optional<int> RailByName(absl::string_view pattern, absl::string_view devic
       device.remove_prefix(1);
       continue;
     }
-    // Where digits follow nobody knows which of them are the number.
+    // If digits follow, the end of the number is ambiguous.
     absl::string_view next = pattern;
     if (!TakePlaceholder(next).empty() || (!pattern.empty() && IsDigit(pattern[0]))) {
       return std::nullopt;
@@ -74,18 +74,19 @@ void CompareRailNames(const Observations& seen, std::vector<Finding>& findings) 
         if (!named || *named == rail.rail) continue;
         differs = true;
         if (!example.empty()) continue;
-        example = absl::StrCat(rail.device, " of ", node.name, " is rail ", *named,
-                               " by its name, and rail ", rail.rail, " as its node agent tells");
+        example =
+            absl::StrCat(rail.device, " of ", node.name, " is rail ", *named,
+                         " by its name, but rail ", rail.rail, " according to its node agent");
       }
       if (differs) nodes.push_back(node.name);
     }
     if (nodes.empty()) continue;
     findings.push_back(
         {FindingKind::kContradiction, true, nodes.size() == 1 ? nodes[0] : "",
-         absl::StrCat(Listed(nodes), ": rails are others than NicInterfaceNameTemplate ",
-                      names.name, " (", names.where, ") calls them: ", example,
-                      "; agents are believed: correct the template's railPciAddresses, or `rails` "
-                      "in the node agents' configuration")});
+         absl::StrCat(Listed(nodes), ": rails differ from NicInterfaceNameTemplate ", names.name,
+                      " (", names.where, "): ", example,
+                      "; agents take precedence: correct the template's railPciAddresses, or "
+                      "`rails` in the node agents' configuration")});
   }
 }
 

@@ -66,11 +66,11 @@ TEST(RailNames, WhereAgentsDoNotAgreeIsTold) {
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].object, "n1");
   EXPECT_TRUE(findings[0].trouble);
-  EXPECT_EQ(findings[0].message,
-            "n1: rails are others than NicInterfaceNameTemplate t (k.json:3) calls them: r1 of n1 "
-            "is rail 1 by its name, and rail 0 as its node agent tells; agents are believed: "
-            "correct the template's railPciAddresses, or `rails` in the node agents' "
-            "configuration");
+  EXPECT_EQ(
+      findings[0].message,
+      "n1: rails differ from NicInterfaceNameTemplate t (k.json:3): r1 of n1 "
+      "is rail 1 by its name, but rail 0 according to its node agent; agents take precedence: "
+      "correct the template's railPciAddresses, or `rails` in the node agents' configuration");
   seen.nodes.push_back(Node("n3", {2}));
   findings.clear();
   CompareRailNames(seen, findings);

@@ -20,7 +20,7 @@ namespace railhead::fabric {
 absl::StatusOr<Observations> ReadSource(absl::string_view text, absl::string_view source) {
   const absl::string_view begin = absl::StripLeadingAsciiWhitespace(text.substr(0, 4096));
   if (!begin.empty() && begin[0] == '{') {
-    // Only there: in LLDP's, names of switches are names of fields.
+    // Checked only in this case: in LLDP, switch names are field names.
     const bool kubernetes = absl::StrContains(begin, "\"apiVersion\"");
     const absl::StatusOr<std::vector<JsonValue>> texts = ParseJsonTexts(
         text, source, kubernetes ? KubernetesFieldsNotRead() : std::vector<absl::string_view>());
@@ -30,10 +30,10 @@ absl::StatusOr<Observations> ReadSource(absl::string_view text, absl::string_vie
   } else if (IsIbnetdiscover(text)) {
     return ReadIbnetdiscover(text, source);
   }
-  return DocumentError(source, 0, "",
-                       "is of no kind that is known; give what one of these prints: `kubectl get "
-                       "nodes,pods -A -o json`, `ibnetdiscover`, or `lldpcli -f json show chassis; "
-                       "lldpcli -f json show neighbors details`");
+  return DocumentError(
+      source, 0, "",
+      "has an unknown format; give the output of `kubectl get nodes,pods -A -o json`, "
+      "`ibnetdiscover`, or `lldpcli -f json show chassis; lldpcli -f json show neighbors details`");
 }
 
 void Append(Observations more, Observations& all) {

@@ -12,7 +12,7 @@
 namespace railhead::fabric {
 namespace {
 
-// Things that are found to be in one set.
+// Disjoint sets (union-find).
 class Sets {
  public:
   explicit Sets(size_t count) : above_(count) { std::iota(above_.begin(), above_.end(), 0); }
@@ -25,7 +25,7 @@ class Sets {
     }
     return i;
   }
-  // The lower one stands for both, so that the order of joining does not show.
+  // The lower index represents both, so that the order of joining does not matter.
   void Join(int a, int b) {
     a = Find(a);
     b = Find(b);
@@ -100,7 +100,7 @@ Tiers FindTiers(const std::vector<SwitchOfRail>& groups, int switches,
         domain.switches.assign(at.begin(), at.end());
       }
     } else {
-      // From cores on, what hangs on one domain alone (an empty leaf, a leaf of storage) is not
+      // From cores on, a switch connected to only one domain (an empty leaf, a storage leaf) is not
       // above it.
       const auto joins = [&](int at) {
         std::set<int> joined;

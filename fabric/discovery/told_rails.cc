@@ -19,7 +19,7 @@
 namespace railhead::fabric {
 namespace {
 
-// What is the same on all machines of a kind.
+// Returns the facts that are the same on all machines of a kind.
 std::vector<SeenRail> OfKind(absl::Span<const SeenRail> facts) {
   std::vector<SeenRail> rails;
   for (const SeenRail& fact : facts) {
@@ -67,8 +67,9 @@ std::vector<RailNic> FromFacts(absl::Span<const SeenRail> facts, const Nics& nic
       matched = true;
     }
   }
-  // "n0 HCA-1": who set the node descriptions has other names. As many are the same ones. Names of
-  // interfaces are the kernel's in both, so what LLDP calls otherwise is another NIC.
+  // "n0 HCA-1": the node descriptions use other names. The same number of NICs means the same NICs.
+  // Interface names come from the kernel in both sources, so a NIC with another name in LLDP is
+  // another NIC.
   Nics described = nics;
   std::erase_if(described,
                 [](const auto& nic) { return nic.second.evidence != Evidence::kInfiniBand; });
@@ -135,7 +136,7 @@ bool ToldKinds::Contradicts(const Kind& kind, const Nics& nics) const {
       return !wiring.Has(nic.first, nic.second).value_or(true);
     });
   };
-  // Where one machine tells, it may be the one whose cables of a leaf are exchanged.
+  // If only one machine has facts, it may be the one in its leaf with swapped cables.
   return (kind.nodes > 1 && silent_at_switches_.at(PlacesOf(by_switch_, nics)) > 1 &&
           contradicts(kind.switches)) ||
          (silent_in_networks_.at(PlacesOf(by_network_, nics)) > 1 && contradicts(kind.networks));
@@ -164,7 +165,7 @@ std::vector<RailNic> ToldKinds::Rails(const Nics& nics) const {
         rail = {};
       } else {
         rail.dead = true;
-        rail.reason = "no cable on it is known";
+        rail.reason = "no source shows a cable on it";
       }
     }
     const auto same = [](const RailNic& a, const RailNic& b) {

@@ -54,7 +54,7 @@ class ModelReader {
     }
     if (const auto value = need("rails", "give the number per node")) {
       model_.rails = reader_.Integer(*value, "spec.rails", 1, kHighestRail + 1,
-                                     "it is the number of rails of a node");
+                                     "it is the number of rails per node");
     }
     if (const auto value = need("domains", "list the domains of the outermost level")) {
       if (reader_.status().ok()) ReadDomains(*value, "spec.domains", 0, -1);
@@ -76,10 +76,9 @@ class ModelReader {
     reader_.ForEach(value, "spec.levels", [&](Value item, const std::string& path) {
       std::string level = reader_.Text(item, path);
       if (level == "node") {
-        reader_.Fail(item, path, "\"node\" is no level of domains; leave it out");
+        reader_.Fail(item, path, "\"node\" is not a level of domains; remove it");
       } else if (LevelIndex(model_, level)) {
-        reader_.Fail(item, path,
-                     absl::StrCat(QuotedText(level), " is a level already; keep one of the two"));
+        reader_.Fail(item, path, absl::StrCat(QuotedText(level), " is listed twice; remove one"));
       }
       model_.levels.push_back(std::move(level));
     });
@@ -94,11 +93,11 @@ class ModelReader {
   bool Innermost(size_t level) const { return level + 1 == model_.levels.size(); }
 
   void ReadDomains(Value list, const std::string& list_path, size_t level, int parent) {
-    // What a domain holds stands side by side in the next level, so it is counted from where that
-    // level ends now; deeper levels are filled meanwhile, this one is not.
+    // The contents of a domain are consecutive in the next level, so they start at that level's
+    // current end; reading them adds to deeper levels only.
     reader_.ForEach(list, list_path, [&](Value item, const std::string& path) {
       const std::string& level_name = model_.levels[level];
-      // The names of both, so that what stands in the wrong depth is told as that.
+      // Accepts both names, so that contents at the wrong depth get a specific error.
       const Fields fields = reader_.Mapping(item, path, {"name", "domains", "nodes"});
       if (model_.domains[level].size() >= kMaxDomains) {
         reader_.Fail(
@@ -110,17 +109,18 @@ class ModelReader {
       const char* inner = Innermost(level) ? "nodes" : "domains";
       const char* other = Innermost(level) ? "domains" : "nodes";
       if (const auto wrong = fields.Find(other)) {
-        reader_.Fail(*wrong, absl::StrCat(path, ".", other),
-                     Innermost(level)
-                         ? absl::StrCat("a ", level_name, " is of the innermost level and holds ",
-                                        "nodes; spec.levels names ", model_.levels.size(),
-                                        " levels, and domains nest once for each")
-                         : absl::StrCat("a ", level_name, " holds domains of level ",
-                                        model_.levels[level + 1],
-                                        ", and only the innermost level holds nodes"));
+        reader_.Fail(
+            *wrong, absl::StrCat(path, ".", other),
+            Innermost(level)
+                ? absl::StrCat("a ", level_name, " is of the innermost level and contains ",
+                               "nodes; spec.levels has ", model_.levels.size(),
+                               " levels, one for each nesting of domains")
+                : absl::StrCat("a ", level_name, " contains domains of level ",
+                               model_.levels[level + 1],
+                               "; only the innermost level contains nodes"));
       }
       const std::optional<Value> held =
-          reader_.Need(fields, item, path, inner, "write [] where it holds none");
+          reader_.Need(fields, item, path, inner, "write [] if it is empty");
       if (!reader_.status().ok()) return;
       FabricDomain domain;
       domain.name = reader_.Name(*name, path + ".name");
@@ -146,12 +146,12 @@ class ModelReader {
   void CheckName(Value value, const std::string& path, size_t level, const std::string& name) {
     if (std::find(around_.begin(), around_.end(), name) != around_.end()) {
       reader_.Fail(value, path,
-                   absl::StrCat(QuotedText(name), " would hold itself: it is the name of a domain ",
-                                "around it as well; give each a name of its own"));
+                   absl::StrCat(QuotedText(name), " would contain itself: an outer domain has the ",
+                                "same name; give each a unique name"));
     } else if (!names_[level].insert(name).second) {
       reader_.Fail(value, path,
-                   absl::StrCat(QuotedText(name), " is the name of another ", model_.levels[level],
-                                " already; give each a name of its own"));
+                   absl::StrCat(QuotedText(name), " is already the name of another ",
+                                model_.levels[level], "; give each a unique name"));
     }
   }
 
@@ -180,11 +180,11 @@ class ModelReader {
     node.gpus =
         reader_.Integer(*gpus, path + ".gpus", 0, kMaxGpus, "it is the number of the node's GPUs");
     node.hcas = reader_.Integer(*hcas, path + ".hcas", 0, model_.rails,
-                                "a node has at most one on each of spec.rails; leave out those "
-                                "that are no rail, such as storage's");
+                                "a node has at most one per rail (spec.rails); omit those that are "
+                                "not rails, such as storage NICs");
     if (const auto used = fields.Find("usedGpus")) {
       node.used_gpus = reader_.Integer(*used, path + ".usedGpus", 0, node.gpus,
-                                       "no more can be in use than the node has");
+                                       "it cannot exceed the node's GPUs");
     }
     if (const auto dead = fields.Find("deadRails")) {
       node.dead_rails = ReadRails(*dead, path + ".deadRails", node.hcas);
@@ -192,14 +192,15 @@ class ModelReader {
     if (const auto used = fields.Find("usedRails")) {
       node.used_rails = ReadRails(*used, path + ".usedRails", node.hcas);
     }
-    // Who names the rails has said how many there are.
+    // usedRails also gives the number of used HCAs.
     node.used_hcas = static_cast<int>(
         std::count_if(node.used_rails.begin(), node.used_rails.end(), [&](int rail) {
           return !std::binary_search(node.dead_rails.begin(), node.dead_rails.end(), rail);
         }));
     if (const auto used = fields.Find("usedHcas")) {
-      node.used_hcas = reader_.Integer(*used, path + ".usedHcas", node.used_hcas, node.hcas,
-                                       "as many as usedRails names, and no more than the node has");
+      node.used_hcas = reader_.Integer(
+          *used, path + ".usedHcas", node.used_hcas, node.hcas,
+          "it must not be less than the number of usedRails or more than the node's HCAs");
     }
     if (const auto why = fields.Find("unschedulable")) {
       node.unschedulable = reader_.Text(*why, path + ".unschedulable");
@@ -207,28 +208,27 @@ class ModelReader {
     const auto [same, is_new] = node_lines_.emplace(node.name, name->line());
     if (!is_new) {
       reader_.Fail(*name, path + ".name",
-                   absl::StrCat(QuotedText(node.name), " is the name of the node in line ",
-                                same->second, " already; a node hangs in one place"));
+                   absl::StrCat(QuotedText(node.name), " is already the name of the node in line ",
+                                same->second, "; a node has one place"));
     }
     return node;
   }
 
-  // Rails of a node with so many HCAs; ascending.
+  // Reads rails of a node with `hcas` HCAs; ascending.
   std::vector<int> ReadRails(Value list, const std::string& list_path, int hcas) {
     std::vector<int> rails;
     reader_.ForEach(list, list_path, [&](Value item, const std::string& path) {
       const int rail = reader_.Integer(item, path, 0, model_.rails - 1,
-                                       "rails count from 0; spec.rails is their number");
+                                       "rails are numbered from 0; spec.rails is their number");
       if (std::find(rails.begin(), rails.end(), rail) != rails.end()) {
-        reader_.Fail(item, path,
-                     absl::StrCat("rail ", rail, " is there a second time; keep one of the two"));
+        reader_.Fail(item, path, absl::StrCat("rail ", rail, " is listed twice; remove one"));
       }
       rails.push_back(rail);
     });
     if (rails.size() > static_cast<size_t>(hcas)) {
       reader_.Fail(list, list_path,
                    absl::StrCat("names ", rails.size(), " rails, but the node has ", hcas,
-                                " HCAs, dead ones among them"));
+                                " HCAs, including dead ones"));
     }
     std::sort(rails.begin(), rails.end());
     return rails;
@@ -247,8 +247,8 @@ class ModelReader {
   void ReadGlobalLinks(Value value) {
     if (model_.topology != FabricTopology::kDragonfly) {
       reader_.Fail(value, "spec.globalLinks",
-                   absl::StrCat("only a dragonfly has global links, and spec.topology is ",
-                                TopologyName(model_.topology), "; leave one of them out"));
+                   absl::StrCat("only a dragonfly has global links, but spec.topology is ",
+                                TopologyName(model_.topology), "; correct one of them"));
       return;
     }
     std::set<std::pair<std::string, std::string>> seen;
@@ -262,8 +262,8 @@ class ModelReader {
         text = reader_.Name(*field, field_path);
         if (reader_.status().ok() && names_[0].count(text) == 0) {
           reader_.Fail(*field, field_path,
-                       absl::StrCat(QuotedText(text), " is the name of no ", model_.levels[0],
-                                    " of spec.domains"));
+                       absl::StrCat(QuotedText(text), " is not the name of a ", model_.levels[0],
+                                    " in spec.domains"));
         }
       };
       end("a", link.a);
@@ -276,8 +276,8 @@ class ModelReader {
         reader_.Fail(item, path, "goes from a group to itself; name two different groups");
       } else if (!seen.insert(std::minmax(link.a, link.b)).second) {
         reader_.Fail(item, path,
-                     absl::StrCat("there is a link between ", link.a, " and ", link.b,
-                                  " already; write one, with the Gbit/s of both"));
+                     absl::StrCat("the link between ", link.a, " and ", link.b,
+                                  " is listed twice; write one, with the total Gbit/s"));
       }
       model_.global_links.push_back(std::move(link));
     });

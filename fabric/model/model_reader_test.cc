@@ -140,18 +140,19 @@ TEST(FabricModel, RefusesWithFileLineAndField) {
       {"rail-optimized", "rail-optimised",
        "spec.topology: \"rail-optimised\" is not known here; did"},
       {"[spine, leaf]", "[]", "fabric.yaml:6: spec.levels: must name 1 to 8"},
-      {"[spine, leaf]", "[leaf, leaf]", "spec.levels[1]: \"leaf\" is a level already"},
-      {"[spine, leaf]", "[spine, node]", "spec.levels[1]: \"node\" is no level"},
+      {"[spine, leaf]", "[leaf, leaf]", "spec.levels[1]: \"leaf\" is listed twice"},
+      {"[spine, leaf]", "[spine, node]", "spec.levels[1]: \"node\" is not a level"},
       {"rails: 8", "rails: 0", "fabric.yaml:7: spec.rails: must be a whole number from 1 to 64"},
       {"rails: 8", "rales: 8",
        "fabric.yaml:7: spec.rales: this field is not known; did you mean rails"},
       {"n00003", "n00001",
-       "fabric.yaml:22: spec.domains[1].domains[0].nodes[0].name: \"n00001\" is "
-       "the name of the node in line 14 already"},
-      {"lf002", "lf000", "spec.domains[1].domains[0].name: \"lf000\" is the name of another leaf"},
-      {"sp01", "sp00", "spec.domains[1].name: \"sp00\" is the name of another spine"},
+       "fabric.yaml:22: spec.domains[1].domains[0].nodes[0].name: \"n00001\" is already the name "
+       "of the node in line 14"},
+      {"lf002", "lf000",
+       "spec.domains[1].domains[0].name: \"lf000\" is already the name of another leaf"},
+      {"sp01", "sp00", "spec.domains[1].name: \"sp00\" is already the name of another spine"},
       {"lf001", "sp00",
-       "fabric.yaml:16: spec.domains[0].domains[1].name: \"sp00\" would hold itself"},
+       "fabric.yaml:16: spec.domains[0].domains[1].name: \"sp00\" would contain itself"},
       {"usedGpus: 2", "usedGpus: 9",
        "fabric.yaml:14: spec.domains[0].domains[0].nodes[1].usedGpus: "
        "must be a whole number from 0 to 8, not 9"},
@@ -167,14 +168,14 @@ TEST(FabricModel, RefusesWithFileLineAndField) {
       {"hcas: 2", "hcas: 9", "nodes[0].hcas: must be a whole number from 0 to 8"},
       {"[3]", "[8]", "nodes[2].deadRails[0]: must be a whole number from 0 to 7"},
       {"[3]", "[-1]", "deadRails[0]: must be"},
-      {"[3]", "[3, 3]", "deadRails[1]: rail 3 is there a second time"},
+      {"[3]", "[3, 3]", "deadRails[1]: rail 3 is listed twice"},
       {"[3]", "3", "deadRails: must be a list"},
       {"hcas: 2}", "hcas: 0, deadRails: [0]}", "names 1 rails, but the node has 0 HCAs"},
       {"\"taint maintenance\"", "true", "unschedulable: must be text"},
       {"nodes: []", "nodes:", "fabric.yaml:17: spec.domains[0].domains[1].nodes: has no value"},
-      {"nodes: []", "domains: []", "a leaf is of the innermost level and holds nodes"},
+      {"nodes: []", "domains: []", "a leaf is of the innermost level and contains nodes"},
       {"[spine, leaf]", "[leaf]", "a leaf is of the innermost level"},
-      {"[spine, leaf]", "[pod, spine, leaf]", "a spine holds domains of level leaf"},
+      {"[spine, leaf]", "[pod, spine, leaf]", "a spine contains domains of level leaf"},
       {"nodes: []", "name: x", "name: appears a second time"},
       {"leaf: 3200", "rack: 3200", "spec.linkGbps.rack: this field is not known"},
       {"leaf: 3200", "leaf: 0", "spec.linkGbps.leaf: must be a number above zero"},
@@ -187,12 +188,12 @@ TEST(FabricModel, RefusesWithFileLineAndField) {
 
 TEST(FabricModel, RefusesBadGlobalLinks) {
   const Change changes[] = {
-      {"b: g1,", "b: g2,", "spec.globalLinks[0].b: \"g2\" is the name of no group"},
+      {"b: g1,", "b: g2,", "spec.globalLinks[0].b: \"g2\" is not the name of a group"},
       {"b: g1,", "b: g0,", "spec.globalLinks[0]: goes from a group to itself"},
       {"gbps: 200", "gbps: -1", "spec.globalLinks[0].gbps: must be a number above zero"},
       {", gbps: 200", "", "spec.globalLinks[0].gbps: is missing"},
       {"gbps: 200}", "gbps: 200}\n  - {a: g1, b: g0, gbps: 1}",
-       "fabric.yaml:10: spec.globalLinks[1]: there is a link between g1 and g0 already"},
+       "fabric.yaml:10: spec.globalLinks[1]: the link between g1 and g0 is listed twice"},
   };
   for (const Change& change : changes) ExpectRefused(kDragonfly, change);
 }
@@ -209,7 +210,7 @@ TEST(FabricModel, AliasesDoNotGrowWithoutEnd) {
       kTwoSpines, {{"nodes: []", "nodes: &n [{name: x, gpus: 1, hcas: 1}]"},
                    {"nodes:\n      - {name: n00003, gpus: 4, hcas: 2}", "nodes: *n"}});
   EXPECT_THAT(ParseFabricModel(nodes, "fabric.yaml").status().message(),
-              HasSubstr("\"x\" is the name of the node in line 17 already"));
+              HasSubstr("\"x\" is already the name of the node in line 17"));
 }
 
 // Any damage to a good file gives either an error or a model that can be written and read.

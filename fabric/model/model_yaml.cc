@@ -17,8 +17,8 @@
 namespace railhead::fabric {
 namespace {
 
-// Without quotes where no reader can take it for anything else; with them it is a text of JSON,
-// which is one of YAML too.
+// Omits quotes if no YAML reader can misread the text; otherwise writes a JSON string, which is
+// also valid YAML.
 std::string Text(const std::string& text) {
   const auto plain = [](char c) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';

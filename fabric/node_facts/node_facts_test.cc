@@ -128,7 +128,7 @@ TEST(NodeFacts, ARailTwiceIsRefusedWithTheFix) {
       ReadNodeFacts(absl::StrCat(R"({"version": 1, "rails": [)", rail, ",", rail, "]}"), "node")
           .status();
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("rails[1].rail: rail 1 is there twice; correct `rails` in the node"));
+              HasSubstr("rails[1].rail: rail 1 is listed twice; correct `rails` in the node"));
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ using Type = JsonValue::Type;
 constexpr size_t kMaxText = size_t{256} << 10;  // of all annotations of an object
 constexpr int kMaxGpus = 1024;
 constexpr double kMaxGbps = 1e6;
-constexpr size_t kMaxReason = 500;  // bytes of a sentence for people
+constexpr size_t kMaxReason = 500;  // bytes of a message
 
 SeenRail RailOf(JsonReader& reader, const JsonValue& value, const std::string& path) {
   SeenRail rail;
@@ -90,10 +90,10 @@ absl::StatusOr<NodeFacts> ReadNodeFacts(absl::string_view text, absl::string_vie
       const int number = facts.rails.back().rail;
       if (std::any_of(facts.rails.begin(), facts.rails.end() - 1,
                       [&](const SeenRail& other) { return other.rail == number; })) {
-        reader.Fail(rails->fields[i].value, path + ".rail",
-                    absl::StrCat("rail ", number,
-                                 " is there twice; correct `rails` in the node "
-                                 "agent's configuration"));
+        reader.Fail(
+            rails->fields[i].value, path + ".rail",
+            absl::StrCat("rail ", number,
+                         " is listed twice; correct `rails` in the node agent's configuration"));
       }
       if (!reader.status().ok()) return reader.status();
     }

@@ -63,7 +63,7 @@ std::string WriteNodeFacts(const NodeInventory& inventory, const HostFacts& host
   }
   OrderedJson facts = {{"version", 1}, {"rails", rails}, {"gpus", gpus}};
   if (host.gpu_direct.has_value()) facts["gpuDirect"] = GpuDirectOf(*host.gpu_direct);
-  // A number where there is a limit, null where there is none.
+  // A number if there is a limit, otherwise null.
   facts["memlockBytes"] =
       host.memlock_bytes.has_value() ? OrderedJson(*host.memlock_bytes) : OrderedJson();
   if (!host.rdma_namespaces.empty()) facts["rdmaNamespaces"] = host.rdma_namespaces;
