@@ -50,6 +50,11 @@ std::string MemlockLimit() {
   return absl::StrCat(limit.rlim_cur / 1024, " KiB");
 }
 
+// Exclusive namespaces (kernel 5.2 and later) hide an RDMA device, and refuse to open it.
+constexpr absl::string_view kExclusiveAdvice =
+    "; if `rdma system show` on the node prints \"netns exclusive\", use hostNetwork or have "
+    "rdma-cni move the device into the pod";
+
 std::string Advice(int error) {
   switch (error) {
     case ENOMEM:
@@ -61,8 +66,10 @@ std::string Advice(int error) {
           "run fewer ranks on the node, or set RAILHEAD_IB_QPS_PER_RAIL=1");
     case EACCES:
     case EPERM:
-      return "; check that the pod asks for rdma/hca and that /dev/infiniband/uverbs* is readable "
-             "and writable for its user";
+      return absl::StrCat(
+          "; check that the pod asks for rdma/hca and that /dev/infiniband/uverbs* is readable and "
+          "writable for its user",
+          error == EPERM ? kExclusiveAdvice : "");
     case ENOSYS:
       return "; there is no RDMA here: load the kernel module ib_uverbs and the adapter's driver "
              "on the node, and check that /sys/class/infiniband_verbs is there in the container";
@@ -162,7 +169,8 @@ absl::Status DevicePort::OpenContext(absl::string_view device) {
         seen.empty() ? "none" : absl::StrJoin(seen, ", "),
         ". Check that the pod asks for rdma/hca, that /sys/class/infiniband and "
         "/dev/infiniband/uverbs* are there in the container, and that the image has the device's "
-        "driver (ibverbs-providers)"));
+        "driver (ibverbs-providers)",
+        kExclusiveAdvice));
   }
   if (found->transport_type == IBV_TRANSPORT_IWARP) {
     absl::StatusOr<std::shared_ptr<const CmApi>> cm = api_->ConnectionManager();

@@ -58,6 +58,17 @@ TEST_F(DeviceTest, NoPermission) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("/dev/infiniband/uverbs"));
 }
 
+// With exclusive RDMA namespaces, the kernel refuses to open a device of another one, or hides it.
+TEST_F(DeviceTest, InAnotherRdmaNamespace) {
+  const std::string advice =
+      "if `rdma system show` on the node prints \"netns exclusive\", use "
+      "hostNetwork or have rdma-cni move the device into the pod";
+  EXPECT_THAT(std::string(OpenError([](FakeDevice& d) { d.open_error = EPERM; }).message()),
+              HasSubstr(advice));
+  EXPECT_THAT(std::string(OpenError([](FakeDevice& d) { d.name = "fake9"; }).message()),
+              HasSubstr(advice));
+}
+
 TEST_F(DeviceTest, PortDown) {
   const absl::Status status = OpenError([](FakeDevice& d) { d.state = IBV_PORT_DOWN; });
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
