@@ -46,7 +46,7 @@ namespace {
 
 std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
-// How long to sleep: never short of the moment, so that the loop does not spin.
+// Returns the time until `moment`, rounded up, so that the loop does not spin.
 std::chrono::milliseconds Until(TimePoint moment, TimePoint now) {
   return std::chrono::ceil<std::chrono::milliseconds>(std::max(moment - now, Duration::zero()));
 }
@@ -61,7 +61,7 @@ absl::Status CheckAgainstFlags(const AgentConfig& config, const AgentOptions& op
     if (!resource.move_interfaces || !options.cdi_dir.empty()) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("moveInterfaces of ", resource.name,
-                     " needs CDI: give --cdi-dir (devicePlugin.cdi in the chart)"));
+                     " needs CDI: set --cdi-dir (devicePlugin.cdi in the chart)"));
   }
   return absl::OkStatus();
 }
@@ -73,15 +73,15 @@ absl::StatusOr<AgentConfig> LoadConfig(const AgentOptions& options) {
   return config;
 }
 
-// What the firmware calls this machine's board, "" where it does not say.
+// Returns the firmware's identifier of this machine's board, or "".
 std::string BoardOf(const std::string& root) {
   const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(root);
   if (!files.ok()) return "";
   return files->ReadAttribute("/sys/class/dmi/id/product_uuid").value_or("");
 }
 
-// How much memory a container without privileges may lock, and so register, unless somebody raises
-// its limit: it is in a container like ours.
+// Returns the memory that an unprivileged container can lock, and so register. The agent runs in
+// such a container, so its own limit applies.
 std::optional<uint64_t> MemlockLimit() {
   rlimit limit = {};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
@@ -95,12 +95,13 @@ std::optional<uint64_t> MemlockLimit() {
 absl::StatusOr<std::unique_ptr<Agent>> Agent::Make(const AgentOptions& options) {
   if (options.node_name.empty()) {
     return absl::InvalidArgumentError(
-        "the node's name is not known; give --node-name, or set NODE_NAME from spec.nodeName");
+        "the node's name is unknown; set --node-name, or NODE_NAME from spec.nodeName");
   }
   AgentConfig config;
   if (!options.config_file.empty()) {
     absl::StatusOr<AgentConfig> loaded = LoadConfig(options);
-    // Nothing is known to fall back on; a guess might give away what should not be given.
+    // There is no earlier configuration, and a default could offer devices that should not be
+    // offered.
     if (!loaded.ok()) return loaded.status();
     config = *std::move(loaded);
   }
@@ -139,8 +140,8 @@ Agent::Agent(AgentOptions options, AgentConfig config, std::unique_ptr<WakeUp> w
   if (options_.job_key_file.empty()) return;
   if (options_.api == nullptr) {
     spdlog::error(
-        "jobs get no secrets: the agent has no API server to ask whose pod is which; give its "
-        "pod a service account token (devicePlugin.nodeFacts in the chart)");
+        "jobs get no secrets: the agent needs the API server to identify pods; give its pod a "
+        "service account token (devicePlugin.nodeFacts in the chart)");
     return;
   }
   secrets_ = std::make_unique<JobSecrets>(
@@ -235,7 +236,7 @@ bool Agent::Reload() {
     if (Text(config.status()) != last_config_error_) {
       last_config_error_ = Text(config.status());
       const std::string message =
-          absl::StrCat("the new configuration is invalid, the previous one stays in force: ",
+          absl::StrCat("the new configuration is invalid, the previous one remains in effect: ",
                        last_config_error_);
       spdlog::error("{}", message);
       TellEvent(NodeEvent(true, "ConfigurationRefused", message));
@@ -253,8 +254,8 @@ bool Agent::Reload() {
   spdlog::info("{}", message);
   TellEvent(NodeEvent(false, "ConfigurationTaken", message));
   TellConfig();
-  // Whatever was offered until now may be held, or be given away at this moment, until kubelet
-  // tells otherwise at a later look.
+  // Devices offered until now may be in use, or being allocated, until kubelet's list shows
+  // otherwise.
   for (const auto& [resource, plugin] : plugins_) {
     for (const Device& device : plugin->devices()->devices) {
       holdings_.by_resource[resource].insert(device.id);
@@ -280,7 +281,7 @@ bool Agent::TakeScan() {
   if (!result.has_value()) return false;
   metrics_.ScanTook(result->took);
   if (!result->scan.ok()) {
-    // What was found before stays offered: not being able to look is no sign of a broken device.
+    // Known devices remain offered: a failed scan does not mean that a device is broken.
     if (Text(result->scan.status()) != last_scan_error_) {
       last_scan_error_ = Text(result->scan.status());
       spdlog::error("cannot read the node's devices: {}", last_scan_error_);
@@ -389,11 +390,10 @@ void Agent::NoteRdmaNamespaces(const std::string& mode) {
       [](const ResourceConfig& one) { return one.network == fabric::PodNetwork::kMoved; });
   if (all_move) return;
   const std::string message =
-      "the kernel's RDMA namespaces are exclusive: pods without hostNetwork cannot open the HCAs "
-      "that they get (EPERM), unless a CNI (rdma-cni) moves them into the pod: then set "
-      "network: moved for their resource; for shared ones "
-      "run: rdma system set netns shared (before any pod runs), and set the option of ib_core: "
-      "netns_mode=1";
+      "the kernel's RDMA namespaces are exclusive: pods without hostNetwork cannot open their HCAs "
+      "(EPERM), unless a CNI (rdma-cni) moves them into the pod: then set network: moved for their "
+      "resource; for shared namespaces run: rdma system set netns shared (before any pod runs), "
+      "and set the ib_core option netns_mode=1";
   spdlog::warn("{}", message);
   TellEvent(NodeEvent(true, "RdmaNamespacesExclusive", message));
 }
@@ -419,7 +419,7 @@ void Agent::Publish() {
       for (const fabric::Hca& hca : devices.back().all) members_[resource].push_back(DeviceId(hca));
     }
   }
-  // A resource that the configuration has no more, and nobody holds, is offered as nothing.
+  // A resource that is no longer configured and not in use is offered without devices.
   for (const auto& [resource, plugin] : plugins_) assigned[resource];
   for (auto& [resource, devices] : assigned) {
     PluginOf(resource).Publish(offer_.inventory, std::move(devices),
@@ -473,10 +473,10 @@ void Agent::Stop() {
   holdings_ = {};
   absl::Status status;
   if (HasFilesUntil(absl::InfiniteFuture()) && !LookAtKubelet()) {
-    status = absl::UnavailableError("kubelet does not list who holds what");
+    status = absl::UnavailableError("kubelet does not list the devices of pods");
   }
   if (status.ok()) status = RemoveUnused(absl::InfiniteFuture());
-  if (!status.ok()) spdlog::warn("rails files stay: {}", Text(status));
+  if (!status.ok()) spdlog::warn("rails files are kept: {}", Text(status));
   spdlog::info("stopped");
 }
 

@@ -43,14 +43,14 @@ Evidence Agent::Gather() const {
   evidence.own_pod = {options_.pod_namespace, options_.pod_name};
   evidence.checkpoint = ReadKubeletCheckpoint(options_.kubelet_dir);
   evidence.records = allocations_->records();
-  // Kubelet makes its socket when it starts.
+  // Kubelet creates its socket when it starts.
   evidence.young = !NotYoungerThan(absl::StrCat(options_.kubelet_dir, "/kubelet.sock"),
                                    FileTime() - options_.kubelet_settles);
   return evidence;
 }
 
 bool Agent::LookAtKubelet() {
-  // Each kubelet makes the socket anew at which it answers.
+  // Each kubelet creates its socket again.
   const std::string& socket = options_.pod_resources_socket;
   const std::optional<SocketIdentity> kubelet = IdentifySocket(socket);
   if (kubelet != std::exchange(seen_kubelet_, kubelet)) seen_.clear();
@@ -58,7 +58,7 @@ bool Agent::LookAtKubelet() {
   evidence.seen = seen_;
   holdings_ = Weigh(holdings_, evidence);
   if (!evidence.listed.has_value()) return false;
-  // Unless it has started anew meanwhile.
+  // Unless it has restarted since.
   if (IdentifySocket(socket) == kubelet) {
     for (const auto& [resource, ids] : HeldByResource(evidence.listed->containers)) {
       seen_[resource].insert(ids.begin(), ids.end());
@@ -74,7 +74,7 @@ bool Agent::LookAtKubelet() {
     const absl::Status removed =
         secrets_->Collect(*used_secrets_, FileTime() - options_.keep_files);
     if (!removed.ok()) {
-      spdlog::warn("unused secrets stay for now: {}", std::string(removed.message()));
+      spdlog::warn("unused secrets are kept for now: {}", std::string(removed.message()));
     }
   }
   ResourceSnapshots offered;
@@ -113,7 +113,7 @@ std::vector<std::string> Agent::GpusInAdmission() {
   const absl::StatusOr<std::vector<ContainerDevices>> listed =
       ListContainerDevices(options_.pod_resources_socket, kPodResourcesDeadline);
   if (!listed.ok()) {
-    spdlog::warn("HCAs are chosen without regard to GPUs: {}",
+    spdlog::warn("HCAs are chosen without GPU affinity: {}",
                  std::string(listed.status().message()));
     return {};
   }
@@ -127,7 +127,7 @@ std::string Agent::TopologyFile(const fabric::NodeInventory& inventory) {
   if (!gives_topology_) return "";
   absl::StatusOr<std::string> path = topologies_.Store(inventory);
   if (path.ok()) return *std::move(path);
-  // A container can do without it.
+  // A container works without it.
   spdlog::warn("a container gets no topology file for NCCL: {}",
                std::string(path.status().message()));
   return "";
@@ -167,8 +167,8 @@ void Agent::Collect() {
   if (!HasFilesUntil(limit)) return;
   if (!LookAtKubelet()) {
     spdlog::warn(
-        "unused rails files stay for now: the kubelet at {} does not list who holds what, or not "
-        "all pods; if it is not starting, mount the host's pod-resources directory there",
+        "unused rails files are kept for now: the kubelet at {} does not list the devices of all "
+        "pods; if it is not starting, mount the host's pod-resources directory there",
         options_.pod_resources_socket);
     return;
   }
@@ -190,7 +190,7 @@ absl::StatusOr<DeviceHolders> Agent::AskHolders() {
         HoldersByHca(WithMembers(AsBound(evidence.records, evidence.listed->containers), members_),
                      our_resources_);
   }
-  // By the ids of HCAs, whatever kubelet calls them.
+  // By the ids of HCAs, not by kubelet's device ids.
   const std::shared_ptr<const DeviceSnapshot> known = overview_.Current();
   DeviceHolders by_id;
   for (auto& [id, pods] : holders) {

@@ -301,7 +301,7 @@ TEST_F(AgentSecretTest, WithoutAMasterKeyDevicesAreGivenAndTheLogSaysWhy) {
   std::fflush(stdout);
   const std::string log = ::testing::internal::GetCapturedStdout();
   EXPECT_THAT(log, HasSubstr("cannot read the master key"));
-  EXPECT_THAT(log, HasSubstr("has 5 bytes, not 32 to 4096: make one with"));
+  EXPECT_THAT(log, HasSubstr("has 5 bytes, not 32 to 4096: create one with"));
   EXPECT_THAT(log, Not(HasSubstr("short")));
   SetMaster(std::string(40, 'n'));
   Create("team", "train-0", OfJob("j1"));

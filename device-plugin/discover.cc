@@ -78,7 +78,7 @@ std::string ToTable(const AgentConfig& config, const fabric::NodeInventory& inve
     const std::string name = resource.per_rail ? resource.name + "-<rail>" : resource.name;
     table += fmt::format(kResourceRow, name, resource.slots,
                          !names.empty() ? absl::StrJoin(names, ", ")
-                         : miss.empty() ? "none: other resources take all that match"
+                         : miss.empty() ? "none: other resources select all matching HCAs"
                                         : "none: " + miss);
   }
   return table;

@@ -67,13 +67,13 @@ TEST(Discover, TellsWhatAConfigurationMakesOfIt) {
       {"rdma/hca", {}, 1}, {"rdma/one", {Selector{}}, 4}, {"rdma/two", {Selector{}}, 1}};
   config.resources[1].selectors[0].names = {"mlx5_1"};
   config.resources[2].selectors[0].vendors = {"14e4"};
-  EXPECT_EQ(
-      ToTable(config, inventory),
-      "RESOURCE                 SLOTS  HCAS\n"
-      "rdma/hca                 1      mlx5_0\n"
-      "rdma/one                 4      mlx5_1\n"
-      "rdma/two                 1      none: mlx5_0 (rail 0) comes closest, but its vendor is "
-      "15b3, not 14e4\n");
+  EXPECT_EQ(ToTable(config, inventory),
+            "RESOURCE                 SLOTS  HCAS\n"
+            "rdma/hca                 1      mlx5_0\n"
+            "rdma/one                 4      mlx5_1\n"
+            "rdma/two                 1      none: mlx5_0 (rail 0) is the closest match, but its "
+            "vendor is "
+            "15b3, not 14e4\n");
 }
 
 TEST(Discover, EmptyNode) {

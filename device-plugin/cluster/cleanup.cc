@@ -18,7 +18,7 @@ namespace {
 
 using kube::Json;
 
-// As whom the operator labels nodes, where it publishes the topology.
+// Field manager of the operator's topology labels.
 constexpr char kTopologyManager[] = "railhead-topology";
 
 bool HasFieldsOf(const Json& node, absl::string_view manager) {
@@ -28,7 +28,7 @@ bool HasFieldsOf(const Json& node, absl::string_view manager) {
   });
 }
 
-// To apply nothing is to give up all that was applied before.
+// Applying an empty object removes all fields applied before.
 absl::Status Forget(kube::Api& api, const std::string& name, absl::string_view subresource,
                     absl::string_view manager) {
   const Json nothing = {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", name}}}};

@@ -88,7 +88,7 @@ void JobSecrets::Note(const absl::Status& status, std::string& last) {
   if (status.ok()) {
     spdlog::info("jobs get secrets");
   } else {
-    spdlog::error("jobs get no secrets, and any pod that knows a job's name can join it: {}", text);
+    spdlog::error("jobs get no secrets, so any pod that knows a job's name can join it: {}", text);
   }
   last = std::move(text);
 }
@@ -128,7 +128,7 @@ std::string JobSecrets::NewFolder() {
 }
 
 void JobSecrets::Run() {
-  // Folders that an earlier agent left empty come first.
+  // First fill folders that an earlier agent left empty.
   bool fresh = true;
   while (true) {
     const std::vector<std::string> empty = folders_.Empty();
@@ -146,7 +146,7 @@ void JobSecrets::Run() {
 
 absl::Status JobSecrets::Fill(const std::vector<std::string>& empty) {
   const absl::StatusOr<std::string> master = MasterKey();
-  if (!master.ok()) return absl::OkStatus();  // it is noted
+  if (!master.ok()) return absl::OkStatus();  // MasterKey() reports it
   const std::optional<std::vector<CheckpointEntry>> checkpoint =
       ReadKubeletCheckpoint(options_.kubelet_dir);
   // Kubelet writes it after its first allocation.
@@ -171,13 +171,13 @@ absl::Status JobSecrets::FillOne(const std::string& name, const std::string& uid
         kube::Get(*api_, {"v1", "pods", pod_namespace, pod_name});
     if (absl::IsNotFound(pod.status())) continue;
     if (absl::IsPermissionDenied(pod.status())) {
-      return absl::PermissionDeniedError(absl::StrCat(
-          pod.status().message(),
-          "; grant the agent's account the right to get pods (devicePlugin.jobSecrets in the "
-          "chart does)"));
+      return absl::PermissionDeniedError(
+          absl::StrCat(pod.status().message(),
+                       "; grant the agent's account permission to get pods "
+                       "(devicePlugin.jobSecrets in the chart does)"));
     }
     if (!pod.ok()) return pod.status();
-    // Another one of this name and these devices: kubelet's list is of another moment.
+    // Another pod with this name and these devices: kubelet's list is from another time.
     if (uid.empty() || kube::StringAt(*pod, {"metadata", "uid"}) != uid) continue;
     const absl::StatusOr<std::string> job = JobOf(*pod);
     if (!job.ok()) {

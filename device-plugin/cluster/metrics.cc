@@ -29,8 +29,8 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 using MetricLabels = std::vector<ClientMetric::Label>;
 
-// Prometheus throws a whole page away for one label that is not UTF-8, and the name of a device may
-// be any bytes. Quotes, backslashes and ends of lines are the serializer's business.
+// Prometheus rejects a whole page if one label is not UTF-8, and a device name can contain any
+// bytes. The serializer escapes quotes, backslashes and line ends.
 std::string LabelValue(std::string text) {
   for (char& c : text) {
     if (!absl::ascii_isascii(static_cast<unsigned char>(c))) c = '?';
@@ -53,14 +53,14 @@ class Page {
  private:
   void AddPorts() {
     Family("railhead_port_state", MetricType::Gauge,
-           "1 while the port's link is ACTIVE, else 0: see the cable, the switch port and the "
+           "1 while the port's link is ACTIVE, else 0: check the cable, the switch port and the "
            "interface.");
     EachPort([this](const Device& device, const HcaPort& port) {
       Add(PortLabels(device, &port), port.state == "ACTIVE" ? 1 : 0);
     });
     Family("railhead_port_rate_bytes_per_second", MetricType::Gauge,
-           "What the link carries in one direction. Below that of its siblings: the link has "
-           "trained badly; reseat the cable.");
+           "Link rate in one direction. If it is below that of other ports, the link has trained "
+           "at a low rate; reseat the cable.");
     EachPort([this](const Device& device, const HcaPort& port) {
       if (port.rate_gbps > 0) Add(PortLabels(device, &port), port.rate_gbps * 1e9 / 8);
     });
@@ -78,14 +78,14 @@ class Page {
 
   void AddDevices() {
     Family("railhead_device_healthy", MetricType::Gauge,
-           "1 while kubelet may give this device to a pod, else 0; the agent's log, and "
-           "`railhead-device-plugin discover`, give the cause.");
+           "1 while kubelet can allocate this device to a pod, else 0; the agent's log and "
+           "`railhead-device-plugin discover` show the cause.");
     for (const Device& device : metrics_.devices->devices) {
       Add(DeviceLabels(device), device.hca.usable ? 1 : 0);
     }
     Family("railhead_device_allocated", MetricType::Gauge,
            "1 while a pod holds this device, else 0. Absent while kubelet's PodResources API does "
-           "not answer.");
+           "not respond.");
     if (!metrics_.holders.has_value()) return;
     for (const Device& device : metrics_.devices->devices) {
       Add(DeviceLabels(device), metrics_.holders->contains(device.id) ? 1 : 0);
@@ -96,29 +96,28 @@ class Page {
     const MetricLabels labels = {{"node", LabelValue(metrics_.node)}};
     const AgentFacts& agent = metrics_.agent;
     Family("railhead_agent_registered", MetricType::Gauge,
-           "1 while kubelet holds this agent's list of devices. 0 with devices on the node: no pod "
-           "can get one.");
+           "1 while kubelet has this agent's list of devices. 0 with devices on the node: pods "
+           "cannot get one.");
     Add(labels, agent.registered ? 1 : 0);
     Family("railhead_agent_registrations_total", MetricType::Counter,
-           "Registrations accepted by kubelet: one per start of kubelet. Steady growth "
-           "means that they do not last.");
+           "Registrations accepted by kubelet: one per start of kubelet. Steady growth means that "
+           "registrations are lost.");
     Add(labels, static_cast<double>(agent.registrations));
-    Family(
-        "railhead_agent_misaligned_containers", MetricType::Gauge,
-        "Containers that hold GPUs, and HCAs that are not the nearest to them: kubelet gave them "
-        "their HCAs before their GPUs, or nearer ones were taken. The agent's log names them.");
+    Family("railhead_agent_misaligned_containers", MetricType::Gauge,
+           "Containers with GPUs whose HCAs are not the nearest ones: kubelet allocated the HCAs "
+           "before the GPUs, or nearer ones were in use. The agent's log lists them.");
     Add(labels, agent.misaligned);
     Family("railhead_agent_config_refused", MetricType::Gauge,
-           "1 while the configuration file is wrong and an earlier one is in force; the agent's "
-           "log, and an Event of the node, give line, field, cause and fix.");
+           "1 while the configuration file is invalid and an earlier one is in effect; the agent's "
+           "log and an Event of the node show line, field, cause and fix.");
     Add(labels, agent.config_refused ? 1 : 0);
     Family("railhead_agent_scan_seconds", MetricType::Gauge,
-           "Duration of the latest scan of the node's devices. Seconds mean that a driver or "
-           "its firmware answers slowly.");
+           "Duration of the latest scan of the node's devices. Several seconds mean that a driver "
+           "or its firmware responds slowly.");
     if (agent.scan_seconds.has_value()) Add(labels, *agent.scan_seconds);
     Family("railhead_agent_unreadable_counters", MetricType::Gauge,
-           "Counters that are there in sysfs, but could not be read or held no number when this "
-           "page was made. Their series are missing.");
+           "Counters in sysfs that could not be read, or were not a number, at this scrape. Their "
+           "series are missing.");
     int unreadable = 0;
     for (const auto& [port, counters] : metrics_.counters) unreadable += counters.unreadable;
     Add(labels, unreadable);
@@ -129,14 +128,14 @@ class Page {
     const HostFacts& host = *metrics_.agent.host;
     const MetricLabels labels = {{"node", LabelValue(metrics_.node)}};
     Family("railhead_node_memlock_bytes", MetricType::Gauge,
-           "How much memory a container without CAP_IPC_LOCK may register with an HCA "
-           "(RLIMIT_MEMLOCK as containers of this node get it); +Inf without a limit. Less than "
-           "some hundred MiB makes NCCL and UCX fail, or fall back to TCP.");
+           "Memory that a container without CAP_IPC_LOCK can register with an HCA (RLIMIT_MEMLOCK "
+           "of containers on this node); +Inf without a limit. Below some hundred MiB, NCCL and "
+           "UCX fail or fall back to TCP.");
     Add(labels, host.memlock_bytes.has_value() ? static_cast<double>(*host.memlock_bytes)
                                                : std::numeric_limits<double>::infinity());
     Family("railhead_node_gpudirect", MetricType::Gauge,
-           "1 for the way in which HCAs of this node reach the memory of its GPUs: dmabuf, peermem "
-           "or none. The node's annotation railhead.io/node-facts says why.");
+           "1 for the mechanism by which HCAs of this node access its GPUs' memory: dmabuf, "
+           "peermem or none. The node's annotation railhead.io/node-facts shows the cause.");
     if (!host.gpu_direct.has_value()) return;
     MetricLabels way = labels;
     way.push_back({"way", std::string(ToString(WayOf(*host.gpu_direct)))});
@@ -154,7 +153,7 @@ class Page {
     return PortLabels(device, fabric::DataPort(device.hca));
   }
 
-  // `port` is null for a device that has none.
+  // `port` is null for a device without one.
   MetricLabels PortLabels(const Device& device, const HcaPort* port) const {
     MetricLabels labels = {{"node", LabelValue(metrics_.node)},
                            {"rail", absl::StrCat(device.hca.rail)},

@@ -60,7 +60,7 @@ void MetricsPage::Host(const HostFacts& host) {
 }
 
 std::string MetricsPage::Text() const {
-  // Before any lock that another request would wait for: kubelet may take its time.
+  // Before any lock that another request would wait for: kubelet may be slow.
   RefreshHolders();
   const std::lock_guard<std::mutex> lock(text_mutex_);
   const TimePoint now = clock_();
@@ -76,7 +76,7 @@ std::string MetricsPage::Text() const {
     const std::lock_guard<std::mutex> facts_lock(facts_mutex_);
     metrics.agent = facts_;
   }
-  // Without a root that can be opened, the rest of the page is still true.
+  // If the root cannot be opened, the rest of the page is still valid.
   if (const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(root_); files.ok()) {
     for (const Device& device : metrics.devices->devices) {
       // Another one may have its name now; or reading it does not end.

@@ -14,7 +14,7 @@
 namespace railhead::device_plugin {
 namespace {
 
-// The uid of the pod that holds these devices; a pod that has gone may still be written down with
+// Returns the uid of the pod that holds these devices. A deleted pod may still be recorded with
 // some of them, but not with all.
 std::string UidOf(const ContainerDevices& container,
                   const std::vector<CheckpointEntry>& checkpoint) {

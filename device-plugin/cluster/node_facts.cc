@@ -17,7 +17,7 @@
 namespace railhead::device_plugin {
 namespace {
 
-// More of them would not be read.
+// Keeps the message readable.
 constexpr size_t kMaxRailsInMessage = 4;
 
 std::map<std::string, std::string> Labels(const std::vector<const fabric::Hca*>& rails,
@@ -31,7 +31,7 @@ std::map<std::string, std::string> Labels(const std::vector<const fabric::Hca*>&
     const fabric::HcaPort* port = fabric::DataPort(*hca);
     if (port == nullptr) continue;
     if (!port->link_layer.empty()) layers.insert(port->link_layer);
-    // A port that is down tells the rate that it could not keep.
+    // A port that is down reports the rate that it failed to keep.
     if (!hca->usable || port->rate_gbps <= 0) continue;
     slowest = slowest == 0 ? port->rate_gbps : std::min(slowest, port->rate_gbps);
   }
@@ -75,7 +75,7 @@ NodeFacts DescribeNode(const fabric::NodeInventory& inventory, const HostFacts& 
     if (hca.offered) rails.push_back(&hca);
   }
   if (rails.empty()) return {};
-  // Where pods hold all, or none, there is nothing to tell them apart by.
+  // If all or none are in use, free and used rails need no distinction.
   const bool some_free = std::any_of(rails.begin(), rails.end(), [&](const fabric::Hca* hca) {
     return hca->usable && !host.rails_in_use.contains(hca->rail);
   });

@@ -34,7 +34,7 @@ std::string Stamp(absl::Time time) {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone());
 }
 
-// Trying again may help, where trying something else may not.
+// A retry may succeed, while a different request would not.
 bool IsOutage(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
          absl::IsCancelled(status);
@@ -128,7 +128,7 @@ void NodeReporter::Run() {
 absl::Status NodeReporter::Work(std::unique_lock<std::mutex>& lock) {
   absl::Status result;
   const std::optional<NodeFacts> facts = wanted_;
-  // What of it is written when something fails is not known.
+  // After a failure it is unknown which part was written.
   const std::optional<NodeFacts> before = std::exchange(written_, std::nullopt);
   std::deque<kube::Event> events = std::exchange(queue_, {});
   lock.unlock();
@@ -146,7 +146,7 @@ absl::Status NodeReporter::Work(std::unique_lock<std::mutex>& lock) {
       result.Update(told);
       break;
     }
-    // What is too much, or refused, is lost: it would be so again.
+    // Events that are rejected or over the limit are dropped: a retry would fail too.
     if (!absl::IsResourceExhausted(told)) result.Update(told);
     events.pop_front();
   }
@@ -177,7 +177,7 @@ absl::Status NodeReporter::WriteCondition(const std::optional<RailsCondition>& c
   if (condition.has_value()) {
     const std::string value = condition->ready ? "True" : "False";
     if (!condition_.has_value()) {
-      // An earlier process of ours may have written it.
+      // An earlier agent process may have written it.
       const absl::StatusOr<Json> node = kube::Get(*api_, {"v1", "nodes", "", options_.node});
       if (!node.ok()) return node.status();
       const Json* old = kube::FindCondition(*node, kRailsCondition);
@@ -239,7 +239,7 @@ absl::StatusOr<Json> NodeReporter::OwnerReferences() {
     if (!pod.ok()) return pod.status();
     const Json* owners = kube::FindPath(*pod, {"metadata", "ownerReferences"});
     owner_ = owners == nullptr ? Json::array() : *owners;
-    // Only one may be the controller, and the pod's does not control this.
+    // The pod's controller is not the controller of this object.
     for (Json& owner : *owner_) owner.erase("controller");
   }
   return *owner_;
@@ -249,7 +249,7 @@ void NodeReporter::Told(const absl::Status& status) {
   const std::string error(status.message());
   if (error == last_error_) return;
   if (status.ok()) {
-    spdlog::info("publishing the node's facts works again");
+    spdlog::info("publishing the node's facts recovered");
   } else {
     spdlog::warn("cannot publish the node's facts, retrying: {}", error);
   }

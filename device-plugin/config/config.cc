@@ -23,7 +23,7 @@ bool IsNamedBy(const RailEntry& entry, const fabric::Hca& hca) {
          (!entry.name.empty() && entry.name == hca.name);
 }
 
-// The number that `place` others not in `reserved` are below.
+// Returns the number not in `reserved` that has exactly `place` smaller such numbers.
 int NthFree(const std::set<int>& reserved, int place) {
   int number = place;
   for (const int taken : reserved) {
@@ -81,7 +81,7 @@ std::vector<std::vector<size_t>> ShareOut(const AgentConfig& config,
 }
 
 void ApplyRails(const std::vector<RailEntry>& entries, std::vector<fabric::Hca>& hcas) {
-  // What an entry takes out, the others close up after.
+  // The other HCAs close the gaps that entries leave.
   std::set<int> vacant;
   std::set<int> reserved;
   std::set<const fabric::Hca*> named;

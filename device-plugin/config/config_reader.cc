@@ -30,7 +30,7 @@ namespace railhead::device_plugin {
 namespace {
 
 constexpr size_t kMaxConfigText = size_t{1} << 20;
-// Aliases let a small text stand for an enormous one.
+// With aliases, a small text can expand to a very large one.
 constexpr int kMaxValues = 100'000;
 constexpr int kMaxNumaNode = 65535;
 constexpr int kMaxSlots = 128;
@@ -109,8 +109,8 @@ class Reader : public YamlReader {
     return address;
   }
 
-  // The name of a device, a driver or an interface. A name with other characters can be selected
-  // with a '?' for each of them; what is more likely is a regular expression.
+  // Reads the name of a device, a driver or an interface. Other characters are more likely a
+  // regular expression; a name with such characters can be selected with a '?' for each.
   std::string Name(Value node, const std::string& path, bool wildcards) {
     std::string name = AnyText(node, path);
     if (!HoldsOnly(name, wildcards ? "_-.:*?" : "_-.:")) {
@@ -122,7 +122,7 @@ class Reader : public YamlReader {
     return name;
   }
 
-  // One of a few words.
+  // Reads one of a few words.
   std::string Word(Value node, const std::string& path, absl::string_view what,
                    const Names& words) {
     std::string word = AnyText(node, path);
@@ -175,8 +175,8 @@ class Reader : public YamlReader {
     });
     if (fields.all().empty()) {
       Fail(node, path,
-           "has no fields, so it would match every HCA; say what to match, or leave selectors out "
-           "for every HCA that no other resource takes");
+           "has no fields, so it would match every HCA; add a field, or omit selectors to get "
+           "every HCA that no other resource selects");
     }
     return selector;
   }
@@ -193,14 +193,14 @@ class Reader : public YamlReader {
       if (!CheckResourceName(resource.name).ok()) {
         Fail(*name, name_path,
              absl::StrCat(QuotedText(resource.name),
-                          " is not a name that kubelet takes; write domain/name, such as "
+                          " is not a name that kubelet accepts; write domain/name, such as "
                           "rdma/hca, and not in kubernetes.io"));
       }
       const auto [same, is_new] = resource_names_.emplace(resource.name, before.size());
       if (!is_new) {
         Fail(*name, name_path,
-             absl::StrCat(QuotedText(resource.name), " is the name of resources[", same->second,
-                          "] already; give each resource a name of its own"));
+             absl::StrCat(QuotedText(resource.name), " is already the name of resources[",
+                          same->second, "]; give each resource a unique name"));
       }
     } else {
       Fail(node, path, "has no name; add one, such as name: rdma/hca");
@@ -213,14 +213,14 @@ class Reader : public YamlReader {
       for (size_t i = 0; i < before.size(); ++i) {
         if (!before[i].selectors.empty()) continue;
         Fail(node, path,
-             absl::StrCat("has no selectors, and neither has resources[", i,
-                          "]; only one resource can take what the others leave, so add selectors "
-                          "to one of the two"));
+             absl::StrCat("has no selectors, like resources[", i,
+                          "]; only one resource can get the remaining HCAs, so add selectors to "
+                          "one of them"));
       }
     }
     if (const std::optional<Value> slots = fields.Find("slots")) {
       resource.slots = Integer(*slots, path + ".slots", 1, kMaxSlots,
-                               "it says how many containers may share each HCA");
+                               "it is the number of containers that can share each HCA");
     }
     if (const std::optional<Value> per_rail = fields.Find("perRail")) {
       resource.per_rail = Boolean(*per_rail, path + ".perRail");
@@ -228,14 +228,14 @@ class Reader : public YamlReader {
       if (!CheckResourceName(longest).ok()) {
         Fail(*per_rail, path + ".perRail",
              absl::StrCat("offers names such as ", QuotedText(longest),
-                          ", which kubelet does not take; give the resource a shorter name"));
+                          ", which kubelet does not accept; give the resource a shorter name"));
       }
     }
     if (const std::optional<Value> all = fields.Find("allHcas")) {
       resource.all_hcas = Boolean(*all, path + ".allHcas");
       if (resource.all_hcas && resource.per_rail) {
         Fail(*all, path + ".allHcas",
-             "one device cannot be all HCAs and one rail; leave allHcas or perRail out");
+             "one device cannot be all HCAs and one rail; remove allHcas or perRail");
       }
     }
     if (const std::optional<Value> ids = fields.Find("deviceIds")) {
@@ -245,9 +245,9 @@ class Reader : public YamlReader {
       resource.device_ids = pci ? DeviceIds::kPciAddress : DeviceIds::kName;
       if (pci && resource.slots > 1) {
         Fail(*ids, ids_path,
-             "a PCI address cannot name a share of an HCA; leave slots or deviceIds out");
+             "a PCI address cannot identify a share of an HCA; remove slots or deviceIds");
       } else if (pci && resource.all_hcas) {
-        Fail(*ids, ids_path, "a PCI address names one HCA; leave allHcas or deviceIds out");
+        Fail(*ids, ids_path, "a PCI address identifies one HCA; remove allHcas or deviceIds");
       }
     }
     if (const std::optional<Value> network = fields.Find("network")) {
@@ -263,8 +263,8 @@ class Reader : public YamlReader {
       if (resource.move_interfaces &&
           (resource.network != fabric::PodNetwork::kMoved || resource.slots > 1)) {
         Fail(*move, move_path,
-             "an interface can be in one pod at a time, and is then not the host's; write "
-             "network: moved, and leave slots out");
+             "an interface can be in only one pod at a time, and then leaves the host; write "
+             "network: moved, and remove slots");
       }
     }
     return resource;
@@ -280,8 +280,8 @@ class Reader : public YamlReader {
         if (last.name == other.name || last.per_rail == other.per_rail) continue;
         if (OfferedName(last, rail) != OfferedName(other, rail)) continue;
         Fail(node, path + ".name",
-             absl::StrCat(QuotedText(OfferedName(last, rail)), " is offered by resources[", i,
-                          "] already; give each resource a name of its own"));
+             absl::StrCat(QuotedText(OfferedName(last, rail)), " is already offered by resources[",
+                          i, "]; give each resource a unique name"));
         return;
       }
     }
@@ -296,8 +296,8 @@ class Reader : public YamlReader {
       for (size_t i = 0; i < before.size(); ++i) {
         if (before[i].rail != entry.rail) continue;
         Fail(*rail, path + ".rail",
-             absl::StrCat(entry.rail, " is the rail of rails[", i,
-                          "] already; give each entry a rail of its own"));
+             absl::StrCat(entry.rail, " is already the rail of rails[", i,
+                          "]; give each entry a unique rail"));
       }
     } else {
       Fail(node, path, "has no rail; add its number, such as rail: 0");
@@ -312,8 +312,8 @@ class Reader : public YamlReader {
       for (size_t i = 0; i < before.size(); ++i) {
         if (before[i].*member != entry.*member) continue;
         Fail(*field, field_path,
-             absl::StrCat(QuotedText(entry.*member), " has a rail by rails[", i,
-                          "] already; keep one of the two entries"));
+             absl::StrCat(QuotedText(entry.*member), " already has a rail by rails[", i,
+                          "]; remove one of the two entries"));
       }
     };
     const auto name = [this](Value n, const std::string& p) { return Name(n, p, false); };
@@ -323,9 +323,9 @@ class Reader : public YamlReader {
     read("name", &RailEntry::name, name);
     if (devices != 1) {
       Fail(node, path,
-           absl::StrCat(devices == 0 ? "does not say which HCA it is for"
-                                     : "says more than once which HCA it is for",
-                        "; give exactly one of interface, pciAddress and name"));
+           absl::StrCat(
+               devices == 0 ? "does not identify an HCA" : "identifies the HCA more than once",
+               "; give exactly one of interface, pciAddress and name"));
     }
     return entry;
   }

@@ -201,61 +201,59 @@ TEST(ParseAgentConfig, RefusalsSayWhereWhatAndHowToMendIt) {
       {"resources:\n- name: rdma/hca\n  slot: 2\n",
        "3: resources[0].slot: this field is not known; did you mean slots?"},
       {"resources:\n- name: hca\n",
-       "2: resources[0].name: \"hca\" is not a name that kubelet takes; write domain/name, such as "
-       "rdma/hca, and not in kubernetes.io"},
+       "2: resources[0].name: \"hca\" is not a name that kubelet accepts; write domain/name, such "
+       "as rdma/hca, and not in kubernetes.io"},
       {"resources:\n- name: [rdma/hca]\n",
        "2: resources[0].name: must be text, not a list; put it in quotes"},
       {"resources:\n- name: a/b\n  selectors: [{vendors: [\"15b3\"]}]\n- name: a/b\n",
-       "4: resources[1].name: \"a/b\" is the name of resources[0] already; give each resource a "
-       "name of its own"},
+       "4: resources[1].name: \"a/b\" is already the name of resources[0]; give each resource a "
+       "unique name"},
       {"resources:\n- name: a/b\n- name: a/c\n",
-       "3: resources[1]: has no selectors, and neither has resources[0]; only one resource can "
-       "take "
-       "what the others leave, so add selectors to one of the two"},
+       "3: resources[1]: has no selectors, like resources[0]; only one resource can get the "
+       "remaining HCAs, so add selectors to one of them"},
       {"resources: [{name: a/b, slots: 0}]\n",
-       "1: resources[0].slots: must be a whole number from 1 to 128, not 0; it says how many "
-       "containers may share each HCA"},
+       "1: resources[0].slots: must be a whole number from 1 to 128, not 0; it is the number of "
+       "containers that can share each HCA"},
       {"resources: [{name: a/b, slots: 129}]\n",
-       "1: resources[0].slots: must be a whole number from 1 to 128, not 129; it says how many "
-       "containers may share each HCA"},
+       "1: resources[0].slots: must be a whole number from 1 to 128, not 129; it is the number of "
+       "containers that can share each HCA"},
       {"resources: [{name: a/b, slots: \"4\"}]\n",
        "1: resources[0].slots: must be a whole number from 1 to 128, not \"4\"; write it without "
        "quotes"},
       {"resources: [{name: a/b, slots: 04}]\n",
-       "1: resources[0].slots: must be a whole number from 1 to 128, not 04; it says how many "
-       "containers may share each HCA"},
+       "1: resources[0].slots: must be a whole number from 1 to 128, not 04; it is the number of "
+       "containers that can share each HCA"},
       {"resources: [{name: a/b, slots: 4294967297}]\n",
-       "1: resources[0].slots: must be a whole number from 1 to 128, not 4294967297; it says how "
-       "many containers may share each HCA"},
+       "1: resources[0].slots: must be a whole number from 1 to 128, not 4294967297; it is the "
+       "number of containers that can share each HCA"},
       {"resources: [{name: a/b, slots: 1.0}]\n",
-       "1: resources[0].slots: must be a whole number from 1 to 128, not 1.0; it says how many "
-       "containers may share each HCA"},
+       "1: resources[0].slots: must be a whole number from 1 to 128, not 1.0; it is the number of "
+       "containers that can share each HCA"},
       {"resources: [{name: a/b, perRail: 1}]\n",
        "1: resources[0].perRail: must be true or false, not 1"},
       {"resources: [{name: a/b23456789b123456789b123456789b123456789b123456789b123456789bc, "
        "perRail: true}]\n",
        "1: resources[0].perRail: offers names such as "
        "\"a/b23456789b123456789b123456789b123456789b123456789b12345678...\", which kubelet does "
-       "not "
-       "take; give the resource a shorter name"},
+       "not accept; give the resource a shorter name"},
       {"resources:\n- {name: a/b, perRail: true}\n- {name: a/b-7, selectors: [{rails: [7]}]}\n",
-       "3: resources[1].name: \"a/b-7\" is offered by resources[0] already; give each resource a "
-       "name of its own"},
+       "3: resources[1].name: \"a/b-7\" is already offered by resources[0]; give each resource a "
+       "unique name"},
       {"resources: [{name: a/b, deviceIds: pci}]\n",
        "1: resources[0].deviceIds: \"pci\" is not a form of ids; write name or pciAddress"},
       {"resources: [{name: a/b, deviceIds: pciAddress, slots: 2}]\n",
-       "1: resources[0].deviceIds: a PCI address cannot name a share of an HCA; leave slots or "
-       "deviceIds out"},
+       "1: resources[0].deviceIds: a PCI address cannot identify a share of an HCA; remove slots "
+       "or deviceIds"},
       {"resources: [{name: a/b, allHcas: true, perRail: true}]\n",
-       "1: resources[0].allHcas: one device cannot be all HCAs and one rail; leave allHcas or "
-       "perRail out"},
+       "1: resources[0].allHcas: one device cannot be all HCAs and one rail; remove allHcas or "
+       "perRail"},
       {"resources: [{name: a/b, deviceIds: pciAddress, allHcas: true}]\n",
-       "1: resources[0].deviceIds: a PCI address names one HCA; leave allHcas or deviceIds out"},
+       "1: resources[0].deviceIds: a PCI address identifies one HCA; remove allHcas or deviceIds"},
       {"resources: [{name: a/b, network: hosts}]\n",
        "1: resources[0].network: \"hosts\" is not a network; did you mean host?"},
       {"resources: [{name: a/b, moveInterfaces: true}]\n",
-       "1: resources[0].moveInterfaces: an interface can be in one pod at a time, and is then not "
-       "the host's; write network: moved, and leave slots out"},
+       "1: resources[0].moveInterfaces: an interface can be in only one pod at a time, and then "
+       "leaves the host; write network: moved, and remove slots"},
       // Rails.
       {"rails: [{interface: eth2}]\n", "1: rails[0]: has no rail; add its number, such as rail: 0"},
       {"rails: [{rail: -1, name: rxe0}]\n",
@@ -265,22 +263,21 @@ TEST(ParseAgentConfig, RefusalsSayWhereWhatAndHowToMendIt) {
        "1: rails[0].rail: must be a whole number from 0 to 63, not 64; it is the rail's position "
        "on the node"},
       {"rails: [{rail: 0}]\n",
-       "1: rails[0]: does not say which HCA it is for; give exactly one of interface, pciAddress "
+       "1: rails[0]: does not identify an HCA; give exactly one of interface, pciAddress "
        "and "
        "name"},
       {"rails: [{rail: 0, name: rxe0, interface: eth2}]\n",
-       "1: rails[0]: says more than once which HCA it is for; give exactly one of interface, "
+       "1: rails[0]: identifies the HCA more than once; give exactly one of interface, "
        "pciAddress and name"},
       {"rails:\n- {rail: 0, name: rxe0}\n- {rail: 0, name: rxe1}\n",
-       "3: rails[1].rail: 0 is the rail of rails[0] already; give each entry a rail of its own"},
+       "3: rails[1].rail: 0 is already the rail of rails[0]; give each entry a unique rail"},
       {"rails:\n- {rail: 0, interface: eth2}\n- {rail: 1, interface: eth2}\n",
-       "3: rails[1].interface: \"eth2\" has a rail by rails[0] already; keep one of the two "
+       "3: rails[1].interface: \"eth2\" already has a rail by rails[0]; remove one of the two "
        "entries"},
       {"rails:\n- {rail: 0, pciAddress: \"0000:0A:00.0\"}\n- {rail: 1, pciAddress: "
        "\"0000:0a:00.0\"}\n",
-       "3: rails[1].pciAddress: \"0000:0a:00.0\" has a rail by rails[0] already; keep one of the "
-       "two "
-       "entries"},
+       "3: rails[1].pciAddress: \"0000:0a:00.0\" already has a rail by rails[0]; remove one of the "
+       "two entries"},
       {"rails: [{rail: 0, name: rxe*}]\n",
        "1: rails[0].name: \"rxe*\" is not a name; use letters, digits, _ - . and : (no wildcards "
        "here)"},
@@ -313,9 +310,8 @@ TEST(ParseAgentConfig, RefusalsInASelector) {
     const char* message;  // after the selector's path
   } cases[] = {
       {"{}",
-       ": has no fields, so it would match every HCA; say what to match, or leave selectors out "
-       "for "
-       "every HCA that no other resource takes"},
+       ": has no fields, so it would match every HCA; add a field, or omit selectors to get every "
+       "HCA that no other resource selects"},
       {"mlx5_0",
        ": must be a mapping, not mlx5_0; its fields are names, vendors, devices, drivers, "
        "interfaces, linkLayers, pciAddresses, rails, numaNodes and roles"},

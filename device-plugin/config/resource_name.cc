@@ -16,7 +16,8 @@ namespace {
 
 bool IsAlnum(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)); }
 
-// Letters, digits and `others`, with a letter or digit at both ends.
+// Returns whether the text consists of letters, digits and `others`, with a letter or digit at both
+// ends.
 bool IsWord(absl::string_view text, absl::string_view others, size_t longest) {
   return !text.empty() && text.size() <= longest && IsAlnum(text.front()) && IsAlnum(text.back()) &&
          std::all_of(text.begin(), text.end(), [others](char c) {
@@ -45,7 +46,7 @@ absl::Status CheckResourceName(absl::string_view resource) {
   }
   return absl::InvalidArgumentError(
       absl::StrCat("--resource ", resource,
-                   " is not a name that kubelet takes; it must be domain/name, such as rdma/hca, "
+                   " is not a name that kubelet accepts; it must be domain/name, such as rdma/hca, "
                    "and not in kubernetes.io"));
 }
 

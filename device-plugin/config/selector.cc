@@ -17,13 +17,13 @@
 namespace railhead::device_plugin {
 namespace {
 
-// Takes time in proportion to the product of both lengths at most: when the text after a '*' does
-// not fit, only the last '*' needs to take one more character.
+// Takes at most time in proportion to the product of both lengths: if the text after a '*' does not
+// match, only the last '*' needs to match one more character.
 bool WildcardMatches(absl::string_view pattern, absl::string_view text) {
   size_t p = 0;
   size_t t = 0;
   size_t last_star = absl::string_view::npos;
-  size_t taken_by_star = 0;  // the text that the last '*' stands for ends here
+  size_t taken_by_star = 0;  // end of the text that the last '*' matches
   while (t < text.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
       last_star = p++;
@@ -49,7 +49,7 @@ std::string OneOf(const std::vector<T>& entries) {
   return absl::StrCat(absl::StrJoin(entries.begin(), entries.end() - 1, ", "), " or ", last);
 }
 
-// Collects what keeps one HCA from matching, one clause for each field.
+// Collects why one HCA does not match, one clause per field.
 class Misses {
  public:
   void Exact(absl::string_view what, const std::vector<std::string>& wanted,
@@ -66,7 +66,7 @@ class Misses {
     Add(what, wanted, !value.empty() && found, value.empty() ? "none" : value);
   }
 
-  // A negative value means that there is none, which reads as `absent`.
+  // A negative value means that there is none; it is shown as `absent`.
   void Number(absl::string_view what, const std::vector<int>& wanted, int value,
               absl::string_view absent) {
     const bool found = std::find(wanted.begin(), wanted.end(), value) != wanted.end();
@@ -132,7 +132,7 @@ std::string ClosestMiss(const std::vector<Selector>& selectors,
   if (failed == 0) return "";
   const std::string which =
       selectors.size() == 1 ? std::string() : absl::StrCat(" to selectors[", selector, "]");
-  return absl::StrCat(closest->name, " (rail ", rail, ") comes closest", which, ", but ",
+  return absl::StrCat(closest->name, " (rail ", rail, ") is the closest match", which, ", but ",
                       WhyNot(selectors[selector], *closest));
 }
 

@@ -150,7 +150,7 @@ TEST(ClosestMiss, NamesTheClosestAndItsReasons) {
   far.rail = 0;
   EXPECT_EQ(ClosestMiss({{.names = {"mlx5_*"}, .vendors = {"15b3"}, .numa_nodes = {0}}},
                         {far, ConnectX()}),
-            "mlx5_3 (rail 3) comes closest, but its NUMA node is 1, not 0");
+            "mlx5_3 (rail 3) is the closest match, but its NUMA node is 1, not 0");
 }
 
 TEST(ClosestMiss, AmongEqualsTheLowestRailThenTheFirstSelector) {
@@ -159,8 +159,9 @@ TEST(ClosestMiss, AmongEqualsTheLowestRailThenTheFirstSelector) {
   first.rail = 0;
   const std::vector<Selector> selectors = {
       {.vendors = {"14e4"}, .devices = {"16d7"}}, {.vendors = {"1dd8"}}, {.vendors = {"8086"}}};
-  EXPECT_EQ(ClosestMiss(selectors, {ConnectX(), first}),
-            "mlx5_0 (rail 0) comes closest to selectors[1], but its vendor is 15b3, not 1dd8");
+  EXPECT_EQ(
+      ClosestMiss(selectors, {ConnectX(), first}),
+      "mlx5_0 (rail 0) is the closest match to selectors[1], but its vendor is 15b3, not 1dd8");
 }
 
 TEST(ClosestMiss, NothingToSay) {
@@ -177,7 +178,7 @@ TEST(ClosestMiss, OnlyWhatIsOfferedCounts) {
   fabric::Hca offered = Bare();
   offered.rail = 0;
   EXPECT_EQ(ClosestMiss({{.vendors = {"15b3"}}}, {offered, side}),
-            "rxe0 (rail 0) comes closest, but its vendor is unknown, not 15b3");
+            "rxe0 (rail 0) is the closest match, but its vendor is unknown, not 15b3");
 }
 
 }  // namespace

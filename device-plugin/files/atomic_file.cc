@@ -34,11 +34,11 @@ struct FolderCloser {
   void operator()(DIR* dir) const { closedir(dir); }
 };
 
-// The caller removes it when that fails.
+// If it fails, the caller removes the file.
 absl::Status WriteWhole(const std::string& path, const std::string& content) {
   const FileDescriptor file(
       open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file.valid()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot make ", path));
+  if (!file.valid()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot create ", path));
   size_t done = 0;
   while (done < content.size()) {
     const ssize_t put = write(file.get(), content.data() + done, content.size() - done);
@@ -46,11 +46,12 @@ absl::Status WriteWhole(const std::string& path, const std::string& content) {
     if (put < 0) break;
     done += static_cast<size_t>(put);
   }
-  // Its reader may run under any user. fsync: after a power cut kubelet uses this name again.
+  // Its reader may run as any user. fsync: after a power failure kubelet uses this name again.
   if (done == content.size() && fchmod(file.get(), 0644) == 0 && fsync(file.get()) == 0) {
     return absl::OkStatus();
   }
-  return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path, "; is the disk full?"));
+  return absl::ErrnoToStatus(
+      errno, absl::StrCat("cannot write ", path, "; check that the disk is not full"));
 }
 
 }  // namespace
@@ -59,7 +60,7 @@ absl::Status MakeFolder(const std::string& folder) {
   if (mkdir(folder.c_str(), 0755) == 0) {
     chmod(folder.c_str(), 0755);
   } else if (errno != EEXIST) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot make folder ", folder));
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot create folder ", folder));
   }
   return absl::OkStatus();
 }
@@ -72,12 +73,12 @@ absl::Status RemoveEmptyFolder(const std::string& folder) {
 }
 
 absl::Status WriteFile(const std::string& path, const std::string& content) {
-  // A container runtime makes a folder where a file it should mount is missing.
+  // A container runtime creates a directory in place of a missing file that it should mount.
   rmdir(path.c_str());
   const std::string unfinished = path + kUnfinished;
   absl::Status status = WriteWhole(unfinished, content);
   if (status.ok() && rename(unfinished.c_str(), path.c_str()) != 0) {
-    status = absl::ErrnoToStatus(errno, absl::StrCat("cannot put ", path, " in its place"));
+    status = absl::ErrnoToStatus(errno, absl::StrCat("cannot rename the new file to ", path));
   }
   if (!status.ok()) unlink(unfinished.c_str());
   return status;

@@ -44,7 +44,7 @@ absl::Status CheckIds(const DeviceSnapshot& snapshot, const std::vector<std::str
   return absl::OkStatus();
 }
 
-// The host's name may be one that the pod has already, such as eth0.
+// The pod may already use the host's name, such as eth0.
 std::string NameInPod(const fabric::Hca& hca) { return absl::StrCat("rail", hca.rail); }
 
 fabric::PodRail RailOf(const fabric::NodeInventory& inventory, const fabric::Hca& hca) {
@@ -64,7 +64,7 @@ fabric::PodRail RailOf(const fabric::NodeInventory& inventory, const fabric::Hca
   return rail;
 }
 
-// Of HCAs in rail order.
+// Describes HCAs, which must be in rail order.
 Allocation Describe(const fabric::NodeInventory& inventory, const std::string& node,
                     const std::vector<const fabric::Hca*>& hcas) {
   Allocation allocation;
@@ -95,7 +95,7 @@ absl::StatusOr<Allocation> PlanAllocation(const DeviceSnapshot& snapshot, const 
   const std::set<std::string> wanted(ids.begin(), ids.end());
   std::vector<const fabric::Hca*> hcas;
   std::set<std::string> given;
-  for (const Device& device : snapshot.devices) {  // kubelet's order is random; ours is by rail
+  for (const Device& device : snapshot.devices) {  // in rail order; kubelet's order is random
     if (!wanted.contains(device.id)) continue;
     // Two slots of one HCA are one HCA.
     if (device.all.empty() && given.insert(DeviceId(device.hca)).second) {

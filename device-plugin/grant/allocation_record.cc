@@ -30,15 +30,15 @@ constexpr char kApiVersion[] = "railhead.io/v1alpha1";
 constexpr char kKind[] = "Allocation";
 constexpr size_t kMaxRecordText = size_t{1} << 20;
 constexpr size_t kMaxIds = 4096;
-constexpr int64_t kLatest = 8'000'000'000'000'000'000;  // in 2223: later ones can be made from it
-// Kubelet asks every device plugin for each container of the pod in turn.
+constexpr int64_t kLatest = 8'000'000'000'000'000'000;  // in 2223; adding to it cannot overflow
+// Kubelet calls every device plugin for each container of the pod in turn.
 constexpr absl::Duration kLongestAdmission = absl::Minutes(5);
 
 absl::Status Bad(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("allocation: ", what));
 }
 
-// "" for what is no text, or none in UTF-8 that can be written again.
+// Returns "" if the field is not a string of valid UTF-8.
 std::string Text(const Json& object, const char* field) {
   const auto found = object.find(field);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
@@ -51,7 +51,7 @@ bool ReadIds(const Json& document, std::vector<std::string>& ids) {
     if (!id.is_string()) return false;
     ids.push_back(id.get<std::string>());
   }
-  // Each once, and in order.
+  // Unique and sorted.
   return !ids.empty() && !ids.front().empty() &&
          std::adjacent_find(ids.begin(), ids.end(), std::greater_equal<>()) == ids.end();
 }
@@ -68,7 +68,7 @@ bool ReadBinding(const Json& document, Binding& binding) {
   return true;
 }
 
-// There are none where nothing is said.
+// The field is optional.
 bool ReadOthers(const Json& document, std::set<std::string>& others) {
   const auto list = document.find("others");
   if (list == document.end()) return true;
@@ -83,7 +83,7 @@ bool ReadOthers(const Json& document, std::set<std::string>& others) {
 bool NamesExactly(const Binding& binding, const std::vector<std::string>& ids) {
   std::set<std::string> named;
   for (const std::string& id : ids) named.insert(WholeHca(id));
-  // Which these are was not up to kubelet.
+  // Kubelet did not choose these HCAs.
   if (named.contains(kAllHcas)) return !binding.empty();
   return binding.size() == named.size() &&
          std::all_of(named.begin(), named.end(),
@@ -95,7 +95,7 @@ bool Holds(const AllocationRecord& record, const std::string& resource, const st
          std::binary_search(record.ids.begin(), record.ids.end(), id);
 }
 
-// The record of a container that holds these ids. Null when there is none.
+// Returns the record of a container that holds these ids, or null.
 const AllocationRecord* RecordOf(const AllocationRecords& records, const std::string& resource,
                                  const std::vector<std::string>& ids, const std::string& id) {
   const std::set<std::string> all(ids.begin(), ids.end());
@@ -148,7 +148,7 @@ absl::StatusOr<AllocationRecord> ParseAllocationRecord(absl::string_view json) {
       Json::parse(json.data(), json.data() + json.size(), nullptr, /*allow_exceptions=*/false);
   if (!document.is_object()) return Bad("the text is not a JSON object");
   if (Text(document, "apiVersion") != kApiVersion || Text(document, "kind") != kKind) {
-    return Bad(absl::StrCat("it is no ", kApiVersion, " ", kKind));
+    return Bad(absl::StrCat("it is not a ", kApiVersion, " ", kKind));
   }
   AllocationRecord record;
   record.name = Text(document, "name");
@@ -160,12 +160,12 @@ absl::StatusOr<AllocationRecord> ParseAllocationRecord(absl::string_view json) {
   }
   record.made = made->get<int64_t>();
   record.resource = Text(document, "resource");
-  if (record.resource.empty()) return Bad("resource must be a text, and not empty");
+  if (record.resource.empty()) return Bad("resource must be a non-empty string");
   if (!ReadIds(document, record.ids)) {
-    return Bad("ids must be a list of different texts, in order, and not empty");
+    return Bad("ids must be a non-empty, sorted list of unique strings");
   }
   if (!ReadBinding(document, record.binding) || !NamesExactly(record.binding, record.ids)) {
-    return Bad("hcas must give a different HCA for each that ids name, and for no other");
+    return Bad("hcas must give a different HCA for each HCA in ids, and for no other");
   }
   const auto settled = document.find("settled");
   if (settled == document.end() || !settled->is_boolean()) {

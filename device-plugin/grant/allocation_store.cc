@@ -48,21 +48,21 @@ constexpr char kSpecPrefix[] = "railhead.io-hca_";  // as CDI recommends: vendor
 constexpr char kSuffix[] = ".json";
 constexpr char kNamePrefix[] = "hca-";
 
-// Container runtimes learn by inotify that a spec has changed, and need a moment to read it.
+// Container runtimes detect a changed spec by inotify and need some time to read it.
 constexpr std::chrono::milliseconds kRuntimeReads(100);
 
 std::string Hex16(uint64_t number) { return absl::StrCat(absl::Hex(number, absl::kZeroPad16)); }
 
-// "hca-<time>-<chance>". Runtimes keep what a name meant, so it is never used again: also not when
-// the clock was wrong.
+// "hca-<time>-<random>". Runtimes cache the meaning of a name, so it is never reused, even if the
+// clock was wrong.
 std::string NewName(int64_t made) {
   std::random_device random;
   const uint64_t chance = (uint64_t{random()} << 32) | random();
   return absl::StrCat(kNamePrefix, Hex16(static_cast<uint64_t>(made)), "-", Hex16(chance));
 }
 
-// Whether a file in the specs' folder is one that we have made, finished or not. Others may write
-// specs of our kind there.
+// Returns whether the agent created this file, complete or not, in the specs' directory. Other
+// programs may write specs of the same kind there.
 bool IsOurSpec(const std::string& path) {
   const auto is_hex = [](absl::string_view text) {
     return text.find_first_not_of("0123456789abcdef") == absl::string_view::npos;
@@ -75,7 +75,7 @@ bool IsOurSpec(const std::string& path) {
          absl::StartsWith(rest.substr(2 * kHex + 1), kSuffix);
 }
 
-// The container that holds exactly these ids. Null when there is none, or not one alone.
+// Returns the container that holds exactly these ids; null if there is none or more than one.
 const ContainerDevices* HolderOf(const std::vector<ContainerDevices>& listed,
                                  const std::string& resource, const std::set<std::string>& ids) {
   const ContainerDevices* holder = nullptr;
@@ -91,7 +91,7 @@ const ContainerDevices* HolderOf(const std::vector<ContainerDevices>& listed,
   return holder;
 }
 
-// How many containers other than `self` have each HCA.
+// Returns for each HCA the number of containers other than `self` that have it.
 std::map<std::string, int64_t> LoadOf(const std::vector<ContainerDevices>& bound,
                                       const std::string& resource, const std::string& self) {
   std::map<std::string, int64_t> load;
@@ -105,8 +105,8 @@ std::map<std::string, int64_t> LoadOf(const std::vector<ContainerDevices>& bound
   return load;
 }
 
-// The HCAs that these ids stand for together, as the resource has them now; none for ids that name
-// their HCAs.
+// Returns the HCAs that these ids stand for as a group, as the resource has them now; none for ids
+// of single HCAs.
 std::set<std::string> MembersOf(const DeviceSnapshot& snapshot,
                                 const std::vector<std::string>& ids) {
   std::set<std::string> members;
@@ -173,7 +173,7 @@ std::vector<std::string> AllocationStore::OurFiles() const {
   return paths;
 }
 
-// The record first: a spec without one would be nobody's.
+// The record first: a spec without a record would never be removed.
 absl::StatusOr<bool> AllocationStore::Write(const AllocationRecord& record,
                                             const Allocation& allocation) {
   const absl::StatusOr<std::string> rails = files_.Store(allocation.rails);
@@ -259,19 +259,19 @@ absl::Status AllocationStore::Prepare(const DeviceSnapshot& snapshot, const std:
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (kubelet.listed.has_value()) listed_ = kubelet.listed;
-    // An init container and the one after it may have the same ids, and either may start now.
+    // An init container and a later container may have the same ids, and either may start now.
     const std::vector<AllocationRecord*> ours = RecordsOf(resource, wanted);
     if (ours.empty() && holder != nullptr) {
       spdlog::warn(
           "{} of {} were allocated before --cdi-dir was set, or their record is lost: "
-          "its container starts with what kubelet remembers",
+          "its container starts with the devices that kubelet has stored",
           told, KeyOf(*holder));
       return absl::OkStatus();
     }
     if (ours.empty()) {
       return absl::NotFoundError(
           absl::StrCat("PreStartContainer: ", wanted.empty() ? "no devices" : told,
-                       " were never allocated to one container"));
+                       " were never allocated together to one container"));
     }
     AllocationRecord next = *ours.back();
     next.binding = BindingOf(next, snapshot, kubelet, holder);

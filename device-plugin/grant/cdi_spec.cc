@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The first version that is in use anywhere; it has all the fields below but netDevices.
+// The oldest version in use; it has all the fields below except netDevices.
 constexpr char kCdiVersion[] = "0.3.0";
 constexpr char kCdiVersionOfNetDevices[] = "1.1.0";
 

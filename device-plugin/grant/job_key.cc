@@ -29,11 +29,12 @@ using kube::Json;
 using kube::StringAt;
 
 constexpr size_t kKeySize = 32;
-// As much as the derived keys have.
+// The length of the derived keys.
 constexpr size_t kShortestMaster = 32;
 constexpr size_t kLongestMaster = 4096;
 
-// The length in four bytes before the text, so that no two lists of texts give the same bytes.
+// Prefixes the text with its length in four bytes, so that different lists of texts give different
+// bytes.
 std::string Prefixed(absl::string_view text) {
   std::string out;
   for (int shift = 24; shift >= 0; shift -= 8) {
@@ -43,12 +44,12 @@ std::string Prefixed(absl::string_view text) {
   return out;
 }
 
-// A kind of job whose pods have different controllers, and how its controller marks them.
+// A kind of job whose pods have different controllers, and the labels that identify them.
 struct MarkedKind {
   const char* kind;
   const char* name;   // label with the job's name
-  const char* uid;    // label with its uid, where there is one; else ""
-  const char* where;  // a label, and its value, which the pods of this kind have; "" for any
+  const char* uid;    // label with its uid, or ""
+  const char* where;  // label and value that pods of this kind must have; "" for any
   const char* value;
 };
 constexpr MarkedKind kMarkedKinds[] = {
@@ -58,7 +59,7 @@ constexpr MarkedKind kMarkedKinds[] = {
      "mpi-operator"},
 };
 
-// Each of their pods is alone, or they are replicas of a service.
+// Their pods are independent, or replicas of a service.
 constexpr absl::string_view kNoJobs[] = {"ReplicaSet", "ReplicationController", "DaemonSet",
                                          "Node"};
 
@@ -74,7 +75,7 @@ absl::StatusOr<std::string> Hkdf(absl::string_view key, absl::string_view salt,
       EVP_KDF_fetch(nullptr, OSSL_KDF_NAME_HKDF, nullptr), EVP_KDF_free);
   const std::unique_ptr<EVP_KDF_CTX, decltype(&EVP_KDF_CTX_free)> context(
       EVP_KDF_CTX_new(kdf.get()), EVP_KDF_CTX_free);
-  // OpenSSL reads the values, and its interface only cannot say so.
+  // OpenSSL only reads the values, although its interface is not const.
   std::string digest = "SHA256";
   std::vector<OSSL_PARAM> parameters = {
       OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest.data(), 0),
@@ -96,7 +97,7 @@ absl::StatusOr<std::string> Hkdf(absl::string_view key, absl::string_view salt,
     ERR_clear_error();
     const char* const reason = ERR_reason_error_string(code);
     return absl::InternalError(
-        absl::StrCat("OpenSSL does not derive ", length, " bytes by HKDF-SHA256 from a key of ",
+        absl::StrCat("OpenSSL cannot derive ", length, " bytes by HKDF-SHA256 from a key of ",
                      key.size(), " (", reason != nullptr ? reason : "no reason given", ")"));
   }
   return out;
@@ -108,7 +109,7 @@ absl::StatusOr<std::string> ParseMasterKey(absl::string_view contents) {
   if (key.size() >= kShortestMaster && key.size() <= kLongestMaster) return std::string(key);
   return absl::InvalidArgumentError(absl::StrCat("has ", key.size(), " bytes, not ",
                                                  kShortestMaster, " to ", kLongestMaster,
-                                                 ": make one with 'openssl rand -hex 32'"));
+                                                 ": create one with 'openssl rand -hex 32'"));
 }
 
 absl::StatusOr<std::string> JobOf(const Json& pod) {
@@ -138,7 +139,7 @@ absl::StatusOr<std::string> JobOf(const Json& pod) {
   }
   return absl::NotFoundError(absl::StrCat(
       owner.empty() ? "the pod has no controller"
-                    : absl::StrCat("the pods of a ", owner, " are no job"),
+                    : absl::StrCat("the pods of a ", owner, " are not a job"),
       ": make an Indexed Job or a JobSet of the ranks, give them one value in the annotation ",
       kJobAnnotation, ", or set RAILHEAD_SECRET_FILE"));
 }

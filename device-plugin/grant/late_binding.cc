@@ -15,7 +15,7 @@
 namespace railhead::device_plugin {
 namespace {
 
-// The HCAs that the container may have, each as one device under its whole id.
+// Returns the HCAs that the container can get, each as one device with its id.
 DeviceSnapshot Eligible(const DeviceSnapshot& snapshot, const BindingWish& wish) {
   std::map<std::string, int64_t> slots;
   for (const Device& device : snapshot.devices) {
@@ -55,7 +55,7 @@ Binding Bind(const DeviceSnapshot& snapshot, const BindingWish& wish) {
   hcas.load = wish.load;
   std::vector<std::string> chosen = Prefer(eligible, hcas);
 
-  // Who can stay, stays.
+  // HCAs that can stay bound remain bound.
   Binding bound;
   const auto take = [&](const std::string& named, const std::string& hca) {
     const auto found = std::find(chosen.begin(), chosen.end(), hca);

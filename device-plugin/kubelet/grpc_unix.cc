@@ -9,7 +9,7 @@
 namespace railhead::device_plugin {
 
 std::shared_ptr<grpc::Channel> UnixChannel(const std::string& socket_path) {
-  constexpr int kMaxMessage = 64 << 20;  // the list of a node with very many pods
+  constexpr int kMaxMessage = 64 << 20;  // enough for the list of a node with thousands of pods
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

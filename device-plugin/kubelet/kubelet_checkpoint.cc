@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kMaxCheckpointBytes = size_t{64} << 20;
 
-// The member, or null where there is none.
+// Returns the member, or null if there is none.
 const nlohmann::json& Member(const nlohmann::json& object, const char* name) {
   static const nlohmann::json kNull;
   if (!object.is_object()) return kNull;
@@ -41,7 +41,7 @@ std::optional<std::vector<CheckpointEntry>> ParseKubeletCheckpoint(absl::string_
   std::vector<CheckpointEntry> entries;
   for (const nlohmann::json& item : Member(Member(document, "Data"), "PodDeviceEntries")) {
     CheckpointEntry entry{Text(Member(item, "PodUID")), Text(Member(item, "ResourceName")), {}};
-    // The bytes of an AllocateResponse, in which the path stands as it is.
+    // The bytes of an AllocateResponse, which contain the path unchanged.
     if (std::string response; absl::Base64Unescape(Text(Member(item, "AllocResp")), &response)) {
       entry.secret_folder = SecretFolderIn(response);
     }

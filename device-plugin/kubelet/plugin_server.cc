@@ -31,7 +31,7 @@ namespace {
 constexpr char kSocketSuffix[] = ".sock";
 constexpr size_t kMaxSocketPath = sizeof(sockaddr_un::sun_path) - 1;
 
-// True when the socket's file is there and nobody listens on it any more.
+// Returns whether the socket's file exists but no process listens on it.
 bool IsAbandoned(const std::string& path) {
   if (path.size() > kMaxSocketPath || !IdentifySocket(path).has_value()) return false;
   sockaddr_un address = {};
@@ -43,7 +43,7 @@ bool IsAbandoned(const std::string& path) {
          errno == ECONNREFUSED;
 }
 
-// Removes what a process of ours that was killed has left.
+// Removes sockets of killed agent processes.
 void RemoveAbandonedSockets(const std::string& folder, const std::string& prefix) {
   for (const std::string& path : ListFiles(folder, prefix, kSocketSuffix)) {
     if (IsAbandoned(path)) unlink(path.c_str());
@@ -63,7 +63,7 @@ absl::StatusOr<std::unique_ptr<PluginServer>> PluginServer::Start(PluginService&
                                                                   const std::string& folder,
                                                                   const std::string& name) {
   RemoveAbandonedSockets(folder, absl::StrCat(name, "-"));
-  // The time tells this server from every other one of ours, in this process or an earlier one.
+  // The time makes the name unique among all servers of this and earlier agent processes.
   const int64_t stamp = std::chrono::duration_cast<std::chrono::microseconds>(
                             std::chrono::system_clock::now().time_since_epoch())
                             .count();
@@ -76,7 +76,7 @@ absl::StatusOr<std::unique_ptr<PluginServer>> PluginServer::Start(PluginService&
   }
   auto server = std::unique_ptr<PluginServer>(new PluginServer(service, folder, endpoint));
   grpc::ServerBuilder builder;  // without a port: connections come from the listener
-  // One thread less to keep for a server that gets a call now and then.
+  // One completion queue suffices for few calls, and saves a thread.
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
   builder.RegisterService(&service);
   server->server_ = builder.BuildAndStart();
@@ -86,13 +86,14 @@ absl::StatusOr<std::unique_ptr<PluginServer>> PluginServer::Start(PluginService&
         grpc::AddInsecureChannelFromFd(grpc_server, fd.Release());
       });
   if (!listener.ok()) {
-    return absl::UnavailableError(
-        absl::StrCat(listener.status().message(), "; is the folder there, and writable?"));
+    return absl::UnavailableError(absl::StrCat(
+        listener.status().message(), "; check that the directory exists and is writable"));
   }
   server->listener_ = *std::move(listener);
   const std::optional<SocketIdentity> identity = IdentifySocket(path);
   if (!identity.has_value()) {
-    return absl::UnavailableError(absl::StrCat(path, " was removed as soon as it was made"));
+    return absl::UnavailableError(
+        absl::StrCat(path, " was removed immediately after its creation"));
   }
   server->identity_ = *identity;
   return server;
@@ -102,7 +103,7 @@ PluginServer::~PluginServer() {
   if (server_ == nullptr) return;
   listener_.reset();
   service_.EndStreams();
-  // Calls in flight may finish; a stream whose reader has stopped reading is cut.
+  // Calls in flight can finish; a stream whose reader has stopped reading is ended.
   server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(3));
   server_.reset();
   if (InPlace()) unlink(absl::StrCat(folder_, "/", endpoint_).c_str());

@@ -28,7 +28,8 @@
 namespace railhead::device_plugin {
 namespace {
 
-// How soon a stream notices that kubelet has gone. gRPC's blocking interface tells only when asked.
+// Maximum time until a stream detects that kubelet is gone. gRPC's blocking interface must be
+// polled.
 constexpr std::chrono::milliseconds kCancelPoll(100);
 
 grpc::Status ToGrpc(const absl::Status& status) {
@@ -79,7 +80,7 @@ void PluginService::EndStreams() {
 }
 
 void PluginService::BoardChanged() {
-  // The lock orders this after a stream's look at the board, so that its wait sees the wake-up.
+  // The lock orders this after a stream's read of the board, so that its wait gets the wake-up.
   { const std::lock_guard<std::mutex> lock(mutex_); }
   changed_.notify_all();
 }
@@ -166,7 +167,7 @@ void PluginService::AddTopology(const DeviceSnapshot& snapshot,
                                 v1beta1::ContainerAllocateResponse* out) const {
   const std::string path = options_.topology_file(snapshot.inventory);
   if (path.empty()) return;
-  // By kubelet, with CDI too: kubelet lets the container's own value win.
+  // Set through kubelet, with CDI too: with kubelet, the container's own value takes precedence.
   (*out->mutable_envs())["NCCL_TOPO_FILE"] = kTopologyPathInPod;
   v1beta1::Mount* mount = out->add_mounts();
   mount->set_host_path(path);
@@ -178,8 +179,8 @@ void PluginService::AddSecret(v1beta1::ContainerAllocateResponse* out) const {
   if (options_.secret_folder == nullptr) return;
   const std::string path = options_.secret_folder();
   if (path.empty()) return;
-  // By kubelet, with CDI too: kubelet notes it with the pod's uid, by which the agent knows whose
-  // it is.
+  // Set through kubelet, with CDI too: kubelet stores it with the pod's uid, which identifies the
+  // owner.
   v1beta1::Mount* mount = out->add_mounts();
   mount->set_host_path(path);
   mount->set_container_path(kSecretFolderInPod);

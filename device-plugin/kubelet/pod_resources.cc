@@ -32,9 +32,9 @@ absl::StatusOr<PodList> ListPods(const std::string& socket_path,
   const grpc::Status status = v1::PodResourcesLister::NewStub(UnixChannel(socket_path))
                                   ->List(&context, v1::ListPodResourcesRequest(), &response);
   if (!status.ok()) {
-    return absl::UnavailableError(absl::StrCat(
-        "the kubelet at ", socket_path, " does not list which pods hold which devices: ",
-        status.error_message(), "; mount the host's pod-resources directory there"));
+    return absl::UnavailableError(
+        absl::StrCat("the kubelet at ", socket_path, " does not list the devices of pods: ",
+                     status.error_message(), "; mount the host's pod-resources directory there"));
   }
   PodList list;
   for (const v1::PodResources& pod : response.pod_resources()) {

@@ -36,7 +36,7 @@ std::optional<absl::Status> RegisterCall::result() const {
 
 void RegisterCall::Run(const std::string& kubelet_socket, const std::string& endpoint,
                        const std::string& resource) {
-  // Kubelet dials us for up to 10 s inside the call.
+  // Kubelet connects to the plugin within the call, for up to 10 s.
   context_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(15));
   v1beta1::RegisterRequest request;
   request.set_version("v1beta1");

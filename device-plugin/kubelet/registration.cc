@@ -14,7 +14,7 @@ void Registration::Enter(Phase phase, TimePoint now) {
   since_ = now;
 }
 
-// The current attempt has failed: start over after a pause that doubles.
+// The current attempt has failed: retry after a delay that doubles.
 void Registration::Retry(TimePoint now) {
   pause_ = std::clamp(pause_ * 2, timing_.first_retry, timing_.last_retry);
   retry_at_ = now + pause_;
@@ -27,13 +27,13 @@ void Registration::Settle(const Observation& seen, TimePoint now) {
 }
 
 Decision Registration::Serve(TimePoint now) {
-  serve_at_ = now + timing_.first_retry;  // whoever deletes our socket at once does not spin us
+  serve_at_ = now + timing_.first_retry;  // prevents a busy loop if the socket is deleted at once
   Enter(Phase::kIdle, now);
   return Decision{Action::kServe, now};
 }
 
 void Registration::RegisterFinished(bool ok, TimePoint now) {
-  if (phase_ != Phase::kRegistering) return;  // the answer of an attempt that was given up
+  if (phase_ != Phase::kRegistering) return;  // the result of an abandoned attempt
   if (ok) {
     Enter(Phase::kAwaitingStream, now);
   } else {
@@ -54,14 +54,14 @@ Decision Registration::Decide(const Observation& seen, TimePoint now) {
     return Serve(now);
   }
 
-  // Kubelet is down: its streams end by themselves, and its next start is a new one.
+  // Kubelet is down: its streams end by themselves, and its next start counts as a new kubelet.
   if (!seen.kubelet.has_value()) {
     Enter(Phase::kIdle, now);
     kubelet_.reset();
     return Wait(TimePoint::max(), now);
   }
   if (seen.kubelet != kubelet_) {
-    // A kubelet that was not met before is owed a prompt attempt, whatever happened earlier.
+    // A new kubelet gets an immediate attempt, regardless of earlier failures.
     kubelet_ = seen.kubelet;
     pause_ = Duration::zero();
     retry_at_ = now;
@@ -101,16 +101,16 @@ Decision Registration::Decide(const Observation& seen, TimePoint now) {
   if (phase_ == Phase::kEnding) {
     if (seen.open_streams > 0) {
       if (now - since_ < timing_.end_streams) return Wait(since_ + timing_.end_streams, now);
-      return Serve(now);  // a stream that will not end falls with its server
+      return Serve(now);  // a stream that does not end is closed with its server
     }
     Settle(seen, now);
   }
-  // kSettling is all that is left.
+  // The remaining phase is kSettling.
   if (seen.open_streams > 0) {
     Enter(Phase::kIdle, now);
     return Decision{Action::kWait, now};
   }
-  if (seen.streams_opened != opened_before_) Settle(seen, now);  // one came and went meanwhile
+  if (seen.streams_opened != opened_before_) Settle(seen, now);  // one was opened and closed since
   if (now - since_ < timing_.settle) return Wait(since_ + timing_.settle, now);
   Enter(Phase::kRegistering, now);
   return Decision{Action::kRegister, now};

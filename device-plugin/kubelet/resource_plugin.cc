@@ -28,7 +28,8 @@ namespace {
 
 std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
-// A path of kubelet's folder must fit into the 107 bytes of a Unix socket's, whatever the resource.
+// The path in kubelet's directory must fit into the 107 bytes of a Unix socket path for every
+// resource name.
 std::string SocketName(const std::string& resource) {
   constexpr size_t kMaxName = 36;
   constexpr size_t kNameHash = 8;
@@ -146,7 +147,7 @@ void ResourcePlugin::TellChanges(const Observation& seen) {
                  board_.Current()->devices.size());
   } else {
     spdlog::warn("lost the registration of {}: {}; registering again", resource_,
-                 !seen.kubelet.has_value() ? "it has stopped"
+                 !seen.kubelet.has_value() ? "kubelet stopped"
                  : !seen.own_socket        ? "the plugin's socket was deleted"
                  : seen.open_streams == 0  ? "kubelet closed the stream"
                                            : "kubelet restarted");

@@ -24,8 +24,7 @@
 namespace railhead::device_plugin {
 namespace {
 
-// While there is no descriptor to accept with, the connection keeps waiting and poll returns at
-// once.
+// If accept fails for lack of descriptors, the connection remains pending and poll returns at once.
 constexpr int kPauseMilliseconds = 100;
 
 bool MayConnect(int fd, const std::string& path) {
@@ -33,7 +32,7 @@ bool MayConnect(int fd, const std::string& path) {
   socklen_t size = sizeof(peer);
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
   if (peer.uid == 0 || peer.uid == geteuid()) return true;
-  spdlog::warn("refused a connection to {} from process {} of user {}", path, peer.pid, peer.uid);
+  spdlog::warn("rejected a connection to {} from process {} of user {}", path, peer.pid, peer.uid);
   return false;
 }
 
@@ -50,14 +49,14 @@ absl::StatusOr<std::unique_ptr<UnixListener>> UnixListener::Start(
   }
   std::memcpy(address.sun_path, path.c_str(), path.size());
   FileDescriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) return absl::ErrnoToStatus(errno, "cannot make a Unix socket");
-  // Nobody can connect before it listens, when the mode is right already.
+  if (!fd.valid()) return absl::ErrnoToStatus(errno, "cannot create a Unix socket");
+  // No process can connect before listen(), and the mode is set before that.
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
       chmod(path.c_str(), 0600) != 0 || listen(fd.get(), SOMAXCONN) != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot serve on ", path));
   }
   FileDescriptor stop(eventfd(0, EFD_CLOEXEC));
-  if (!stop.valid()) return absl::ErrnoToStatus(errno, "cannot make an eventfd");
+  if (!stop.valid()) return absl::ErrnoToStatus(errno, "cannot create an eventfd");
   return std::unique_ptr<UnixListener>(
       new UnixListener(std::move(fd), std::move(stop), path, std::move(take)));
 }

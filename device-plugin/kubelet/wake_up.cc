@@ -22,7 +22,8 @@
 namespace railhead::device_plugin {
 namespace {
 
-// Takes what a non-blocking descriptor holds. What it says does not matter: the loop looks anyway.
+// Reads a non-blocking descriptor until it is empty. The content does not matter: the loop checks
+// everything.
 void Drain(int fd) {
   std::array<char, 4096> buffer;
   while (read(fd, buffer.data(), buffer.size()) > 0) {
@@ -42,16 +43,16 @@ absl::StatusOr<std::unique_ptr<WakeUp>> WakeUp::Make(const std::string& folder) 
   struct stat info = {};
   if (stat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
     return absl::NotFoundError(absl::StrCat(
-        folder, " is not a folder; --kubelet-dir must be kubelet's device plugin folder"));
+        folder, " is not a directory; --kubelet-dir must be kubelet's device plugin directory"));
   }
   FileDescriptor event(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!event.valid()) return absl::ErrnoToStatus(errno, "cannot make an event descriptor");
+  if (!event.valid()) return absl::ErrnoToStatus(errno, "cannot create an event descriptor");
   return std::unique_ptr<WakeUp>(new WakeUp(std::move(event), WatchFolder(folder)));
 }
 
 void WakeUp::Wake() const {
   const uint64_t one = 1;
-  // It can fail only when a wake-up is pending already.
+  // It fails only if a wake-up is already pending.
   [[maybe_unused]] const ssize_t put = write(event_.get(), &one, sizeof(one));
 }
 

@@ -49,7 +49,7 @@ absl::Status MessageReader::Take(absl::string_view bytes,
       if (absl::Status begun = BeginPiece(); !begun.ok()) return begun;
       continue;
     }
-    // No more at once than one message needs, so that what is kept has a bound.
+    // Stores at most one message, so that memory is bounded.
     std::string& begun = begun_[connection_ - 1];
     const size_t missing = begun.size() < kMessageHeader
                                ? kMessageHeader - begun.size()
@@ -72,14 +72,14 @@ absl::Status MessageReader::BeginPiece() {
       absl::StrCat("NRI: bytes for connection ", connection_, ", which does not exist"));
 }
 
-// Takes what has begun, if it is complete.
+// Consumes the current message, if it is complete.
 absl::Status MessageReader::TakeMessage(
     std::string& begun, absl::FunctionRef<absl::Status(const Message& message)> take) const {
   if (begun.size() < kMessageHeader) return absl::OkStatus();
   const size_t length = Number(begun);
   if (length > kLongestPayload) {
-    return absl::InvalidArgumentError(absl::StrCat("NRI: a message of ", length, " bytes, where ",
-                                                   kLongestPayload, " are allowed"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "NRI: a message of ", length, " bytes exceeds the limit of ", kLongestPayload));
   }
   if (begun.size() < kMessageHeader + length) return absl::OkStatus();
   Message message;
@@ -92,7 +92,7 @@ absl::Status MessageReader::TakeMessage(
   }
   message.type = static_cast<MessageType>(type);
   message.payload = begun.substr(kMessageHeader);
-  begun = std::string();  // gives back what a large one took
+  begun = std::string();  // frees the memory of a large message
   return take(message);
 }
 

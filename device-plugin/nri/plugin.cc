@@ -22,9 +22,9 @@
 namespace railhead::device_plugin::nri {
 namespace {
 
-// The runtime gives up a plugin that has not registered within 5 s.
+// The runtime drops a plugin that has not registered within 5 s.
 constexpr absl::Duration kRegistration = absl::Seconds(10);
-// A runtime that does not read is not waited for: its containers wait for us.
+// Limits the wait for a runtime that does not read, as its containers wait for the plugin.
 constexpr timeval kSendTimeout = {5, 0};
 
 absl::StatusOr<FileDescriptor> Connect(const std::string& path) {
@@ -40,10 +40,10 @@ absl::StatusOr<FileDescriptor> Connect(const std::string& path) {
   if (!fd.valid()) return absl::ErrnoToStatus(errno, "cannot make a Unix socket");
   if (setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &kSendTimeout, sizeof(kSendTimeout)) != 0 ||
       connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    return absl::ErrnoToStatus(
-        errno, absl::StrCat("cannot reach the container runtime at ", path,
-                            " (NRI is on by default in containerd 2 and CRI-O; containerd 1.7 has "
-                            "it off)"));
+    return absl::ErrnoToStatus(errno,
+                               absl::StrCat("cannot connect to the container runtime at ", path,
+                                            " (NRI is on by default in containerd 2 and CRI-O; in "
+                                            "containerd 1.7 it is off by default)"));
   }
   return fd;
 }
@@ -52,7 +52,7 @@ absl::Status SendAll(int fd, absl::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) return absl::ErrnoToStatus(errno, "NRI: cannot answer the container runtime");
+    if (sent < 0) return absl::ErrnoToStatus(errno, "NRI: cannot respond to the container runtime");
     bytes.remove_prefix(static_cast<size_t>(sent));
   }
   return absl::OkStatus();
@@ -70,7 +70,7 @@ absl::Status Wait(int fd, int stop_fd, absl::Duration at_most) {
   } while (ready < 0 && errno == EINTR);
   if (ready < 0) return absl::ErrnoToStatus(errno, "cannot wait");
   if (waits[0].revents != 0) return absl::CancelledError("stop requested");
-  return ready > 0 ? absl::OkStatus() : absl::DeadlineExceededError("nothing came");
+  return ready > 0 ? absl::OkStatus() : absl::DeadlineExceededError("timed out");
 }
 
 }  // namespace
@@ -96,16 +96,15 @@ absl::Status Plugin::Converse(int stop_fd) {
   const absl::Time deadline = kube::MonotonicNow() + kRegistration;
   std::array<char, size_t{64} << 10> buffer;
   while (true) {
-    // Once registered, the runtime may have nothing to ask for as long as it likes.
+    // After registration there is no time limit between requests.
     absl::Status waited =
         Wait(fd, stop_fd,
              registered_ ? absl::InfiniteDuration()
                          : std::max(absl::ZeroDuration(), deadline - kube::MonotonicNow()));
     if (absl::IsDeadlineExceeded(waited)) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("NRI: the container runtime does not answer the plugin's registration "
-                       "within ",
-                       absl::FormatDuration(kRegistration)));
+      return absl::DeadlineExceededError(absl::StrCat(
+          "NRI: the container runtime did not respond to the plugin's registration within ",
+          absl::FormatDuration(kRegistration)));
     }
     if (!waited.ok()) return waited;
     const ssize_t got = recv(fd, buffer.data(), buffer.size(), 0);
@@ -122,7 +121,7 @@ absl::Status Plugin::Converse(int stop_fd) {
     }
     for (const std::string& container : session.TakeRaised()) {
       ++raised_;
-      spdlog::info("{}: holds an RDMA device and may pin memory without limit", container);
+      spdlog::info("{}: has an RDMA device and can now pin memory without limit", container);
     }
   }
 }
@@ -140,7 +139,8 @@ std::string Plugin::Metrics() const {
       "# TYPE railhead_memlock_registered gauge\n"
       "railhead_memlock_registered ",
       registered_ ? 1 : 0,
-      "\n# HELP railhead_memlock_raised_total Containers that may pin memory without limit.\n"
+      "\n# HELP railhead_memlock_raised_total Containers that the plugin has allowed to pin memory "
+      "without limit.\n"
       "# TYPE railhead_memlock_raised_total counter\n"
       "railhead_memlock_raised_total ",
       raised_.load(), "\n");

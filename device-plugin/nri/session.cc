@@ -15,9 +15,9 @@ namespace api = ::nri::pkg::api::v1alpha1;
 
 constexpr char kPlugin[] = "nri.pkg.api.v1alpha1.Plugin";
 constexpr char kRuntime[] = "nri.pkg.api.v1alpha1.Runtime";
-// After those that choose devices, whose numbers are lower.
+// After plugins that choose devices, which have lower numbers.
 constexpr char kIndex[] = "90";
-constexpr uint32_t kOnlyCall = 1;  // the stream of our one call
+constexpr uint32_t kOnlyCall = 1;  // the stream of the plugin's only call
 constexpr int64_t kPatienceNanos = 5'000'000'000;
 
 }  // namespace

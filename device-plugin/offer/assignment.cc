@@ -20,7 +20,7 @@ namespace {
 
 using Held = std::map<std::string, std::set<std::string>>;
 
-// Whether its PCI address alone tells which HCA it is.
+// Returns whether its PCI address alone identifies the HCA.
 bool IsAloneAtItsAddress(const fabric::Hca& hca, const fabric::NodeInventory& inventory) {
   return !hca.pci_address.empty() && hca.part.empty() &&
          std::count_if(
@@ -49,7 +49,7 @@ Device Unhealthy(Device device, const std::string& reason) {
   return device;
 }
 
-// One device, or one for each slot, that stands for all of them.
+// Returns one device, or one per slot, that stands for all these HCAs.
 std::vector<Device> DevicesOfAll(const std::vector<fabric::Hca>& hcas, int slots) {
   if (hcas.empty()) return {};
   fabric::Hca whole;
@@ -70,14 +70,14 @@ std::vector<Device> DevicesOfAll(const std::vector<fabric::Hca>& hcas, int slots
   return devices;
 }
 
-// A device that a container holds though the configuration would not offer it (any more).
+// A device that a container holds although the configuration does not offer it (any longer).
 struct Leftover {
   std::string resource;
   Device device;
 };
 
-// Whether the id means the HCA. Also one under which an earlier agent knew it, before it was
-// renamed: then the PCI address tells.
+// Returns whether the id means the HCA. The PCI address also matches ids of an earlier agent, from
+// before the HCA was renamed.
 bool Means(const std::string& id, const fabric::Hca& hca, const fabric::NodeInventory& inventory) {
   const std::string whole = WholeHca(id);
   if (id == DeviceId(hca) || whole == DeviceId(hca)) return true;
@@ -86,13 +86,14 @@ bool Means(const std::string& id, const fabric::Hca& hca, const fabric::NodeInve
                       [&whole](const fabric::Hca& other) { return DeviceId(other) == whole; });
 }
 
-// Whether an id of `holder` that stands for all its HCAs means this one, which is `resource`'s now.
+// Returns whether an id of `holder` that stands for all its HCAs includes this one, which now
+// belongs to `resource`.
 bool MeansAmongAll(const AgentConfig& config, const std::string& holder,
                    const std::string& resource) {
   const bool has_members = std::any_of(
       config.resources.begin(), config.resources.end(),
       [&holder](const ResourceConfig& one) { return one.all_hcas && one.name == holder; });
-  // Which they were, nobody knows.
+  // The members at that time are unknown.
   return !has_members || holder == resource;
 }
 
@@ -126,7 +127,7 @@ std::map<std::string, std::vector<Device>> Assign(const AgentConfig& config,
     if (!config.resources[r].per_rail) assigned[config.resources[r].name];
     for (const size_t i : shares[r]) owner[i] = &config.resources[r];
   }
-  // What stands for all HCAs of a resource, by the resource's name.
+  // Devices that stand for all HCAs of a resource, by the resource's name.
   std::map<std::string, std::vector<Device>> together;
   for (size_t r = 0; r < config.resources.size(); ++r) {
     if (!config.resources[r].all_hcas) continue;
@@ -150,14 +151,15 @@ std::map<std::string, std::vector<Device>> Assign(const AgentConfig& config,
         LeftoversOf(config, hca, resource, wanted, inventory, held);
     std::string holder;
     for (const Leftover& leftover : leftovers) {
-      // A former name may mean any of the devices of one function.
+      // A former name may mean any device of one function.
       if (listed.emplace(leftover.resource, leftover.device.id).second) {
         assigned[leftover.resource].push_back(Unhealthy(
-            leftover.device, absl::StrCat("the configuration has changed and offers this HCA ",
-                                          resource.empty() ? "no more" : "otherwise",
-                                          "; it stays with its pod until that ends")));
+            leftover.device, absl::StrCat("the configuration has changed and ",
+                                          resource.empty() ? "no longer offers this HCA"
+                                                           : "offers this HCA differently",
+                                          "; its pod keeps it until the pod ends")));
       }
-      // Slots of one resource may be held side by side, whatever their number.
+      // Slots of one resource can be held at the same time, in any number.
       const bool side_by_side = leftover.resource == resource && owner[i]->slots > 1 &&
                                 !WithoutSlot(leftover.device.id).empty();
       if (!side_by_side) holder = leftover.resource;
@@ -170,7 +172,7 @@ std::map<std::string, std::vector<Device>> Assign(const AgentConfig& config,
       if (!holder.empty()) {
         device =
             Unhealthy(std::move(device), absl::StrCat("a pod may still hold this HCA as ", holder,
-                                                      ", by the previous configuration"));
+                                                      " of the previous configuration"));
       }
       assigned[resource].push_back(std::move(device));
     }
@@ -180,7 +182,7 @@ std::map<std::string, std::vector<Device>> Assign(const AgentConfig& config,
     for (Device& device : devices) {
       if (holder != holders_of.end()) {
         device = Unhealthy(std::move(device), absl::StrCat("a pod may still hold ", holder->second,
-                                                           ", by the previous configuration"));
+                                                           " of the previous configuration"));
       }
       assigned[resource].push_back(std::move(device));
     }

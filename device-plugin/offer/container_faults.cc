@@ -12,7 +12,7 @@
 namespace railhead::device_plugin {
 namespace {
 
-// Why a container has not the HCAs that are the nearest to its GPUs.
+// Returns why a container does not have the HCAs nearest to its GPUs.
 std::string WhyNotNearest(const DeviceSnapshot& snapshot, const std::vector<std::string>& held,
                           const std::vector<std::string>& gpus) {
   DeviceSnapshot well;
@@ -64,11 +64,11 @@ std::vector<ContainerFault> FindDivided(const std::vector<ContainerDevices>& lis
     }
     if (ours.size() < 2) continue;
     faults.push_back(
-        {container, absl::StrCat("container ", container.container, " has devices of ",
-                                 absl::StrJoin(ours, ", "),
-                                 ", and kubelet passes on rails.json and NCCL_IB_HCA of one of "
-                                 "these alone, at random; ask for one of them, or let the agent "
-                                 "use CDI (devicePlugin.cdi in the chart)")});
+        {container,
+         absl::StrCat(
+             "container ", container.container, " has devices of ", absl::StrJoin(ours, ", "),
+             ", but kubelet passes on rails.json and NCCL_IB_HCA of only one, at random; request "
+             "only one of them, or let the agent use CDI (devicePlugin.cdi in the chart)")});
   }
   return faults;
 }

@@ -26,7 +26,7 @@ constexpr char kSlot[] = "-s";
 }  // namespace
 
 std::string DeviceId(const std::string& name, const std::string& pci_address, int slot) {
-  constexpr size_t kMaxId = 63 - 5;  // what is left of kubelet's 63 beside "-s127"
+  constexpr size_t kMaxId = 63 - 5;  // kubelet's 63 without "-s127"
   constexpr size_t kHash = 8;
   const std::string place =
       pci_address.empty() ? "" : "-" + absl::StrReplaceAll(pci_address, {{":", "_"}, {".", "_"}});
@@ -93,7 +93,7 @@ bool DeviceSnapshot::Healthy(const Device& device) const {
   const auto found = bound.find(device.id);
   if (found == bound.end()) return device.hca.usable;
   const fabric::Hca* own = FindHca(WholeHca(device.id));
-  // Unhealthy for no fault of its HCA: kubelet must not give the slot to anybody else.
+  // Unhealthy although its HCA is usable: kubelet must not allocate the slot again.
   if (!device.hca.usable && own != nullptr && own->usable) return false;
   const fabric::Hca* hca = FindHca(found->second);
   return hca != nullptr && hca->usable;

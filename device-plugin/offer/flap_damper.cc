@@ -30,7 +30,7 @@ void FlapDamper::Settle(const std::map<std::string, uint64_t>& link_downs, TimeP
     History& history = place->second;
     bool lost_link = false;
     if (const auto downs = link_downs.find(DeviceId(hca)); downs != link_downs.end()) {
-      // A counter that has become smaller was reset with its driver.
+      // A decreased counter was reset with its driver.
       lost_link = history.has_link_downs && downs->second > history.link_downs;
       history.link_downs = downs->second;
       history.has_link_downs = true;
@@ -41,7 +41,7 @@ void FlapDamper::Settle(const std::map<std::string, uint64_t>& link_downs, TimeP
     const bool bad = !hca.usable || lost_link;
     if (bad) {
       history.last_bad = now;
-      // A link that is lost while it is down already is the same trouble.
+      // A link that goes down while the HCA is already failed is the same failure.
       if (history.well && !is_new) history.troubles.push_back(now);
       history.offered = false;
     }
@@ -54,7 +54,7 @@ void FlapDamper::Settle(const std::map<std::string, uint64_t>& link_downs, TimeP
       continue;
     }
     hca.usable = false;
-    // No running numbers here: each change of the text is a message to kubelet.
+    // The text contains no changing numbers, as each change is a message to kubelet.
     hca.reason =
         flaps ? absl::StrCat("its link flaps (at least ", timing_.flaps, " failures in ",
                              Seconds(timing_.memory), " s); offered again after ", Seconds(window),

@@ -15,14 +15,14 @@
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
-// Kubernetes' names hold no slash.
+// Kubernetes names do not contain slashes.
 std::string KeyOf(const ContainerDevices& container) {
   return absl::StrCat(container.pod_namespace, "/", container.pod, "/", container.container);
 }
 
 std::string GpuAddress(const std::string& id, const std::vector<fabric::Gpu>& gpus,
                        const std::map<std::string, std::string>& uuids) {
-  // A share of a GPU that several containers use in turn, or by MPS, is "GPU-...::3".
+  // A share of a GPU (time slicing or MPS) is "GPU-...::3".
   const auto found = uuids.find(id.substr(0, id.find("::")));
   if (found != uuids.end()) return found->second;
   for (const fabric::Gpu& gpu : gpus) {
@@ -51,7 +51,7 @@ void GpuWatch::Look(const std::vector<ContainerDevices>& listed,
   settled_.clear();
   std::set_intersection(now.begin(), now.end(), latest_.begin(), latest_.end(),
                         std::inserter(settled_, settled_.end()));
-  // From here on their entries count as old.
+  // From now on their entries count as old.
   for (const ContainerDevices& container : listed) {
     if (WrittenDown(container, checkpoint)) settled_.insert(KeyOf(container));
   }

@@ -26,7 +26,7 @@ bool ListsOwnPod(const Evidence& evidence) {
                      });
 }
 
-// Whether kubelet lists all that its file names.
+// Returns whether kubelet lists all containers of its checkpoint.
 bool ListsAllWrittenDown(const Evidence& evidence) {
   if (!evidence.checkpoint.has_value()) return false;
   std::map<std::string, std::set<std::string>> listed = HeldByResource(evidence.listed->containers);
@@ -83,7 +83,7 @@ std::set<int> RailsInUse(const Holdings& holdings, const fabric::NodeInventory& 
                          const std::map<std::string, std::vector<Device>>& by_resource) {
   std::set<int> rails;
   for (const fabric::Hca& hca : inventory.hcas) {
-    // The id of a share is another one.
+    // A share has a different id.
     if (hca.offered && Holds(holdings.bound, hca)) rails.insert(hca.rail);
   }
   for (const auto& [resource, devices] : by_resource) {

@@ -17,7 +17,7 @@
 namespace railhead::device_plugin {
 namespace {
 
-// Names of HCAs to their ids.
+// Maps names of HCAs to ids.
 std::map<std::string, uint64_t> ById(const std::map<std::string, uint64_t>& by_name,
                                      const fabric::NodeInventory& inventory) {
   std::map<std::string, uint64_t> by_id;

@@ -21,10 +21,10 @@ namespace {
 
 using Cost = std::vector<int64_t>;
 
-// Nearer than any level between two devices: two slots of one HCA.
+// Two slots of one HCA, which are nearer than any two devices.
 constexpr int64_t kSame = static_cast<int64_t>(fabric::Level::kSys) + 1;
 
-// What is asked of the node while choices are compared, by place in `devices`.
+// Distances and free slots for comparing choices, by index in `devices`.
 class Choices {
  public:
   Choices(const DeviceSnapshot& snapshot, const Wish& wish) {
@@ -122,8 +122,8 @@ class Choices {
   std::vector<std::vector<int64_t>> nearness_;  // [HCA][HCA]
 };
 
-// The best of `candidates` to put at `chosen[place]`, by its cost and its place in the snapshot.
-// Tries what is there as well, and leaves the best there.
+// Puts the best of `candidates` and the current device at `chosen[place]`, by cost and by index in
+// the snapshot.
 Cost Improve(const Choices& choices, const std::vector<size_t>& candidates, size_t place,
              std::vector<size_t>& chosen) {
   size_t best = chosen[place];
@@ -166,7 +166,7 @@ std::vector<std::string> Prefer(const DeviceSnapshot& snapshot, const Wish& wish
       sort_in(id, candidates, unknown);
     }
   }
-  // Equal choices are told apart by who comes first.
+  // Between equal choices the first one is taken.
   std::sort(candidates.begin(), candidates.end());
 
   const size_t fixed = chosen.size();
@@ -179,8 +179,8 @@ std::vector<std::string> Prefer(const DeviceSnapshot& snapshot, const Wish& wish
     chosen.push_back(*next);
     Improve(choices, candidates, chosen.size() - 1, chosen);
   }
-  // One by one is short-sighted: exchange until nothing gets better. Each round makes the cost
-  // less.
+  // A greedy choice is not optimal: exchange devices until the cost no longer decreases. Each round
+  // decreases it.
   Cost cost = choices.CostOf(chosen);
   for (bool better = true; better;) {
     better = false;
@@ -210,7 +210,7 @@ bool IsAligned(const DeviceSnapshot& snapshot, const std::vector<std::string>& h
   for (const Device& device : snapshot.devices) wish.available.push_back(device.id);
   const Cost best = CostOf(snapshot, wish, Prefer(snapshot, wish));
   const Cost mine = CostOf(snapshot, wish, one_slot_each);
-  // The first two are about GPUs.
+  // The first two elements concern GPUs.
   return std::equal(mine.begin(), mine.begin() + 2, best.begin(), std::less_equal<>());
 }
 

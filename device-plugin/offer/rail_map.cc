@@ -38,18 +38,18 @@ constexpr size_t kMaxMapText = size_t{1} << 20;
 constexpr size_t kMaxMapHcas = 1024;
 constexpr int kMaxMapNumaNode = 65535;
 constexpr char kVanished[] =
-    "the device has vanished from /sys/class/infiniband; check that its driver is loaded and that "
-    "the card still answers on PCI; if it was taken out for good, delete rail-map.json in the "
-    "folder railhead of kubelet's device-plugins and start the node agent again";
+    "the device has disappeared from /sys/class/infiniband; check that its driver is loaded and "
+    "that the card responds on PCI; if it was removed permanently, delete rail-map.json in the "
+    "directory railhead of kubelet's device-plugins and restart the node agent";
 
-// Devices with the same place can be told apart by their names only.
+// Devices with the same place are distinguished only by their names.
 std::string PlaceOf(const fabric::Hca& hca) {
   if (!hca.pci_address.empty()) return absl::StrCat(hca.pci_address, "/", hca.part);
   return hca.netdev.empty() ? absl::StrCat("name ", hca.name)
                             : absl::StrCat("interface ", hca.netdev);
 }
 
-// One look at the node.
+// Matches one scan of the node with the stored map.
 class Recognition {
  public:
   Recognition(const Holdings& holdings, RailMap& map, fabric::NodeInventory& inventory)
@@ -77,7 +77,7 @@ class Recognition {
   }
 
  private:
-  // What is not remembered of an HCA: that it is well, and where its device nodes are.
+  // Clears the fields of an HCA that are not stored: its health and device nodes.
   static void Forget(fabric::Hca& hca) {
     for (fabric::HcaPort& port : hca.ports) {
       port.state = "UNKNOWN";
@@ -103,7 +103,7 @@ class Recognition {
                        [&id](const fabric::Hca& hca) { return hca.id == id; });
   }
 
-  // Whether a container has it, under whatever id.
+  // Returns whether a container has it, under any id.
   bool Held(const fabric::Hca& hca) const {
     return held_.contains(hca.id) || held_.contains(kAllHcas) ||
            (!hca.pci_address.empty() &&
@@ -118,7 +118,8 @@ class Recognition {
     });
   }
 
-  // One that is a rail in place of this, and that the host does not see because a pod may have it.
+  // Returns the HCA that is the rail in place of this one and that the host does not see, as a pod
+  // may have it.
   std::string ChosenInAPod(const fabric::Hca& hca) const {
     for (const fabric::Hca& known : map_.hcas) {
       if (!known.chosen || fabric::OwnerOf(known) != hca.pci_address || !MayBeHeld(known)) continue;
@@ -130,8 +131,7 @@ class Recognition {
     return "";
   }
 
-  // What pods hold stays a rail, whatever else is one; and one port stays one rail while the NIC
-  // that it is the port of is away.
+  // HCAs in use by pods remain rails; and a port remains one rail while its NIC is absent.
   void ChooseAmongSharers() {
     const auto has_own = [](const std::vector<fabric::Hca>& hcas, const std::string& address) {
       return std::any_of(hcas.begin(), hcas.end(), [&address](const fabric::Hca& hca) {
@@ -171,7 +171,7 @@ class Recognition {
     }
   }
 
-  // One that is missing and one that is new in its place are the same.
+  // A missing HCA and a new one in its place are the same.
   void MatchPlaces() {
     std::map<std::string, std::pair<std::vector<size_t>, std::vector<size_t>>> places;
     for (size_t i = 0; i < inventory_.hcas.size(); ++i) {
@@ -207,18 +207,18 @@ class Recognition {
         if (is_id && PciAddressIn(held) == hca.pci_address && !taken(held)) return held;
       }
     }
-    // The name may have been another one's.
+    // Another HCA may have had this name.
     for (int i = 2; taken(id); ++i) id = DeviceId(absl::StrCat(hca.name, ".", i), hca.pci_address);
     return id;
   }
 
-  // A device that need not keep its place: others like it come and go.
+  // Returns whether the device does not need a permanent place, as such devices come and go.
   bool IsPassing(const fabric::Hca& hca) const {
     return hca.pci_address.empty() || absl::StartsWith(hca.part, "sf") ||
            !hca.physical_function.empty() ||
            std::any_of(inventory_.hcas.begin(), inventory_.hcas.end(),
                        [&hca](const fabric::Hca& other) {
-                         // Or it is there itself, and no rail any more.
+                         // Or it is present, but no longer a rail.
                          const bool counts = other.offered || !other.shares_with.empty() ||
                                              other.role == fabric::HcaRole::kSwitchdevFunction ||
                                              other.role == fabric::HcaRole::kSwitchManagement;
@@ -260,7 +260,7 @@ class Recognition {
     std::vector<fabric::Hca> missing;
     for (size_t k = 0; k < map_.hcas.size(); ++k) {
       if (found_[k]) continue;
-      // What is in doubt has never been given to anybody.
+      // An HCA in doubt has never been allocated.
       const bool given =
           map_.may_be.contains(map_.hcas[k].id) ? Held(map_.hcas[k]) : MayBeHeld(map_.hcas[k]);
       if (IsPassing(map_.hcas[k]) && !given) continue;
@@ -270,7 +270,7 @@ class Recognition {
     inventory_.hcas.insert(inventory_.hcas.end(), missing.begin(), missing.end());
   }
 
-  // Between its neighbours if there is room, else the lowest number that is free.
+  // Returns a number between its neighbours if there is one, else the lowest free number.
   int RoomFor(size_t place) const {
     std::set<int> taken;
     int after = -1;
@@ -289,7 +289,7 @@ class Recognition {
     return rail;
   }
 
-  // By PCI address, in which a new one comes after those that are known, and then by name.
+  // Orders by PCI address, where new ones follow known ones, then by name.
   static bool PlaceLess(const fabric::Hca& a, const fabric::Hca& b) {
     if (a.offered != b.offered) return a.offered;
     const std::optional<fabric::PciAddress> x = fabric::ParsePciAddress(a.pci_address);
@@ -337,7 +337,7 @@ class Recognition {
     map_.several = std::move(several);
   }
 
-  // Nobody gets what a pod may have under another name.
+  // Withholds HCAs that a pod may have under another name.
   void Doubt() {
     std::map<std::string, std::set<std::string>> may_be;
     for (fabric::Hca& hca : inventory_.hcas) {
@@ -350,7 +350,7 @@ class Recognition {
         hca.withheld = absl::StrCat(hca.pci_address.empty() ? "the node" : hca.pci_address,
                                     " has several RDMA devices whose names have changed, and a pod "
                                     "may hold this one as ",
-                                    other.id, "; it is offered when that pod has ended");
+                                    other.id, "; it is offered after that pod has ended");
         fabric::Judge(hca, fabric::PodNetwork::kUnknown);
       }
     }
@@ -384,7 +384,7 @@ std::set<std::string> MapTexts(const Json& object, const char* field) {
   return texts;
 }
 
-// Nothing for what is no number, or out of range.
+// Returns nullopt if the field is not a number or out of range.
 std::optional<int> MapNumber(const Json& object, const char* field, int least, int most) {
   const auto found = object.find(field);
   if (found == object.end() || !found->is_number_integer()) return std::nullopt;
@@ -463,14 +463,14 @@ absl::StatusOr<RailMap> ParseRailMap(absl::string_view json, const Machine& mach
       Json::parse(json.data(), json.data() + json.size(), nullptr, /*allow_exceptions=*/false);
   if (!document.is_object()) return BadMap("the text is not a JSON object");
   if (MapText(document, "apiVersion") != kMapApiVersion || MapText(document, "kind") != kMapKind) {
-    return BadMap(absl::StrCat("it is no ", kMapApiVersion, " ", kMapKind));
+    return BadMap(absl::StrCat("it is not a ", kMapApiVersion, " ", kMapKind));
   }
   const Machine writer{MapText(document, "node"), MapText(document, "board")};
   const bool boards_differ =
       !writer.board.empty() && !machine.board.empty() && writer.board != machine.board;
   if (writer.node != machine.node || boards_differ) {
-    return BadMap(absl::StrCat("it is of another machine: of node ", writer.node, " (board ",
-                               writer.board, "), and this is ", machine.node, " (board ",
+    return BadMap(absl::StrCat("it belongs to another machine: node ", writer.node, " (board ",
+                               writer.board, "), but this is ", machine.node, " (board ",
                                machine.board, ")"));
   }
   const auto list = document.find("hcas");
@@ -484,9 +484,9 @@ absl::StatusOr<RailMap> ParseRailMap(absl::string_view json, const Machine& mach
   for (const Json& item : *list) {
     std::optional<fabric::Hca> hca = ReadMapHca(item);
     if (!hca.has_value() || !ids.insert(hca->id).second || !rails.insert(hca->rail).second) {
-      return BadMap(absl::StrCat("hcas[", map.hcas.size(),
-                                 "] must have a rail and an id of its own, a device, and a PCI "
-                                 "address or none"));
+      return BadMap(absl::StrCat(
+          "hcas[", map.hcas.size(),
+          "] must have a unique rail, a unique id, a device, and a valid PCI address or none"));
     }
     std::set<std::string> others = MapTexts(item, "mayBe");
     if (!others.empty()) map.may_be[hca->id] = std::move(others);

@@ -22,14 +22,14 @@ void SymbolErrorMonitor::Mark(const std::map<std::string, uint64_t>& counts, Tim
     const std::string id = DeviceId(hca);
     const auto count = counts.find(id);
     const fabric::HcaPort* port = fabric::DataPort(hca);
-    // While a link trains it has errors, which say nothing of it.
+    // Errors while a link trains are normal.
     const bool trains = port != nullptr && port->state != "ACTIVE";
     if (count == counts.end() || trains) {
       readings_.erase(id);
       continue;
     }
     auto& readings = readings_[id];
-    // A counter that has become smaller was reset with its driver.
+    // A decreased counter was reset with its driver.
     if (!readings.empty() && count->second < readings.back().second) readings.clear();
     readings.emplace_back(now, count->second);
     while (now - readings.front().first > limit_.within) readings.pop_front();

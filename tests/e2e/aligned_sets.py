@@ -255,7 +255,7 @@ def one_round(node, name, blocked, count, orders):
         expect(sorted(whom[4:].split(", ")) == given[GPU], f"{given[GPU]} were taken for {whom}")
         expect(aligned, f"GPUs {given[GPU]} came first, and got {given[HCA]}")
     # The order is unknown if the kubelet was too slow to report it.
-    elif "chosen without regard to GPUs" not in log:
+    elif "chosen without GPU affinity" not in log:
         orders["HCAs first"] += 1
         orders["HCAs first, misaligned"] += not aligned
     if not aligned:
