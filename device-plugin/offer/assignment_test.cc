@@ -150,14 +150,14 @@ TEST_F(AssignTest, WhatIsHeldAsAnotherResourceIsGivenToNobody) {
   EXPECT_THAT(assigned.at("rdma/new")[0].hca.reason,
               HasSubstr("a pod may still hold this HCA as rdma/hca"));
   EXPECT_THAT(Offered(assigned, "rdma/hca"), ElementsAre("a!"));
-  EXPECT_THAT(assigned.at("rdma/hca")[0].hca.reason, HasSubstr("offers this HCA otherwise"));
+  EXPECT_THAT(assigned.at("rdma/hca")[0].hca.reason, HasSubstr("offers this HCA differently"));
 }
 
 TEST_F(AssignTest, WhatIsOfferedNoMoreStaysListedWhileItIsHeld) {
   config_.resources = {Only("rdma/hca", "b")};
   const auto assigned = Assign(config_, inventory_, {{"rdma/hca", {"a"}}});
   EXPECT_THAT(Offered(assigned, "rdma/hca"), ElementsAre("a!", "b"));
-  EXPECT_THAT(assigned.at("rdma/hca")[0].hca.reason, HasSubstr("offers this HCA no more"));
+  EXPECT_THAT(assigned.at("rdma/hca")[0].hca.reason, HasSubstr("no longer offers this HCA"));
 }
 
 TEST_F(AssignTest, FromExclusiveToSharedAndBack) {

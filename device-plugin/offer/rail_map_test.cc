@@ -87,7 +87,7 @@ TEST_F(RailMapTest, NamesMayBeExchanged) {
 TEST_F(RailMapTest, WhatIsMissingKeepsItsPlace) {
   Look({MakeHca("a", kPciA), MakeHca("b", kPciB)});
   EXPECT_EQ(Look({MakeHca("b", kPciB)}), "0:a-0000_01_00_0=a! 1:b-0000_02_00_0=b");
-  EXPECT_THAT(inventory_.hcas[0].reason, HasSubstr("vanished"));
+  EXPECT_THAT(inventory_.hcas[0].reason, HasSubstr("has disappeared from"));
   EXPECT_TRUE(inventory_.hcas[0].char_devices.empty());
   EXPECT_EQ(inventory_.hcas[0].ports[0].state, "UNKNOWN");
   // Also for a new agent, which knows the same of it.
@@ -227,7 +227,7 @@ TEST_F(RailMapTest, AnHcaThatHangsIsWhatItWas) {
   EXPECT_EQ(inventory_.hcas[0].ports.at(0).link_layer, "Ethernet");
   // It may vanish as well.
   EXPECT_EQ(Look({MakeHca("b", kPciB)}), "0:a-0000_01_00_0=a! 1:b-0000_02_00_0=b");
-  EXPECT_THAT(inventory_.hcas[0].reason, HasSubstr("vanished"));
+  EXPECT_THAT(inventory_.hcas[0].reason, HasSubstr("has disappeared from"));
 }
 
 TEST_F(RailMapTest, TheSixtyFifthHcaIsNoRail) {
