@@ -54,7 +54,8 @@ TEST(AllocationRecord, RefusesWhatIsNone) {
     EXPECT_NE(text, good) << part;
     return std::string(ParseAllocationRecord(text).status().message());
   };
-  EXPECT_THAT(refusal("Allocation", "Other"), HasSubstr("it is not a railhead.io/v1alpha1 Allocation"));
+  EXPECT_THAT(refusal("Allocation", "Other"),
+              HasSubstr("it is not a railhead.io/v1alpha1 Allocation"));
   EXPECT_THAT(refusal("v1alpha1", "v9"), HasSubstr("it is not a railhead.io/v1alpha1 Allocation"));
   EXPECT_THAT(refusal("hca-1", "../hca"), HasSubstr("name"));
   EXPECT_THAT(refusal("\"hca-1\"", "[]"), HasSubstr("name"));
