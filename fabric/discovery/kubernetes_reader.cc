@@ -35,7 +35,18 @@ constexpr size_t kMaxNics = 1024;
 struct Amounts {
   int gpus = 0;
   int hcas = 0;
+  bool stays = false;  // of a sidecar: an init container with restartPolicy Always
 };
+
+void Add(const Amounts& more, Amounts& all) {
+  all.gpus = std::min(kMaxGpus, all.gpus + more.gpus);
+  all.hcas = std::min(kMaxShares, all.hcas + more.hcas);
+}
+
+void Raise(const Amounts& least, Amounts& all) {
+  all.gpus = std::max(all.gpus, least.gpus);
+  all.hcas = std::max(all.hcas, least.hcas);
+}
 
 // Removes the suffix of a quantity: "2k" is 2 times 1000.
 int64_t ConsumeUnit(absl::string_view& quantity) {
@@ -206,15 +217,24 @@ class KubernetesReader {
     if (phase != nullptr && (phase->text == "Succeeded" || phase->text == "Failed")) return;
     SeenUse use;
     use.node = reader_.Name(*node, path + ".spec.nodeName");
+    Amounts running;
     for (const Amounts& container : Containers(*spec, path + ".spec", "containers")) {
-      use.gpus = std::min(kMaxGpus, use.gpus + container.gpus);
-      use.hcas = std::min(kMaxShares, use.hcas + container.hcas);
+      Add(container, running);
     }
-    // Init containers release their resources before the others start.
+    // Init containers release their resources before the next one starts, except sidecars, which
+    // keep running.
+    Amounts sidecars;
+    Amounts starting;
     for (const Amounts& container : Containers(*spec, path + ".spec", "initContainers")) {
-      use.gpus = std::max(use.gpus, container.gpus);
-      use.hcas = std::max(use.hcas, container.hcas);
+      Amounts now = sidecars;
+      Add(container, now);
+      Raise(now, starting);
+      if (container.stays) sidecars = now;
     }
+    Add(sidecars, running);
+    Raise(starting, running);
+    use.gpus = running.gpus;
+    use.hcas = running.hcas;
     if (use.gpus > 0 || use.hcas > 0) seen_.uses.push_back(std::move(use));
   }
 
@@ -228,7 +248,10 @@ class KubernetesReader {
       const JsonValue* requests = resources == nullptr
                                       ? nullptr
                                       : reader_.Find(*resources, item, "requests", Type::kObject);
-      if (requests != nullptr) amounts.push_back(AmountsIn(*requests, item + ".requests"));
+      if (requests == nullptr) continue;
+      amounts.push_back(AmountsIn(*requests, item + ".requests"));
+      const JsonValue* restart = list->fields[i].value.Find("restartPolicy");
+      amounts.back().stays = restart != nullptr && restart->text == "Always";
     }
     return amounts;
   }

@@ -105,6 +105,27 @@ TEST(Kubernetes, SharesAreReadAsKubernetesWritesThem) {
   }
 }
 
+TEST(Kubernetes, SidecarsHoldTheirHcasBesideTheOthers) {
+  constexpr char kPod[] = R"({"kind": "Pod", "apiVersion": "v1", "spec": {"nodeName": "n0",
+    "initContainers": [INIT],
+    "containers": [{"resources": {"requests": {"rdma/hca": "4", "nvidia.com/gpu": "2"}}}]}})";
+  constexpr char kProxy[] =
+      R"({"restartPolicy": "Always", "resources": {"requests": {"rdma/hca": "2"}}})";
+  constexpr char kCheck[] = R"({"resources": {"requests": {"rdma/hca": "5"}}})";
+  for (const auto& [init, hcas] :
+       std::vector<std::pair<std::string, int>>{{kProxy, 6},
+                                                {kCheck, 5},
+                                                {absl::StrCat(kCheck, ",", kProxy), 6},
+                                                {absl::StrCat(kProxy, ",", kCheck), 7},
+                                                {absl::StrCat(kProxy, ",", kProxy), 8}}) {
+    const auto seen = ReadSource(absl::StrReplaceAll(kPod, {{"INIT", init}}), "k");
+    ASSERT_TRUE(seen.ok()) << seen.status();
+    ASSERT_EQ(seen->uses.size(), 1) << init;
+    EXPECT_EQ(seen->uses[0].hcas, hcas) << init;
+    EXPECT_EQ(seen->uses[0].gpus, 2) << init;
+  }
+}
+
 TEST(Kubernetes, EachSchemesLevelsAreOutermostFirst) {
   EXPECT_THAT(
       PlacesOf({{"fabric.topograph.run/tier-0", "l"}, {"fabric.topograph.run/tier-1", "s"}}),
