@@ -644,6 +644,91 @@ TEST_F(DoctorTest, AJobIsLookedAtWithItsNodes) {
   EXPECT_THAT(error_, HasSubstr("no pod that asks for rdma/* is called trian in namespace team"));
 }
 
+// A pod of one of two Jobs of a JobSet.
+json PodOfASet(int job) {
+  json pod = TrainingPod(job);
+  json& metadata = pod["metadata"];
+  metadata["name"] = absl::StrCat("js-w-", job, "-0-abcde");
+  metadata["labels"] = {{"jobset.sigs.k8s.io/jobset-name", "js"},
+                        {"jobset.sigs.k8s.io/replicatedjob-name", "w"}};
+  metadata["ownerReferences"][0]["name"] = absl::StrCat("js-w-", job);
+  metadata["ownerReferences"][0]["uid"] = absl::StrCat("uid-job-", job);
+  return pod;
+}
+
+json ReportOwnedBy(const json& owner, const std::string& name) {
+  return {{"metadata",
+           {{"name", name}, {"namespace", "team"}, {"ownerReferences", json::array({owner})}}},
+          {"status",
+           {{"severity", "Warning"},
+            {"pods", 2},
+            {"reasons", json::array({ReasonOf("RailDown", "repair the cable")})}}}};
+}
+
+// Whether a finding that is no pass has this check and cause.
+bool Names(const json& findings, const std::string& check, const std::string& cause) {
+  for (const json& finding : findings) {
+    if (finding["check"] == check && absl::StrContains(finding["cause"].get<std::string>(), cause))
+      return true;
+  }
+  return false;
+}
+
+TEST_F(DoctorTest, AGangThatRunsIsLookedAtWithItsNodesAndReport) {
+  for (const char* label : {"big", "true"}) {
+    SCOPED_TRACE(label);
+    server_ = Server();
+    const bool named = std::string(label) == "big";
+    for (int i = 0; i < 2; ++i) {
+      json pod = named ? MemberOfGang(i, 2) : PodOfASet(i);
+      pod["metadata"]["labels"]["railhead.io/gang"] = label;
+      pod["metadata"]["annotations"]["railhead.io/gang-size"] = "2";
+      pod["spec"].erase("schedulingGates");
+      pod["spec"]["nodeName"] = absl::StrCat("n", i);
+      pod["status"] = {{"phase", "Running"}};
+      server_.Put(PodRef("team", pod["metadata"]["name"]), pod);
+    }
+    const json owner = named ? json{{"kind", "Pod"}, {"name", "gang-0"}, {"uid", "uid-gang-0"}}
+                             : json{{"kind", "Job"}, {"name", "js-w-0"}, {"uid", "uid-job-0"}};
+    const std::string name = named ? "podgroup-big" : "job-js-w-0";
+    server_.Put({"railhead.io/v1alpha1", "railreports", "team", name}, ReportOwnedBy(owner, name));
+    server_.Break("n1", 0, "port 1 is DOWN");
+    EXPECT_EQ(Run({Scope::Kind::kJob, "team", named ? "big" : "js"}), kFailed);
+    EXPECT_TRUE(Names(Findings(), "nodes", "port 1 is DOWN")) << Findings().dump(1);
+    EXPECT_TRUE(Names(Findings(), "jobs", "RailDown")) << Findings().dump(1);
+    if (named) continue;
+    // One of its Jobs is of the same gang.
+    EXPECT_EQ(Run({Scope::Kind::kJob, "team", "js-w-0"}), kFailed);
+    EXPECT_TRUE(Names(Findings(), "nodes", "port 1 is DOWN")) << Findings().dump(1);
+  }
+}
+
+TEST_F(DoctorTest, AGangThatWaitsIsLookedAtAsAWhole) {
+  for (int i = 0; i < 2; ++i) {
+    json pod = PodOfASet(i);
+    pod["metadata"]["labels"]["railhead.io/gang"] = "true";
+    pod["metadata"]["annotations"]["railhead.io/gang-size"] = "2";
+    pod["spec"]["schedulingGates"] = json::array({{{"name", "railhead.io/gang"}}});
+    pod["spec"].erase("nodeName");
+    pod["status"] = {{"phase", "Pending"}};
+    server_.Put(PodRef("team", pod["metadata"]["name"]), pod);
+  }
+  Run({Scope::Kind::kJob, "team", "js-w-0"});
+  EXPECT_TRUE(Names(Findings(), "gangs", "2 pods of 2 wait")) << Findings().dump(1);
+  EXPECT_FALSE(Names(Findings(), "gangs", "pods are there")) << Findings().dump(1);
+}
+
+TEST_F(DoctorTest, AJobSetIsLookedAtByItsName) {
+  for (int i = 0; i < 2; ++i) {
+    const json pod = PodOfASet(i);
+    server_.Put(PodRef("team", pod["metadata"]["name"]), pod);
+  }
+  EXPECT_EQ(Run({Scope::Kind::kJob, "team", "js"}), kAllPass) << error_ << Findings().dump(1);
+  server_.Break("n1", 0, "port 1 is DOWN");
+  EXPECT_EQ(Run({Scope::Kind::kJob, "team", "js"}), kFailed);
+  EXPECT_TRUE(Names(Findings(), "nodes", "port 1 is DOWN")) << Findings().dump(1);
+}
+
 TEST_F(DoctorTest, WithoutARightTheOtherChecksAreMade) {
   server_.denied = {"nodes", "pods", "events"};
   EXPECT_EQ(Run(), kWarned);

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "kube/elements.h"
 #include "operator/gangs/stored_pod.h"
+#include "operator/gangs/workload.h"
 #include "operator/verdict/node_facts.h"
 #include "operator/verdict/pod_facts.h"
 
@@ -226,6 +227,12 @@ void AddPod(const Json& pod, Evidence& evidence) {
     if (scheduled != nullptr && !IsTrue(scheduled)) {
       rdma.waits_since = TimeOf(StringAt(*scheduled, {"lastTransitionTime"}));
     }
+    // The pods of a workload are found by its name, as those of a gang are.
+    if (const auto workload = op::gangs::WorkloadOf(pod); workload && facts->terms->gang.empty()) {
+      op::verdict::PodTerms terms = *facts->terms;
+      terms.gang = workload->name;
+      facts->terms = std::move(terms);
+    }
     rdma.facts = std::make_shared<const op::verdict::PodFacts>(*std::move(facts));
     evidence.pods.push_back(std::move(rdma));
   }
@@ -255,7 +262,7 @@ void KeepNodes(const std::set<std::string>& names, Evidence& evidence) {
   });
 }
 
-// Returns whether the pod, its gang or its owner has this name.
+// Returns whether the pod, its gang, its owner or its workload has this name.
 bool IsOf(const op::verdict::PodFacts& pod, const Scope& job) {
   return pod.space == job.space &&
          (pod.name == job.name || pod.terms->gang == job.name ||
@@ -268,14 +275,49 @@ bool IsOf(const op::gangs::StoredPod& pod, const Scope& job) {
           pod.member->terms->owner.name == job.name || pod.member->terms->group_name == job.name);
 }
 
+// Keeps whole gangs: a part would look incomplete, and the other pods explain what it waits for.
+void KeepGangs(const Scope& job, Evidence& evidence) {
+  std::set<std::string> uids;  // of pods found by other names, such as their workload
+  for (const RdmaPod& pod : evidence.pods) {
+    if (IsOf(*pod.facts, job)) uids.insert(pod.facts->uid);
+  }
+  std::set<std::string> keys;
+  for (const auto& pod : evidence.gang_pods) {
+    if (IsOf(*pod, job) || uids.contains(pod->uid)) keys.insert(op::gangs::GangKeyOf(*pod));
+  }
+  std::erase_if(evidence.gang_pods,
+                [&](const auto& pod) { return !keys.contains(op::gangs::GangKeyOf(*pod)); });
+}
+
+// Returns the uids of the pods and their owners, which own the reports about them.
+std::set<std::string> OwnersOf(const std::vector<RdmaPod>& pods) {
+  std::set<std::string> uids;
+  for (const RdmaPod& pod : pods) {
+    uids.insert(pod.facts->uid);
+    if (pod.facts->terms->owner.has_value()) uids.insert(pod.facts->terms->owner->uid);
+  }
+  return uids;
+}
+
+bool IsOwnedByOneOf(const std::set<std::string>& uids, const Report& report) {
+  return std::any_of(report.owner_uids.begin(), report.owner_uids.end(),
+                     [&](const std::string& uid) { return uids.contains(uid); });
+}
+
 absl::Status NarrowToJob(const Scope& job, Evidence& evidence) {
-  std::erase_if(evidence.pods, [&](const RdmaPod& pod) { return !IsOf(*pod.facts, job); });
-  std::erase_if(evidence.gang_pods, [&](const auto& pod) { return !IsOf(*pod, job); });
+  KeepGangs(job, evidence);
+  std::set<std::string> members;  // uids
+  for (const auto& pod : evidence.gang_pods) members.insert(pod->uid);
+  std::erase_if(evidence.pods, [&](const RdmaPod& pod) {
+    return !IsOf(*pod.facts, job) && !members.contains(pod.facts->uid);
+  });
+  const std::set<std::string> uids = OwnersOf(evidence.pods);
   std::erase_if(evidence.reports, [&](const Report& report) {
     const size_t slash = report.owner.find('/');
     const bool named = slash != std::string::npos && report.owner.substr(slash + 1) == job.name;
-    return report.space != job.space || (!named && report.name != job.name &&
-                                         report.name != absl::StrCat("podgroup-", job.name));
+    return report.space != job.space ||
+           (!named && report.name != job.name &&
+            report.name != absl::StrCat("podgroup-", job.name) && !IsOwnedByOneOf(uids, report));
   });
   if (evidence.pods.empty() && evidence.gang_pods.empty() && evidence.reports.empty() &&
       IsRead("pods", evidence)) {
@@ -307,19 +349,15 @@ absl::Status NarrowToNode(const std::string& name, Evidence& evidence) {
     return absl::NotFoundError(absl::StrCat("there is no node ", name, "; see: kubectl get nodes"));
   }
   KeepNodes({name}, evidence);
-  std::set<std::string> uids;
   std::set<std::string> pods;
   std::erase_if(evidence.pods, [&](const RdmaPod& pod) { return pod.facts->node != name; });
   for (const RdmaPod& pod : evidence.pods) {
-    uids.insert(pod.facts->uid);
     pods.insert(absl::StrCat(pod.facts->space, "/", pod.facts->name));
-    if (pod.facts->terms->owner.has_value()) uids.insert(pod.facts->terms->owner->uid);
   }
   evidence.gang_pods.clear();
-  std::erase_if(evidence.reports, [&](const Report& report) {
-    return std::none_of(report.owner_uids.begin(), report.owner_uids.end(),
-                        [&](const std::string& uid) { return uids.contains(uid); });
-  });
+  const std::set<std::string> uids = OwnersOf(evidence.pods);
+  std::erase_if(evidence.reports,
+                [&](const Report& report) { return !IsOwnedByOneOf(uids, report); });
   std::erase_if(evidence.events, [&](const Told& told) {
     return told.kind != "Node" && !pods.contains(absl::StrCat(told.space, "/", told.name));
   });
