@@ -57,6 +57,7 @@ PARTS = (
     Part("kube", "tests/testbed/build-kube.sh", ("packages-testbed",)),
     # After `kube`: the sources of both at once would need 7 GiB of disk.
     Part("controllers", "tests/testbed/build-controllers.sh", ("kube",)),
+    Part("cni", "tests/testbed/build-cni.sh", ("kube",)),
     Part("kubeconform", "tests/testbed/build-kubeconform.sh", ("packages-testbed",), weight=1),
     Part("node-disk", _KUBE + 'tests/testbed/build-node.sh "$kube"', ("kube",), weight=1, emulated=True),
     Part("image-base", "images/build.sh --base-only", ("packages-testbed",), weight=1, emulated=True),
@@ -106,8 +107,8 @@ PARTS = (
          _KUBE + "RAILHEAD_CLIENTS=10000 RAILHEAD_LYING_PODS=2000 tests/chart/apiserver.sh doors_test memlock_doors_test tenants_test; " +
          _PYTHON + "tests/worlds/run.py; " +
          _PYTHON + "tests/kubelet/run.py 1000; tools/bench.sh gangs days; " + _PYTHON + "tests/e2e/run.py --long",
-         (*_TESTED, "bench-build", "controllers", "node-disk", "image-base"), weight=CAPACITY, limit=43200, cluster=True, emulated=True),
-    Part("e2e", _PYTHON + "tests/e2e/run.py", (*_TESTED, "node-disk", "image-base"), weight=CAPACITY,
+         (*_TESTED, "bench-build", "controllers", "cni", "node-disk", "image-base"), weight=CAPACITY, limit=43200, cluster=True, emulated=True),
+    Part("e2e", _PYTHON + "tests/e2e/run.py", (*_TESTED, "cni", "node-disk", "image-base"), weight=CAPACITY,
          emulated=True),
     Part("demo", "exec " + _PYTHON + "tests/e2e/demo.py", ("programs", "kube", "node-disk", "image-base"), weight=CAPACITY,
          emulated=True, foreground=True),

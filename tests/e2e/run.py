@@ -25,6 +25,7 @@ from gangs import a_gang_lands_in_one_leaf
 from helm_test import helm_test_passes_skips_and_fails
 from main_job import measure, parse_log, report
 from memlock import who_holds_an_hca_may_pin_memory
+from networks import host_device, multus_ipvlan, multus_macvlan, rdma_exclusive
 from slow_alerts import slow_parts_raise_alerts
 from stage import NAMESPACE, ROOT, Stage, expect
 from railbed.cluster import Cluster
@@ -715,11 +716,11 @@ ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_devi
                   every_collective_is_right, preflight_tells_what_is_wrong, a_pod_takes_its_own_gid,
                   iwarp_rails, a_dead_link_is_told_and_recovers, too_many_hcas_stay_pending,
                   chart_refuses_unknown_values, who_holds_an_hca_may_pin_memory, aligned_sets,
-                  a_gang_lands_in_one_leaf, upgrade_keeps_the_webhook, uninstall_leaves_nothing)
+                  a_gang_lands_in_one_leaf, multus_macvlan, upgrade_keeps_the_webhook, uninstall_leaves_nothing)
 WITHOUT = (an_interrupt_is_no_answer, interrupted_demo_leaves_nothing)
 # Test cases of minutes or hours; `make soak` runs them.
 LONG = (helm_test_passes_skips_and_fails, doctor_names_each_fault, alerts_fire_and_end, slow_parts_raise_alerts,
-        no_alert_while_all_is_well)
+        no_alert_while_all_is_well, multus_ipvlan, host_device, rdma_exclusive)
 
 
 def traces_on_node(stage, node):
@@ -772,7 +773,7 @@ def main():
     if on_cluster:
         stage.down()  # left over from KEEP=1 or a killed run
         try:
-            stage.up()
+            stage.up(cni=True)
             # The administrator owns the namespace: helm does not remove it even if --create-namespace created it.
             stage.cluster.kubectl("create", "namespace", NAMESPACE)
             wait_for("the namespace is furnished", lambda: stage.cluster.kubectl(

@@ -38,9 +38,9 @@ def expect(condition, what):
         raise Failure(what)
 
 
-def build(console, folder, more_images=lambda: ()):
+def build(console, folder, more_images=lambda: (), cni=False):
     """Builds programs, images and disks (all cached); returns the cluster's Parts. `more_images` builds further
-    images once the programs exist, and returns their paths."""
+    images once the programs exist, and returns their paths. `cni`: also what test cases of networks.py need."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "build.log"
@@ -65,7 +65,13 @@ def build(console, folder, more_images=lambda: ()):
         disk = script("tests/testbed/build-images-disk.sh", kube,
                       *(images / f"{name}.tar" for name in ("device-plugin", "operator", "runtime",
                                                             "pause")), *more_images())
-    return Parts(kube, node, disk, f"docker.io/railhead/pause:{_version()}")
+    parts = Parts(kube, node, disk, f"docker.io/railhead/pause:{_version()}")
+    if cni:
+        with console.step("building Multus and CNI plugins, and RoCE for interfaces in pods"):
+            parts.cni = pathlib.Path(script("tests/testbed/build-cni.sh"))
+            module = script("tests/testbed/build-module.sh", "rxe-in-pods", *(parts.node / "kernel").read_text().split())
+            parts.files = {"rxe-in-pods.ko": module}
+    return parts
 
 
 def _last_line(text):
@@ -88,9 +94,9 @@ class Stage:
 
     # -- life ---------------------------------------------------------------------------------
 
-    def up(self, more_images=lambda: ()):
+    def up(self, more_images=lambda: (), cni=False):
         check_machine(self.cluster.folder)
-        self.cluster.parts = build(self.console, self.cluster.folder.parent / "build-logs", more_images)
+        self.cluster.parts = build(self.console, self.cluster.folder.parent / "build-logs", more_images, cni)
         self.cluster.up(self.console)
         self._start_prometheus()
 

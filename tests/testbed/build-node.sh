@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds what an RDMA worker node boots from: kernel, initrd and a root disk with Debian, rdma_rxe, siw,
-# perftest, containerd and kubelet. Prints the folder: vmlinuz, initrd.gz, root.img.
+# perftest, containerd and kubelet. Prints the folder: vmlinuz, initrd.gz, root.img, and the kernel's versions.
 # About a minute with nothing cached, nothing to do after that.
 # usage: tests/testbed/build-node.sh KUBE_BIN_DIR
 set -euo pipefail
@@ -15,7 +15,7 @@ bin=$(realpath "$1")
 packages=busybox-static,ca-certificates,conntrack,containernetworking-plugins,ibverbs-providers
 packages+=,iproute2,iputils-ping,kmod,linux-image-amd64,nftables,perftest,procps,rdma-core,runc
 inputs=$(printf '%s' "$packages $DEBIAN $bin" |
-  cat - "$here/build-node.sh" "$here/build-siw.sh" "$here"/node/* | sha256sum | cut -c1-16)
+  cat - "$here/build-node.sh" "$here/build-module.sh" "$here"/node/* | sha256sum | cut -c1-16)
 out=$RAILHEAD_CACHE/node-$inputs
 if [ -e "$out/complete" ]; then
   echo "$out"
@@ -64,7 +64,8 @@ cp root/boot/vmlinuz-"$kernel" "$out/vmlinuz"
 rm -rf root/boot/* root/var/cache/apt/*
 # shellcheck disable=SC2016  # dpkg-query expands it
 version=$(dpkg-query --admindir=root/var/lib/dpkg -W -f '${Version}' "linux-image-$kernel")
-siw=$("$here/build-siw.sh" "$kernel" "$version")
+siw=$("$here/build-module.sh" siw "$kernel" "$version")
+echo "$kernel $version" > "$out/kernel"
 install -D -m 644 "$siw" "root/lib/modules/$kernel/extra/siw.ko"
 depmod -b root "$kernel"
 

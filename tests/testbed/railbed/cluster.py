@@ -65,6 +65,8 @@ class Parts:
         self.node = pathlib.Path(node)
         self.images = pathlib.Path(images)
         self.pause = pause  # name of the sandbox image on the images' disk
+        self.cni = None  # folder of Multus and CNI plugins, for a fourth disk
+        self.files = {}  # in /etc/kubernetes on every node: {name: path}
 
 
 def check_machine(folder):
@@ -166,7 +168,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def rails_as(self, kind):
-        """Makes the rails of all nodes devices of another kind inside the `with` ("siw": iWARP)."""
+        """Makes the rails of all nodes devices of another kind inside the `with`: "siw" (iWARP) or "rxe-in-pods"."""
         nodes = range(1, self.nodes + 1)
         try:
             for i in nodes:
@@ -221,10 +223,12 @@ class Cluster:
     def _boot(self, i):
         machine, files = self._booted[i]
         name = f"node-{i}"
+        drives = [(self.parts.node / "root.img", "snapshot=on"), (self.parts.images, "snapshot=on"),
+                  (self._node_secrets(i, name, files), "readonly=on")]
+        if self.parts.cni:
+            drives.append((self.parts.cni / "bin.img", "readonly=on"))
         disks = []
-        for k, (path, options) in enumerate(((self.parts.node / "root.img", "snapshot=on"),
-                                             (self.parts.images, "snapshot=on"),
-                                             (self._node_secrets(i, name, files), "readonly=on"))):
+        for k, (path, options) in enumerate(drives):
             disks += ["-drive", f"file={path},if=none,id=disk{k},format=raw,{options}",
                       "-device", f"virtio-blk-pci,drive=disk{k}"]
         management, *rails = [
@@ -243,7 +247,7 @@ class Cluster:
             f"unix:{name}.control,server=on,wait=off", "-kernel", self.parts.node / "vmlinuz",
             "-initrd", self.parts.node / "initrd.gz", "-append",
             f"console=ttyS0 quiet panic=-1 {told_to_linux(self.kvm)}"
-            f"node.name={name} node.id={i} "
+            f"node.name={name} node.id={i} {machine.kernel} "
             f"node.pause={self.parts.pause}",
             # In this order: a device that names no bus goes to the only bus, until the board adds others.
             *disks, *management, *machine.board, *sum(rails, [])])
@@ -260,6 +264,7 @@ class Cluster:
                                                     "system:kube-proxy"),
             "kubelet-serving.crt": serving[0],
             "kubelet-serving.key": serving[1],
+            **self.parts.files,
         }
         path = pki.folder / f"{name}.tar"
         path.touch(mode=0o600)
