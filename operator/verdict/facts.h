@@ -40,7 +40,7 @@ struct ContainerFacts {
   // Certainly subject to RLIMIT_MEMLOCK: lacks IPC_LOCK, or cannot use it as non-root.
   bool memlock_applies = false;
   bool non_root = false;  // certainly
-  bool init = false;      // an init container, also a sidecar
+  bool init = false;      // an init container that ends before the next starts: no sidecar
   // Bytes of /dev/shm by the pod's spec; nullopt if unknown or unlimited.
   std::optional<double> shared_memory;
   bool shared_memory_assumed = false;  // the container runtime's default

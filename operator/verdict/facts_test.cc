@@ -14,6 +14,7 @@
 #include "operator/verdict/node_facts.h"
 #include "operator/verdict/pod_facts.h"
 #include "operator/verdict/quantity.h"
+#include "operator/verdict/rules.h"
 
 namespace railhead::op::verdict {
 namespace {
@@ -136,6 +137,37 @@ TEST(PodFactsTest, ItRunsWhenItsContainersWithRdmaDo) {
   EXPECT_EQ(since(absl::StrCat("[", kMain, "]").c_str(), kCheck), start);
   EXPECT_EQ(since(absl::StrCat("[", kMain, ", {name: helper, state: {}}]").c_str(), kCheck),
             absl::InfiniteFuture());
+}
+
+TEST(PodFactsTest, SidecarsHoldTheirDevicesBesideTheOthers) {
+  const auto devices = [](const char* init) {
+    Json pod = {{"spec", {{"initContainers", Yaml(init)}}}};
+    pod["spec"]["containers"] = Yaml("[{name: main, resources: {limits: {rdma/hca: 4}}}]");
+    return DevicesOf(*PodFactsOf(pod, RdmaResources()))["rdma/hca"];
+  };
+  constexpr char kProxy[] =
+      "{name: proxy, restartPolicy: Always, resources: {limits: {rdma/hca: 2}}}";
+  constexpr char kCheck[] = "{name: check, resources: {limits: {rdma/hca: 5}}}";
+  EXPECT_EQ(devices(absl::StrCat("[", kProxy, "]").c_str()), 6);
+  EXPECT_EQ(devices(absl::StrCat("[", kCheck, "]").c_str()), 5);
+  EXPECT_EQ(devices(absl::StrCat("[", kCheck, ", ", kProxy, "]").c_str()), 6);
+  EXPECT_EQ(devices(absl::StrCat("[", kProxy, ", ", kCheck, "]").c_str()), 7);
+}
+
+TEST(PodFactsTest, ASidecarWithRdmaRunsWhenItDoes) {
+  Json pod = Yaml(R"(
+spec:
+  initContainers: [{name: proxy, restartPolicy: Always, resources: {limits: {rdma/hca: 1}}}]
+  containers: [{name: main}]
+status:
+  phase: Running
+  initContainerStatuses:
+  - {name: proxy, state: {running: {startedAt: "2026-01-01T00:00:07Z"}}}
+  containerStatuses: [{name: main, state: {waiting: {}}}]
+)");
+  EXPECT_EQ(PodFactsOf(pod, RdmaResources())->running_since, absl::FromUnixSeconds(1767225607));
+  pod["status"]["initContainerStatuses"][0]["state"] = {{"waiting", Json::object()}};
+  EXPECT_EQ(PodFactsOf(pod, RdmaResources())->running_since, absl::InfiniteFuture());
 }
 
 TEST(PodFactsTest, NothingOfPodsThatAskForNoRdma) {

@@ -47,17 +47,18 @@ const RuntimeReport* StartOf(const JudgedPod& judged) {
 }
 
 std::map<std::string, int64_t> DevicesOf(const PodFacts& pod) {
-  std::map<std::string, int64_t> sum;
+  // In the order in which they start. Init containers end before the next starts, but for sidecars,
+  // which stay beside all that come after them.
+  std::map<std::string, int64_t> running;
+  std::map<std::string, int64_t> most;
   for (const ContainerFacts& container : pod.terms->containers) {
-    if (container.init) continue;
-    for (const auto& [name, count] : container.devices) sum[name] += count;
+    for (const auto& [name, count] : container.devices) {
+      const int64_t now = running[name] + count;
+      most[name] = std::max(most[name], now);
+      if (!container.init) running[name] = now;
+    }
   }
-  // Init containers are done before the others begin.
-  for (const ContainerFacts& container : pod.terms->containers) {
-    if (!container.init) continue;
-    for (const auto& [name, count] : container.devices) sum[name] = std::max(sum[name], count);
-  }
-  return sum;
+  return most;
 }
 
 const ProfileFacts* ProfileOf(const PodFacts& pod, const Cluster& cluster) {

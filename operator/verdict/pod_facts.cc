@@ -109,14 +109,17 @@ absl::Time RunningSince(const Json& pod, const std::vector<ContainerFacts>& cont
   }
   const bool all = missing.empty();
   absl::Time since = absl::InfinitePast();
-  for (const Json& status : kube::ElementsAt(pod, {"status", "containerStatuses"})) {
-    if (!all && missing.erase(StringAt(status, {"name"})) == 0) continue;
-    absl::Time started;
-    if (!absl::ParseTime(absl::RFC3339_full, StringAt(status, {"state", "running", "startedAt"}),
-                         &started, nullptr)) {
-      return absl::InfiniteFuture();
+  for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
+    if (all && absl::StartsWith(list, "init")) continue;
+    for (const Json& status : kube::ElementsAt(pod, {"status", list})) {
+      if (!all && missing.erase(StringAt(status, {"name"})) == 0) continue;
+      absl::Time started;
+      if (!absl::ParseTime(absl::RFC3339_full, StringAt(status, {"state", "running", "startedAt"}),
+                           &started, nullptr)) {
+        return absl::InfiniteFuture();
+      }
+      since = std::max(since, started);
     }
-    since = std::max(since, started);
   }
   return missing.empty() && since != absl::InfinitePast() ? since : absl::InfiniteFuture();
 }
@@ -189,7 +192,9 @@ std::optional<PodFacts> PodFactsOf(const Json& pod, const RdmaResources& rdma) {
     const Json& container = spec->at(Json::json_pointer(pointer));
     ContainerFacts& one =
         kept_containers.emplace_back(ContainerFactsOf(container, pod, rdma, room));
-    one.init = absl::StartsWith(pointer, "/initContainers");
+    // A sidecar stays, as the containers do.
+    one.init = absl::StartsWith(pointer, "/initContainers") &&
+               StringAt(container, {"restartPolicy"}) != "Always";
     // The rank that admission gives is all that differs between the containers of a job's pods, and
     // is no news.
     if (facts.admitted && !terms.kept.contains("RANK")) one.environment.erase("RANK");
