@@ -10,7 +10,6 @@ from documents import container_of, job_of, with_env, with_sizes
 from main_job import parse_log
 from stage import NAMESPACE, ROOT, expect
 from railbed.console import Failure, wait_for
-from railbed.machine import Machine
 
 EXAMPLES = ROOT / "manifests" / "examples" / "networks"
 NETWORKS = "k8s.v1.cni.cncf.io/networks"
@@ -24,88 +23,13 @@ PROGRAMS = "/run/programs"
 
 def multus_macvlan(stage):
     """The example macvlan.yaml: each pod has an address of its own on each rail, and its all-reduce uses them."""
-    attached(stage, "macvlan", "bridge")
-
-
-def multus_ipvlan(stage):
-    """The same with ipvlan."""
-    attached(stage, "ipvlan", "l2")
-
-
-def attached(stage, kind, mode):
-    """Runs the all-reduce in pods of the example macvlan.yaml, with interfaces of this kind."""
     networks, pod = example("macvlan")
-    for network in networks:
-        config = json.loads(network["spec"]["config"])
-        network["spec"]["config"] = json.dumps(config | {"type": kind, "mode": mode})
     with rails_in_pods(stage):
         with stage.console.step("each rail is a resource"):
             stage.upgrade("-f", EXAMPLES / "macvlan.values.yaml")
             offered(stage, {f"rdma/rail-{rail}": 1 for rail in range(stage.cluster.rails)})
         with multus(stage, networks):
-            all_reduce(stage, f"by-{kind}", pod)
-
-
-def host_device(stage):
-    """The example sriov.yaml with host-device and whole NICs: the kubelet chooses NICs, and their interfaces move into
-    the pods."""
-    networks, pod = example("sriov")
-    for network in networks:
-        config = json.loads(network["spec"]["config"])
-        del config["vlan"]
-        network["spec"]["config"] = json.dumps(config | {"type": "host-device"})
-    with rails_in_pods(stage):
-        with stage.console.step("the values of the example, without roles"):
-            values = values_of("sriov")
-            resource = values["devicePlugin"]["config"]["resources"][0]
-            del resource["selectors"]
-            values["devicePlugin"]["config"]["resources"] = [resource]
-            stage.upgrade("-f", write_values(stage, values))
-            offered(stage, {resource["name"]: stage.cluster.rails})
-        with multus(stage, networks):
-            try:
-                all_reduce(stage, "by-host-device", pod)
-            finally:
-                interfaces_return(stage)
-            offered(stage, {resource["name"]: stage.cluster.rails})
-
-
-def rdma_exclusive(stage):
-    """A node with exclusive RDMA namespaces: Event, `railhead doctor` and the job's ranks name it and what helps."""
-    stage.upgrade()
-    with contextlib.ExitStack() as stack:
-        with stage.console.step("a node with exclusive RDMA namespaces"):
-            number, = stack.enter_context(stage.cluster.more_nodes(
-                [Machine(stage.cluster.rails, kernel="ib_core.netns_mode=0")]))
-            stage.wait_for_hcas(180)
-        facts = json.loads(stage.told_of(number)["annotations"]["railhead.io/node-facts"])
-        expect(facts.get("rdmaNamespaces") == "exclusive", f"the facts are {facts}")
-        event = wait_for("an Event tells of it", lambda: stage.cluster.get(
-            "events", "--field-selector",
-            f"involvedObject.name=node-{number},reason=RdmaNamespacesExclusive")["items"], 60, interval=1)[0]
-        expect("rdma-cni" in event["message"], event["message"])
-        stage.console.line(f"    {event['message']}")
-        doctor = stage.cluster.run_inside([ROOT / "build" / "release" / "cli" / "railhead", "doctor", "--kubeconfig",
-                                           stage.cluster.kubeconfig], check=False).stdout
-        expect(re.search(rf"warn +nodes +node node-{number}: RdmaNamespacesExclusive: ", doctor), doctor)
-        ranks_name_it(stage, number)
-
-
-def ranks_name_it(stage, number):
-    """Runs a job whose rank on the node cannot open its HCAs: it completes over TCP, and all ranks report why."""
-    stage.cluster.kubectl("cordon", "node-2")
-    try:
-        stage.submit(with_sizes(stage.example("exclusive"), "8", "64K", "-n", "1"))
-        outcome = stage.wait_for_job("exclusive")
-        for rank, pod in enumerate(stage.pods("exclusive")):
-            log = stage.logs(pod)
-            expect(outcome == "Complete" and re.search(r"rank \d.*`rdma system show`.*netns exclusive", log),
-                   f"rank {rank} does not name the cause: {log[-900:]}")
-        parsed = parse_log(stage.logs(stage.pods("exclusive")[0]))
-        expect(parsed.transport == "tcp", f"transport is {parsed.transport}")
-    finally:
-        stage.cluster.kubectl("uncordon", "node-2")
-        stage.cluster.kubectl("delete", "job", "exclusive", "--ignore-not-found", "--cascade=foreground")
+            all_reduce(stage, "by-macvlan", pod)
 
 
 # -- parts ----------------------------------------------------------------------------------------
@@ -190,27 +114,6 @@ def example(name):
     text = text.replace('"type": "whereabouts", "range"', '"type": "host-local", "subnet"')
     *networks, pod = yaml.safe_load_all(text)
     return networks, pod
-
-
-def values_of(name):
-    import yaml
-    return yaml.safe_load((EXAMPLES / f"{name}.values.yaml").read_text())
-
-
-def write_values(stage, values):
-    path = stage.cluster.folder / "networks.values.yaml"
-    path.write_text(json.dumps(values))  # JSON is valid YAML
-    return path
-
-
-def interfaces_return(stage):
-    """Waits until the interfaces of the rails are back on the nodes, and gives them their addresses again."""
-    for node in nodes(stage):
-        for rail in range(stage.cluster.rails):
-            interface = f"eth{rail + 1}"
-            wait_for(f"{interface} is back on node-{node}", lambda: stage.cluster.on_node(
-                node, f"ip link set {interface} up", check=False)[0] == 0, 60, interval=1)
-            stage.cluster.on_node(node, f"ip addr replace 10.10.{rail}.{node}/24 dev {interface}")
 
 
 def offered(stage, resources):

@@ -25,7 +25,7 @@ from gangs import a_gang_lands_in_one_leaf
 from helm_test import helm_test_passes_skips_and_fails
 from main_job import measure, parse_log, report
 from memlock import who_holds_an_hca_may_pin_memory
-from networks import host_device, multus_ipvlan, multus_macvlan, rdma_exclusive
+from networks import multus_macvlan
 from slow_alerts import slow_parts_raise_alerts
 from stage import NAMESPACE, ROOT, Stage, expect
 from railbed.cluster import Cluster
@@ -720,7 +720,7 @@ ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_devi
 WITHOUT = (an_interrupt_is_no_answer, interrupted_demo_leaves_nothing)
 # Test cases of minutes or hours; `make soak` runs them.
 LONG = (helm_test_passes_skips_and_fails, doctor_names_each_fault, alerts_fire_and_end, slow_parts_raise_alerts,
-        no_alert_while_all_is_well, multus_ipvlan, host_device, rdma_exclusive)
+        no_alert_while_all_is_well)
 
 
 def traces_on_node(stage, node):

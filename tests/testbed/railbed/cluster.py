@@ -247,7 +247,7 @@ class Cluster:
             f"unix:{name}.control,server=on,wait=off", "-kernel", self.parts.node / "vmlinuz",
             "-initrd", self.parts.node / "initrd.gz", "-append",
             f"console=ttyS0 quiet panic=-1 {told_to_linux(self.kvm)}"
-            f"node.name={name} node.id={i} {machine.kernel} "
+            f"node.name={name} node.id={i} "
             f"node.pause={self.parts.pause}",
             # In this order: a device that names no bus goes to the only bus, until the board adds others.
             *disks, *management, *machine.board, *sum(rails, [])])
