@@ -72,11 +72,13 @@ rhResult_t RunOnStream(const char* name, rhComm_t comm, rhStream_t stream, Body 
                             "one, or wait for them first"));
     return rhInvalidUsage;
   }
-  const auto run = [name, comm, body = std::move(body)] {
+  const auto run = [name, comm, body = std::move(body)](const absl::Status& cannot) {
     const rhResult_t result = Guard(comm, [&] {
       // An earlier blocking call may still be running.
       const std::lock_guard<std::mutex> use(comm->in_use);
-      return Report(comm, RunBody(name, *comm->communicator, body));
+      Communicator& communicator = *comm->communicator;
+      return Report(comm, cannot.ok() ? RunBody(name, communicator, body)
+                                      : communicator.GiveUp(name, cannot));
     });
     // After the last of these calls, a waiting thread may delete the communicator.
     const std::lock_guard<std::mutex> lock(comm->state);

@@ -295,7 +295,7 @@ TEST_P(CallsTest, AGroupOverSeveralCommunicatorsKnowsNoOrderAmongThem) {
 // The calls of a group run on threads of their own. One for which there is no thread fails on all
 // ranks, at once, and is over.
 TEST_P(CallsTest, ACallOfAGroupWithoutAThreadEndsItsCommunicator) {
-  for (const bool on_stream : {false}) {
+  for (const bool on_stream : {true, false}) {
     const auto body = [on_stream](rhComm_t comm, int rank) -> std::string {
       rhComm_t other = nullptr;
       if (rhCommSplit(comm, 0, 0, &other, nullptr) != rhSuccess) return rhGetLastError(comm);

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "railhead/railhead.h"
+#include "runtime/base/caught.h"
 #include "runtime/base/thread.h"
 #include "runtime/comm/api/arguments.h"
 #include "runtime/comm/api/calls.h"
@@ -52,6 +53,7 @@ absl::StatusOr<CommunicatorOptions> ReadOptions(const config::Fields& fields) {
 
 namespace {
 
+using railhead::Caught;
 using railhead::comm::CannotAsk;
 using railhead::comm::CannotUse;
 using railhead::comm::Communicator;
@@ -81,14 +83,8 @@ using Made = absl::StatusOr<std::unique_ptr<Communicator>>;
 
 // Turns exceptions (out of memory, no thread) into a status.
 template <class Body>
-Made Caught(Body body) noexcept {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("out of memory");
-  } catch (const std::exception& exception) {
-    return absl::ResourceExhaustedError(exception.what());
-  }
+Made MadeBy(Body body) noexcept {
+  return Caught(body, [](const absl::Status& why) -> Made { return why; });
 }
 
 // Gives a communicator in progress the result of its start. A waiting thread may delete it
@@ -123,7 +119,7 @@ rhResult_t CreateInBackground(CommunicatorOptions options, rhComm_t* comm) {
   options.abort = starting->start_abort;
   starting->background =
       railhead::StartThread([raw = starting.get(), options = std::move(options)]() mutable {
-        Hand(raw, Caught([&] { return Communicator::Create(std::move(options)); }));
+        Hand(raw, MadeBy([&] { return Communicator::Create(std::move(options)); }));
       });
   *comm = starting.release();
   return rhInProgress;
@@ -201,7 +197,7 @@ void MakeInBackground(rhComm_t comm, rhComm_t newcomm, const MakingOptions& opti
                       const Make& make) {
   {
     const std::lock_guard<std::mutex> use(comm->in_use);
-    Made made = Caught([&] { return make(*comm->communicator, options); });
+    Made made = MadeBy([&] { return make(*comm->communicator, options); });
     Report(comm, made.status());
     if (newcomm != nullptr) Hand(newcomm, std::move(made));
   }

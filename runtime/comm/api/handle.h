@@ -10,10 +10,8 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstring>
-#include <exception>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <string>
 #include <thread>
@@ -22,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "railhead/railhead.h"
+#include "runtime/base/caught.h"
 #include "runtime/comm/api/stream.h"
 #include "runtime/comm/communicator/communicator.h"
 #include "runtime/comm/communicator/lane.h"
@@ -142,13 +141,7 @@ void CopyInfo(Info from, Info* to) {
 // Runs the body of a call; turns exceptions (out of memory, no thread) into a result.
 template <class Body>
 rhResult_t Guard(rhComm_t comm, Body body) noexcept {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return Report(comm, rhSystemError, "out of memory");
-  } catch (const std::exception& exception) {
-    return Report(comm, rhSystemError, exception.what());
-  }
+  return Caught(body, [comm](const absl::Status& why) { return Report(comm, why); });
 }
 
 }  // namespace railhead::comm

@@ -16,8 +16,7 @@ Stream::~Stream() {
   thread_.join();
 }
 
-void Stream::Add(const void* owner, std::function<rhResult_t()> call,
-                 std::shared_ptr<const void> group) {
+void Stream::Add(const void* owner, Run call, std::shared_ptr<const void> group) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     calls_.push_back({owner, std::move(call), std::move(group)});
@@ -39,7 +38,7 @@ int Stream::Drop(const void* owner, rhResult_t result) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (Call& call : calls_) {
     if (call.owner != owner) continue;
-    call = {nullptr, [result] { return result; }, nullptr};
+    call = {nullptr, [result](const absl::Status&) { return result; }, nullptr};
     ++dropped;
   }
   return dropped;
@@ -78,34 +77,39 @@ void Stream::Told(uint64_t moment) {
   told_ = std::max(told_, moment);
 }
 
-void Stream::BeginTogether(const std::shared_ptr<const void>& group) {
+std::vector<Stream::Failing> Stream::BeginTogether(const std::shared_ptr<const void>& group) {
+  std::vector<Failing> failing;
   for (Call& call : calls_) {
     if (call.group != group) continue;
-    // Drop does not remove this call; rhCommAbort waits for it, as for any running call.
-    const auto done = std::make_shared<std::packaged_task<rhResult_t()>>(std::move(call.run));
-    absl::StatusOr<std::jthread> started = TryStartThread<std::jthread>([done] { (*done)(); });
-    if (!started.ok()) {
-      // A later start would be too late for the other ranks, which report a timeout.
-      call = {nullptr, [] { return rhSystemError; }, nullptr};
-      continue;
+    const Run run = std::move(call.run);
+    const auto result = std::make_shared<std::promise<rhResult_t>>();
+    absl::StatusOr<std::jthread> started =
+        TryStartThread<std::jthread>([run, result] { result->set_value(run(absl::OkStatus())); });
+    std::shared_ptr<std::jthread> thread;
+    if (started.ok()) {
+      thread = std::make_shared<std::jthread>(*std::move(started));
+    } else {
+      failing.push_back({run, started.status(), result});
     }
-    const auto thread = std::make_shared<std::jthread>(*std::move(started));
-    const std::shared_future<rhResult_t> result = done->get_future();
-    call = {nullptr, [thread, result] { return result.get(); }, nullptr};
+    // Drop does not remove this call; rhCommAbort waits for it, as for any running call.
+    const std::shared_future<rhResult_t> ended = result->get_future();
+    call = {nullptr, [thread, ended](const absl::Status&) { return ended.get(); }, nullptr};
   }
+  return failing;
 }
 
-void Stream::Run() {
+void Stream::RunAll() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return holds_ == 0 && (ending_ || !calls_.empty()); });
     if (calls_.empty()) return;
     const Call first = std::move(calls_.front());
     calls_.pop_front();
-    if (first.group != nullptr) BeginTogether(first.group);
-    const std::function<rhResult_t()>& call = first.run;
+    std::vector<Failing> failing;
+    if (first.group != nullptr) failing = BeginTogether(first.group);
     lock.unlock();
-    const rhResult_t result = call();
+    for (const Failing& call : failing) call.result->set_value(call.run(call.cannot));
+    const rhResult_t result = first.run(absl::OkStatus());
     lock.lock();
     ++done_;
     if (result != rhSuccess) failures_.emplace_back(done_, result);

@@ -8,12 +8,14 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "railhead/railhead.h"
 #include "runtime/base/thread.h"
 
@@ -22,16 +24,17 @@ namespace railhead::comm {
 // Queue of calls, run one after the other by the stream's own thread. Thread-safe.
 class Stream {
  public:
-  Stream() : thread_(StartThread([this] { Run(); })) {}
+  Stream() : thread_(StartThread([this] { RunAll(); })) {}
   // Blocks until all calls are done.
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
+  // Runs a call; or, if the status is an error, ends the call without running it.
+  using Run = std::function<rhResult_t(const absl::Status& cannot)>;
   // `owner`: key for Drop. Calls of the same `group`, if not null, start together when the first of
   // them starts.
-  void Add(const void* owner, std::function<rhResult_t()> call,
-           std::shared_ptr<const void> group = nullptr);
+  void Add(const void* owner, Run call, std::shared_ptr<const void> group = nullptr);
   // Delays the start of calls while it exists, so that all calls of a group are queued before the
   // first one starts.
   class Hold {
@@ -68,15 +71,22 @@ class Stream {
  private:
   struct Call {
     const void* owner;
-    std::function<rhResult_t()> run;
+    Run run;
     std::shared_ptr<const void> group;
   };
+  // A call for which there is no thread, and its result.
+  struct Failing {
+    Run run;
+    absl::Status cannot;
+    std::shared_ptr<std::promise<rhResult_t>> result;
+  };
 
-  void Run();
+  void RunAll();
   void ChangeHolds(int by);
   // Starts the other calls of that group, each on its own thread; in their turns, the stream waits
+  // for them. Returns those that the caller must end at once, without the lock: other ranks wait
   // for them. The caller holds the lock.
-  void BeginTogether(const std::shared_ptr<const void>& group);
+  std::vector<Failing> BeginTogether(const std::shared_ptr<const void>& group);
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
