@@ -66,10 +66,12 @@ if [ -n "$suffix" ]; then
   # In place of torch's libraries for that machine, which take 500 MB to download: libraries of the same names with
   # those symbols of this machine's that the shim refers to. torch has some of a newer libstdc++, too.
   mkdir "$torch_libraries"
-  "$machine-linux-gnu-nm" --undefined-only --format=posix "$work/shim.o" | cut -d' ' -f1 | sort > "$work/wanted"
+  "$machine-linux-gnu-nm" --undefined-only --format=posix "$work/shim.o" | cut -d' ' -f1 | LC_ALL=C sort > "$work/wanted"
   for name in torch_cpu c10; do
-    nm -D --defined-only --format=posix "$torch/lib/lib$name.so" | cut -d' ' -f1 | sort -u |
-      comm -12 - "$work/wanted" | sed 's/.*/.globl &\n&:/' > "$work/$name.s"
+    readelf --dyn-syms -W "$torch/lib/lib$name.so" | awk '$7 != "UND" && $8 != "" { sub(/@.*/, "", $8); print $8, $4 }' |
+      LC_ALL=C sort -u -k1,1 | LC_ALL=C join - "$work/wanted" | awk '{
+        print ($2 == "TLS" ? ".section .tbss,\"awT\",%nobits\n.type " $1 ",%tls_object" : ".text")
+        print ".globl " $1 "\n" $1 ": .zero 8" }' > "$work/$name.s"
     "$portable/bin/clang" -shared -nostdlib -o "$torch_libraries/lib$name.so" -Wl,-soname,"lib$name.so" "$work/$name.s"
   done
 fi
