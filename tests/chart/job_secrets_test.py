@@ -43,7 +43,7 @@ class JobSecrets(unittest.TestCase):
     def test_2_a_key_that_was_deleted_is_made_anew_by_an_upgrade(self):
         first = self.key()
         self.cluster.kubectl("delete", "secret", KEY, "-n", NAMESPACE)
-        self.cluster.helm("upgrade", RELEASE, CHART)
+        self.cluster.helm("upgrade", RELEASE, CHART, "--no-hooks")
         self.assertNotEqual(self.key(), first)
 
     def test_3_an_agent_gets_pods_by_name_and_nobody_reads_the_key(self):
@@ -58,12 +58,12 @@ class JobSecrets(unittest.TestCase):
     def test_4_what_is_turned_off_takes_the_right_and_the_key_away(self):
         for off in ("devicePlugin.jobSecrets.enabled=false", "devicePlugin.nodeFacts=false"):
             with self.subTest(off):
-                self.cluster.helm("upgrade", RELEASE, CHART, "--set", off)
+                self.cluster.helm("upgrade", RELEASE, CHART, "--no-hooks", "--set", off)  # nothing here could run a job
                 self.assertFalse(self.may(AGENT, "get", "pods", "-n", "default"))
                 self.assertEqual(self.cluster.get("secrets", "-n", NAMESPACE,
                                                   f"--field-selector=metadata.name={KEY}")["items"], [])
                 self.assertNotIn("job-key", [item["name"] for item in self.agent()["volumes"]])
-        self.cluster.helm("upgrade", RELEASE, CHART)
+        self.cluster.helm("upgrade", RELEASE, CHART, "--no-hooks")
 
     def test_5_a_secret_of_ones_own_stays_as_it_is(self):
         self.cluster.helm("upgrade", RELEASE, CHART, "--set",
@@ -71,7 +71,7 @@ class JobSecrets(unittest.TestCase):
         mounts = {item["name"]: item for item in self.agent()["volumes"]}
         self.assertEqual(mounts["job-key"]["secret"]["secretName"], "mine")
         self.assertTrue(self.may(AGENT, "get", "pods", "-n", "default"))
-        self.cluster.helm("upgrade", RELEASE, CHART)
+        self.cluster.helm("upgrade", RELEASE, CHART, "--no-hooks")
 
 
 if __name__ == "__main__":
