@@ -716,11 +716,11 @@ ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_devi
                   every_collective_is_right, preflight_tells_what_is_wrong, a_pod_takes_its_own_gid,
                   iwarp_rails, a_dead_link_is_told_and_recovers, too_many_hcas_stay_pending,
                   chart_refuses_unknown_values, who_holds_an_hca_may_pin_memory, aligned_sets,
-                  a_gang_lands_in_one_leaf, multus_macvlan, upgrade_keeps_the_webhook, uninstall_leaves_nothing)
+                  a_gang_lands_in_one_leaf, upgrade_keeps_the_webhook, uninstall_leaves_nothing)
 WITHOUT = (an_interrupt_is_no_answer, interrupted_demo_leaves_nothing)
 # Test cases of minutes or hours; `make soak` runs them.
 LONG = (helm_test_passes_skips_and_fails, doctor_names_each_fault, alerts_fire_and_end, slow_parts_raise_alerts,
-        no_alert_while_all_is_well)
+        no_alert_while_all_is_well, multus_macvlan)
 
 
 def traces_on_node(stage, node):
