@@ -126,14 +126,15 @@ constexpr char kWhyFooter[] =
     "  railhead why --decision decision.json                   a file of `railhead plan --save`\n"
     "\n"
     "JSON: namespace, name, kind, state (running, placed, waiting, incomplete, timed-out,\n"
-    "pending), pods, gated, bound, message; reasons: {cause, nodes, message}, {change, nodes,\n"
-    "message} or {room, nodes, message}; scheduler: {pods, message}; events: {reason, message}.\n"
+    "pending, finished), pods, gated, bound, message; reasons: {cause, nodes, message},\n"
+    "{change, nodes, message} or {room, nodes, message}; scheduler: {pods, message};\n"
+    "events: {reason, message}.\n"
     "\n"
     "The operator also keeps state that this command does not see: nodes where the scheduler\n"
     "recently rejected a pod, and nodes reserved for a gang that has waited long. Events report\n"
     "both.\n"
     "\n"
-    "Exit status: 0 running or about to run; 2 waiting; 1 no such job, or bad input.";
+    "Exit status: 0 running, about to run or finished; 2 waiting; 1 no such job, or bad input.";
 
 constexpr char kDoctorAbout[] =
     "Checks the cluster, a node or a job, and prints cause and fix of each problem. Its data\n"

@@ -108,7 +108,7 @@ PARTS = (
          _PYTHON + "tests/worlds/run.py; " +
          _PYTHON + "tests/kubelet/run.py 1000; tools/bench.sh gangs days; " + _PYTHON + "tests/e2e/run.py --long",
          (*_TESTED, "bench-build", "controllers", "cni", "node-disk", "image-base"), weight=CAPACITY, limit=43200, cluster=True, emulated=True),
-    Part("e2e", _PYTHON + "tests/e2e/run.py", (*_TESTED, "cni", "node-disk", "image-base"), weight=CAPACITY,
+    Part("e2e", _PYTHON + "tests/e2e/run.py", (*_TESTED, "node-disk", "image-base"), weight=CAPACITY,
          emulated=True),
     Part("demo", "exec " + _PYTHON + "tests/e2e/demo.py", ("programs", "kube", "node-disk", "image-base"), weight=CAPACITY,
          emulated=True, foreground=True),

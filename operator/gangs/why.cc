@@ -20,6 +20,7 @@
 #include "operator/gangs/planner.h"
 #include "operator/gangs/stored_node.h"
 #include "operator/gangs/stored_pod.h"
+#include "operator/gangs/workload.h"
 #include "placement/topology/stored_topology.h"
 
 namespace railhead::op::gangs {
@@ -29,9 +30,6 @@ using kube::Json;
 using kube::StringAt;
 
 constexpr size_t kMostTold = 5;
-
-// Of the pods of a JobSet, whose controllers are Jobs.
-constexpr char kJobSetLabel[] = "jobset.sigs.k8s.io/jobset-name";
 
 // The pods that one answer is about.
 struct Subject {
@@ -92,17 +90,19 @@ std::vector<Subject> SubjectsOf(const ClusterObjects& objects, const std::vector
       const std::string here = StringAt(pod, {"metadata", "namespace"});
       const Owner owner = ControllerOf(pod).value_or(Owner());
       const std::string name = StringAt(pod, {"metadata", "name"});
-      const bool of_jobset = StringAt(pod, {"metadata", "labels", kJobSetLabel}) == job;
-      if ((!space.empty() && here != space) || (owner.name != job && name != job && !of_jobset)) {
+      // A JobSet's pods are controlled by its Jobs.
+      const std::optional<Workload> workload = WorkloadOf(pod);
+      const bool of_workload = workload.has_value() && workload->name == job;
+      if ((!space.empty() && here != space) || (owner.name != job && name != job && !of_workload)) {
         continue;
       }
       Subject& subject = by_key[absl::StrCat(here, "/",
                                              owner.name == job ? owner.uid
-                                             : of_jobset       ? job
+                                             : of_workload     ? workload->whole
                                                                : name)];
       subject.space = here;
       subject.name = job;
-      subject.kind = owner.name == job ? owner.kind : of_jobset ? "JobSet" : "Pod";
+      subject.kind = owner.name == job ? owner.kind : of_workload ? workload->kind : "Pod";
       subject.pod = name;
       subject.uids.insert(StringAt(pod, {"metadata", "uid"}));
       if (owner.name == job) subject.owners.insert(owner.uid);

@@ -773,7 +773,7 @@ def main():
     if on_cluster:
         stage.down()  # left over from KEEP=1 or a killed run
         try:
-            stage.up(cni=True)
+            stage.up(cni=multus_macvlan in on_cluster)
             # The administrator owns the namespace: helm does not remove it even if --create-namespace created it.
             stage.cluster.kubectl("create", "namespace", NAMESPACE)
             wait_for("the namespace is furnished", lambda: stage.cluster.kubectl(
