@@ -146,7 +146,7 @@ absl::StatusOr<bool> ManagesSwitch(const RootFiles& files, const Hca& hca, Known
   return *record.manages_switch;
 }
 
-// What links and names tell of its role.
+// Evidence of its role from links and names in sysfs.
 RoleEvidence EvidenceOf(const RootFiles& files, const Hca& hca, bool on_pci) {
   RoleEvidence seen;
   seen.name = hca.name;

@@ -20,7 +20,7 @@ namespace railhead::fabric {
 // classes as its GPUs.
 inline std::vector<std::string> DefaultGpuVendors() { return {"10de", "1002"}; }
 
-// What is known of a function's vital product data (VPD).
+// Result of reading a PCI function's vital product data (VPD).
 struct VpdRecord {
   std::optional<bool> manages_switch;  // whether it identifies NVLink switch management
   int failed_reads = 0;
@@ -50,8 +50,8 @@ absl::StatusOr<NodeInventory> ReadInventory(
     KnownVpd* known = nullptr, const std::function<void(const std::string&)>& reading = {},
     const std::map<std::string, Hca>& hanging = {});
 
-// Returns true if the inventory was read without this HCA. It is withheld, and what is known of it
-// beyond its place is old, or missing.
+// Returns true if the inventory was read without this HCA. It is withheld. Its attributes, except
+// for its location, are old or missing.
 bool Hangs(const Hca& hca);
 
 }  // namespace railhead::fabric

@@ -290,7 +290,7 @@ TEST_F(SysfsReaderTest, AnHcaThatHangsIsAtItsPlaceAndWithheld) {
     EXPECT_THAT(hca.reason, HasSubstr("does not end"));
     EXPECT_THAT(hca.reason, Not(HasSubstr("no port")));
   }
-  // What was read before stays, if it is the same one.
+  // If it is the same HCA as before, its earlier state is kept.
   const NodeInventory known = look({{"rxe0", before.hcas[0]}});
   EXPECT_EQ(read, "mlx5_0,,,");
   EXPECT_EQ(known.hcas[0].ports, before.hcas[0].ports);

@@ -146,7 +146,7 @@ class CollectorTest : public ::testing::Test {
     return metrics.Text();
   }
 
-  // What the server has of a RailReport.
+  // The severity in the server's copy of a RailReport.
   std::string SeverityOf(const std::string& report) const {
     for (const Json& status :
          api_.In(absl::StrCat("/apis/railhead.io/v1alpha1/namespaces/team/railreports/", report))) {

@@ -82,7 +82,7 @@ class ReportWriterTest : public ::testing::Test {
     std::erase_if(writes_, [&](const std::string& call) { return absl::StrContains(call, last); });
   }
 
-  // What the server has.
+  // The severity in the server's copy.
   std::string SeverityOf(const std::string& report) {
     for (const Json& status :
          api_.In(absl::StrCat("/apis/railhead.io/v1alpha1/namespaces/team/railreports/", report))) {
