@@ -31,8 +31,9 @@ BACKEND = "railhead"
 # Reasons for which torch skips tests, and which do not apply to this backend.
 LIFTED = re.compile(r"(Test requires backend railhead|Only MPI supports|Only gloo backend supports timeouts|get_future is only|"
                     r"GLOO Batch Send Recv CPU|Only Gloo backend supports sparse|Only Nccl & Gloo backend support Distributed)")
-# Seconds: limit of a test on all ranks; limit for the other ranks to report after the first one.
-LONGEST, BEHIND = 90, 25
+# Seconds: limit of a rank's start; limit of a test on all ranks; limit for the other ranks to report after the first one.
+# They only end what hangs, and a machine that does much else may need minutes to import torch in all ranks.
+START, LONGEST, BEHIND = 600, 180, 90
 
 
 def skips():
@@ -154,7 +155,12 @@ class World:
         self.lines = queue.Queue()
         self.log = open(folder / "log", "w+", encoding="utf-8")  # pylint: disable=consider-using-with
         self.ranks = [self._start(rank, size, folder) for rank in range(size)]
-        self.tests = self.gather("the start of the ranks")[0]
+        answers = self.gather("the start", START, START)
+        late = {rank: answer[1] for rank, answer in answers.items() if not isinstance(answer, dict)}
+        if late:
+            self.end()
+            raise RuntimeError(f"ranks did not start: {late}; their output:\n{self.last_words()}")
+        self.tests = answers[0]
 
     def _start(self, rank, size, folder):
         environment = {**os.environ, "BACKEND": BACKEND, "WORLD_SIZE": str(size), "RANK": str(rank), "INIT_METHOD": f"file://{folder}/shared",
@@ -169,12 +175,12 @@ class World:
         threading.Thread(target=read, daemon=True).start()
         return process
 
-    def gather(self, what):
-        """Returns {rank: its response}; a text for a rank that does not respond."""
+    def gather(self, what, longest=LONGEST, behind=BEHIND):
+        """Returns {rank: its response}; ("failed", a text) for a rank that has ended or does not respond."""
         found = {}
         while len(found) < len(self.ranks):
             try:
-                rank, answer = self.lines.get(timeout=BEHIND if found else LONGEST)
+                rank, answer = self.lines.get(timeout=behind if found else longest)
             except queue.Empty:
                 break
             found[rank] = answer or ("failed", "the process has ended")
