@@ -464,6 +464,7 @@ void Agent::Stop() {
     plugin->Stop();
     last = std::max(last, plugin->last_allocation());
   }
+  RemoveSockets();
   scanner_.reset();
   if (last.has_value()) {
     const absl::Duration rest = *last + options_.settle_at_stop - kube::MonotonicNow();

@@ -68,8 +68,9 @@ struct AgentOptions {
   std::string config_file;  // see config.h; "" for the default configuration
   // interval of scans and config checks
   std::chrono::milliseconds rescan = std::chrono::seconds(1);
-  std::chrono::milliseconds look = std::chrono::seconds(10);    // interval of kubelet's list
-  std::chrono::milliseconds collect = std::chrono::minutes(5);  // interval of removing unused files
+  std::chrono::milliseconds look = std::chrono::seconds(10);  // interval of kubelet's list
+  // interval of removing unused files and abandoned sockets
+  std::chrono::milliseconds collect = std::chrono::minutes(5);
   // Younger files may belong to a pod that kubelet does not list yet.
   absl::Duration keep_files = absl::Minutes(5);
   // For this time after its start, kubelet may not know all pods.
@@ -151,6 +152,8 @@ class Agent {
   KubeletView AskKubelet() const;
   bool HasFilesUntil(absl::Time limit) const;
   absl::Status RemoveUnused(absl::Time limit);
+  // Removes the sockets of killed agent processes.
+  void RemoveSockets() const;
   void Collect();
   absl::StatusOr<DeviceHolders> AskHolders();
   void Report(TimePoint now);

@@ -25,6 +25,7 @@
 #include "device-plugin/files/rails_files.h"
 #include "device-plugin/grant/allocation_store.h"
 #include "device-plugin/kubelet/kubelet_checkpoint.h"
+#include "device-plugin/kubelet/plugin_server.h"
 #include "device-plugin/kubelet/pod_resources.h"
 #include "device-plugin/kubelet/resource_plugin.h"
 #include "device-plugin/offer/container_faults.h"
@@ -162,7 +163,14 @@ absl::Status Agent::RemoveUnused(absl::Time limit) {
   return status;
 }
 
+void Agent::RemoveSockets() const {
+  for (const std::string& file : RemoveAbandonedSockets(options_.kubelet_dir)) {
+    spdlog::info("removed {}, the socket of an agent process that was killed", file);
+  }
+}
+
 void Agent::Collect() {
+  RemoveSockets();
   const absl::Time limit = FileTime() - options_.keep_files;
   if (!HasFilesUntil(limit)) return;
   if (!LookAtKubelet()) {

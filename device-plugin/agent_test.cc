@@ -29,6 +29,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/file_descriptor.h"
 #include "device-plugin/cluster/node_reporter.h"
 #include "device-plugin/kubelet/pod_resources.h"
 #include "device-plugin/proto/deviceplugin.pb.h"
@@ -51,6 +52,7 @@ using testing::FakePodResources;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
+using ::testing::UnorderedElementsAreArray;
 
 constexpr char kFirst[] = "rxe0-0000_00_03_0";
 constexpr char kSecond[] = "rxe1-0000_00_04_0";
@@ -484,20 +486,54 @@ TEST_F(AgentTest, AKubeletThatHasJustStartedTakesNoFileAway) {
   EXPECT_TRUE(fs::exists(path));
 }
 
-TEST_F(AgentTest, ASecondLifeTidiesUpAfterAProcessThatWasKilled) {
-  // A socket on which nobody listens, under the name of an earlier server of ours.
-  const std::string abandoned = options_.kubelet_dir + "/railhead-rdma-hca-1.sock";
-  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+// Binds a Unix socket at `path`. A process listens on it while the result is open, if `listens`.
+FileDescriptor BindAt(const std::string& path, bool listens) {
+  FileDescriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
-  abandoned.copy(address.sun_path, sizeof(address.sun_path) - 1);
-  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  close(fd);
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  EXPECT_EQ(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0) << path;
+  if (listens) {
+    EXPECT_EQ(listen(fd.get(), 1), 0);
+  }
+  return fd;
+}
+
+TEST_F(AgentTest, ASecondLifeTidiesUpAfterAProcessThatWasKilled) {
+  // Sockets of a killed agent: of a resource that is offered, and of one that is not configured
+  // now.
+  const std::string folder = options_.kubelet_dir + "/";
+  BindAt(folder + "railhead-rdma-hca-1.sock", false);
+  BindAt(folder + "railhead-rdma-rail-0-1764230400000000.sock", false);
   const RunningAgent agent(options_);
   EXPECT_TRUE(Eventually([&] {
     const std::vector<std::string> names = FolderContent();
-    return names.size() == 1 && names[0] != "railhead-rdma-hca-1.sock" && names[0] != "railhead";
-  }));
+    return names.size() == 1 && names[0] != "railhead-rdma-hca-1.sock" &&
+           names[0].starts_with("railhead-rdma-hca-");
+  })) << ::testing::PrintToString(FolderContent());
+}
+
+TEST_F(AgentTest, LeavesSocketsThatAreServedOrOtherPlugins) {
+  kubelet_->Start();
+  const std::string folder = options_.kubelet_dir + "/";
+  // An earlier agent that has not ended yet.
+  const std::string served = "railhead-rdma-rail-0-1764230400000000.sock";
+  FileDescriptor earlier = BindAt(folder + served, true);
+  std::vector<std::string> others = {"railhead.sock", "railhead-gpu.sock", "railhead-7.sock",
+                                     "railhead-gpu-7a.sock", "example.com-gpu-7.sock"};
+  for (const std::string& name : others) BindAt(folder + name, false);
+  others.emplace_back("railhead-a-file-7.sock");
+  std::ofstream(folder + others.back()) << "not a socket";
+  BindAt(folder + "railhead-rdma-rail-1-7.sock", false);
+  RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  std::vector<std::string> kept = others;
+  kept.push_back(served);
+  kept.push_back(kubelet_->last_request().endpoint());
+  EXPECT_THAT(FolderContent(), UnorderedElementsAreArray(kept));
+  earlier.Close();  // killed
+  agent.Stop();
+  EXPECT_THAT(FolderContent(), UnorderedElementsAreArray(others));
 }
 
 TEST_F(AgentTest, TellsPrometheusOfPortsPodsAndItself) {

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -16,10 +17,14 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "base/file_descriptor.h"
 #include "device-plugin/files/atomic_file.h"
 #include "device-plugin/kubelet/plugin_service.h"
@@ -28,6 +33,8 @@
 namespace railhead::device_plugin {
 namespace {
 
+// A server's file is PREFIX NAME "-" NUMBER SUFFIX.
+constexpr char kSocketPrefix[] = "railhead-";
 constexpr char kSocketSuffix[] = ".sock";
 constexpr size_t kMaxSocketPath = sizeof(sockaddr_un::sun_path) - 1;
 
@@ -43,11 +50,15 @@ bool IsAbandoned(const std::string& path) {
          errno == ECONNREFUSED;
 }
 
-// Removes sockets of killed agent processes.
-void RemoveAbandonedSockets(const std::string& folder, const std::string& prefix) {
-  for (const std::string& path : ListFiles(folder, prefix, kSocketSuffix)) {
-    if (IsAbandoned(path)) unlink(path.c_str());
+// Returns whether a file name has the form of PluginServer's.
+bool IsServerName(absl::string_view file) {
+  if (!absl::ConsumePrefix(&file, kSocketPrefix) || !absl::ConsumeSuffix(&file, kSocketSuffix)) {
+    return false;
   }
+  const size_t dash = file.rfind('-');
+  if (dash == absl::string_view::npos || dash == 0) return false;
+  const absl::string_view number = file.substr(dash + 1);
+  return !number.empty() && std::all_of(number.begin(), number.end(), absl::ascii_isdigit);
 }
 
 }  // namespace
@@ -59,15 +70,25 @@ std::optional<SocketIdentity> IdentifySocket(const std::string& path) {
                         int64_t{info.st_ctim.tv_sec} * 1000000000 + info.st_ctim.tv_nsec};
 }
 
+std::vector<std::string> RemoveAbandonedSockets(const std::string& folder) {
+  std::vector<std::string> removed;
+  for (const std::string& path : ListFiles(folder, kSocketPrefix, kSocketSuffix)) {
+    const std::string file = path.substr(path.rfind('/') + 1);
+    if (IsServerName(file) && IsAbandoned(path) && unlink(path.c_str()) == 0) {
+      removed.push_back(file);
+    }
+  }
+  return removed;
+}
+
 absl::StatusOr<std::unique_ptr<PluginServer>> PluginServer::Start(PluginService& service,
                                                                   const std::string& folder,
                                                                   const std::string& name) {
-  RemoveAbandonedSockets(folder, absl::StrCat(name, "-"));
   // The time makes the name unique among all servers of this and earlier agent processes.
   const int64_t stamp = std::chrono::duration_cast<std::chrono::microseconds>(
                             std::chrono::system_clock::now().time_since_epoch())
                             .count();
-  const std::string endpoint = absl::StrCat(name, "-", stamp, kSocketSuffix);
+  const std::string endpoint = absl::StrCat(kSocketPrefix, name, "-", stamp, kSocketSuffix);
   const std::string path = absl::StrCat(folder, "/", endpoint);
   if (path.size() > kMaxSocketPath) {
     return absl::InvalidArgumentError(

@@ -7,7 +7,9 @@
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "device-plugin/kubelet/plugin_service.h"
@@ -19,6 +21,12 @@ namespace railhead::device_plugin {
 // Returns the identity of the socket at `path`; nullopt if there is none.
 std::optional<SocketIdentity> IdentifySocket(const std::string& path);
 
+// Removes sockets of killed agent processes from `folder`, whichever resource they served: files
+// that have a name of PluginServer and on which no process listens. Sockets of other plugins, and
+// of an agent that still runs, remain. An agent that starts at this moment may lose its socket
+// between bind() and listen(), and then serves on a new one. Returns the names of removed files.
+std::vector<std::string> RemoveAbandonedSockets(const std::string& folder);
+
 // Serves until destroyed, which ends calls and removes the socket. Not thread-safe.
 //
 // Every server has a unique socket name: it may end after its successor started, in this process
@@ -26,8 +34,8 @@ std::optional<SocketIdentity> IdentifySocket(const std::string& path);
 class PluginServer {
  public:
   // Serves `service`, which must outlive the server, on a socket in `folder`, to root and the
-  // process's user only. Returns when kubelet can connect. Removes sockets left by earlier
-  // processes of the agent.
+  // process's user only. Returns when kubelet can connect. The socket's file name consists of
+  // "railhead-", `name` and a number.
   static absl::StatusOr<std::unique_ptr<PluginServer>> Start(PluginService& service,
                                                              const std::string& folder,
                                                              const std::string& name);

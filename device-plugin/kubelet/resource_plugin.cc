@@ -38,7 +38,7 @@ std::string SocketName(const std::string& resource) {
     name = absl::StrCat(name.substr(0, kMaxName - kNameHash - 1), "-",
                         ContentHash(resource).substr(0, kNameHash));
   }
-  return absl::StrCat("railhead-", name);
+  return name;
 }
 
 void TellDevices(const std::string& resource, const DeviceSnapshot& before,
