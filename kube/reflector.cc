@@ -3,12 +3,12 @@
 
 #include <malloc.h>
 
-#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kube/page_size.h"
 #include "kube/watch.h"
 
 namespace railhead::kube {
@@ -27,15 +27,6 @@ bool MayGoOn(const absl::Status& end) {
     default:
       return false;
   }
-}
-
-// So few of the largest objects that there are (etcd takes 1.5 MiB) fit into an answer; a server
-// that is slow for another reason would be asked once for each object.
-constexpr int kShortestPage = 8;
-
-// Whether fewer objects a page may help a list.
-bool WasTooMuch(const absl::Status& listed) {
-  return absl::IsResourceExhausted(listed) || absl::IsDeadlineExceeded(listed);
 }
 
 }  // namespace
@@ -66,6 +57,7 @@ absl::Duration Reflector::Step(const std::stop_token& stop) {
   const absl::Time begin = clock_();
   if (version_.empty()) {
     const absl::Status listed = List();
+    page_size_ = NextPageSize(listed, page_size_, options_.page_size);
     if (listed.ok()) {
       Hear();
       listed_at_ = clock_();
@@ -76,9 +68,6 @@ absl::Duration Reflector::Step(const std::stop_token& stop) {
       sink_->BeginList();
       sink_->EndList();
       Hear();
-    }
-    if (WasTooMuch(listed)) {
-      page_size_ = std::max(std::min(page_size_, kShortestPage), page_size_ / 2);
     }
     on_end_(listed);
   } else {

@@ -135,7 +135,7 @@ TEST_F(ReflectorTest, AListWhoseVersionExpiredBeginsAnewAndOnlyItsEndRemoves) {
                                             "list?limit=2", "list?limit=2&continue=u"));
 }
 
-TEST_F(ReflectorTest, APageThatWasTooMuchMakesPagesShorterForGood) {
+TEST_F(ReflectorTest, APageThatWasTooMuchMakesPagesShorter) {
   Reflector reflector(
       {.collection = kPods, .page_size = 20}, &api_, &cache_, [] { return 0.5; },
       [this] { return api_.now; }, [this](const absl::Status& end) { ends_.push_back(end); });
@@ -161,7 +161,7 @@ TEST_F(ReflectorTest, APageThatWasTooMuchMakesPagesShorterForGood) {
   reflector.Step({});
   api_.TakeCalls();
   reflector.Step({});
-  EXPECT_THAT(api_.TakeCalls(), ElementsAre("list?limit=8"));
+  EXPECT_THAT(api_.TakeCalls(), ElementsAre("list?limit=10"));
 }
 
 TEST_F(ReflectorTest, ListsAnewOnlyWhereTheVersionIsNoUse) {
