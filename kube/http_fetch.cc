@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "kube/curl_time.h"
 
 namespace railhead::kube {
 namespace {
@@ -58,9 +59,9 @@ absl::Status Fetch(const FetchRequest& request,
     curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, request.form.c_str());
   }
   curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, absl::ToInt64Milliseconds(request.timeout));
+  curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, CurlMilliseconds(request.timeout));
   curl_easy_setopt(curl.get(), CURLOPT_CONNECTTIMEOUT_MS,
-                   absl::ToInt64Milliseconds(request.connect_timeout));
+                   CurlMilliseconds(request.connect_timeout));
   curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, &TakeBody);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &fetching);
   curl_easy_setopt(curl.get(), CURLOPT_HEADERFUNCTION, &TakeHeader);

@@ -13,6 +13,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "kube/curl_time.h"
 
 namespace railhead::kube {
 namespace {
@@ -282,8 +283,8 @@ absl::StatusOr<Answer> RestClient::State::Transact(const ApiRequest& request,
   curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
   curl_easy_setopt(curl, CURLOPT_SSLVERSION, static_cast<int64_t>(CURL_SSLVERSION_TLSv1_2));
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, absl::ToInt64Milliseconds(options.timeout));
-  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, absl::ToInt64Milliseconds(timeout));
+  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, CurlMilliseconds(options.timeout));
+  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, CurlMilliseconds(timeout));
   curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
   curl_easy_setopt(curl, CURLOPT_TCP_KEEPIDLE, kKeepAliveIdleSeconds);
   curl_easy_setopt(curl, CURLOPT_TCP_KEEPINTVL, kKeepAliveIntervalSeconds);

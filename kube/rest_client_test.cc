@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -478,6 +480,24 @@ TEST_F(ClientTest, ACallMayHaveLessTimeThanTheClientAllows) {
   ApiRequest request{"GET", "/x", "", "", "get x"};
   request.timeout = absl::Milliseconds(200);
   EXPECT_EQ(client.Call(request).status().code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(ClientTest, ACallWithLessThanAMillisecondLeftEndsToo) {
+  ScriptedServer server(leaf_, [](const std::string&) { return ThenSilence(); });
+  RestClient client(Options(server.url()));
+  std::mutex mutex;
+  std::condition_variable_any condition;
+  std::jthread canceller([&](const std::stop_token& stop) {
+    std::unique_lock<std::mutex> lock(mutex);
+    condition.wait_for(lock, stop, std::chrono::seconds(10), [] { return false; });
+    client.Cancel();
+  });
+  for (const absl::Duration left :
+       {absl::Microseconds(300), absl::Nanoseconds(1), absl::ZeroDuration(), -absl::Seconds(1)}) {
+    ApiRequest request{"GET", "/x", "", "", "get x"};
+    request.timeout = left;
+    EXPECT_EQ(client.Call(request).status().code(), absl::StatusCode::kDeadlineExceeded) << left;
+  }
 }
 
 TEST_F(ClientTest, AClientCertificateStandsForAToken) {
