@@ -54,16 +54,17 @@ EventRecorder::EventRecorder(Api* api, std::string component, std::string host,
       tokens_(limits.burst),
       filled_at_(monotonic_()) {}
 
-bool EventRecorder::HasToken(absl::Time now) {
+absl::Duration EventRecorder::UntilAllowed() {
+  const absl::Time now = monotonic_();
   const double more = absl::FDivDuration(now - filled_at_, limits_.refill);
   tokens_ = std::min(limits_.burst, tokens_ + std::max(0.0, more));
   filled_at_ = now;
-  return tokens_ >= 1;
+  return std::max(absl::ZeroDuration(), (1 - tokens_) * limits_.refill);
 }
 
 absl::Status EventRecorder::Record(const Event& event) {
-  const absl::Time now = clock_();
-  if (!HasToken(monotonic_())) {
+  const absl::Time now = event.at.value_or(clock_());
+  if (UntilAllowed() > absl::ZeroDuration()) {
     return absl::ResourceExhaustedError(
         absl::StrCat("too many events; dropped: ", event.reason, ": ", event.message));
   }

@@ -31,6 +31,8 @@ struct Event {
   // Part of the object that the event is about. If set, the message is not part of the event's
   // identity: recording it again with another message changes nothing.
   std::optional<std::string> part = std::nullopt;
+  // Time of day at which it happened; nullopt: when it is recorded.
+  std::optional<absl::Time> at = std::nullopt;
 };
 
 // Token bucket: burst and refill interval.
@@ -52,10 +54,10 @@ class EventRecorder {
   // Creates the event, or increments its count if it was recorded before. ResourceExhausted above
   // the limits; else the server's error.
   absl::Status Record(const Event& event);
+  // Returns the time until the limits allow the next event; zero if they do now.
+  absl::Duration UntilAllowed();
 
  private:
-  bool HasToken(absl::Time now);
-
   Api* const api_;
   const std::string component_;
   const std::string host_;
