@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "operator/gangs/carry_out.h"
@@ -65,6 +66,8 @@ void GangController::Subscribe(ClusterCaches& caches) {
 void GangController::OnLead() { rounds_.Ask(); }
 
 void GangController::Run(const std::stop_token& stop) {
+  const std::jthread sender(
+      [this](const std::stop_token& stop_sending) { events_.queue().Run(stop_sending); });
   rounds_.Run(stop, [this] { return Round(); });
 }
 
@@ -121,7 +124,7 @@ absl::Status GangController::Round() {
   std::vector<Notice> notices = step.notices;
   std::set<std::string> carried_out;
   const absl::Status answered = Act(step, notices, carried_out);
-  for (const Notice& notice : notices) Told(events_.Notify(notice));
+  for (const Notice& notice : notices) events_.Notify(notice);
   Count(step.decisions, carried_out);
   const absl::Time tell_again = Tell(step.decisions, carried_out);
   const absl::Time again = std::min({step.look_again, machine_.NextTry(), tell_again});
@@ -170,26 +173,19 @@ absl::Time GangController::Tell(const std::vector<Decision>& decisions,
     keys.insert(gang.key);
     if (decision.state == Decision::State::kPlaced && carried_out.contains(gang.key)) {
       spdlog::info("gangs: {}/{}: {}", gang.space, gang.name, decision.message);
-      Told(events_.IsPlaced(gang, decision.message));
+      events_.IsPlaced(gang, decision.message);
     } else if (decision.state == Decision::State::kIncomplete) {
       const auto seen = first_seen_.find(gang.key);
       const absl::Time first = seen == first_seen_.end() ? now : seen->second;
       first_seen[gang.key] = first;
-      if (now - first >= kUntilMade) Told(events_.IsIncomplete(gang, decision.message));
+      if (now - first >= kUntilMade) events_.IsIncomplete(gang, decision.message);
     } else if (decision.state == Decision::State::kWaiting) {
       without_room.push_back(gang.key);
-      if (!decision.message.empty()) Told(events_.HasNoRoom(gang, decision.message));
+      if (!decision.message.empty()) events_.HasNoRoom(gang, decision.message);
     }
   }
   first_seen_ = std::move(first_seen);
   return events_.EndRound(keys, without_room);
-}
-
-// An Event that is not told is no reason to do anything later.
-void GangController::Told(const absl::Status& recorded) {
-  const std::string now(recorded.message());
-  if (now != untold_ && !recorded.ok()) spdlog::warn("gangs: no Event: {}", now);
-  untold_ = now;
 }
 
 void GangController::Count(const std::vector<Decision>& decisions,

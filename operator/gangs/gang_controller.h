@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Controller of gangs: runs the gang machine on the cached pods and nodes, and executes its actions
-// while this replica leads.
+// while this replica leads. Events are sent by another thread, so no gang waits for them.
 #ifndef RAILHEAD_OPERATOR_GANGS_GANG_CONTROLLER_H_
 #define RAILHEAD_OPERATOR_GANGS_GANG_CONTROLLER_H_
 
@@ -74,7 +74,6 @@ class GangController {
                    std::set<std::string>& carried_out);
   // Reports the decisions as Events; returns the time of the next report.
   absl::Time Tell(const std::vector<Decision>& decisions, const std::set<std::string>& carried_out);
-  void Told(const absl::Status& recorded);
   void Count(const std::vector<Decision>& decisions, const std::set<std::string>& carried_out);
 
   const GangControllerOptions options_;
@@ -93,7 +92,6 @@ class GangController {
   topology::JoinedModel model_;        // of users
   uint64_t tree_generation_ = 0;       // generation of its nodes
   uint64_t tree_model_ = 0;            // value of model_changes_
-  std::string untold_;                 // error of an Event that failed
 
   std::atomic<uint64_t> model_changes_{0};
 

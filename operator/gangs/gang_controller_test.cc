@@ -5,13 +5,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "kube/json.h"
+#include "kube/monotonic.h"
 #include "kube/testing/soon.h"
 #include "operator/gangs/names.h"
 #include "operator/gangs/testing/controller_scene.h"
@@ -146,6 +150,32 @@ TEST_F(GangControllerTest, APodThatTheSchedulerRefusesComesBackAndGoesElsewhere)
   ASSERT_TRUE(Soon([&] { return ReleasedOf("job", 4) == 4; }));
   EXPECT_NE(NodeOf("job-2"), "n2");
   EXPECT_EQ(controller_->Counts().replanned, 1U);
+}
+
+TEST_F(GangControllerTest, NoGangWaitsForEvents) {
+  std::atomic<bool> answers{false};
+  std::atomic<int> asked{0};
+  failing_.Refuse([&](const kube::ApiRequest& request) {
+    if (!absl::StrContains(request.path, "/events")) return absl::OkStatus();
+    ++asked;
+    while (!answers) absl::SleepFor(absl::Milliseconds(5));
+    return absl::OkStatus();
+  });
+  StartLeading();
+  PutJob("first", 2);
+  EXPECT_TRUE(Soon([&] { return asked > 0; }));
+  EXPECT_EQ(ReleasedOf("first", 2), 2);
+  PutJob("second", 4);
+  const absl::Time deadline = kube::MonotonicNow() + absl::Seconds(10);
+  while (ReleasedOf("second", 4) < 4 && kube::MonotonicNow() < deadline) {
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  EXPECT_EQ(ReleasedOf("second", 4), 4);
+  EXPECT_EQ(asked, 1);
+  answers = true;
+  for (const char* job : {"first", "second"}) {
+    EXPECT_TRUE(Soon([&] { return !Told("GangPlaced", job).empty(); })) << job;
+  }
 }
 
 TEST_F(GangControllerTest, APodThatNobodyWouldMakeAgainIsNotEvicted) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/gangs/gang_events.h"
 
+#include <spdlog/spdlog.h>
+
 #include <utility>
 
 namespace railhead::op::gangs {
@@ -44,50 +46,47 @@ const char* ReasonOf(Notice::Kind kind) {
 }  // namespace
 
 GangEvents::GangEvents(kube::Api* api, std::string host, std::function<absl::Time()> now,
-                       std::function<absl::Time()> time_of_day)
+                       const std::function<absl::Time()>& time_of_day)
     : now_(std::move(now)),
-      recorder_(api, "railhead-operator", std::move(host), std::move(time_of_day), kLimits) {}
+      queue_({},
+             kube::EventRecorder(api, "railhead-operator", std::move(host), time_of_day, kLimits),
+             kube::SystemRandom(), time_of_day,
+             [](const std::string& line) { spdlog::warn("gangs: {}", line); }) {}
 
-absl::Status GangEvents::Waits(const Gang& gang, const std::string& why) {
+void GangEvents::Waits(const Gang& gang, const std::string& why) {
   const absl::Time now = now_();
   if (const auto told = waiting_.find(gang.key);
       told != waiting_.end() && told->second.message == why) {
     told->second.at = now;
-    return absl::OkStatus();
+    return;
   }
   kube::Event event = About(gang.owner, *gang.gated.front());
   event.warning = true;
   event.reason = "GangWaiting";
   event.message = why;
-  absl::Status recorded = recorder_.Record(event);
-  if (recorded.ok()) waiting_[gang.key] = {why, now};
-  return recorded;
+  queue_.Add(std::move(event), gang.key);
+  waiting_[gang.key] = {why, now};
 }
 
-absl::Status GangEvents::HasNoRoom(const Gang& gang, const std::string& why) {
-  if (!turns_.HasTaken(gang.key)) return IsIncomplete(gang, why);
-  absl::Status recorded = Waits(gang, why);
-  if (!recorded.ok()) turns_.InVain(gang.key);
-  return recorded;
+void GangEvents::HasNoRoom(const Gang& gang, const std::string& why) {
+  turns_.HasTaken(gang.key) ? Waits(gang, why) : IsIncomplete(gang, why);
 }
 
-absl::Status GangEvents::IsIncomplete(const Gang& gang, const std::string& why) {
+void GangEvents::IsIncomplete(const Gang& gang, const std::string& why) {
   const auto told = waiting_.find(gang.key);
-  if (told != waiting_.end() && now_() - told->second.at < kBetweenReasons) {
-    return absl::OkStatus();
-  }
-  return Waits(gang, why);
+  if (told != waiting_.end() && now_() - told->second.at < kBetweenReasons) return;
+  Waits(gang, why);
 }
 
-absl::Status GangEvents::IsPlaced(const Gang& gang, const std::string& where) {
+void GangEvents::IsPlaced(const Gang& gang, const std::string& where) {
   waiting_.erase(gang.key);
   kube::Event event = About(gang.owner, *gang.gated.front());
   event.reason = "GangPlaced";
   event.message = where;
-  return recorder_.Record(event);
+  queue_.Add(std::move(event), gang.key);
 }
 
-absl::Status GangEvents::Notify(const Notice& notice) {
+void GangEvents::Notify(const Notice& notice) {
   const absl::Time now = now_();
   if (notice.kind == Notice::Kind::kTimedOut) waiting_.erase(notice.gang);
   if (notice.kind == Notice::Kind::kBlocked) {
@@ -95,7 +94,7 @@ absl::Status GangEvents::Notify(const Notice& notice) {
     if (const auto last = told.find(notice.pod->uid);
         last != told.end() &&
         (last->second.message == notice.text || now - last->second.at < kBetweenReasons)) {
-      return absl::OkStatus();
+      return;
     }
     told[notice.pod->uid] = {notice.text, now};
   }
@@ -103,7 +102,7 @@ absl::Status GangEvents::Notify(const Notice& notice) {
   event.warning = true;
   event.reason = ReasonOf(notice.kind);
   event.message = notice.text;
-  return recorder_.Record(event);
+  queue_.Add(std::move(event), notice.gang);
 }
 
 absl::Time GangEvents::EndRound(const std::set<std::string>& gangs,
@@ -111,6 +110,12 @@ absl::Time GangEvents::EndRound(const std::set<std::string>& gangs,
   const auto gone = [&](const auto& entry) { return !gangs.contains(entry.first); };
   std::erase_if(waiting_, gone);
   std::erase_if(blocked_, gone);
+  for (const std::string& gang : queue_.TakeLost()) {
+    if (const auto told = waiting_.find(gang); told != waiting_.end()) told->second.message.clear();
+    if (const auto told = blocked_.find(gang); told != blocked_.end()) {
+      for (auto& [pod, of_pod] : told->second) of_pod.message.clear();
+    }
+  }
   return turns_.EndRound(without_room, now_());
 }
 

@@ -11,10 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "kube/client.h"
-#include "kube/events.h"
+#include "kube/event_queue.h"
 #include "operator/gangs/gang_machine.h"
 #include "operator/gangs/planner.h"
 #include "operator/gangs/turns.h"
@@ -22,24 +21,29 @@
 namespace railhead::op::gangs {
 
 // Does not repeat a message. Reasons for missing room change with each pod that ends anywhere, so
-// gangs take turns to report them (turns.h). Not thread-safe.
+// gangs take turns to report them (turns.h). Never waits for the API server: Events go into a
+// queue, and one that is lost there is repeated after a minute if its cause persists. Not
+// thread-safe.
 class GangEvents {
  public:
   // `now`: clock for intervals, that of the controller. `time_of_day`: wall clock, for the Events.
   // `api` must outlive this. Rights needed: create and patch events.
   GangEvents(kube::Api* api, std::string host, std::function<absl::Time()> now,
-             std::function<absl::Time()> time_of_day);
+             const std::function<absl::Time()>& time_of_day);
+
+  // Sends the Events; run it on a thread of its own.
+  kube::EventQueue& queue() { return queue_; }
 
   // Returns whether this gang's missing room is reported in this round.
   bool TakeTurn(const Gang& gang) { return turns_.Take(gang.key); }
   // GangWaiting. Without a turn, if others chose the nodes: at most once per minute.
-  absl::Status HasNoRoom(const Gang& gang, const std::string& why);
+  void HasNoRoom(const Gang& gang, const std::string& why);
   // GangWaiting; at most once per minute.
-  absl::Status IsIncomplete(const Gang& gang, const std::string& why);
-  absl::Status IsPlaced(const Gang& gang, const std::string& where);  // GangPlaced
+  void IsIncomplete(const Gang& gang, const std::string& why);
+  void IsPlaced(const Gang& gang, const std::string& where);  // GangPlaced
   // GangBlocked, GangReplanned, GangOrdered or GangTimedOut. An obstacle of one pod is repeated
   // only if it changes, at most once per minute.
-  absl::Status Notify(const Notice& notice);
+  void Notify(const Notice& notice);
 
   // Ends the round. `gangs`: keys of all gangs. `without_room`: in order. Returns the time of the
   // next turn, by the clock for intervals.
@@ -51,10 +55,10 @@ class GangEvents {
     std::string message;
     absl::Time at;
   };
-  absl::Status Waits(const Gang& gang, const std::string& why);
+  void Waits(const Gang& gang, const std::string& why);
 
   const std::function<absl::Time()> now_;
-  kube::EventRecorder recorder_;
+  kube::EventQueue queue_;
   Turns turns_;
   std::map<std::string, Told> waiting_;                         // by the gang's key
   std::map<std::string, std::map<std::string, Told>> blocked_;  // by gang key and pod uid

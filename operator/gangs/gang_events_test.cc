@@ -50,7 +50,9 @@ class GangEventsTest : public ::testing::Test {
       without_room.push_back(decision.gang.key);
       if (decision.message.empty()) continue;
       ++explained_;
-      events_.HasNoRoom(decision.gang, decision.message).IgnoreError();
+      events_.HasNoRoom(decision.gang, decision.message);
+    }
+    while (events_.queue().Step() == absl::ZeroDuration()) {
     }
     const absl::Time next = events_.EndRound(keys, without_room);
     if (advance_) now_ = std::max(now_, next);
@@ -97,6 +99,17 @@ TEST_F(GangEventsTest, WhatIsInTheWayIsToldAgainOnlyIfItIsSomethingElse) {
   cluster_.nodes["n"]["spec"]["unschedulable"] = true;
   for (int round = 0; round < 3; ++round) Round();
   EXPECT_EQ(api_.In("/api/v1/namespaces/train/events").size(), 2U);
+}
+
+TEST_F(GangEventsTest, WhatCouldNotBeToldIsToldAMinuteLater) {
+  AddGangs(1);
+  api_.SetOutage(absl::PermissionDeniedError("403"));
+  Round();
+  Round();
+  api_.SetOutage(absl::OkStatus());
+  EXPECT_TRUE(Told().empty());
+  for (int round = 0; round < 3; ++round) Round();
+  EXPECT_EQ(Told().size(), 1U);
 }
 
 TEST_F(GangEventsTest, WhereNodesAreChosenByOthersItIsToldOnceAMinute) {

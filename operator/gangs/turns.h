@@ -31,10 +31,9 @@ class Turns {
   bool Take(const std::string& gang);
   // Returns whether it took a turn in this round.
   bool HasTaken(const std::string& gang) const { return taken_.contains(gang); }
-  // Restores the turn of a gang whose report failed. A gang that waits and skips its turn loses it.
-  void InVain(const std::string& gang) { taken_.erase(gang); }
-  // Ends the round. `waiting`: all waiting gangs, in order; others are forgotten. Returns the time
-  // of the next round; InfiniteFuture if no gang waits.
+  // Ends the round. `waiting`: all waiting gangs, in order; others are forgotten. A gang that waits
+  // and skips its turn loses it. Returns the time of the next round; InfiniteFuture if no gang
+  // waits.
   absl::Time EndRound(const std::vector<std::string>& waiting, absl::Time now);
 
  private:

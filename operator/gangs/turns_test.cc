@@ -111,16 +111,6 @@ TEST(Turns, WhoDoesNotTakeItsTurnKeepsNobodyFromTheirs) {
   EXPECT_GE(told.size(), 10U);
 }
 
-TEST(Turns, ATurnInVainIsKept) {
-  Turns turns;
-  EXPECT_TRUE(turns.Take("a"));
-  turns.InVain("a");
-  EXPECT_EQ(turns.EndRound({"a"}, kNoon), kNoon + Turns::kNextRound);
-  EXPECT_TRUE(turns.Take("a"));
-  EXPECT_EQ(turns.EndRound({"a"}, kNoon), kNoon + Turns::kAtSoonest);
-  EXPECT_EQ(turns.EndRound({}, kNoon), absl::InfiniteFuture());
-}
-
 TEST(Turns, GangsThatComeAndGoAtRandomAreAllTold) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);

@@ -36,11 +36,13 @@ class FailingApi final : public kube::Api {
  public:
   explicit FailingApi(kube::Api* api) : api_(api) {}
   absl::StatusOr<kube::Json> Call(const kube::ApiRequest& request) override {
+    std::function<absl::Status(const kube::ApiRequest&)> refuse;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      if (refuse_ != nullptr) {
-        if (absl::Status refused = refuse_(request); !refused.ok()) return refused;
-      }
+      refuse = refuse_;
+    }
+    if (refuse != nullptr) {
+      if (absl::Status refused = refuse(request); !refused.ok()) return refused;
     }
     if (request.method != "PATCH" || --good >= 0) return api_->Call(request);
     if (--lost >= 0) api_->Call(request).IgnoreError();
@@ -51,7 +53,7 @@ class FailingApi final : public kube::Api {
     return api_->Stream(request, on_bytes);
   }
 
-  // Passes each later call to `refuse` first; OK: the call proceeds.
+  // Passes each later call to `refuse` first, concurrently; OK: the call proceeds.
   void Refuse(std::function<absl::Status(const kube::ApiRequest&)> refuse) {
     const std::lock_guard<std::mutex> lock(mutex_);
     refuse_ = std::move(refuse);
