@@ -103,6 +103,7 @@ void GangMachine::Forget() {
   given_up_.clear();
   ranked_.clear();
   alone_.clear();
+  reserves_.clear();
   held_since_ = absl::InfiniteFuture();
   refusals_ = Refusals();
   attempts_ = Attempts();
@@ -270,6 +271,7 @@ GangMachine::Step GangMachine::Next(const std::vector<PodValue>& pods, ClusterRo
   DecideOptions options;
   options.now = now;
   options.reserve_after = options_.reserve_after;
+  options.reserves = std::exchange(reserves_, "");
   options.explain = options_.explain;
   options.seats = seats_.empty();
   options.failed_on = seats_.FailedOn(now);
@@ -288,6 +290,7 @@ GangMachine::Step GangMachine::Next(const std::vector<PodValue>& pods, ClusterRo
   step.look_again = absl::InfiniteFuture();
   for (const Decision& decision : step.decisions) {
     const Gang& gang = decision.gang;
+    if (decision.reserves) reserves_ = gang.key;
     const bool due = attempts_.Due(gang.key, now) && !unsettled.contains(gang.key);
     switch (decision.state) {
       case Decision::State::kRunning:

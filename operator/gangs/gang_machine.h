@@ -131,6 +131,7 @@ class GangMachine {
   std::set<std::string> given_up_;           // uids of pods whose wait was ended
   std::set<std::string> ranked_;             // uids of pods that were given their ranks
   std::map<std::string, absl::Time> alone_;  // by uid: time since which nothing is beside them
+  std::string reserves_;  // key of the gang for which nodes are reserved; empty: none
   absl::Time held_since_ = absl::InfiniteFuture();  // releases, for kube-scheduler
   Refusals refusals_;
   Attempts attempts_;

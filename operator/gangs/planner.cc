@@ -50,16 +50,26 @@ class Planner {
   // Chooses the namespace for whose gang room may be kept free now.
   void TakeTurns(const std::vector<Gang>& gangs) {
     std::set<std::string> wanting;
+    const Gang* owner = nullptr;
     for (const Gang& gang : gangs) {
       if (!gang.released.empty()) spaces_on_nodes_.insert(gang.space);
-      if (MayReserve(gang)) wanting.insert(gang.space);
+      if (!MayReserve(gang) || !WhyNotComplete(gang).empty()) continue;
+      wanting.insert(gang.space);
+      if (gang.key == options_.reserves) owner = &gang;
     }
     if (wanting.empty()) return;
     // The time alone decides, so that it is the same for every leader, and for whoever makes its
     // gang anew.
-    const int64_t turn =
-        (options_.now - absl::UnixEpoch()) / (kReservations * options_.reserve_after);
+    const absl::Duration length =
+        std::max(kShortestReservation, kReservations * options_.reserve_after);
+    const int64_t turn = (options_.now - absl::UnixEpoch()) / length;
     if (turn % 2 != 0) return;
+    // Else gangs that come and go elsewhere would move it to and fro, and nobody's room would grow.
+    if (owner != nullptr) {
+      owner_ = owner->key;
+      turn_ = owner->space;
+      return;
+    }
     const auto number = static_cast<ptrdiff_t>(static_cast<size_t>(turn / 2) % wanting.size());
     turn_ = *std::next(wanting.begin(), number);
   }
@@ -206,7 +216,10 @@ class Planner {
     const Gang& gang = decision.gang;
     decision.state = State::kWaiting;
     decision.message.clear();
-    if (kept_for_.empty() && turn_ == gang.space && MayReserve(gang)) KeepFree(gang, request);
+    const bool is_next = owner_.empty() ? turn_ == gang.space : owner_ == gang.key;
+    if (kept_for_.empty() && is_next && MayReserve(gang)) KeepFree(gang, request);
+    decision.reserves = kept_for_ == gang.key;
+    if (owner_ == gang.key) owner_.clear();  // it has it, or another one may
     const bool asked = options_.explain == nullptr || options_.explain(gang);
     const bool ends = Waited(gang) >= gang.gated.front()->member->terms->timeout;
     if (!asked && (!ends || ++ends_explained_ > kMostEndsExplained)) return;
@@ -226,11 +239,13 @@ class Planner {
                       absl::FormatTime("%H:%M:%S", patient_until, absl::UTCTimeZone()), " UTC (",
                       kPreferWait, ")");
     }
-    if (kept_for_ == gang.key) {
+    if (decision.reserves) {
       absl::StrAppend(&decision.message, "; ", kept_nodes_,
-                      kept_nodes_ == 1 ? " node is" : " nodes are",
-                      " kept free for it, as it has waited for more than ",
-                      absl::FormatDuration(options_.reserve_after));
+                      kept_nodes_ == 1 ? " node is" : " nodes are", " kept free for it");
+      if (options_.reserve_after > absl::ZeroDuration()) {
+        absl::StrAppend(&decision.message, ", as it has waited for more than ",
+                        absl::FormatDuration(options_.reserve_after));
+      }
     }
   }
 
@@ -414,7 +429,8 @@ class Planner {
   Areas areas_;
   std::set<std::string> spaces_on_nodes_;  // namespaces with gangs that have begun
   std::optional<std::string> turn_;        // the namespace for whose gang room may be kept
-  std::string kept_for_;                   // a gang's key; empty: nothing is kept free
+  std::string owner_;     // key of the gang that keeps its reservation; empty: turn_ alone decides
+  std::string kept_for_;  // a gang's key; empty: nothing is kept free
   size_t kept_nodes_ = 0;
   Outside kept_free_;
   int ends_explained_ = 0;

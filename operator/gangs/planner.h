@@ -44,15 +44,19 @@ struct Decision {
   // For users: its place, or why it waits; empty if not requested.
   std::string message;
   std::vector<placement::Reason> reasons;  // of kWaiting: basis of the message
+  bool reserves = false;                   // of kWaiting: nodes are kept free for it
 };
 
-// How many times `reserve_after` room is kept free for a gang.
+// How many times `reserve_after` room is kept free for a gang, and for how long at least, as
+// `reserve_after` may be 0.
 inline constexpr int kReservations = 6;
+inline constexpr absl::Duration kShortestReservation = absl::Minutes(10);
 
 struct DecideOptions {
   absl::Time now = absl::UnixEpoch();  // wall clock
-  // After this wait, room is kept free for a gang.
+  // After this wait, room is kept free for a gang; 0: as soon as it does not fit.
   absl::Duration reserve_after = absl::InfiniteDuration();
+  std::string reserves = {};  // key of the gang that reserved nodes in the last round, if any
   // Whether to explain why this gang waits, which is expensive; null: always. Called once per gang
   // without room, in order.
   std::function<bool(const Gang&)> explain = nullptr;
@@ -66,8 +70,9 @@ struct DecideOptions {
 // have. Smaller gangs may overtake one that does not fit, until it has waited for `reserve_after`.
 // From then on, later gangs get no node that is kept free for it (reservation.h). Only one
 // such gang has reserved nodes: for kReservations times `reserve_after`, then none for the same
-// time. Namespaces take turns, and a namespace without a gang on any node is not blocked by another
-// namespace's reservation.
+// time. Within that time a gang keeps its reservation until it is placed, is gone, or cannot be
+// placed any more. Namespaces take turns, and a namespace without a gang on any node is not blocked
+// by another namespace's reservation.
 //
 // A gang uses nodes without a place in the topology only if it does not fit on nodes with one, and
 // never with a require-level. In a begun gang, each pod goes to the innermost domain of its

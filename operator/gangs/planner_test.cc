@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "operator/gangs/names.h"
@@ -537,6 +539,30 @@ TEST(Planner, WhatIsKeptFreeIsGivenBackAfterAWhile) {
     }
     begin += turn;
   }
+}
+
+TEST(Planner, WithoutAWaitRoomIsKeptFreeAtOnce) {
+  SmallCluster cluster = WithAGangThatNeverFits();
+  AddJob(cluster, "small", 2, {.second = 1});
+  const absl::Duration wait = absl::ZeroDuration();
+  for (const int second : {1, 2, 599}) {
+    const std::vector<Decision> decisions = cluster.Decide({}, {}, At(second, wait));
+    EXPECT_THAT(decisions[0].message, HasSubstr("16 nodes are kept free for it"));
+    EXPECT_THAT(decisions[0].message, Not(HasSubstr("as it has waited")));
+    EXPECT_EQ(decisions[1].state, State::kWaiting) << second;
+  }
+  EXPECT_EQ(cluster.Decide({}, {}, At(600, wait))[1].state, State::kPlaced);
+}
+
+TEST(Planner, ANamespaceWhoseGangIsIncompleteHasNoTurn) {
+  SmallCluster cluster = WithAGangThatNeverFits();
+  AddJob(cluster, "half", 2, {.second = 1});
+  cluster.pods.erase("half-1");
+  cluster.pods["half-0"]["metadata"]["namespace"] = "a";
+  const std::vector<Decision> decisions = cluster.Decide({}, {}, At(700, absl::Minutes(10)));
+  EXPECT_TRUE(std::any_of(decisions.begin(), decisions.end(), [](const Decision& decision) {
+    return decision.gang.name == "large" && decision.reserves;
+  }));
 }
 
 TEST(Planner, ANamespaceThatHasNothingIsNotKeptAwayByAnother) {
