@@ -11,9 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kube/curl_time.h"
+#include "kube/monotonic.h"
 
 namespace railhead::kube {
 namespace {
@@ -35,6 +37,8 @@ struct Transfer {
   size_t max_bytes = 0;
   bool too_large = false;
   const std::atomic<bool>* cancelled = nullptr;
+  ServerClock* server_clock = nullptr;
+  absl::Time sent = MonotonicNow();
 
   // Of a stream.
   const std::function<absl::Status(absl::string_view)>* on_bytes = nullptr;
@@ -70,8 +74,14 @@ size_t OnBody(char* data, size_t size, size_t count, void* user) {
   return bytes;
 }
 
-size_t OnHeader(char* /*data*/, size_t size, size_t count, void* user) {
+size_t OnHeader(char* data, size_t size, size_t count, void* user) {
   auto* transfer = static_cast<Transfer*>(user);
+  absl::string_view line(data, size * count);
+  if (constexpr absl::string_view kDate = "date:";
+      transfer->server_clock != nullptr && absl::StartsWithIgnoreCase(line, kDate)) {
+    line.remove_prefix(kDate.size());
+    transfer->server_clock->Hear(absl::StripAsciiWhitespace(line), transfer->sent);
+  }
   transfer->heard = Clock::now();
   transfer->header_bytes += size * count;
   if (transfer->header_bytes > kMaxHeaderBytes) {
@@ -236,6 +246,8 @@ absl::StatusOr<Answer> RestClient::State::Transact(const ApiRequest& request,
   transfer.curl = curl;
   transfer.cancelled = &cancelled;
   transfer.heard = Clock::now();
+  transfer.server_clock = options.server_clock;
+  transfer.sent = MonotonicNow();
   CurlList headers;
   headers.Add("Accept: application/json");
   headers.Add("Expect:");
@@ -254,6 +266,7 @@ absl::StatusOr<Answer> RestClient::State::Transact(const ApiRequest& request,
   // Empty: the cluster is never behind the proxy of the environment.
   curl_easy_setopt(curl, CURLOPT_PROXY, route.proxy.c_str());
   curl_easy_setopt(curl, CURLOPT_NOPROXY, "");
+  curl_easy_setopt(curl, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);  // a proxy has another clock
   curl_easy_setopt(curl, CURLOPT_CONNECT_TO, connect_to.get());
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
   curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);

@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "kube/client.h"
+#include "kube/server_clock.h"
 
 namespace railhead::kube {
 
@@ -37,6 +38,8 @@ struct ClientOptions {
   // Limit of a call, from connecting to the last byte; for a stream, of connecting.
   absl::Duration timeout = absl::Seconds(5);
   size_t max_answer_bytes = 16U << 20U;  // of a call; streams are not limited
+  // Gets the times of the server's responses, by MonotonicNow; null: none. Must outlive the client.
+  ServerClock* server_clock = nullptr;
 };
 
 // Keeps connections open between calls. Thread-safe. The program must ignore SIGPIPE.

@@ -284,6 +284,19 @@ TEST_F(ClientTest, GetsAndPatches) {
   EXPECT_THAT(requests[2], HasSubstr("Content-Type: application/json-patch+json\r\n"));
 }
 
+TEST_F(ClientTest, TheServersTimeOfDayIsHeard) {
+  ScriptedServer server(leaf_, [](const std::string&) {
+    return "HTTP/1.1 404 Not Found\r\ndate: Fri, 15 Jan 2027 08:00:00 GMT\r\n"
+           "Content-Length: 2\r\n\r\n{}";
+  });
+  ServerClock clock;
+  ClientOptions options = Options(server.url());
+  options.server_clock = &clock;
+  RestClient client(options);
+  EXPECT_EQ(Get(client, kSecret).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_LT(absl::AbsDuration(clock.Now() - absl::FromUnixSeconds(1800000000)), absl::Minutes(2));
+}
+
 TEST_F(ClientTest, AListIsReadObjectByObject) {
   std::string body =
       R"({"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "a"}},)"

@@ -74,6 +74,7 @@ Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
       gangs_(options.gangs
                  ? std::make_unique<gangs::GangController>(
                        gangs::GangControllerOptions{.host = options.identity,
+                                                    .server_time = options.server_time,
                                                     .rdma_resources = options.rdma_resources,
                                                     .reserve_after = options.gang_reserve_after,
                                                     .topology = options.topology},

@@ -35,7 +35,9 @@ struct ControllersOptions {
   std::string identity;  // of this replica; differs after each start
   // Monotonic; called concurrently.
   std::function<absl::Time()> clock = kube::MonotonicNow;
-  std::function<absl::Time()> now = absl::Now;     // wall clock
+  std::function<absl::Time()> now = absl::Now;  // wall clock
+  // The API server's clock, for ages of gangs.
+  std::function<absl::Time()> server_time = kube::SteadyTimeOfDay();
   std::set<std::string> excluded_namespaces = {};  // pods there are not diagnosed
   std::set<std::string> namespaces = {};           // as in InjectionConfig
   RdmaResources rdma_resources = {};               // as in InjectionConfig

@@ -20,6 +20,7 @@
 #include "kube/kubeconfig.h"
 #include "kube/log.h"
 #include "kube/rest_client.h"
+#include "kube/server_clock.h"
 #include "operator/admission/offline.h"
 #include "operator/config.h"
 #include "operator/profiles/profile_set.h"
@@ -154,6 +155,9 @@ int RunServe(ServeOptions options, const std::string& config_path, const std::st
   options.identity = Identity();
   const std::string server = cluster->client.server;
 
+  kube::ServerClock server_clock;
+  cluster->client.server_clock = &server_clock;
+  options.server_time = [&server_clock] { return server_clock.Now(); };
   kube::RestClient api(std::move(cluster->client));
   Operator railhead_operator(std::move(options), *config, &api);
   if (absl::Status started = railhead_operator.Start(); !started.ok()) {

@@ -54,6 +54,7 @@ class Operator::Impl {
         controllers_({.space = options_.space,
                       .lease = options_.lease,
                       .identity = options_.identity,
+                      .server_time = options_.server_time,
                       .excluded_namespaces = config.excluded_namespaces,
                       .namespaces = config.namespaces,
                       .rdma_resources = config.rdma_resources,

@@ -5,12 +5,14 @@
 #ifndef RAILHEAD_OPERATOR_SERVE_H_
 #define RAILHEAD_OPERATOR_SERVE_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "kube/client.h"
+#include "kube/monotonic.h"
 #include "operator/config.h"
 
 namespace railhead::op {
@@ -27,6 +29,8 @@ struct ServeOptions {
   int health_port = 8080;
   absl::Duration check_interval = absl::Seconds(5);  // of certificates and caBundle
   absl::Duration retry_interval = absl::Seconds(2);  // while they are not valid
+  // The API server's clock, for ages of gangs. Called concurrently.
+  std::function<absl::Time()> server_time = kube::SteadyTimeOfDay();
 };
 
 // Ready once the API server trusts the webhook and all profiles are known. Later, losing the API

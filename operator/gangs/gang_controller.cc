@@ -120,7 +120,9 @@ absl::Status GangController::Round() {
     return absl::OkStatus();
   }
   TakeSnapshot();
-  const GangMachine::Step step = machine_.Next(pods_now_, *room_, options_.now());
+  const absl::Time now = options_.now();
+  const GangMachine::Step step =
+      machine_.Next(pods_now_, *room_, now, options_.server_time() - now);
   std::vector<Notice> notices = step.notices;
   std::set<std::string> carried_out;
   const absl::Status answered = Act(step, notices, carried_out);
@@ -190,7 +192,7 @@ absl::Time GangController::Tell(const std::vector<Decision>& decisions,
 
 void GangController::Count(const std::vector<Decision>& decisions,
                            const std::set<std::string>& carried_out) {
-  const absl::Time now = options_.now();
+  const absl::Time now = options_.server_time();
   const std::lock_guard<std::mutex> lock(mutex_);
   counts_ = CountGangs(decisions, carried_out, counts_, now);
 }

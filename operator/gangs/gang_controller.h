@@ -35,8 +35,10 @@ namespace railhead::op::gangs {
 
 struct GangControllerOptions {
   std::string host;  // this replica, for its Events
-  // Clock for waits and ages. Called concurrently.
-  std::function<absl::Time()> now = kube::SteadyTimeOfDay();
+  // Monotonic clock, for waits. Called concurrently, as the others.
+  std::function<absl::Time()> now = kube::MonotonicNow;
+  // The API server's clock, for ages of what it has stamped.
+  std::function<absl::Time()> server_time = kube::SteadyTimeOfDay();
   std::function<absl::Time()> time_of_day = absl::Now;  // wall clock, for Events
   RdmaResources rdma_resources = {};                    // as in admission
   // After this wait, room is kept free for a gang (planner.h).

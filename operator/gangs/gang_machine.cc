@@ -68,8 +68,8 @@ std::string InTheWay(const StoredPod& pod, const std::string& node) {
                                                              : *pod.member->unschedulable_why);
 }
 
-// Until when kube-scheduler may be placing pods of PodGroups that have just come; InfinitePast: it
-// has answered for all of them.
+// Until when kube-scheduler may be placing pods of PodGroups that have just come, by the clock that
+// has stamped them; InfinitePast: it has answered for all of them.
 absl::Time SchedulingUntil(const std::vector<PodValue>& pods) {
   absl::Time until = absl::InfinitePast();
   for (const PodValue& pod : pods) {
@@ -253,7 +253,7 @@ absl::Time GangMachine::HeldUntil(absl::Time scheduling_until, absl::Time now) {
 }
 
 GangMachine::Step GangMachine::Next(const std::vector<PodValue>& pods, ClusterRoom& room,
-                                    absl::Time now) {
+                                    absl::Time now, absl::Duration stamps_ahead) {
   Step step;
   ForgetWhatIsShown(pods);
   const Promises promises = PromisesMade();
@@ -269,7 +269,7 @@ GangMachine::Step GangMachine::Next(const std::vector<PodValue>& pods, ClusterRo
   attempts_.KeepOnly(keys);
   seats_.Update(gangs, now);
   DecideOptions options;
-  options.now = now;
+  options.now = now + stamps_ahead;
   options.reserve_after = options_.reserve_after;
   options.reserves = std::exchange(reserves_, "");
   options.explain = options_.explain;
@@ -286,7 +286,7 @@ GangMachine::Step GangMachine::Next(const std::vector<PodValue>& pods, ClusterRo
   EndOrdered(step.decisions, now, step);
   bool look_again = !sent_.empty();
   std::set<std::string> busy;  // gangs with work, now or soon
-  const absl::Time held_until = HeldUntil(SchedulingUntil(pods), now);
+  const absl::Time held_until = HeldUntil(SchedulingUntil(pods) - stamps_ahead, now);
   step.look_again = absl::InfiniteFuture();
   for (const Decision& decision : step.decisions) {
     const Gang& gang = decision.gang;

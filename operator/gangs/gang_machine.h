@@ -2,7 +2,7 @@
 //
 // State machine of all gangs: computes the actions of each round from pods, nodes and its own
 // memory. A value: no I/O, no clock, no threads. The leader calls Next(), executes the actions, and
-// passes the results to Happened(). Not thread-safe.
+// passes the results to Happened(). `now` is from a clock that never jumps. Not thread-safe.
 #ifndef RAILHEAD_OPERATOR_GANGS_GANG_MACHINE_H_
 #define RAILHEAD_OPERATOR_GANGS_GANG_MACHINE_H_
 
@@ -98,7 +98,10 @@ class GangMachine {
   explicit GangMachine(Options options) : options_(std::move(options)) {}
 
   // Computes the next step from all current pods and nodes. `room`: of these nodes; updated.
-  Step Next(const std::vector<PodValue>& pods, ClusterRoom& room, absl::Time now);
+  // `stamps_ahead`: how far the clock that stamps objects with times is ahead of `now`; it may
+  // change.
+  Step Next(const std::vector<PodValue>& pods, ClusterRoom& room, absl::Time now,
+            absl::Duration stamps_ahead = absl::ZeroDuration());
   // Records the results of the work, one per action, and returns notices.
   std::vector<Notice> Happened(const Work& work, const std::vector<Result>& results,
                                absl::Time now);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "operator/gangs/names.h"
 #include "operator/gangs/testing/small_cluster.h"
 
 namespace railhead::op::gangs {
@@ -95,6 +96,25 @@ TEST_F(GangMachineTest, AReservationEndsWhenItsOwnerCannotBePlacedAnyMore) {
   }
   EXPECT_EQ(OwnerAt(702), "");
   EXPECT_EQ(OwnerAt(703), "a");
+}
+
+TEST_F(GangMachineTest, AgesAreByTheClockThatStampsObjectsAndPausesAreNot) {
+  AddGang("m");
+  for (auto& [name, pod] : cluster_.pods) {
+    if (name == "other") continue;
+    pod["metadata"]["annotations"][kTimeout] = "1h";
+    pod["metadata"]["annotations"][kTimeoutPolicy] = "fail";
+  }
+  tree_ = BuildTree(cluster_.Nodes());
+  const auto look = [this](absl::Time now, absl::Duration stamps_ahead) {
+    ClusterRoom room(&tree_);
+    return machine_.Next(cluster_.Pods(), room, now, stamps_ahead);
+  };
+  // This machine's clock is a day ahead, and a day behind.
+  const GangMachine::Step early = look(At(60) + absl::Hours(24), -absl::Hours(24));
+  EXPECT_TRUE(early.works.empty());
+  EXPECT_EQ(early.look_again, At(60) + absl::Hours(24) + GangMachine::kLookAgain);
+  EXPECT_EQ(look(At(3602) - absl::Hours(24), absl::Hours(24)).works.size(), 1U);
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ inline constexpr int kReservations = 6;
 inline constexpr absl::Duration kShortestReservation = absl::Minutes(10);
 
 struct DecideOptions {
-  absl::Time now = absl::UnixEpoch();  // wall clock
+  absl::Time now = absl::UnixEpoch();  // by the clock that stamps objects, the API server's
   // After this wait, room is kept free for a gang; 0: as soon as it does not fit.
   absl::Duration reserve_after = absl::InfiniteDuration();
   std::string reserves = {};  // key of the gang that reserved nodes in the last round, if any

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The time of day is set back by an hour, and ahead by an hour and a day, on the machine of the leading operator:
-while a gang arrives, waits for room and is held, and while leases are renewed and certificates maintained. Nothing
-ends or hangs because of that. Each replica has its own time of day (time_of_day.c); the API server's does not change.
+while a gang arrives, waits for room and is held, and while leases are renewed and certificates maintained. It is also
+wrong from the start. Nothing ends or hangs because of that. Each replica has its own time of day (time_of_day.c); the API server's does not change.
 runtime/comm/api/wall_clock_test.cc tests ranks of a job in the same way, device-plugin/wall_clock_test.cc the
 agent."""
 
@@ -25,9 +25,9 @@ STILL = 12  # seconds: longer than a lease is valid without a renewal, and than 
 class Clock:
     """The time of day of one replica."""
 
-    def __init__(self, folder, name):
+    def __init__(self, folder, name, seconds):
         self._file = folder / f"{name}.time"
-        self.set(0)
+        self.set(seconds)
         library = folder / "time_of_day.so"
         if not library.exists():
             subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", library,
@@ -42,8 +42,8 @@ class Clock:
 
 class TimeOfDay(GangScene):
     @classmethod
-    def make_replica(cls, name):
-        clock = Clock(cls.folder, name)
+    def make_replica(cls, name, seconds=0):
+        clock = Clock(cls.folder, name, seconds)
         replica = Replica(cls.cluster, cls.folder, name, clock.environment)
         cls.clocks = {**getattr(cls, "clocks", {}), replica: clock}
         return replica
@@ -101,7 +101,24 @@ class TimeOfDay(GangScene):
             with self.subTest(step):
                 self.play(step)
 
-    def test_2_another_leads_though_its_time_of_day_was_set(self):
+    def test_2_a_leader_whose_time_of_day_was_always_wrong_ends_no_wait(self):
+        self.members("holds", range(ALL_NODES - 4), ALL_NODES - 4)
+        self.wait_until_placed("holds")
+        self.members("waits", range(8), 8, gang_timeout="30m", gang_timeout_policy="fail")
+        other = self.make_replica("ahead", 86400)
+        self.addClassCleanup(other.end)
+        self.replica.end()
+        wait_until(other.leads, "another leader", other.log)
+        type(self).replica = other
+        time.sleep(STILL)
+        self.assertEqual(set(self.phases().values()), {"Pending"})
+        self.leave("holds")
+        self.wait_until_placed("waits")
+        self.assertEqual(set(self.phases().values()), {"Pending"})
+        self.remove_all()
+        wait_until(lambda: not self.pods(), "no pods")
+
+    def test_3_another_leads_though_its_time_of_day_was_set(self):
         for number, step in enumerate(STEPS):
             with self.subTest(step):
                 other = self.make_replica(f"other{number}")

@@ -99,7 +99,10 @@ class ControllerScene : public ::testing::Test {
     caches_ = std::make_unique<ClusterCaches>(
         ClusterCachesOptions{.gangs = true, .topology = topology}, &failing_);
     controller_ = std::make_unique<GangController>(
-        GangControllerOptions{.host = "me", .now = [this] { return Now(); }, .topology = topology},
+        GangControllerOptions{.host = "me",
+                              .now = [this] { return Now(); },
+                              .server_time = [this] { return Now(); },
+                              .topology = topology},
         &failing_, caches_.get(), [this] { return leads_.load(); });
     caches_->Start();
     thread_ = std::jthread([this](const std::stop_token& stop) { controller_->Run(stop); });
