@@ -50,6 +50,13 @@ bool HaveOneInCommon(const std::string& owners, const std::string& others) {
   });
 }
 
+// Whether the server may have done what it was asked.
+bool MayBeDone(const absl::Status& applied) {
+  return !absl::IsNotFound(applied) && !absl::IsAborted(applied) &&
+         !absl::IsAlreadyExists(applied) && !absl::IsInvalidArgument(applied) &&
+         !absl::IsPermissionDenied(applied) && !absl::IsUnauthenticated(applied);
+}
+
 // Whether an owner is no pod: the report may stay when the pods are gone.
 bool MayOutlivePods(const std::string& owners) {
   const absl::StatusOr<Json> list = kube::ParseJson(owners);
@@ -94,7 +101,8 @@ void ReportWriter::Put(const std::string& job, const RailReport& report) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const std::string key = ReportKey(report.space, report.name);
     const auto written = written_.find(key);
-    const bool stands = written != written_.end() && !written->second.is_clear;
+    const bool stands =
+        written != written_.end() && (!written->second.is_clear || written->second.is_unsure);
     // Swept reports are their own jobs until then.
     if (written != written_.end() && (written->second.job.empty() || written->second.job == key) &&
         HaveOneInCommon(written->second.owners, kube::DumpJson(report.owners))) {
@@ -190,9 +198,11 @@ void ReportWriter::Run() {
   }
 }
 
-absl::Status ReportWriter::List(const std::string& space, std::map<std::string, Written>& written) {
+absl::Status ReportWriter::List(const std::string& space, const std::string& selector,
+                                std::map<std::string, Written>& written) {
   const absl::Status read = kube::ForEach(
-      *api_, {kRailReportVersion, kResource, space, ""}, [&written](const Json& object) {
+      *api_, {kRailReportVersion, kResource, space, ""},
+      [&written](const Json& object) {
         const Json* owners = kube::FindPath(object, {"metadata", "ownerReferences"});
         const Json* status = kube::Find(object, "status");
         Written& one = written[ReportKey(kube::StringAt(object, {"metadata", "namespace"}),
@@ -201,9 +211,9 @@ absl::Status ReportWriter::List(const std::string& space, std::map<std::string, 
         if (status != nullptr) one.status = kube::DumpJson(*status);
         one.is_clear = kube::StringAt(object, {"status", "severity"}) == "None";
         return absl::OkStatus();
-      });
-  // A namespace that was deleted takes with it our right to look there.
-  if (read.ok() || (!space.empty() && absl::IsPermissionDenied(read))) return absl::OkStatus();
+      },
+      selector);
+  if (read.ok()) return absl::OkStatus();
   return absl::Status(read.code(), absl::StrCat("cannot read railreports: ", read.message()));
 }
 
@@ -211,7 +221,10 @@ absl::StatusOr<bool> ReportWriter::Load() {
   if (!leads_()) return false;
   std::map<std::string, Written> written;
   for (const std::string& space : spaces_) {
-    if (absl::Status listed = List(space, written); !listed.ok()) return listed;
+    absl::Status listed = List(space, "", written);
+    // A namespace that was deleted takes with it our right to look there.
+    if (listed.ok() || (!space.empty() && absl::IsPermissionDenied(listed))) continue;
+    return listed;
   }
   std::vector<std::string> jobs;
   {
@@ -291,35 +304,82 @@ std::optional<ReportWriter::Wanted> ReportWriter::Next(const std::string& job) {
   return next;
 }
 
-absl::StatusOr<bool> ReportWriter::Write(const std::string& job) {
-  const std::optional<Wanted> next = Next(job);
-  if (!next || !leads_()) return false;
-  const std::string key = ReportKey(next->space, next->name);
-  bool is_there = false;
+absl::Status ReportWriter::ReadAgain(const std::string& job) {
+  std::string space;
+  std::string name;
+  std::string key;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    const auto at = wanted_.find(job);
+    if (at == wanted_.end()) return absl::OkStatus();
+    space = at->second.space;
+    name = at->second.name;
+    key = ReportKey(space, name);
     const auto written = written_.find(key);
-    is_there = written != written_.end() && written->second.owners == next->owners;
+    if (written == written_.end() || !written->second.is_unsure) return absl::OkStatus();
   }
-  const kube::ObjectRef object = {kRailReportVersion, kResource, next->space, next->name};
+  std::map<std::string, Written> found;
+  const std::string selector = absl::StrCat("fieldSelector=metadata.name%3D", kube::Escape(name));
+  if (absl::Status listed = List(space, selector, found); !listed.ok()) return listed;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto written = written_.find(key);
+  if (written == written_.end()) return absl::OkStatus();  // its job is gone
+  const auto now = found.find(key);
+  if (now == found.end()) {
+    written_.erase(written);
+    return absl::OkStatus();
+  }
+  now->second.job = written->second.job;
+  written->second = std::move(now->second);
+  return absl::OkStatus();
+}
+
+absl::Status ReportWriter::Send(const Wanted& report, bool is_there) {
+  const kube::ObjectRef object = {kRailReportVersion, kResource, report.space, report.name};
   if (!is_there) {
-    Json made = ObjectNamed(next->space, next->name);
-    made["metadata"]["ownerReferences"] = *kube::ParseJson(next->owners);
+    Json made = ObjectNamed(report.space, report.name);
+    made["metadata"]["ownerReferences"] = *kube::ParseJson(report.owners);
     absl::Status applied = kube::Apply(*api_, object, kManager, made).status();
     if (!applied.ok()) return applied;
   }
   kube::ObjectRef status = object;
   status.subresource = "status";
-  Json said = ObjectNamed(next->space, next->name);
-  said["status"] = *kube::ParseJson(next->status);
-  absl::Status applied = kube::Apply(*api_, status, kManager, said).status();
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (absl::IsNotFound(applied)) {  // somebody has removed it
-    written_.erase(key);
-    if (next->is_last) return false;
+  Json said = ObjectNamed(report.space, report.name);
+  said["status"] = *kube::ParseJson(report.status);
+  return kube::Apply(*api_, status, kManager, said).status();
+}
+
+absl::StatusOr<bool> ReportWriter::Write(const std::string& job) {
+  if (!leads_()) return false;
+  if (absl::Status read = ReadAgain(job); !read.ok()) return read;
+  const std::optional<Wanted> next = Next(job);
+  if (!next || !leads_()) return false;
+  const std::string key = ReportKey(next->space, next->name);
+  std::optional<Written> before;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto known = written_.find(key); known != written_.end()) {
+      before = known->second;
+    } else {
+      written_[key].owners = next->owners;
+    }
+    // Before it is sent: what is put meanwhile must not be dropped as if nothing stood there.
+    written_[key].is_unsure = true;
+    Claim(job, key);
   }
-  if (!applied.ok()) return applied;
-  written_[key] = {next->owners, next->status, next->is_clear, ""};
+  absl::Status applied = Send(*next, before && before->owners == next->owners);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!applied.ok()) {
+    if (MayBeDone(applied)) return applied;
+    const bool is_known = written_.erase(key) > 0;  // else its job is gone
+    if (absl::IsNotFound(applied)) {                // somebody has removed it
+      if (next->is_last) return false;
+    } else if (before && is_known) {
+      written_[key] = *std::move(before);
+    }
+    return applied;
+  }
+  written_[key] = {next->owners, next->status, next->is_clear};
   Claim(job, key);
   const auto wanted = wanted_.find(job);
   if (wanted == wanted_.end() && loaded_) {  // its last pod has gone meanwhile

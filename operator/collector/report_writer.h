@@ -35,6 +35,9 @@ namespace railhead::op {
 // The owner of a report may outlive its pods: the report is cleared when the last of them is gone,
 // also by a replica that begins to lead after that.
 //
+// If a write gets no answer, it may have taken effect: the report is read again before anything
+// else is decided about it, so that a fault that is over does not stay there.
+//
 // Rights needed: list, create and patch railreports; patch railreports/status.
 class ReportWriter {
  public:
@@ -66,6 +69,8 @@ class ReportWriter {
     std::string status;  // JSON
     bool is_clear = false;
     std::string job = {};  // its job; empty if this replica has not diagnosed it yet
+    // A write is in progress or got no answer: the server may have it, and not what is here.
+    bool is_unsure = false;
   };
   struct Wanted {
     std::string space;
@@ -90,8 +95,12 @@ class ReportWriter {
   absl::StatusOr<bool> Load();
   // Clears the reports that no pod has any more.
   absl::StatusOr<bool> Sweep();
-  absl::Status List(const std::string& space, std::map<std::string, Written>& written);
   absl::StatusOr<bool> Write(const std::string& job);
+  absl::Status List(const std::string& space, const std::string& selector,
+                    std::map<std::string, Written>& written);
+  // Reads the job's report if it is unsure.
+  absl::Status ReadAgain(const std::string& job);
+  absl::Status Send(const Wanted& report, bool is_there);
   // Returns the report to write, if any.
   std::optional<Wanted> Next(const std::string& job);
   void Tell(const absl::Status& status);

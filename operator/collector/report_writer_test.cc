@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -25,6 +27,33 @@ using kube::Json;
 using kube::testing::Soon;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+
+// An API server of which some answers are lost: the write takes effect.
+class LossyApi final : public kube::Api {
+ public:
+  explicit LossyApi(kube::Api* api) : api_(api) {}
+  absl::StatusOr<Json> Call(const kube::ApiRequest& request) override {
+    absl::StatusOr<Json> answer = api_->Call(request);
+    if (absl::StrContains(request.path, "/status") && after_status) {
+      std::exchange(after_status, nullptr)();
+    }
+    if (absl::StrContains(request.path, "/status") && --lost >= 0) {
+      return absl::DeadlineExceededError("no complete answer within 5s");
+    }
+    return answer;
+  }
+  absl::Status Stream(const kube::StreamRequest& request,
+                      const std::function<absl::Status(absl::string_view)>& on_bytes) override {
+    return api_->Stream(request, on_bytes);
+  }
+
+  std::atomic<int> lost{0};  // answers to the next writes of a status
+  // Runs once, between the next write of a status and its answer. Set it before there is one.
+  std::function<void()> after_status;
+
+ private:
+  kube::Api* const api_;
+};
 
 class ReportWriterTest : public ::testing::Test {
  protected:
@@ -94,10 +123,11 @@ class ReportWriterTest : public ::testing::Test {
   int last_ = 0;
   std::vector<std::string> writes_;
   kube::testing::FakeApi api_;
+  LossyApi lossy_{&api_};
   std::atomic<bool> leads_{true};
   std::atomic<int> seconds_{0};
   std::atomic<bool> knows_pods_{false};
-  ReportWriter writer_{&api_,
+  ReportWriter writer_{&lossy_,
                        {},
                        [this] { return leads_.load(); },
                        [this] { return kube::MonotonicNow() + absl::Seconds(seconds_.load()); },
@@ -301,6 +331,40 @@ TEST_F(ReportWriterTest, WhoBeginsToLeadClearsReportsWithoutPods) {
   seconds_ = 120;
   writer_.Put("another", ReportOn("gone", "RailDown"));
   EXPECT_TRUE(Soon([&] { return SeverityOf("gone") == "Warning"; }));
+}
+
+TEST_F(ReportWriterTest, AFaultThatIsOverBeforeItsLostAnswerIsKnownDoesNotStay) {
+  writer_.OnLead();
+  lossy_.lost = 1;
+  writer_.Put("a", ReportOn("a", "RailDown"));
+  ASSERT_TRUE(Soon([&] { return SeverityOf("a") == "Warning"; }));
+  ASSERT_TRUE(Soon([&] { return lossy_.lost < 1; }));
+  absl::SleepFor(absl::Milliseconds(50));  // less than until the next try
+  writer_.Put("a", ReportOn("a", ""));
+  EXPECT_TRUE(Soon([&] { return SeverityOf("a") == "None"; }));
+}
+
+TEST_F(ReportWriterTest, AFaultThatIsOverWhileItIsWrittenDoesNotStay) {
+  lossy_.after_status = [this] { writer_.Put("a", ReportOn("a", "")); };
+  writer_.OnLead();
+  writer_.Put("a", ReportOn("a", "RailDown"));
+  ASSERT_TRUE(Soon([&] { return SeverityOf("a") == "Warning"; }));
+  seconds_ = 60;
+  EXPECT_TRUE(Soon([&] { return SeverityOf("a") == "None"; }));
+}
+
+TEST_F(ReportWriterTest, AFaultThatIsBackBeforeTheLostAnswerIsKnownIsWritten) {
+  writer_.OnLead();
+  writer_.Put("a", ReportOn("a", "RailDown"));
+  WaitForAll();
+  lossy_.lost = 1;
+  seconds_ = 60;
+  writer_.Put("a", ReportOn("a", ""));
+  ASSERT_TRUE(Soon([&] { return SeverityOf("a") == "None"; }));
+  ASSERT_TRUE(Soon([&] { return lossy_.lost < 1; }));
+  absl::SleepFor(absl::Milliseconds(50));
+  writer_.Put("a", ReportOn("a", "RailDown"));
+  EXPECT_TRUE(Soon([&] { return SeverityOf("a") == "Warning"; }));
 }
 
 TEST_F(ReportWriterTest, WhoDoesNotLeadWritesNothing) {
