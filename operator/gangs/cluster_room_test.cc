@@ -174,7 +174,7 @@ class ChangingCluster {
     pod->member->one_on_a_node = Draw(0, 3) == 0;
     NodeRules rules;
     if (Draw(0, 3) == 0) rules.selector["zone"] = absl::StrCat("z", Draw(0, 2));
-    if (Draw(0, 3) == 0) rules.tolerations.push_back({"", true, "", ""});
+    if (Draw(0, 3) == 0) rules.tolerations.push_back({"", "Exists", "", ""});
     pod->member->rules = std::move(rules);
     Gang gang;
     gang.gated = {pod};

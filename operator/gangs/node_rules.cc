@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -54,10 +55,30 @@ bool Holds(const NodeExpression& expression, const std::string& name, const Labe
   return expression.how == "Lt" && is < than;
 }
 
+// An integer as the scheduler takes it in a toleration: in decimal, without "+" and leading zeros.
+std::optional<int64_t> CanonicalInteger(const std::string& text) {
+  int64_t value = 0;
+  if (!absl::SimpleAtoi(text, &value) || absl::StrCat(value) != text) return std::nullopt;
+  return value;
+}
+
+// Whether the taint's value is greater ("Gt") or less than the toleration's; both are integers.
+bool ToleratesByValue(const Toleration& toleration, const Taint& taint) {
+  const std::optional<int64_t> limit = CanonicalInteger(toleration.value);
+  const std::optional<int64_t> value = CanonicalInteger(taint.value);
+  if (!limit || !value) return false;
+  return toleration.how == "Gt" ? *value > *limit : *value < *limit;
+}
+
 bool Tolerates(const Toleration& toleration, const Taint& taint) {
   if (!toleration.effect.empty() && toleration.effect != taint.effect) return false;
   if (!toleration.key.empty() && toleration.key != taint.key) return false;
-  return toleration.exists || toleration.value == taint.value;
+  if (toleration.how == "Exists") return true;
+  if (toleration.how == "Equal") return toleration.value == taint.value;
+  // From Kubernetes 1.35 on (TaintTolerationComparisonOperators). The API server takes them only if
+  // the scheduler knows them.
+  if (toleration.how == "Gt" || toleration.how == "Lt") return ToleratesByValue(toleration, taint);
+  return false;
 }
 
 }  // namespace
@@ -85,8 +106,8 @@ NodeRules ReadNodeRules(const Json& spec) {
     }
   }
   for (const Json& entry : kube::ElementsAt(spec, {"tolerations"})) {
-    rules.tolerations.push_back({StringAt(entry, {"key"}),
-                                 StringAt(entry, {"operator"}) == "Exists",
+    const std::string how = StringAt(entry, {"operator"});
+    rules.tolerations.push_back({StringAt(entry, {"key"}), how.empty() ? "Equal" : how,
                                  StringAt(entry, {"value"}), StringAt(entry, {"effect"})});
   }
   return rules;

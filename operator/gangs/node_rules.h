@@ -25,7 +25,7 @@ struct Taint {
 
 struct Toleration {
   std::string key;  // empty: all keys
-  bool exists = false;
+  std::string how;  // "Equal", "Exists", "Gt" or "Lt"
   std::string value;
   std::string effect;  // empty: all effects
 

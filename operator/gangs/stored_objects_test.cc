@@ -165,6 +165,28 @@ TEST(NodeRules, TaintsAreToleratedByKeyValueAndEffect) {
   EXPECT_FALSE(tolerated(R"({"operator": "Exists", "effect": "NoExecute"})", taint));
   EXPECT_FALSE(tolerated(R"({"key": "other", "operator": "Exists"})", taint));
   EXPECT_TRUE(tolerated(R"({"key": "other"})", {"k", "v", "PreferNoSchedule"}));
+  EXPECT_TRUE(tolerated(R"({"key": "k", "operator": "Equal", "value": "v"})", taint));
+  EXPECT_FALSE(tolerated(R"({"key": "k", "operator": "Unheard", "value": "v"})", taint));
+}
+
+TEST(NodeRules, TaintsAreToleratedByTheirNumbersAsTheSchedulerDoes) {
+  const auto tolerated = [](const char* how, const char* limit, const char* value) {
+    Json spec;
+    spec["tolerations"] = {{{"key", "sla"}, {"operator", how}, {"value", limit}}};
+    return WhyNot(ReadNodeRules(spec), "n", {}, {{"sla", value, "NoSchedule"}}).empty();
+  };
+  EXPECT_TRUE(tolerated("Gt", "750", "950"));
+  EXPECT_FALSE(tolerated("Gt", "950", "800"));
+  EXPECT_FALSE(tolerated("Gt", "950", "950"));
+  EXPECT_TRUE(tolerated("Lt", "0", "-5"));
+  EXPECT_FALSE(tolerated("Lt", "-5", "-5"));
+  EXPECT_TRUE(tolerated("Lt", "9223372036854775807", "9223372036854775806"));
+  // What is not an integer, as the API server's validation defines it, is not tolerated.
+  for (const char* odd : {"", "x", "1.5", "+5", "05", "-0", " 5", "9223372036854775808"}) {
+    EXPECT_FALSE(tolerated("Gt", odd, "950")) << odd;
+    EXPECT_FALSE(tolerated("Lt", "950", odd)) << odd;
+    EXPECT_FALSE(tolerated("Gt", odd, odd)) << odd;
+  }
 }
 
 }  // namespace
