@@ -150,7 +150,7 @@ void Mesh::Begin(absl::Duration patience) {
   Hold();
   SweepBusy();
   patience_ = patience;
-  progress_ = ProgressOfAll();
+  progress_ = progress();
   last_progress_ = MonotonicNow();
 }
 
@@ -307,16 +307,21 @@ void Mesh::LetCallersIn() {
   for (const int rank : reach_.callers()) To(rank);
 }
 
-uint64_t Mesh::ProgressOfAll() const {
+uint64_t Mesh::progress() const {
   uint64_t sum = progress_of_idle_;
   for (const Entry* entry : busy_) sum += entry->peer->progress();
   if (companion_ != nullptr) sum += companion_->progress();
   return sum;
 }
 
+uint64_t Mesh::progress(int peer) const {
+  const auto found = peers_.find(peer);
+  return found != peers_.end() ? found->second.peer->progress() : 0;
+}
+
 absl::Status Mesh::CheckPatience(absl::Time now) {
-  if (const uint64_t progress = ProgressOfAll(); progress != progress_) {
-    progress_ = progress;
+  if (const uint64_t sum = progress(); sum != progress_) {
+    progress_ = sum;
     last_progress_ = now;
   }
   if (now - last_progress_ < patience_) return absl::OkStatus();

@@ -87,6 +87,10 @@ class Mesh final : public collectives::Messenger {
   bool Acknowledged() const;
   // For an owner that goes on polling then: peers that leave are not logged as lost rails.
   void ExpectClose();
+  // Increases as transfers come nearer to completion, of all peers (with the companion), or of one;
+  // see Peer::progress.
+  uint64_t progress() const;
+  uint64_t progress(int peer) const;
 
   void Expect(collectives::Call call) override;
   Ticket PostSend(int peer, absl::Span<const std::byte> data) override;
@@ -159,7 +163,6 @@ class Mesh final : public collectives::Messenger {
   // Copies unacknowledged data, so that the owner need not wait for acknowledgements.
   bool KeepUnacknowledged();
   void LetCallersIn();
-  uint64_t ProgressOfAll() const;
   // Fails after too long without progress.
   absl::Status CheckPatience(absl::Time now);
 

@@ -69,7 +69,7 @@ void SendLedger::Handed(size_t rail, const Chunk& chunk) {
   if (!repeats_.empty()) {
     repeats_.pop_front();
   } else {
-    ++progress_;
+    if (!any_lost_) ++progress_;
     send.handed += chunk.size;
     if (chunk.transfer >= peer_posted_) {
       early_[chunk.transfer] += FrameCost(chunk.size);
@@ -104,6 +104,7 @@ void SendLedger::Retire() {
 }
 
 uint64_t SendLedger::RailLost(size_t rail) {
+  any_lost_ = true;
   SlotQueue<Chunk>& under_way = under_way_[rail];
   uint64_t bytes = 0;
   for (; !under_way.empty(); under_way.Pop()) {

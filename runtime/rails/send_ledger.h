@@ -97,7 +97,9 @@ class SendLedger {
   // Returns true if everything posted is known to be consumed.
   bool empty() const { return sends_.empty(); }
   bool UnderWay(size_t rail) const { return !under_way_[rail].empty(); }
-  // Increases as sends come nearer to completion; repeats do not count.
+  // Increases as sends come nearer to completion; repeats do not count. Until a rail is lost, what
+  // rails take counts; afterwards only what is consumed, because a rail may take and lose more each
+  // time that it returns.
   uint64_t progress() const { return progress_; }
   // Oldest send that is not consumed, for messages; there must be one.
   struct Oldest {
@@ -143,6 +145,7 @@ class SendLedger {
   size_t early_cost_ = 0;
 
   uint64_t progress_ = 0;
+  bool any_lost_ = false;  // rail
 };
 
 }  // namespace railhead::rails

@@ -84,10 +84,7 @@ class Patient final : public collectives::Messenger {
   }
   absl::Status Progress() override {
     absl::Status status = mesh_.Progress();
-    if (status.ok() && has_asked_) BeginAnew();
-    if (status.ok() && last_moved_ != nullptr) {
-      last_moved_->store(absl::ToUnixNanos(MonotonicNow()), std::memory_order_relaxed);
-    }
+    if (status.ok() && (has_asked_ || last_moved_ != nullptr)) NoteProgress();
     return GoesOn(status) ? absl::OkStatus() : status;
   }
 
@@ -100,12 +97,21 @@ class Patient final : public collectives::Messenger {
   int InMailbox(int peer) const {
     return mailbox_ == nullptr ? kElsewhere : in_mailbox_[static_cast<size_t>(peer)];
   }
+  // A rail that returns, or is lost again, ends a wait of the mesh, and is not progress.
+  void NoteProgress() {
+    const uint64_t progress = mesh_.progress();
+    if (std::exchange(progress_, progress) == progress) return;
+    if (has_asked_) BeginAnew();
+    if (last_moved_ == nullptr) return;
+    last_moved_->store(absl::ToUnixNanos(MonotonicNow()), std::memory_order_relaxed);
+  }
   bool GoesOn(const absl::Status& status) {
     if (!absl::IsDeadlineExceeded(status)) return false;
     if (!has_asked_) {
       has_asked_ = true;
       ask_();
       mesh_.Begin(patience_);
+      progress_ = mesh_.progress();
       return true;
     }
     if (!(*asked_)()) return false;
@@ -122,6 +128,7 @@ class Patient final : public collectives::Messenger {
   const std::function<void()> ask_;
   const std::function<bool()>* asked_ = &go_on_;
   bool has_asked_ = false;  // since the last progress
+  uint64_t progress_ = 0;   // of the mesh, at the last look
   absl::Duration patience_ = absl::InfiniteDuration();
   shm::Mailbox* mailbox_ = nullptr;
   std::vector<int> in_mailbox_;  // by rank: its number in the mailbox
