@@ -37,8 +37,22 @@ void Inquiry::Testify(std::string mine) {
   CloseIfComplete();
 }
 
+void Inquiry::Left(int rank) {
+  left_.insert(rank);
+  if (gathering()) CloseIfComplete();
+}
+
+bool Inquiry::Complete() const {
+  // It may have answered before it left.
+  const auto missing = [this](int rank) {
+    return IsAbove(rank_, rank) && answers_.count(rank) == 0;
+  };
+  const auto left = std::count_if(left_.begin(), left_.end(), missing);
+  return answers_.size() + static_cast<size_t>(left) == below_;
+}
+
 void Inquiry::CloseIfComplete() {
-  if (answers_.size() == below_) Close();
+  if (Complete()) Close();
 }
 
 void Inquiry::Hurry() {
@@ -73,6 +87,10 @@ std::vector<Inquiry::Answer> Inquiry::Result() const {
   // Only who has called them in vain asks in their place.
   for (const std::optional<int> above : {Parent(rank_), Guardian(rank_)}) {
     if (above.has_value()) result[static_cast<size_t>(*above)].how = Answer::How::kSilent;
+  }
+  for (const int rank : left_) {
+    Answer& answer = result[static_cast<size_t>(rank)];
+    if (answer.how != Answer::How::kGiven) answer.how = Answer::How::kLeft;
   }
   return result;
 }

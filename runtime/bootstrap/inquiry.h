@@ -5,8 +5,8 @@
 // A rank without progress requests an inquiry upwards. The root queries all ranks: the query goes
 // to children and grandchildren, so that a stopped rank does not hide the ranks below it. Replies
 // go to parent and grandparent, each rank adding its own; a rank that does not reply in time is
-// reported as silent. The root's report goes down to all. A rank whose request is not answered
-// queries the ranks below it.
+// reported as silent, or as left. The root's report goes down to all. A rank whose request is not
+// answered queries the ranks below it.
 //
 // Each rank exchanges a few messages with each tree peer. If many ranks request at once, only one
 // request is forwarded, and none for a time after a report.
@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,7 +40,7 @@ class Inquiry {
     std::string payload;
   };
   struct Answer {
-    enum class How { kGiven, kSilent, kNotAsked };
+    enum class How { kGiven, kSilent, kNotAsked, kLeft };
     How how = How::kNotAsked;
     std::string text;  // if kGiven
   };
@@ -52,6 +53,10 @@ class Inquiry {
   // Supplies this rank's reply after asked(), and its report after TakeAnswers().
   void Testify(std::string mine);
   void Tell(std::string report);
+
+  // Notes that the connections of a rank have ended after it left: it does not reply, and no reply
+  // is missing.
+  void Left(int rank);
 
   // Processes a message. An error is a protocol violation.
   absl::Status Receive(int from, FrameKind kind, absl::string_view payload);
@@ -74,6 +79,7 @@ class Inquiry {
   void Begin(const Question& question);
   void BeginIfNew(const Question& question);
   void CloseIfComplete();
+  bool Complete() const;
   void Close();
   std::vector<Answer> Result() const;
   void Hear(const Question& question, std::string report);
@@ -94,6 +100,7 @@ class Inquiry {
   bool asked_ = false;
   std::optional<Question> question_;  // the query in progress
   std::map<int, std::string> answers_;
+  std::set<int> left_;
   std::optional<std::vector<Answer>> result_;
   std::optional<std::string> report_;
 };

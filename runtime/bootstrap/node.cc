@@ -270,6 +270,8 @@ void Node::SpreadGone(Gone gone) {
   if (gone.rank == rank_ || std::any_of(gone_.begin(), gone_.end(), same)) return;
   SendAll(up_, FrameKind::kGone, EncodeGone(gone));
   SendAll(down_, FrameKind::kGone, EncodeGone(gone));
+  // If it did not leave but failed, the verdict ends the inquiry.
+  inquiry_.Left(gone.rank);
   gone_.push_back(std::move(gone));
 }
 

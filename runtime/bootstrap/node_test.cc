@@ -581,6 +581,31 @@ TEST(NodeInquiryTest, WhoIsStoppedIsFoundWhereverItIsAndHidesNobody) {
   }
 }
 
+TEST(NodeInquiryTest, WhoHasLeftIsNotMissedWhereverItWas) {
+  for (const int world : {2, 6, 22, 60}) {
+    for (int left = 1; left < world; ++left) {
+      Simulation simulation(world, static_cast<uint32_t>(left));
+      simulation.Do(left, [](Node& node) { node.Goodbye(); });
+      Answer(simulation);
+      // It ends before the inquiry, or while it goes on.
+      if (left % 2 == 0) {
+        simulation.Kill(left);
+        Answer(simulation);
+      }
+      Ask(simulation, 0);
+      simulation.Kill(left);
+      // Nobody has to give up.
+      Answer(simulation);
+      const std::vector<Inquiry::Answer> answers = TakeAnswers(simulation, 0);
+      ASSERT_EQ(answers.size(), static_cast<size_t>(world));
+      for (int rank = 0; rank < world; ++rank) {
+        ASSERT_EQ(answers[static_cast<size_t>(rank)].how, rank == left ? How::kLeft : How::kGiven)
+            << "rank " << rank << " of " << world << ", " << left << " has left";
+      }
+    }
+  }
+}
+
 TEST(NodeInquiryTest, WhoIsBehindTwoThatAreStoppedIsNotAskedAndAsksItself) {
   constexpr int kWorld = 100;  // 22 to 25 are below 5, which is below 1
   Simulation simulation(kWorld, 1);

@@ -142,6 +142,7 @@ std::string About(const std::vector<const Seen*>& ranks, bool rest, size_t world
 
 std::string Report(const std::vector<Seen>& ranks) {
   std::vector<const Seen*> silent;
+  std::vector<const Seen*> left;
   size_t not_asked = 0;
   uint64_t front = 0;
   std::map<Where, std::vector<const Seen*>> places;
@@ -149,6 +150,9 @@ std::string Report(const std::vector<Seen>& ranks) {
     switch (seen.how) {
       case Seen::How::kSilent:
         silent.push_back(&seen);
+        break;
+      case Seen::How::kLeft:
+        left.push_back(&seen);
         break;
       case Seen::How::kNotAsked:
         ++not_asked;
@@ -163,6 +167,10 @@ std::string Report(const std::vector<Seen>& ranks) {
   if (!silent.empty()) {
     sentences.push_back(absl::StrCat(Names(silent), silent.size() == 1 ? " does" : " do",
                                      " not answer (stopped, or cut off from the others)"));
+  }
+  if (!left.empty()) {
+    sentences.push_back(
+        absl::StrCat(Names(left), left.size() == 1 ? " has" : " have", " left the communicator"));
   }
   // The place where most are is told last, and among equals the one furthest ahead.
   auto rest = places.begin();

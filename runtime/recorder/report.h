@@ -15,14 +15,15 @@ namespace railhead::recorder {
 
 // Knowledge about one rank.
 struct Seen {
-  enum class How { kAnswered, kSilent, kNotAsked };
+  enum class How { kAnswered, kSilent, kNotAsked, kLeft };
   std::string name;  // "rank 5 (pod c on node n2)"
   How how = How::kNotAsked;
   Position position;  // if kAnswered
 };
 
-// Returns a report of all positions for people: first ranks that do not answer, then those that are
-// behind, then a summary of those that wait. At most kReportLimit bytes, for any number of ranks.
+// Returns a report of all positions for people: first ranks that do not answer, then those that
+// have left, then those that are behind, then a summary of those that wait. At most kReportLimit
+// bytes, for any number of ranks.
 inline constexpr size_t kReportLimit = 2000;
 std::string Report(const std::vector<Seen>& ranks);
 

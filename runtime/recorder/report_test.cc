@@ -84,6 +84,14 @@ TEST(ReportTest, SilenceComesFirstAndWhoWasNotAskedLast) {
                             EndsWith("; 1 could not be queried: no connection to them")));
 }
 
+TEST(ReportTest, WhoHasLeftComesAfterWhoIsSilent) {
+  const Seen::How left = Seen::How::kLeft;
+  EXPECT_THAT(Report({In(0, 5), In(1, 5), In(2, 5), Silent(3), Silent(4, left)}),
+              HasSubstr("others); rank 4 (pod p4) has left the communicator; the other 3 are in "));
+  EXPECT_THAT(Report({In(0, 5), Silent(1, left), Silent(2, left)}),
+              StartsWith("rank 1 (pod p1) and rank 2 (pod p2) have left the communicator; "));
+}
+
 TEST(ReportTest, PlacesComeInTheOrderFromThoseBehind) {
   Seen new_one = Silent(4);
   new_one.how = Seen::How::kAnswered;

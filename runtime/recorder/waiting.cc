@@ -38,6 +38,7 @@ class Search {
     }
     for (size_t rank = 0; rank < ranks.size(); ++rank) {
       const Position& position = ranks[rank].position;
+      if (ranks[rank].how == Seen::How::kLeft) continue;
       if (!Runs(position) || position.last->age < recent) Reach(rank);
     }
   }
@@ -95,10 +96,14 @@ class Search {
 
 }  // namespace
 
+bool AllAnswer(const std::vector<Seen>& ranks) {
+  return std::all_of(ranks.begin(), ranks.end(), [](const Seen& seen) {
+    return seen.how == Seen::How::kAnswered || seen.how == Seen::How::kLeft;
+  });
+}
+
 std::vector<bool> WaitsForCallers(const std::vector<Seen>& ranks, absl::Duration recent) {
-  const bool all = std::all_of(ranks.begin(), ranks.end(),
-                               [](const Seen& seen) { return seen.how == Seen::How::kAnswered; });
-  return all ? Search(ranks, recent).Run() : std::vector<bool>(ranks.size());
+  return AllAnswer(ranks) ? Search(ranks, recent).Run() : std::vector<bool>(ranks.size());
 }
 
 std::string Encode(const Word& word) {

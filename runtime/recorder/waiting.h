@@ -15,8 +15,11 @@
 
 namespace railhead::recorder {
 
-// By rank, after querying all. A rank has just called if its operation is younger than `recent`. If
-// any rank does not answer, no rank counts as waiting.
+// Returns true if every rank has answered a query, or has left.
+bool AllAnswer(const std::vector<Seen>& ranks);
+
+// By rank, after querying all. A rank has just called if its operation is younger than `recent`.
+// Ranks that have left will not call. If any other rank does not answer, no rank counts as waiting.
 std::vector<bool> WaitsForCallers(const std::vector<Seen>& ranks, absl::Duration recent);
 
 // Report to all ranks after a query.
@@ -24,7 +27,7 @@ struct Word {
   std::string text;         // for people
   std::vector<bool> waits;  // of WaitsForCallers
   bool still = false;       // one of them is stalled, and people should know
-  bool all_answer = false;  // every rank has answered
+  bool all_answer = false;  // every rank has answered, or has left
 };
 // Parses untrusted bytes.
 std::string Encode(const Word& word);

@@ -96,6 +96,18 @@ TEST(WaitingTest, ASilentRankExcusesNobody) {
   }
 }
 
+TEST(WaitingTest, ARankThatHasLeftIsNotWaitedForAndHidesNoOther) {
+  Seen left;
+  left.how = Seen::How::kLeft;
+  EXPECT_THAT(WaitsForCallers({InTransfer({1}), Nothing(), left, InTransfer({2})}, kRecent),
+              ElementsAre(true, false, false, false));
+  EXPECT_THAT(WaitsForCallers({Done(6), InBarrier(7), left}, kRecent),
+              ElementsAre(false, true, false));
+  // Only the one that has left has not called.
+  EXPECT_THAT(WaitsForCallers({InBarrier(7), InBarrier(7), left}, kRecent),
+              ElementsAre(false, false, false));
+}
+
 TEST(WaitingTest, PeersThatDoNotExistAreNobody) {
   EXPECT_THAT(WaitsForCallers({InTransfer({-1, 7, 0}), Nothing()}, kRecent),
               ElementsAre(false, false));

@@ -73,22 +73,30 @@ std::string HangReporter::Conclude(const std::vector<Said>& ranks) {
   for (const Said& said : ranks) {
     recorder::Seen& one = seen.emplace_back();
     one.name = said.name;
-    if (said.answer.how == How::kNotAsked) continue;
-    absl::StatusOr<recorder::Position> position = recorder::ParsePosition(said.answer.text);
-    one.how = said.answer.how == How::kGiven && position.ok() ? recorder::Seen::How::kAnswered
-                                                              : recorder::Seen::How::kSilent;
-    if (position.ok()) one.position = *std::move(position);
+    switch (said.answer.how) {
+      case How::kNotAsked:
+        break;
+      case How::kLeft:
+        one.how = recorder::Seen::How::kLeft;
+        break;
+      case How::kSilent:
+        one.how = recorder::Seen::How::kSilent;
+        break;
+      case How::kGiven: {
+        absl::StatusOr<recorder::Position> position = recorder::ParsePosition(said.answer.text);
+        one.how = position.ok() ? recorder::Seen::How::kAnswered : recorder::Seen::How::kSilent;
+        if (position.ok()) one.position = *std::move(position);
+      }
+    }
   }
   contradiction_ = recorder::Contradiction(seen);
   // False if the query came earlier, to find ranks that made different calls.
   const bool still = std::any_of(seen.begin(), seen.end(), [&](const recorder::Seen& one) {
     return one.position.last.has_value() && one.position.last->still >= patience_;
   });
-  const bool all_answer = std::all_of(seen.begin(), seen.end(), [](const recorder::Seen& one) {
-    return one.how == recorder::Seen::How::kAnswered;
-  });
   return recorder::Encode({recorder::Report(seen),
-                           recorder::WaitsForCallers(seen, options_.timeout), still, all_answer});
+                           recorder::WaitsForCallers(seen, options_.timeout), still,
+                           recorder::AllAnswer(seen)});
 }
 
 void HangReporter::Hear(const std::string& report, absl::Time now) {

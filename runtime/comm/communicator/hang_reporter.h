@@ -56,7 +56,7 @@ class HangReporter final : public bootstrap::HangObserver {
   struct Heard {
     std::string text;
     bool waits_for_callers = false;
-    bool all_answer = false;  // every rank has reported its status
+    bool all_answer = false;  // every rank has reported its status, or has left
   };
   Heard Ask(bootstrap::Watch& watch);
 

@@ -176,6 +176,30 @@ TEST_P(HangReporterTest, WhoWaitsThroughOthersIsNotEndedEither) {
   }
 }
 
+// A rank that has left, and whose process has ended, is not one that does not answer.
+TEST_P(HangReporterTest, WhoHasLeftDoesNotEndTheWaitForAnother) {
+  std::vector<Process> ranks = Fork([](rhComm_t comm, int rank) -> std::string {
+    int value = 7;
+    if (rank == 1) {
+      rhCommDestroy(comm);
+      ::_exit(0);
+    }
+    if (rank == 3) {
+      absl::SleepFor(absl::Seconds(5));
+      for (const int peer : {0, 2}) rhSend(&value, 1, rhInt32, peer, comm, nullptr);
+    } else {
+      value = 0;
+      if (rhRecv(&value, 1, rhInt32, 3, comm, nullptr) != rhSuccess) return rhGetLastError(comm);
+    }
+    rhCommDestroy(comm);
+    return absl::StrCat(value);
+  });
+  for (const int rank : {0, 2, 3}) {
+    EXPECT_EQ(OutputOf(ranks[static_cast<size_t>(rank)]), "7") << rank;
+  }
+  EXPECT_THAT(ReadAll(folder_.Log(0)), HasSubstr("rank 1 (pod p1) has left the communicator"));
+}
+
 // The file of rank 0 is a pipe without a reader: opening it blocks, as on a hanging file system.
 TEST_P(HangReporterTest, AFileThatCannotBeWrittenHoldsUpNeitherTheNewsNorTheAbort) {
   const std::string draft = folder_.Flight(0) + ".part";
