@@ -227,6 +227,7 @@ bool Mailbox::Fill(size_t peer) {
     out.sent += size;
     if (out.sent == out.data.size()) sends.Pop();
   }
+  to.moved += given;
   // This thread alone writes it.
   given_.store(given_.load(std::memory_order_relaxed) + given, std::memory_order_relaxed);
   return given > 0;
@@ -266,6 +267,7 @@ absl::Status Mailbox::Empty(size_t peer, bool& moved) {
     if (in.received == buffer.size) receives.Pop();
     moved = true;
   }
+  of.moved += taken;
   taken_.store(taken_.load(std::memory_order_relaxed) + taken, std::memory_order_relaxed);
   return absl::OkStatus();
 }

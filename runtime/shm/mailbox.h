@@ -63,6 +63,8 @@ class Mailbox final : public collectives::Messenger, public Companion {
   void Arm() override;
   void Answer() override;
   uint64_t progress() const override { return given_bytes() + taken_bytes(); }
+  // The same for the messages with one rank.
+  uint64_t progress(int peer) const { return peers_[static_cast<size_t>(peer)].moved; }
   std::string DescribeProgress() const override;
 
   // Bytes sent and received. Thread-safe.
@@ -114,6 +116,7 @@ class Mailbox final : public collectives::Messenger, public Companion {
     uint32_t filled = 0;        // slots of the box to it
     uint32_t seen_emptied = 0;  // of those, when this rank last had to know
     uint32_t emptied = 0;       // slots of the box from it
+    uint64_t moved = 0;         // bytes sent to it and received from it
   };
 
   static size_t BoxBytes(size_t ranks);

@@ -48,9 +48,10 @@ struct Transfer {
   std::byte* data = nullptr;
   size_t size = 0;  // for a receive: maximum size, in bytes
 
-  // Source, tag and size of the message that a receive got. For a send: what was sent.
+  // Source, tag and size of the message that a receive got, from when it is matched. For a send:
+  // what is sent.
   struct Outcome {
-    int peer = 0;
+    int peer = kAny;  // kAny: not matched yet
     int tag = 0;
     size_t bytes = 0;
   };

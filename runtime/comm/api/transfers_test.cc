@@ -26,6 +26,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "railhead/railhead.h"
+#include "runtime/base/now.h"
 #include "runtime/comm/api/fake_rails_for_test.h"
 #include "runtime/comm/api/handle.h"
 #include "runtime/comm/communicator/communicator.h"
@@ -608,6 +609,67 @@ TEST_P(TransfersOfProcessesTest, ADeathIsToldToWhoWaits) {
   });
   for (const size_t rank : {size_t{0}, size_t{2}}) {
     EXPECT_THAT(texts[rank], HasSubstr("rank 1 (pod p1)"));
+  }
+}
+
+// Rank 2 stops: in the middle of a message of rank 0, or before rank 0 waits for one. Messages
+// between ranks 0 and 1 go on all the time, and do not hide that.
+TEST_P(TransfersOfProcessesTest, OtherTransfersDoNotHideThatOneMakesNoProgress) {
+  for (const bool in_the_middle : {true, false}) {
+    const int port = testing::FreePort();
+    std::vector<Process> ranks;
+    for (int rank = 0; rank < 3; ++rank) {
+      testing::Environment environment = testing::RankEnvironment(rank, 3, port);
+      environment["RAILHEAD_TRANSPORT"] = GetParam();
+      environment["RAILHEAD_TIMEOUT_SECONDS"] = "2";
+      ranks.push_back(Process::Fork(environment, [&]() -> std::string {
+        rhComm_t comm = nullptr;
+        if (rhCommInitFromEnv(&comm) != rhSuccess) return rhGetLastError(nullptr);
+        const absl::Time end = absl::Now() + absl::Seconds(20);
+        // Returns why it failed.
+        const auto repeat = [&](auto&& does) {
+          std::string failure;
+          while (failure.empty() && absl::Now() < end) failure = does();
+          return failure.empty() ? "it did not fail" : failure;
+        };
+        const auto exchange = [&](int peer) {
+          std::vector<int> in(10);
+          const std::vector<int> out(10);
+          rhRequest_t receive = nullptr;
+          rhRequest_t send = nullptr;
+          if (rhIrecv(in.data(), 10, rhInt32, peer, 1, comm, &receive) != rhSuccess ||
+              rhIsend(out.data(), 10, rhInt32, peer, 1, comm, &send) != rhSuccess) {
+            return std::string(rhGetLastError(comm));
+          }
+          absl::SleepFor(absl::Milliseconds(5));
+          const std::string text = Finish(receive);
+          return Finish(send) + text;
+        };
+        std::vector<int> large(size_t{4} << 20U);
+        if (rank == 1) return repeat([&] { return exchange(0); });
+        if (rank == 2) {
+          std::thread stop([] {
+            absl::SleepFor(absl::Seconds(1));
+            ::raise(SIGSTOP);
+          });
+          if (in_the_middle) repeat([&] { return Finish(Irecv(large, 0, 0, comm)); });
+          stop.join();
+          return "";
+        }
+        std::thread other([&] { repeat([&] { return exchange(1); }); });
+        std::string text = repeat([&] {
+          return Finish(in_the_middle ? Isend(large, 2, 0, comm) : Irecv(large, 2, 0, comm));
+        });
+        other.join();
+        return text;
+      }));
+    }
+    const absl::Time deadline = MonotonicNow() + absl::Seconds(40);
+    EXPECT_THAT(ranks[0].Wait(deadline).output,
+                AllOf(HasSubstr("rank 0 (pod p0): transfers (rhIsend, rhIrecv): nothing has moved "
+                                "for 2s"),
+                      HasSubstr("the oldest a "), HasSubstr("rank 2 with tag 0")));
+    EXPECT_THAT(ranks[1].Wait(deadline).output, HasSubstr("nothing has moved for 2s"));
   }
 }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,8 +16,13 @@
 namespace railhead::comm {
 namespace {
 
-// Interval of checks for ranks that have left.
+// Interval of checks for ranks that have left, and for transfers without progress.
 constexpr absl::Duration kLook = absl::Seconds(1);
+
+// Returns the rank with which a transfer is; kAny if a receive from any rank matches none yet.
+int PeerOf(const transfers::Transfer& transfer) {
+  return transfer.peer != transfers::kAny ? transfer.peer : transfer.outcome.peer;
+}
 
 }  // namespace
 
@@ -113,7 +117,6 @@ void Lane::TakePosted() {
 }
 
 void Lane::Run() {
-  last_moved_ = MonotonicNow();
   for (const int peer : options_.here) engine_->Listen(peer);
   absl::Status status;
   while (status.ok()) {
@@ -142,56 +145,50 @@ void Lane::Run() {
 }
 
 absl::Status Lane::Work() {
-  messages_->mesh().Begin(std::min(kLook, options_.timeout / 4));
+  const absl::Duration pause = std::min(kLook, options_.timeout / 4);
+  messages_->mesh().Begin(pause);
   absl::Status moved = messages_->Progress();
+  const bool nothing = absl::IsDeadlineExceeded(moved);
+  if (!moved.ok() && !nothing) return moved;
   const absl::Time now = MonotonicNow();
-  if (absl::IsDeadlineExceeded(moved)) return LookAround(now);
-  if (!moved.ok()) return moved;
-  last_moved_ = now;
-  // Other transfers do not hide that a peer has left.
-  if (now - looked_ < kLook) return moved;
+  if (!nothing && now - looked_ < pause) return absl::OkStatus();
   looked_ = now;
-  return WhyStillInVain();
+  return LookAround(now);
 }
 
-absl::Status Lane::WhyStillInVain() {
-  std::map<int, absl::Status> by_peer;
-  std::set<uint64_t> in_vain;
-  absl::Status why;
+void Lane::NoteProgress(absl::Time now) {
+  std::map<int, Moved> moved;
   for (const auto& [number, transfer] : engine_->unfinished()) {
-    const auto known = by_peer.find(transfer->peer);
-    const absl::Status& found =
-        known != by_peer.end()
-            ? known->second
-            : by_peer.emplace(transfer->peer, WhyInVain(transfer->peer)).first->second;
-    if (found.ok()) continue;
-    in_vain.insert(number);
-    // What a peer sent before it left may not have been taken yet at the first time.
-    if (in_vain_.contains(number)) why.Update(found);
+    const int peer = PeerOf(*transfer);
+    if (moved.contains(peer)) continue;
+    const bool other = peer != transfers::kAny && peer != options_.rank;
+    const uint64_t progress = other ? messages_->progress(peer) : 0;
+    const auto before = moved_.find(peer);
+    const bool same = before != moved_.end() && before->second.progress == progress;
+    moved[peer] = {progress, same ? before->second.since : now};
   }
-  in_vain_ = std::move(in_vain);
-  return why;
+  moved_ = std::move(moved);
 }
 
 absl::Status Lane::LookAround(absl::Time now) {
-  const auto& unfinished = engine_->unfinished();
-  if (unfinished.empty()) {
-    last_moved_ = now;
-    return absl::OkStatus();
-  }
-  std::set<int> peers;
-  for (const auto& [number, transfer] : unfinished) peers.insert(transfer->peer);
-  for (const int peer : peers) {
+  NoteProgress(now);
+  std::vector<int> late;
+  for (const auto& [peer, moved] : moved_) {
+    // What a peer sent before it left may not have been received yet.
+    if (moved.since == now) continue;
     if (absl::Status in_vain = WhyInVain(peer); !in_vain.ok()) return in_vain;
+    if (now - moved.since >= options_.timeout) late.push_back(peer);
   }
-  if (now - last_moved_ < options_.timeout) return absl::OkStatus();
+  if (late.empty()) return absl::OkStatus();
   std::vector<int> stalled;
   for (const int peer : engine_->UnderWay()) {
-    if (!options_.left(peer).has_value()) stalled.push_back(peer);
+    if (std::find(late.begin(), late.end(), peer) != late.end()) stalled.push_back(peer);
   }
-  if (!stalled.empty() || !options_.all_answer()) return Late(stalled);
+  if (!stalled.empty()) return Late(stalled, stalled);
+  if (!options_.all_answer()) return Late(late, {});
   // All ranks are alive, and have not reached these transfers yet.
-  last_moved_ = MonotonicNow();
+  const absl::Time answered = MonotonicNow();
+  for (const int peer : late) moved_[peer].since = answered;
   return absl::OkStatus();
 }
 
@@ -206,10 +203,10 @@ absl::Status Lane::WhyInVain(int peer) const {
   }
   return absl::UnavailableError(absl::StrCat(
       any ? "every other rank" : *name, " has left the communicator, and this rank waits for it (",
-      DescribeOldest(), ")"));
+      DescribeOldest({peer}), ")"));
 }
 
-absl::Status Lane::Late(const std::vector<int>& ranks) const {
+absl::Status Lane::Late(const std::vector<int>& peers, const std::vector<int>& ranks) const {
   std::string text = absl::StrCat("nothing has moved for ", absl::FormatDuration(options_.timeout));
   if (!ranks.empty()) {
     absl::StrAppend(&text, " between this rank and ",
@@ -217,17 +214,22 @@ absl::Status Lane::Late(const std::vector<int>& ranks) const {
                       absl::StrAppend(out, options_.name(rank));
                     }));
   }
-  return absl::DeadlineExceededError(absl::StrCat(text, " (", DescribeOldest(), ")"));
+  return absl::DeadlineExceededError(absl::StrCat(text, " (", DescribeOldest(peers), ")"));
 }
 
-std::string Lane::DescribeOldest() const {
-  const auto& unfinished = engine_->unfinished();
-  if (unfinished.empty()) return "no transfer is unfinished";
-  const transfers::Transfer& oldest = *unfinished.begin()->second;
+std::string Lane::DescribeOldest(const std::vector<int>& peers) const {
+  size_t count = 0;
+  const transfers::Transfer* first = nullptr;
+  for (const auto& [number, transfer] : engine_->unfinished()) {
+    if (std::find(peers.begin(), peers.end(), PeerOf(*transfer)) == peers.end()) continue;
+    if (count++ == 0) first = transfer.get();
+  }
+  if (first == nullptr) return "no transfer is unfinished";
+  const transfers::Transfer& oldest = *first;
   const bool sends = oldest.direction == transfers::Direction::kSend;
   return absl::StrCat(
-      unfinished.size(), " transfers are unfinished, the oldest ", sends ? "a send" : "a receive",
-      " of ", sends ? "" : "at most ", oldest.size, " bytes ", sends ? "to " : "from ",
+      count, " transfers are unfinished, the oldest ", sends ? "a send" : "a receive", " of ",
+      sends ? "" : "at most ", oldest.size, " bytes ", sends ? "to " : "from ",
       oldest.peer == transfers::kAny ? "any rank" : absl::StrCat("rank ", oldest.peer), " with ",
       oldest.tag == transfers::kAny ? "any tag" : absl::StrCat("tag ", oldest.tag));
 }

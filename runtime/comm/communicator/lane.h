@@ -16,10 +16,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -97,25 +97,30 @@ class Lane {
 
   void Run();
   absl::Status Work();
-  // Called after a short time without progress.
+  // Called at short intervals. Returns an error if a transfer cannot complete, or makes no progress
+  // for the timeout, whatever others do.
   absl::Status LookAround(absl::Time now);
-  // Returns why some transfer cannot complete, because ranks had left by the last call and it is
-  // still unfinished; else OK.
-  absl::Status WhyStillInVain();
+  void NoteProgress(absl::Time now);
   // Returns why a transfer with that peer cannot complete, because ranks have left; OK while it
   // may.
   absl::Status WhyInVain(int peer) const;
-  absl::Status Late(const std::vector<int>& ranks) const;
-  std::string DescribeOldest() const;
+  // `peers`, which may include kAny, are those of the transfers, and `ranks` those to name.
+  absl::Status Late(const std::vector<int>& peers, const std::vector<int>& ranks) const;
+  std::string DescribeOldest(const std::vector<int>& peers) const;
   void TakePosted();
   void End(const absl::Status& status);
 
   const Options options_;
   std::unique_ptr<LaneMessenger> messages_;
   std::unique_ptr<transfers::Engine> engine_;
-  absl::Time last_moved_;
-  absl::Time looked_ = absl::InfinitePast();  // for ranks that have left
-  std::set<uint64_t> in_vain_;                // numbers of transfers, at that time
+  absl::Time looked_ = absl::InfinitePast();  // the last LookAround
+  // Progress of the unfinished transfers with a peer, and when it was first seen. They wait for
+  // each other, but not for those with other peers. kAny: of receives that match nothing yet.
+  struct Moved {
+    uint64_t progress = 0;
+    absl::Time since;
+  };
+  std::map<int, Moved> moved_;
 
   mutable std::mutex mutex_;  // guards the members below
   Condition changed_;

@@ -50,6 +50,12 @@ class LaneMessenger final : public collectives::Messenger {
   // See Mesh::Progress. Also returns after Ring.
   absl::Status Progress() override { return mesh_->Progress(); }
 
+  // Increases as messages with that rank come nearer to completion.
+  uint64_t progress(int peer) const {
+    const int here = Number(peer);
+    return here == kElsewhere ? mesh_->progress(peer) : mailbox_->progress(here);
+  }
+
   rails::Mesh& mesh() { return *mesh_; }
   // Thread-safe.
   Traffic InMemory() const {
