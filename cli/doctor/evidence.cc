@@ -266,6 +266,7 @@ void KeepNodes(const std::set<std::string>& names, Evidence& evidence) {
 bool IsOf(const op::verdict::PodFacts& pod, const Scope& job) {
   return pod.space == job.space &&
          (pod.name == job.name || pod.terms->gang == job.name ||
+          pod.terms->replicated_job == job.name ||
           (pod.terms->owner.has_value() && pod.terms->owner->name == job.name));
 }
 

@@ -488,6 +488,26 @@ TEST_F(CollectorTest, AFaultDoesNotStayInTheReportOfAJobWithoutPods) {
   EXPECT_TRUE(Soon([&] { return SeverityOf("job-train") == "None"; }));
 }
 
+TEST_F(CollectorTest, PodsOfAJobSetsJobsAreComparedWithEachOther) {
+  for (int pod = 0; pod < 4; ++pod) {
+    Json& metadata = scene_.pods[pod]["metadata"];
+    metadata["labels"] = {{"jobset.sigs.k8s.io/jobset-name", "js"},
+                          {"jobset.sigs.k8s.io/replicatedjob-name", "w"},
+                          {"jobset.sigs.k8s.io/replicatedjob-replicas", "2"},
+                          {"jobset.sigs.k8s.io/job-index", absl::StrCat(pod / 2)}};
+    metadata["annotations"]["batch.kubernetes.io/job-completion-index"] = absl::StrCat(pod % 2);
+    metadata["ownerReferences"][0]["name"] = absl::StrCat("js-w-", pod / 2);
+    metadata["ownerReferences"][0]["uid"] = absl::StrCat("uid-job-", pod / 2);
+    scene_.WeSet(pod, "NCCL_IB_TC", pod == 3 ? "106" : "105");
+  }
+  AnswerAsTheSceneSays();
+  PutScene();
+  const auto replica = Replica("a");
+  ASSERT_TRUE(Soon([&] { return !Told("train-3").empty(); }));
+  EXPECT_THAT(Told("train-3"), ElementsAre("Warning RdmaEnvironmentDiffers"));
+  EXPECT_TRUE(Soon([&] { return SeverityOf("job-js-w") == "Warning"; }));
+}
+
 TEST_F(CollectorTest, ExcludedNamespacesAndPodsWithoutRdmaAreNobodysBusiness) {
   Json system = Scene().pods[1];
   system["metadata"]["namespace"] = "kube-system";

@@ -31,9 +31,12 @@ std::string JobName::Key() const { return absl::StrJoin({space, kind, name, uid}
 JobName JobOf(const verdict::PodFacts& pod) {
   if (pod.terms->owner.has_value() && IsRank(pod)) {
     const Owner& owner = *pod.terms->owner;
+    if (const std::string& name = pod.terms->replicated_job; !name.empty()) {
+      return {pod.space, owner.kind, name, pod.terms->job_set_uid, "", true, true};
+    }
     return {pod.space, owner.kind, owner.name, owner.uid, owner.api, true, true};
   }
-  if (!pod.terms->gang.empty()) return {pod.space, "PodGroup", pod.terms->gang, "", "", true, true};
+  if (!pod.terms->gang.empty()) return {pod.space, kGangKind, pod.terms->gang, "", "", true, true};
   if (!pod.terms->owner.has_value()) return {pod.space, "Pod", pod.name, pod.uid, "v1"};
   const Owner& owner = *pod.terms->owner;
   if (IsOneOf(kMayBePrograms, owner.kind)) {

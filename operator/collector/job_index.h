@@ -14,13 +14,17 @@
 
 namespace railhead::op {
 
+inline constexpr char kGangKind[] = "PodGroup";
+
 // The job of a pod. Another owner of the same name is another job.
 struct JobName {
   std::string space;
-  std::string kind;  // of the owner; "Pod": no owner; "PodGroup": a gang
+  std::string kind;  // of the owner; "Pod": no owner; kGangKind: a gang
   std::string name;
-  std::string uid;           // of the owner; of the pod if diagnosed alone; empty for a gang
-  std::string api = "";      // of the owner
+  // Uid of the owner; of the pod if diagnosed alone; of the JobSet, if known, for several Jobs;
+  // empty for a gang.
+  std::string uid;
+  std::string api = "";      // of the owner; empty: the pods have several owners, or none
   bool together = false;     // its pods work together, or may
   bool one_program = false;  // its pods certainly run one program and can be compared
 
@@ -29,10 +33,10 @@ struct JobName {
 };
 
 // Determines the job of a pod. The pods of an owner whose pods are ranks (an Indexed Job, a kind of
-// the training operator) are one job; else the pods of a gang are. Pods of a StatefulSet may be
-// ranks or independent servers; their reports show which. Pods of a DaemonSet, a Deployment, any
-// other owner, or a Job without index are independent: each is diagnosed alone, under its owner's
-// name.
+// the training operator) are one job, as are those of all Jobs of a JobSet's replicatedJob, unless
+// each Job has ranks of its own; else the pods of a gang are. Pods of a StatefulSet may be ranks or
+// independent servers; their reports show which. Pods of a DaemonSet, a Deployment, any other
+// owner, or a Job without index are independent: each is diagnosed alone, under its owner's name.
 JobName JobOf(const verdict::PodFacts& pod);
 
 // Index of pods by job. Contains only jobs with pods. Not thread-safe.

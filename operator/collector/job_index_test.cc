@@ -63,6 +63,27 @@ TEST(JobOfTest, AGangIsAJobWhereItsOwnerIsNone) {
   EXPECT_EQ(JobOf(c).kind, "Job");
 }
 
+TEST(JobOfTest, JobsWhosePodsHaveRanksTogetherAreOne) {
+  PodFacts a = OwnedBy("Job", "a");
+  PodFacts b = OwnedBy("Job", "b");
+  verdict::PodTerms terms = *b.terms;
+  terms.owner->name = "other";
+  terms.owner->uid = "uid-other";
+  b.terms = terms;
+  EXPECT_NE(JobOf(a).Key(), JobOf(b).Key());
+  terms.replicated_job = "js-w";
+  terms.job_set_uid = "uid-set";
+  b.terms = terms;
+  terms.owner->uid = "uid-owner";
+  a.terms = terms;
+  EXPECT_EQ(JobOf(a).Key(), JobOf(b).Key());
+  EXPECT_EQ(JobOf(a).name, "js-w");
+  EXPECT_TRUE(JobOf(a).one_program);
+  terms.job_set_uid = "uid-of-another-of-that-name";
+  b.terms = terms;
+  EXPECT_NE(JobOf(a).Key(), JobOf(b).Key());
+}
+
 TEST(JobIndexTest, AJobGrowsWhenAPodIsAddedAndIsGoneWithItsLast) {
   JobIndex index;
   const PodFacts a = OwnedBy("Job", "a");

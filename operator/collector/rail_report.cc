@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -50,16 +51,22 @@ Json Reference(const std::string& api, const std::string& kind, const std::strin
   return {{"apiVersion", api}, {"kind", kind}, {"name", name}, {"uid", uid}};
 }
 
-// Nobody knows which kind of object a gang's label means: it belongs to its pods.
+// Nobody knows which kind of object a gang's label means: it belongs to its pods. A job of several
+// Jobs belongs to these.
 Json OwnersOf(const JobName& job, const verdict::JobFacts& facts) {
   Json owners = Json::array();
-  if (!job.uid.empty()) {
+  if (!job.api.empty() && !job.uid.empty()) {
     owners.push_back(Reference(job.api, job.kind, job.name, job.uid));
     return owners;
   }
+  std::set<std::string> uids;
   for (const verdict::JudgedPod& judged : facts.pods) {
     if (owners.size() == kMostOwners) break;
-    owners.push_back(Reference("v1", "Pod", judged.pod->name, judged.pod->uid));
+    const std::optional<Owner>& owner = judged.pod->terms->owner;
+    const bool of_owners = job.kind != kGangKind && owner.has_value();
+    if (!uids.insert(of_owners ? owner->uid : judged.pod->uid).second) continue;
+    owners.push_back(of_owners ? Reference(owner->api, owner->kind, owner->name, owner->uid)
+                               : Reference("v1", "Pod", judged.pod->name, judged.pod->uid));
   }
   return owners;
 }

@@ -91,6 +91,26 @@ TEST(RailReportTest, OfAGangItsPodsAreTheOwners) {
                                               "name": "train-3", "uid": "uid-3"})"));
 }
 
+TEST(RailReportTest, OfSeveralJobsTheseAreTheOwners) {
+  verdict::JobFacts facts;
+  for (int i = 0; i < 4; ++i) {
+    auto pod = std::make_shared<verdict::PodFacts>();
+    pod->name = absl::StrCat("js-w-", i);
+    pod->uid = absl::StrCat("uid-", i);
+    verdict::PodTerms terms;
+    terms.owner = {"batch/v1", "Job", absl::StrCat("js-w-", i / 2),
+                   absl::StrCat("uid-job-", i / 2)};
+    pod->terms = std::move(terms);
+    facts.pods.emplace_back().pod = pod;
+  }
+  const RailReport report =
+      ReportOf({"team", "Job", "js-w", "uid-set", "", true, true}, facts, {NotUsed(0)});
+  EXPECT_EQ(report.name, "job-js-w");
+  EXPECT_EQ(report.owners, Json::parse(R"([
+      {"apiVersion": "batch/v1", "kind": "Job", "name": "js-w-0", "uid": "uid-job-0"},
+      {"apiVersion": "batch/v1", "kind": "Job", "name": "js-w-1", "uid": "uid-job-1"}])"));
+}
+
 TEST(RailReportTest, TheKeyOfAReportIsThatOfItsPodsJob) {
   verdict::PodFacts pod;
   pod.space = "team";

@@ -56,8 +56,12 @@ struct ContainerFacts {
 
 // Fields that the pods of a job mostly share.
 struct PodTerms {
-  std::optional<Owner> owner;         // nullopt for a pod created by hand
-  std::string gang;                   // label of pods scheduled together; mostly empty
+  std::optional<Owner> owner;  // nullopt for a pod created by hand
+  std::string gang;            // label of pods scheduled together; mostly empty
+  // If its Job forms one job with the other Jobs of its JobSet's replicatedJob: the name of that
+  // job, as in RAILHEAD_JOB, and the JobSet's uid, if known.
+  std::string replicated_job;
+  std::string job_set_uid;
   std::string revision;               // of the template, if there are several
   std::string profile;                // from its annotation; empty: none
   int64_t generation = 0;             // of the profile at admission
@@ -70,8 +74,8 @@ struct PodTerms {
   bool operator==(const PodTerms&) const = default;
   // Arbitrary order, to find equal values.
   auto Key() const {
-    return std::tie(owner, gang, revision, profile, generation, kept, not_done, interfaces,
-                    containers);
+    return std::tie(owner, gang, replicated_job, job_set_uid, revision, profile, generation, kept,
+                    not_done, interfaces, containers);
   }
   bool operator<(const PodTerms& other) const { return Key() < other.Key(); }
 };
@@ -89,8 +93,8 @@ struct PodFacts {
   absl::Time running_since = absl::InfiniteFuture();  // all its containers with RDMA
 
   bool admitted = false;     // has passed admission
-  std::optional<int> rank;   // completion index
-  std::optional<int> world;  // pods of its Job, from the annotation
+  std::optional<int> rank;   // in its job: completion index, or counted over a replicatedJob
+  std::optional<int> world;  // pods of its job, from the annotation
 
   bool host_network = false;
   int metrics_port = 0;  // 0: none

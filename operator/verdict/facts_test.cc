@@ -170,6 +170,55 @@ status:
   EXPECT_EQ(PodFactsOf(pod, RdmaResources())->running_since, absl::InfiniteFuture());
 }
 
+TEST(PodFactsTest, RanksOfAReplicatedJobAreCountedOverItsJobs) {
+  Json pod = Yaml(R"(
+metadata:
+  labels:
+    jobset.sigs.k8s.io/jobset-name: js
+    jobset.sigs.k8s.io/jobset-uid: uid-set
+    jobset.sigs.k8s.io/replicatedjob-name: w
+    jobset.sigs.k8s.io/replicatedjob-replicas: "2"
+    jobset.sigs.k8s.io/job-index: "1"
+  annotations:
+    railhead.io/world-size: "8"
+    batch.kubernetes.io/job-completion-index: "3"
+spec: {containers: [{name: main, resources: {limits: {rdma/hca: 1}}}]}
+)");
+  PodFacts facts = *PodFactsOf(pod, RdmaResources());
+  EXPECT_EQ(facts.rank, 7);
+  EXPECT_EQ(facts.terms->replicated_job, "js-w");
+  EXPECT_EQ(facts.terms->job_set_uid, "uid-set");
+  const auto stays_alone = [](Json other) {
+    const PodFacts read = *PodFactsOf(other, RdmaResources());
+    return read.rank == 3 && read.terms->replicated_job.empty();
+  };
+  Json other = pod;
+  other["metadata"]["annotations"]["railhead.io/rank-group"] = "job";
+  EXPECT_TRUE(stays_alone(other));
+  other = pod;
+  other["metadata"]["annotations"]["railhead.io/world-size"] = "7";  // of no two Jobs alike
+  EXPECT_TRUE(stays_alone(other));
+  other = pod;
+  other["metadata"]["labels"]["jobset.sigs.k8s.io/replicatedjob-replicas"] = "1";
+  EXPECT_TRUE(stays_alone(other));
+  other = pod;
+  other["metadata"]["annotations"].erase("railhead.io/world-size");
+  EXPECT_TRUE(stays_alone(other));
+}
+
+TEST(PodFactsTest, TheGangOfAPodWithoutAnOwnerIsThatOfItsLabel) {
+  const auto gang = [](const char* label, const char* owners = "[]") {
+    Json pod = {{"metadata", {{"labels", {{"railhead.io/gang", label}}}}}};
+    pod["metadata"]["ownerReferences"] = Yaml(owners);
+    pod["spec"] = Yaml("{containers: [{name: main, resources: {limits: {rdma/hca: 1}}}]}");
+    return PodFactsOf(pod, RdmaResources())->terms->gang;
+  };
+  EXPECT_EQ(gang("train"), "train");
+  EXPECT_EQ(gang("true"), "");
+  EXPECT_EQ(gang("false"), "");
+  EXPECT_EQ(gang("train", "[{apiVersion: v1, kind: Job, name: j, uid: u, controller: true}]"), "");
+}
+
 TEST(PodFactsTest, NothingOfPodsThatAskForNoRdma) {
   EXPECT_EQ(PodFactsOf(Yaml("{spec: {containers: [{name: a}]}}"), RdmaResources()), std::nullopt);
   EXPECT_EQ(PodFactsOf(Yaml("{spec: {containers: 7}}"), RdmaResources()), std::nullopt);

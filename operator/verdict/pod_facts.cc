@@ -12,10 +12,15 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
 #include "kube/elements.h"
+#include "operator/admission/annotations.h"
+#include "operator/admission/job_rank.h"
 #include "operator/admission/rdma_containers.h"
+#include "operator/gangs/names.h"
+#include "operator/gangs/workload.h"
 #include "operator/verdict/container_facts.h"
 
 namespace railhead::op::verdict {
@@ -28,6 +33,10 @@ using kube::StringAt;
 
 constexpr absl::string_view kMetricsPort = "railhead.io/metrics-port";
 constexpr absl::string_view kNetworkStatus = "k8s.v1.cni.cncf.io/network-status";
+
+constexpr char kJobSetName[] = "jobset.sigs.k8s.io/jobset-name";
+constexpr char kJobSetUid[] = "jobset.sigs.k8s.io/jobset-uid";
+constexpr char kReplicatedJobName[] = "jobset.sigs.k8s.io/replicatedjob-name";
 
 // Labels by which schedulers know the pods that are placed together: the coscheduling plugin's, and
 // Kueue's for plain pods.
@@ -100,6 +109,32 @@ std::optional<std::set<std::string>> InterfacesOf(const Json& pod, const Json& s
   return std::set<std::string>{"lo", "eth0"};
 }
 
+std::string Label(const Json& pod, absl::string_view name) {
+  return StringAt(pod, {"metadata", "labels", name});
+}
+
+std::string GangOf(const Json& pod, bool has_owner) {
+  for (const absl::string_view label : kGangLabels) {
+    if (std::string gang = Label(pod, label); !gang.empty()) return gang;
+  }
+  // Ours may have the pods of several kinds of owners, and need not be a name.
+  std::string gang = Label(pod, gangs::kGangLabel);
+  return has_owner || gang == "true" || gang == "false" ? "" : gang;
+}
+
+// The Jobs of a JobSet's replicatedJob are one job, and their pods have their ranks in it, unless
+// somebody has said that each is on its own.
+void ReadReplicatedJob(const Json& pod, PodFacts& facts, PodTerms& terms) {
+  if (!facts.rank || !facts.world || Label(pod, kReplicatedJobReplicas).empty()) return;
+  const absl::StatusOr<Annotations> annotations = ReadAnnotations(pod);
+  if (!annotations.ok() || JobsTogether(pod, *annotations) == 1) return;
+  const auto rank = gangs::IndexInReplicatedJob(pod, *facts.world, *facts.rank);
+  if (!rank) return;
+  facts.rank = rank;
+  terms.replicated_job = absl::StrCat(Label(pod, kJobSetName), "-", Label(pod, kReplicatedJobName));
+  terms.job_set_uid = Label(pod, kJobSetUid);
+}
+
 // When the last of the containers with RDMA started: a helper beside them may have ended, or fail
 // again and again, while the ranks run. Where only init containers have RDMA, all others count.
 absl::Time RunningSince(const Json& pod, const std::vector<ContainerFacts>& containers) {
@@ -156,12 +191,10 @@ std::optional<PodFacts> PodFactsOf(const Json& pod, const RdmaResources& rdma) {
       (terms.owner->kind.empty() || terms.owner->name.empty() || terms.owner->uid.empty())) {
     terms.owner.reset();
   }
-  for (const absl::string_view label : kGangLabels) {
-    if (terms.gang.empty()) terms.gang = StringAt(pod, {"metadata", "labels", label});
-  }
+  terms.gang = GangOf(pod, terms.owner.has_value());
   for (const absl::string_view label : kRevisionLabels) {
     if (!terms.revision.empty()) break;
-    terms.revision = StringAt(pod, {"metadata", "labels", label}).substr(0, kMostOfALabel);
+    terms.revision = Label(pod, label).substr(0, kMostOfALabel);
   }
   absl::ParseTime(absl::RFC3339_full, StringAt(pod, {"metadata", "creationTimestamp"}),
                   &facts.created, nullptr);
@@ -177,6 +210,7 @@ std::optional<PodFacts> PodFactsOf(const Json& pod, const RdmaResources& rdma) {
   facts.rank =
       NumberIn(Annotation(pod, "batch.kubernetes.io/job-completion-index"), 0, 1'000'000'000);
   facts.world = NumberIn(Annotation(pod, "railhead.io/world-size"), 1, 1'000'000'000);
+  ReadReplicatedJob(pod, facts, terms);
   facts.host_network = IsTrue(*spec, "hostNetwork");
   terms.interfaces = InterfacesOf(pod, *spec);
   facts.metrics_port = NumberIn(Annotation(pod, kMetricsPort), 1, 65535).value_or(0);
