@@ -64,19 +64,18 @@ absl::StatusOr<ReachedCluster> ReachCluster(const ClusterFlags& flags) {
                         std::move(config->space)};
 }
 
-absl::StatusOr<op::gangs::ClusterObjects> AskCluster(kube::Api& api, bool for_why) {
+absl::StatusOr<op::gangs::ClusterObjects> AskCluster(kube::Api& api, bool with_events) {
   op::gangs::ClusterObjects objects;
   absl::Status status = List(api, {"v1", "nodes", "", ""}, "Node", objects.nodes);
   if (status.ok()) status = List(api, {"v1", "pods", "", ""}, "Pod", objects.pods);
-  if (status.ok() && for_why) status = List(api, {"v1", "events", "", ""}, "Event", objects.events);
+  if (status.ok() && with_events)
+    status = List(api, {"v1", "events", "", ""}, "Event", objects.events);
   if (!status.ok()) return status;
   const auto read_resources = [&](const kube::Json& object) {
     if (auto rdma = op::ReadRdmaResources(object)) objects.rdma = *std::move(rdma);
     return absl::OkStatus();
   };
-  if (for_why) {
-    status = kube::ForEach(api, {"v1", "configmaps", "", ""}, read_resources, kOfTheChart);
-  }
+  status = kube::ForEach(api, {"v1", "configmaps", "", ""}, read_resources, kOfTheChart);
   if (!status.ok() && !absl::IsPermissionDenied(status)) return status;
   status = List(api, {topology::kTopologyVersion, topology::kTopologyResource, "", ""},
                 topology::kTopologyKind, objects.topologies);

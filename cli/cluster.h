@@ -32,10 +32,10 @@ struct ReachedCluster {
 
 absl::StatusOr<ReachedCluster> ReachCluster(const ClusterFlags& flags);
 
-// Lists nodes, pods and FabricTopologies; for `railhead why` also Events and the operator's RDMA
-// resources. Without the kind FabricTopology, or the right to read it, the result has none. Without
-// the right to list ConfigMaps, the RDMA resources are rdma/*.
-absl::StatusOr<op::gangs::ClusterObjects> AskCluster(kube::Api& api, bool for_why);
+// Lists nodes, pods, FabricTopologies and, if asked, Events; reads the operator's RDMA resources.
+// Without the kind FabricTopology, or the right to read it, the result has none. Without the right
+// to list ConfigMaps, the RDMA resources are rdma/*.
+absl::StatusOr<op::gangs::ClusterObjects> AskCluster(kube::Api& api, bool with_events);
 
 }  // namespace railhead::cli
 

@@ -94,8 +94,11 @@ absl::StatusOr<Loaded> Ask(kube::Api& api, const std::optional<std::string>& nam
   const auto given = topology::JoinModel(std::move(parts));
   kube::Json list = {{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(objects->nodes)}};
   for (kube::Json& pod : objects->pods) list["items"].push_back(std::move(pod));
+  const auto is_hca = [&objects](absl::string_view resource) {
+    return objects->rdma.Contains(resource);
+  };
   absl::StatusOr<fabric::Observations> seen =
-      fabric::ReadSource(kube::DumpJson(list), "the cluster");
+      fabric::ReadSource(kube::DumpJson(list), "the cluster", is_hca);
   if (!seen.ok()) return seen.status();
   if (!given.ok() || !given->has_value()) {
     absl::StatusOr<DiscoveredFabric> found =

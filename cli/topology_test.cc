@@ -111,7 +111,6 @@ TEST_F(Topology, TheClusterIsAskedWhereThereAreNoFiles) {
   options_.files.clear();
   EXPECT_EQ(Run(&api), kNoTrouble) << err_.str();
   EXPECT_THAT(out_.str(), HasSubstr("leaf l0  3 nodes, 21 of 24 GPUs free"));
-  EXPECT_THAT(api.TakeCalls(), Not(Contains(HasSubstr("configmaps"))));
   // What people have written counts instead of labels, and its nodes are as they tell.
   const kube::ObjectRef fabric = {"railhead.io/v1alpha1", "fabrictopologies", "", "cluster"};
   api.Put(fabric, json::parse(R"({
@@ -134,6 +133,33 @@ TEST_F(Topology, TheClusterIsAskedWhereThereAreNoFiles) {
   EXPECT_EQ(Run(&api), kTrouble);
   EXPECT_THAT(err_.str(), HasSubstr("FabricTopology cluster: spec.model"));
   EXPECT_THAT(out_.str(), HasSubstr("l0"));
+}
+
+TEST_F(Topology, HcasAreThoseOfTheOperatorsResources) {
+  kube::testing::FakeApi api;
+  const auto put = [&api](const char* kind, json item, const char* name, json resources) {
+    item["apiVersion"] = "v1";
+    item["metadata"]["name"] = name;
+    if (item.contains("spec")) item["spec"]["containers"][0]["resources"]["requests"] = resources;
+    if (item.contains("status")) item["status"]["allocatable"] = std::move(resources);
+    api.Put({"v1", kind, "", name}, item);
+  };
+  const json node =
+      json::parse(R"({"metadata": {"labels": {"topology.railhead.io/leaf": "l0"}}, "status": {}})");
+  const json pod = json::parse(R"({"spec": {"nodeName": "n0", "containers": [{}]}})");
+  put("nodes", node, "n0", {{"rdma/rail-0", "1"}, {"rdma/rail-1", "1"}, {"example.com/nic", "2"}});
+  put("nodes", node, "n1", {{"example.com/nic", "2"}, {"example.com/other", "2"}});
+  put("pods", pod, "a", {{"rdma/rail-0", "1"}});
+  put("pods", pod, "b", {{"example.com/nic", "2"}});
+  options_.files.clear();
+  EXPECT_EQ(Run(&api), kNoTrouble) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("1 of 2 HCAs free"));
+  api.Put({"v1", "configmaps", "railhead", "operator"}, json::parse(R"({
+    "metadata": {"name": "operator", "namespace": "railhead", "labels": {
+      "app.kubernetes.io/part-of": "railhead", "app.kubernetes.io/component": "operator"}},
+    "data": {"operator.yaml": "rdmaResources: [rdma/*, example.com/nic]"}})"));
+  EXPECT_EQ(Run(&api), kNoTrouble) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("3 of 6 HCAs free"));
 }
 
 TEST_F(Topology, WrongCablesAreToldWithTheExitStatus) {

@@ -75,6 +75,7 @@ OrderedJson ToJson(const WhyAnswer& answer) {
                       {"bound", answer.bound},     {"message", answer.message}};
   json["reasons"] = OrderedJson::array();
   for (const Reason& reason : answer.reasons) json["reasons"].push_back(placement::ToJson(reason));
+  json["notes"] = answer.notes;
   json["scheduler"] = OrderedJson::array();
   for (const auto& [message, pods] : answer.scheduler) {
     json["scheduler"].push_back({{"pods", pods}, {"message", message}});
@@ -92,6 +93,7 @@ void MakePrintable(WhyAnswer& answer) {
     *text = PrintableText(*text);
   }
   for (Reason& reason : answer.reasons) reason.message = PrintableText(reason.message);
+  for (std::string& note : answer.notes) note = PrintableText(note);
   for (auto& [message, pods] : answer.scheduler) message = PrintableText(message);
   for (auto& [reason, message] : answer.told) {
     reason = PrintableText(reason);
@@ -115,7 +117,11 @@ void Print(const WhyAnswer& answer, std::ostream& out) {
       out << "  " << reason.message << "\n";
     }
   };
-  if (answer.reasons.empty() && !answer.message.empty()) out << "  " << answer.message << "\n";
+  if (answer.reasons.empty()) {
+    if (!answer.message.empty()) out << "  " << answer.message << "\n";
+  } else {
+    for (const std::string& note : answer.notes) out << "  " << note << "\n";
+  }
   print(Reason::Kind::kRoom, "room:");
   print(Reason::Kind::kChange, "any of these changes would help:");
   print(Reason::Kind::kExcluded, "excluded nodes:");

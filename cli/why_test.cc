@@ -154,6 +154,32 @@ spec: {pods: 2, gpusPerPod: 8, hcasPerPod: 8}
   EXPECT_THAT(out_.str(), HasSubstr("1 of 2 nodes excluded: GPUs in use"));
 }
 
+TEST_F(WhyTest, WaitingForAPreferredLevelIsTold) {
+  json list = {{"kind", "List"}, {"items", json::array()}};
+  for (int i = 0; i < 4; ++i) {
+    json node = Node(absl::StrCat("n", i));
+    node["metadata"]["labels"]["topology.railhead.io/leaf"] = i < 2 ? "l0" : "l1";
+    list["items"].push_back(node);
+  }
+  for (int i = 0; i < 3; ++i) {
+    json pod = Pod(i);
+    pod["metadata"]["creationTimestamp"] = "1970-01-01T00:00:00Z";
+    pod["metadata"]["annotations"]["railhead.io/prefer-level"] = "leaf";
+    pod["metadata"]["annotations"]["railhead.io/prefer-wait"] = "5m";
+    list["items"].push_back(pod);
+  }
+  options_.job = "train";
+  options_.files = {folder_.Write("cluster.json", list.dump())};
+  EXPECT_EQ(Run(), kPending) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("\n  it waits for one leaf until 00:05:00 UTC "
+                                    "(railhead.io/prefer-wait)\n"));
+  EXPECT_THAT(out_.str(), HasSubstr("any of these changes would help:\n"));
+  EXPECT_THAT(out_.str(), HasSubstr("  fits without railhead.io/prefer-wait\n"));
+  options_.json = true;
+  EXPECT_EQ(Run(), kPending) << err_.str();
+  EXPECT_THAT(json::parse(out_.str())["notes"], ::testing::SizeIs(1));
+}
+
 TEST_F(WhyTest, BadInputIsNamed) {
   options_.job = "nobody";
   options_.files = {Cluster(2)};

@@ -116,6 +116,7 @@ void CollectEvents(Collector& collector, Evidence& evidence) {
           }
         });
   }
+  DropEventsOfGone(evidence);
 }
 
 }  // namespace

@@ -618,6 +618,15 @@ TEST_F(DoctorTest, WhatIsOverIsNotTold) {
   EXPECT_EQ(Run(), kAllPass) << Findings().dump(1);
 }
 
+TEST_F(DoctorTest, NodesAndPodsThatAreGoneAreNotTold) {
+  server_.Event("Node", "", "gone", true, "ConfigurationRefused", "wrong");
+  server_.Event("Pod", "team", "gone-0", true, "HcasNotNearest", "mlx5_1 is at another socket");
+  json evicted = ComponentPod("operator-evicted", "operator", "n0");
+  evicted["status"] = {{"phase", "Failed"}, {"reason", "Evicted"}};
+  server_.Put(PodRef(kSpace, "operator-evicted"), evicted);
+  EXPECT_EQ(Run(), kAllPass) << Findings().dump(1);
+}
+
 TEST_F(DoctorTest, WhatTheOperatorHasReportedIsToldOnce) {
   server_.At(PodRef("team", "train-0"))["spec"]["containers"][0]["env"] =
       json::array({{{"name", "NCCL_IB_DISABLE"}, {"value", "1"}}});

@@ -94,7 +94,9 @@ std::optional<Workload> ReadWorkload(const Json& object, const std::string& kind
 
 std::optional<ComponentPod> ReadComponentPod(const Json& pod) {
   if (Label(pod, "app.kubernetes.io/name") != "railhead") return std::nullopt;
-  if (StringAt(pod, {"status", "phase"}) == "Succeeded") return std::nullopt;
+  // Pods that have ended, an evicted one too, have been replaced.
+  const std::string phase = StringAt(pod, {"status", "phase"});
+  if (phase == "Succeeded" || phase == "Failed") return std::nullopt;
   ComponentPod component;
   component.component = Label(pod, "app.kubernetes.io/component");
   if (component.component != "operator" && component.component != "device-plugin" &&
@@ -239,6 +241,21 @@ void AddPod(const Json& pod, Evidence& evidence) {
   if (auto stored = op::gangs::ReadStoredPod(pod); stored && stored->member) {
     evidence.gang_pods.push_back(std::make_shared<const op::gangs::StoredPod>(*std::move(stored)));
   }
+}
+
+void DropEventsOfGone(Evidence& evidence) {
+  std::set<std::string> pods;
+  const auto path = [](const std::string& space, const std::string& name) {
+    return absl::StrCat(space, "/", name);
+  };
+  for (const RdmaPod& pod : evidence.pods) pods.insert(path(pod.facts->space, pod.facts->name));
+  for (const auto& pod : evidence.gang_pods) pods.insert(path(pod->space, pod->name));
+  const bool nodes_known = IsRead("nodes", evidence);
+  const bool pods_known = IsRead("pods", evidence);
+  std::erase_if(evidence.events, [&](const Told& told) {
+    return (told.kind == "Node" && nodes_known && !evidence.nodes.contains(told.name)) ||
+           (told.kind == "Pod" && pods_known && !pods.contains(path(told.space, told.name)));
+  });
 }
 
 bool IsRead(absl::string_view resource, const Evidence& evidence) {

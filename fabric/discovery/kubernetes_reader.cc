@@ -61,7 +61,8 @@ int64_t ConsumeUnit(absl::string_view& quantity) {
 
 class KubernetesReader {
  public:
-  explicit KubernetesReader(absl::string_view source) : reader_(source) {}
+  KubernetesReader(absl::string_view source, const IsHca& is_hca)
+      : reader_(source), is_hca_(is_hca) {}
 
   absl::StatusOr<Observations> Read(const std::vector<JsonValue>& texts) {
     for (const JsonValue& text : texts) Object(text, "");
@@ -191,7 +192,7 @@ class KubernetesReader {
     Amounts amounts;
     for (const auto& [name, value] : resources.fields) {
       const bool gpu = absl::EndsWith(name, "/gpu");
-      if (!gpu && name != "rdma/hca") continue;
+      if (!gpu && !is_hca_(name)) continue;
       absl::string_view digits = value.text;
       const int64_t unit = ConsumeUnit(digits);
       int64_t count = 0;
@@ -257,10 +258,13 @@ class KubernetesReader {
   }
 
   JsonReader reader_;
+  const IsHca& is_hca_;
   Observations seen_;
 };
 
 }  // namespace
+
+bool IsOfRdma(absl::string_view resource) { return absl::StartsWith(resource, "rdma/"); }
 
 bool IsKubernetes(const JsonValue& text) {
   const JsonValue* kind = text.Find("kind");
@@ -282,8 +286,8 @@ std::vector<absl::string_view> KubernetesFieldsNotRead() {
 }
 
 absl::StatusOr<Observations> ReadKubernetes(const std::vector<JsonValue>& texts,
-                                            absl::string_view source) {
-  return KubernetesReader(source).Read(texts);
+                                            absl::string_view source, const IsHca& is_hca) {
+  return KubernetesReader(source, is_hca).Read(texts);
 }
 
 }  // namespace railhead::fabric

@@ -4,6 +4,7 @@
 #ifndef RAILHEAD_FABRIC_DISCOVERY_KUBERNETES_READER_H_
 #define RAILHEAD_FABRIC_DISCOVERY_KUBERNETES_READER_H_
 
+#include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -13,14 +14,21 @@
 
 namespace railhead::fabric {
 
+// Whether the devices of an extended resource, such as "rdma/hca", are HCAs.
+using IsHca = std::function<bool(absl::string_view resource)>;
+
+// Returns true for rdma/*.
+bool IsOfRdma(absl::string_view resource);
+
 // Reads the output of `kubectl get nodes -o json` or `kubectl get nodes,pods -A -o json`: lists or
 // consecutive objects, including NicInterfaceNameTemplates (rail_names.h); ignores other kinds.
-// GPUs are all resources whose name ends in "/gpu", HCAs are rdma/hca. A node is unschedulable if
-// it is cordoned or not ready; users' taints do not count, since jobs may tolerate them.
+// GPUs are all resources whose name ends in "/gpu", HCAs those for which `is_hca` returns true. A
+// node is unschedulable if it is cordoned or not ready; users' taints do not count, since jobs may
+// tolerate them.
 //
 // InvalidArgument gives source, line and field.
 absl::StatusOr<Observations> ReadKubernetes(const std::vector<JsonValue>& texts,
-                                            absl::string_view source);
+                                            absl::string_view source, const IsHca& is_hca);
 
 // Returns true if a text is one of these.
 bool IsKubernetes(const JsonValue& text);

@@ -105,6 +105,14 @@ TEST(Kubernetes, SharesAreReadAsKubernetesWritesThem) {
   }
 }
 
+TEST(Kubernetes, HcasAreAllOfRdmaUnlessSaidOtherwise) {
+  constexpr char kNode[] = R"({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n0"},
+    "status": {"allocatable": {"rdma/rail-0": "1", "rdma/rail-1": "1", "example.com/nic": "4"}}})";
+  EXPECT_EQ(ReadSource(kNode, "k")->nodes[0].hcas, 2);
+  const auto is_nic = [](absl::string_view name) { return name == "example.com/nic"; };
+  EXPECT_EQ(ReadSource(kNode, "k", is_nic)->nodes[0].hcas, 4);
+}
+
 TEST(Kubernetes, SidecarsHoldTheirHcasBesideTheOthers) {
   constexpr char kPod[] = R"({"kind": "Pod", "apiVersion": "v1", "spec": {"nodeName": "n0",
     "initContainers": [INIT],

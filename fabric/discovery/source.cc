@@ -17,7 +17,8 @@
 
 namespace railhead::fabric {
 
-absl::StatusOr<Observations> ReadSource(absl::string_view text, absl::string_view source) {
+absl::StatusOr<Observations> ReadSource(absl::string_view text, absl::string_view source,
+                                        const IsHca& is_hca) {
   const absl::string_view begin = absl::StripLeadingAsciiWhitespace(text.substr(0, 4096));
   if (!begin.empty() && begin[0] == '{') {
     // Checked only in this case: in LLDP, switch names are field names.
@@ -26,7 +27,7 @@ absl::StatusOr<Observations> ReadSource(absl::string_view text, absl::string_vie
         text, source, kubernetes ? KubernetesFieldsNotRead() : std::vector<absl::string_view>());
     if (!texts.ok()) return texts.status();
     if (IsLldp(texts->front())) return ReadLldp(*texts, source);
-    if (IsKubernetes(texts->front())) return ReadKubernetes(*texts, source);
+    if (IsKubernetes(texts->front())) return ReadKubernetes(*texts, source, is_hca);
   } else if (IsIbnetdiscover(text)) {
     return ReadIbnetdiscover(text, source);
   }

@@ -40,7 +40,8 @@ std::string WherePlaced(const FabricModel& model, const std::vector<int>& node_o
                       "; domains used: ", absl::StrJoin(parts, ", "));
 }
 
-std::string InWords(const std::vector<placement::Reason>& reasons, const std::string& pools) {
+std::string InWords(const std::vector<placement::Reason>& reasons,
+                    const std::vector<std::string>& notes) {
   std::vector<std::string> said;
   for (const placement::Reason::Kind kind :
        {placement::Reason::Kind::kRoom, placement::Reason::Kind::kChange,
@@ -48,7 +49,9 @@ std::string InWords(const std::vector<placement::Reason>& reasons, const std::st
     for (const placement::Reason& reason : reasons) {
       if (reason.kind == kind) said.push_back(reason.message);
     }
-    if (kind == placement::Reason::Kind::kChange && !pools.empty()) said.push_back(pools);
+    if (kind == placement::Reason::Kind::kChange) {
+      said.insert(said.end(), notes.begin(), notes.end());
+    }
   }
   return absl::StrJoin(said, "; ");
 }

@@ -22,9 +22,10 @@ std::string NameOf(const Gang& gang, const std::vector<Assignment>& assignments)
 std::string WherePlaced(const fabric::FabricModel& model, const std::vector<int>& node_of_rank,
                         const placement::Score& score);
 
-// Returns why a gang has no room: first the room, then what would help, including `pools` (pools.h;
-// may be empty), then what excludes nodes, since the end of a message may be cut.
-std::string InWords(const std::vector<placement::Reason>& reasons, const std::string& pools);
+// Returns why a gang has no room: first the room, then what would help, then the notes, then what
+// excludes nodes, since the end of a message may be cut.
+std::string InWords(const std::vector<placement::Reason>& reasons,
+                    const std::vector<std::string>& notes);
 
 // Returns how many pods get other rails than most, which happens if a pod takes only a part of a
 // node; empty if none.

@@ -119,11 +119,12 @@ class Planner {
     const Membership& member = *decision.gang.gated.front()->member;
     if (decision.state != State::kPlaced && Waited(decision.gang) >= member.terms->timeout) {
       decision.state = State::kTimedOut;
-      decision.message = absl::StrCat(
+      decision.notes.push_back(absl::StrCat(
           "it has waited for ", absl::FormatDuration(member.terms->timeout), " (", kTimeout,
           "): its pods ",
-          member.terms->fails_at_timeout ? "fail" : "start one by one, wherever there is room",
-          decision.message.empty() ? "" : "; ", decision.message);
+          member.terms->fails_at_timeout ? "fail" : "start one by one, wherever there is room"));
+      decision.message = absl::StrCat(decision.notes.back(), decision.message.empty() ? "" : "; ",
+                                      decision.message);
     }
   }
 
@@ -224,29 +225,52 @@ class Planner {
     const bool ends = Waited(gang) >= gang.gated.front()->member->terms->timeout;
     if (!asked && (!ends || ++ends_explained_ > kMostEndsExplained)) return;
     const FabricModel& model = room_.ModelFor(gang, RefusedTo(gang), outside);
-    absl::StatusOr<std::vector<placement::Reason>> reasons =
-        placement::WhyNotPlaced(model, request);
+    const bool patient = options_.now < patient_until;
+    auto reasons =
+        patient ? WhyPatient(model, gang, request) : placement::WhyNotPlaced(model, request);
     if (!reasons.ok()) {
       decision.message = std::string(reasons.status().message());
       return;
     }
     decision.reasons = *std::move(reasons);
     const int64_t missing = Missing(model, request);
-    decision.message = InWords(decision.reasons,
-                               AboutPools(tree_, room_.OutlookFor(gang, RefusedTo(gang)), missing));
-    if (options_.now < patient_until) {
-      absl::StrAppend(&decision.message, "; it waits for one ", request.require_level, " until ",
-                      absl::FormatTime("%H:%M:%S", patient_until, absl::UTCTimeZone()), " UTC (",
-                      kPreferWait, ")");
+    if (std::string pools = AboutPools(tree_, room_.OutlookFor(gang, RefusedTo(gang)), missing);
+        !pools.empty()) {
+      decision.notes.push_back(std::move(pools));
+    }
+    if (patient) {
+      decision.notes.push_back(
+          absl::StrCat("it waits for one ", request.require_level, " until ",
+                       absl::FormatTime("%H:%M:%S", patient_until, absl::UTCTimeZone()), " UTC (",
+                       kPreferWait, ")"));
     }
     if (decision.reserves) {
-      absl::StrAppend(&decision.message, "; ", kept_nodes_,
-                      kept_nodes_ == 1 ? " node is" : " nodes are", " kept free for it");
-      if (options_.reserve_after > absl::ZeroDuration()) {
-        absl::StrAppend(&decision.message, ", as it has waited for more than ",
-                        absl::FormatDuration(options_.reserve_after));
-      }
+      decision.notes.push_back(absl::StrCat(
+          kept_nodes_, kept_nodes_ == 1 ? " node is" : " nodes are", " kept free for it",
+          options_.reserve_after > absl::ZeroDuration()
+              ? absl::StrCat(", as it has waited for more than ",
+                             absl::FormatDuration(options_.reserve_after))
+              : ""));
     }
+    decision.message = InWords(decision.reasons, decision.notes);
+  }
+
+  // Explains why a gang waits that accepts only the level it prefers, for now.
+  static absl::StatusOr<std::vector<placement::Reason>> WhyPatient(
+      const FabricModel& model, const Gang& gang, const PlacementRequest& request) {
+    PlacementRequest later = request;
+    later.require_level = gang.gated.front()->member->terms->require_level;
+    auto reasons = placement::WhyNotPlaced(model, later);
+    if (!reasons.ok() || !reasons->empty()) return reasons;
+    reasons = placement::WhyNotPlaced(model, request);
+    if (!reasons.ok()) return reasons;
+    for (placement::Reason& reason : *reasons) {
+      if (reason.kind != placement::Reason::Kind::kChange || reason.what != "requireLevel")
+        continue;
+      reason.what = kPreferWait;
+      reason.message = absl::StrCat("fits without ", kPreferWait);
+    }
+    return reasons;
   }
 
   // How many of the pods have no room in the domain with most, or of all in the whole fabric.

@@ -43,7 +43,8 @@ struct Decision {
   std::string placement;                // of kPlaced: name of the decision
   // For users: its place, or why it waits; empty if not requested.
   std::string message;
-  std::vector<placement::Reason> reasons;  // of kWaiting: basis of the message
+  std::vector<placement::Reason> reasons;  // why there is not enough room, for kTimedOut also
+  std::vector<std::string> notes;          // the message is these and the reasons, if there are any
   bool reserves = false;                   // of kWaiting: nodes are kept free for it
 };
 

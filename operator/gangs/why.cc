@@ -233,6 +233,7 @@ absl::StatusOr<WhyAnswer> Why(const ClusterObjects& objects, const std::string& 
     answer.gated = decision.gang.gated.size();
     answer.message = std::move(decision.message);
     answer.reasons = std::move(decision.reasons);
+    answer.notes = std::move(decision.notes);
     // Released, and the scheduler still finds no place for it.
     if (decision.state == Decision::State::kRunning && answer.bound < answer.pods) {
       answer.state = "pending";

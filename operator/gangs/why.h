@@ -41,6 +41,7 @@ struct WhyAnswer {
   size_t bound = 0;
   std::string message;
   std::vector<placement::Reason> reasons;
+  std::vector<std::string> notes;  // the message is the reasons and these, if there are reasons
   // Messages of the scheduler about pods without a node, with the number of pods.
   std::vector<std::pair<std::string, size_t>> scheduler;
   // The operator's latest Events: reason and message, oldest first.
