@@ -43,6 +43,22 @@ struct TextFreer {
 };
 using CText = std::unique_ptr<char, TextFreer>;
 
+// Whether openat2 may have failed for another reason than the path: an older kernel, or a seccomp
+// filter without this call; a link out of the root, which realpath can resolve; a path that changes
+// at the same time.
+bool MayBeFoundOtherwise(int error) {
+  return error == ENOSYS || error == EPERM || error == EXDEV || error == EAGAIN;
+}
+
+// Returns the path of an open file as this process sees it; empty if /proc does not show it.
+std::string PathOf(int file) {
+  std::array<char, PATH_MAX> buffer;
+  const std::string link = absl::StrCat("/proc/self/fd/", file);
+  const ssize_t size = readlink(link.c_str(), buffer.data(), buffer.size());
+  std::string path(buffer.data(), static_cast<size_t>(std::max<ssize_t>(0, size)));
+  return absl::EndsWith(path, " (deleted)") ? "" : path;
+}
+
 }  // namespace
 
 absl::StatusOr<RootFiles> RootFiles::Open(const std::string& root) {
@@ -61,18 +77,19 @@ absl::StatusOr<RootFiles> RootFiles::Open(const std::string& root) {
   return RootFiles(std::move(path), std::move(folder));
 }
 
-absl::StatusOr<FileDescriptor> RootFiles::OpenInside(absl::string_view path, int flags) const {
+FileDescriptor RootFiles::OpenBeneath(absl::string_view path, int flags) const {
   const std::string inside = absl::StrCat(".", path);
   open_how how = {};
   how.flags = static_cast<uint64_t>(flags | O_CLOEXEC);
   how.resolve = root_.empty() ? 0 : RESOLVE_BENEATH;
   const auto opened = syscall(SYS_openat2, folder_->get(), inside.c_str(), &how, sizeof how);
-  if (opened >= 0) return FileDescriptor(static_cast<int>(opened));
-  // An older kernel, or a seccomp filter without this call; a link out of the root, which realpath
-  // can resolve; a path that changes at the same time.
-  if (errno != ENOSYS && errno != EPERM && errno != EXDEV && errno != EAGAIN) {
-    return absl::ErrnoToStatus(errno, std::string(path));
-  }
+  return FileDescriptor(static_cast<int>(opened));
+}
+
+absl::StatusOr<FileDescriptor> RootFiles::OpenInside(absl::string_view path, int flags) const {
+  FileDescriptor opened = OpenBeneath(path, flags);
+  if (opened.get() >= 0) return opened;
+  if (!MayBeFoundOtherwise(errno)) return absl::ErrnoToStatus(errno, std::string(path));
   const absl::StatusOr<std::string> real = RealPath(path);
   if (!real.ok()) return real.status();
   FileDescriptor file(open(real->c_str(), flags | O_CLOEXEC | O_NOFOLLOW));
@@ -80,16 +97,26 @@ absl::StatusOr<FileDescriptor> RootFiles::OpenInside(absl::string_view path, int
   return file;
 }
 
+bool RootFiles::IsInside(absl::string_view real) const {
+  return real == root_ || absl::StartsWith(real, absl::StrCat(root_, "/"));
+}
+
 absl::StatusOr<std::string> RootFiles::RealPath(absl::string_view path) const {
+  // realpath reads each part of the path as a link: a dozen calls for a device, every second.
+  const FileDescriptor opened = OpenBeneath(path, O_PATH);
+  if (opened.get() >= 0) {
+    if (std::string found = PathOf(opened.get()); IsInside(found)) return found;
+  } else if (!MayBeFoundOtherwise(errno)) {
+    return absl::ErrnoToStatus(errno, std::string(path));
+  }
   const std::string full = absl::StrCat(root_, path);
   const CText real(realpath(full.c_str(), nullptr));
   if (real == nullptr) return absl::ErrnoToStatus(errno, std::string(path));
-  std::string found = real.get();
-  if (found != root_ && !absl::StartsWith(found, absl::StrCat(root_, "/"))) {
+  if (!IsInside(real.get())) {
     return absl::PermissionDeniedError(
-        absl::StrCat(path, " is a link to ", found, ", outside of the root"));
+        absl::StrCat(path, " is a link to ", real.get(), ", outside of the root"));
   }
-  return found;
+  return std::string(real.get());
 }
 
 absl::StatusOr<std::vector<std::string>> RootFiles::List(absl::string_view path) const {
@@ -178,12 +205,19 @@ absl::StatusOr<std::string> RootFiles::Resolve(absl::string_view path) const {
 }
 
 absl::StatusOr<std::string> RootFiles::ReadLink(absl::string_view path) const {
+  std::array<char, PATH_MAX> buffer;
+  const FileDescriptor link = OpenBeneath(path, O_PATH | O_NOFOLLOW);
+  if (link.get() >= 0) {
+    const ssize_t size = readlinkat(link.get(), "", buffer.data(), buffer.size());
+    if (size < 0) return absl::InvalidArgumentError(absl::StrCat(path, " is not a link"));
+    return std::string(buffer.data(), static_cast<size_t>(size));
+  }
+  if (!MayBeFoundOtherwise(errno)) return absl::ErrnoToStatus(errno, std::string(path));
   // Links in the directory part are followed, so they are checked; the last part is only read.
   const size_t slash = path.rfind('/');
   absl::StatusOr<std::string> parent = RealPath(path.substr(0, slash));
   if (!parent.ok()) return parent.status();
   const std::string full = absl::StrCat(*parent, path.substr(slash));
-  std::array<char, PATH_MAX> buffer;
   const ssize_t size = readlink(full.c_str(), buffer.data(), buffer.size());
   if (size < 0) return absl::ErrnoToStatus(errno, std::string(path));
   return std::string(buffer.data(), static_cast<size_t>(size));

@@ -66,7 +66,11 @@ class RootFiles {
       : root_(std::move(root)),
         folder_(std::make_shared<const FileDescriptor>(std::move(folder))) {}
 
-  // Opens what is at `path`, with the flags of open(2) besides O_CLOEXEC.
+  // Opens what is at `path` by openat2, with the flags of open(2) besides O_CLOEXEC. Negative with
+  // errno if it fails.
+  FileDescriptor OpenBeneath(absl::string_view path, int flags) const;
+
+  // Likewise; by realpath where openat2 cannot.
   absl::StatusOr<FileDescriptor> OpenInside(absl::string_view path, int flags) const;
 
   // Returns the content of a regular file of at most 4096 bytes of printable ASCII and white space.
@@ -74,6 +78,9 @@ class RootFiles {
 
   // Returns the real path of `path` on this machine, verified to be inside the root.
   absl::StatusOr<std::string> RealPath(absl::string_view path) const;
+
+  // Whether a path on this machine, without links, is in the root.
+  bool IsInside(absl::string_view real) const;
 
   std::string root_;                              // canonical, without trailing slash; "" means "/"
   std::shared_ptr<const FileDescriptor> folder_;  // of the root

@@ -111,6 +111,12 @@ class RootFilesLinksTest : public RootFilesTest {
     EXPECT_FALSE(files.IsDirectory("/absolute"));
     EXPECT_EQ(files.ReadLink("/up").value_or("?"), "../../../../../../etc");
     EXPECT_FALSE(files.ReadLink("/up/passwd").ok());
+    EXPECT_EQ(files.ReadLink("/around/over").value_or("?"), "../inside/file");
+    EXPECT_TRUE(absl::IsInvalidArgument(files.ReadLink("/real/file").status()));
+    EXPECT_TRUE(absl::IsNotFound(files.ReadLink("/real/none").status()));
+    EXPECT_TRUE(absl::IsNotFound(files.Resolve("/real/none").status()));
+    tree_.Write("/real/odd (deleted)", "");
+    EXPECT_EQ(files.Resolve("/inside/odd (deleted)").value_or("?"), "/real/odd (deleted)");
   }
 };
 
