@@ -154,7 +154,7 @@ TEST_F(Topology, HcasAreThoseOfTheOperatorsResources) {
   options_.files.clear();
   EXPECT_EQ(Run(&api), kNoTrouble) << err_.str();
   EXPECT_THAT(out_.str(), HasSubstr("1 of 2 HCAs free"));
-  api.Put({"v1", "configmaps", "railhead", "operator"}, json::parse(R"({
+  api.Put({"v1", "configmaps", "", "operator"}, json::parse(R"({
     "metadata": {"name": "operator", "namespace": "railhead", "labels": {
       "app.kubernetes.io/part-of": "railhead", "app.kubernetes.io/component": "operator"}},
     "data": {"operator.yaml": "rdmaResources: [rdma/*, example.com/nic]"}})"));

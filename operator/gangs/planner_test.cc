@@ -639,13 +639,14 @@ TEST(Planner, APreferredLevelIsWaitedForAsLongAsThePodsSay) {
   EXPECT_EQ(cluster.Decide({}, {}, At(300))[0].state, State::kPlaced);
   // It would wait anyway.
   Annotate(cluster, "job", kRequireLevel, "spine");
-  for (const char* full : {"n05", "n09"}) cluster.nodes[full]["spec"]["unschedulable"] = true;
+  constexpr const char* kMoreFull[] = {"n05", "n09", "n10"};
+  for (const char* full : kMoreFull) cluster.nodes[full]["spec"]["unschedulable"] = true;
   decision = cluster.Decide({}, {}, At(299))[0];
   EXPECT_EQ(decision.state, State::kWaiting);
   EXPECT_THAT(decision.message, Not(HasSubstr("fits without railhead.io/prefer-wait")));
   EXPECT_THAT(decision.message, HasSubstr("it waits for one leaf until 00:05:00 UTC"));
   Annotate(cluster, "job", kRequireLevel, "");
-  for (const char* full : {"n05", "n09"}) cluster.nodes[full]["spec"]["unschedulable"] = false;
+  for (const char* full : kMoreFull) cluster.nodes[full]["spec"]["unschedulable"] = false;
   // No need to wait where it can be had.
   cluster.nodes["n12"]["spec"]["unschedulable"] = false;
   EXPECT_THAT(NodesOf(cluster.Decide({}, {}, At(0))[0]), ElementsAre("n12", "n13", "n14", "n15"));
