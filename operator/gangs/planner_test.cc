@@ -639,7 +639,7 @@ TEST(Planner, APreferredLevelIsWaitedForAsLongAsThePodsSay) {
   EXPECT_EQ(cluster.Decide({}, {}, At(300))[0].state, State::kPlaced);
   // It would wait anyway.
   Annotate(cluster, "job", kRequireLevel, "spine");
-  constexpr const char* kMoreFull[] = {"n05", "n09", "n10"};
+  constexpr const char* kMoreFull[] = {"n05", "n06", "n09", "n10", "n11"};
   for (const char* full : kMoreFull) cluster.nodes[full]["spec"]["unschedulable"] = true;
   decision = cluster.Decide({}, {}, At(299))[0];
   EXPECT_EQ(decision.state, State::kWaiting);
