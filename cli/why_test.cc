@@ -185,7 +185,7 @@ TEST_F(WhyTest, BadInputIsNamed) {
   options_.files = {Cluster(2)};
   EXPECT_EQ(Run(), kBadInput);
   EXPECT_THAT(err_.str(),
-              HasSubstr("railhead why: no gang, owner of pods or pod is called nobody"));
+              HasSubstr("railhead why: no gang, owner of pods or pod has the name nobody"));
   options_.files = {folder_.Write("bad.json", "{")};
   EXPECT_EQ(Run(), kBadInput);
   EXPECT_THAT(err_.str(), HasSubstr("bad.json"));

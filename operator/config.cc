@@ -81,7 +81,8 @@ class Reader : public YamlReader {
     if (!is_text || !absl::ParseDuration(value.text(), &wait) || wait < absl::ZeroDuration() ||
         (!value.quoted() && IsYamlNumber(value.text()))) {
       Fail(value, path,
-           absl::StrCat("must be a time such as 10m or 1h30m, or never, not ", ShownValue(value)));
+           absl::StrCat("must be a duration such as 10m or 1h30m, or never, not ",
+                        ShownValue(value)));
     }
     return wait;
   }
@@ -95,7 +96,7 @@ class Reader : public YamlReader {
                   value.text().find_first_not_of("-0123456789") == absl::string_view::npos);
     std::string text = as_written ? std::string(value.text()) : AnyText(value, path);
     if (text.find('\0') != std::string::npos) {
-      Fail(value, path, "holds a zero byte, which a variable cannot have; leave it out");
+      Fail(value, path, "contains a zero byte, which a variable cannot have; remove it");
     }
     return text;
   }
@@ -161,8 +162,8 @@ InjectionConfig Reader::Read(Value document) {
   }
   if (config.gangs && !config.namespaces.empty()) {
     Fail(*fields.Find("namespaces"), "namespaces",
-         "cannot be set with gangs: true, since pods of any namespace may take the room of a gang; "
-         "leave it out, or set gangs: false");
+         "cannot be set with gangs: true, because pods of any namespace may take the room of a "
+         "gang; remove it, or set gangs: false");
   }
   return config;
 }

@@ -110,7 +110,7 @@ TEST(ParseInjectionConfigTest, NamesFileLineAndField) {
                         "PyTorchJob, TFJob or XGBoostJob"));
   for (const char* wait : {"10", "0", "soon", "-1m", "{}", "''"}) {
     EXPECT_THAT(Error(absl::StrCat("gangReserveAfter: ", wait)),
-                HasSubstr("gangReserveAfter: must be a time such as 10m or 1h30m, or never"));
+                HasSubstr("gangReserveAfter: must be a duration such as 10m or 1h30m, or never"));
   }
   EXPECT_THAT(Error("topology: 1"), HasSubstr("topology: must be true or false"));
   EXPECT_THAT(Error("publishTopology: true"), HasSubstr("publishTopology: needs topology"));

@@ -121,7 +121,7 @@ std::shared_ptr<const ProfileSet> Controllers::Profiles() const {
 
 absl::Status Controllers::Synced() const {
   if (absl::Status synced = caches_.Synced(); !synced.ok()) return synced;
-  if (feed_.Get() == nullptr) return absl::UnavailableError("profiles are just being read");
+  if (feed_.Get() == nullptr) return absl::UnavailableError("RailProfiles are not read yet");
   return absl::OkStatus();
 }
 

@@ -32,46 +32,45 @@ namespace {
 constexpr size_t kMaxManifestBytes = size_t{1} << 20;
 
 constexpr char kDescription[] =
-    "railhead-operator: gives pods that ask for rdma/* the environment they need.\n"
+    "railhead-operator: gives pods that request rdma/* the environment that they need.\n"
     "\n"
-    "Runs in a cluster as a mutating admission webhook. A container with rdma/hca among its\n"
-    "resources gets the variables of the pod's RailProfile and of the configuration, RAILHEAD_POD\n"
-    "and RAILHEAD_NODE, and in an Indexed Job also RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.\n"
-    "What a container sets itself stays as it is. Certificates are made and renewed by the "
-    "operator\n"
-    "itself. What is wrong with the pods of a job is told by Events on them.";
+    "Runs in a cluster as a mutating admission webhook. A container that requests rdma/hca gets\n"
+    "the variables of the pod's RailProfile and of the configuration, RAILHEAD_POD and\n"
+    "RAILHEAD_NODE, and in an Indexed Job also RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.\n"
+    "Variables that a container sets itself stay unchanged. The operator creates and renews its\n"
+    "own certificates, and reports problems of a job's pods as Events on these pods.";
 
 constexpr char kFooter[] =
     "The configuration file (YAML or JSON):\n"
-    "  environment:            # for every container that asks for rdma/*\n"
+    "  environment:            # for every container that requests rdma/*\n"
     "    NCCL_IB_TC: \"106\"\n"
     "  rendezvousPort: 29500   # MASTER_PORT\n"
-    "  excludedNamespaces: [kube-system]  # whose pods are not judged\n"
-    "  namespaces: [team-a]    # where pods are watched; without it, in the whole cluster\n"
-    "  verdicts: false         # jobs are not judged\n"
+    "  excludedNamespaces: [kube-system]  # no diagnosis of their pods\n"
+    "  namespaces: [team-a]    # watches pods only there; default: the whole cluster\n"
+    "  verdicts: false         # no diagnosis of jobs\n"
     "  gangs: true             # pods with the label railhead.io/gang start together\n"
-    "  gangReserveAfter: 10m   # then smaller gangs do not overtake one that waits; or never\n"
-    "  topology: true          # the FabricTopology says what the fabric is\n"
-    "  publishTopology: true   # and nodes have labels that say where they are\n"
+    "  gangReserveAfter: 10m   # wait after which smaller gangs may not overtake, or never\n"
+    "  topology: true          # maintains the FabricTopology\n"
+    "  publishTopology: true   # labels nodes with their position; needs topology\n"
     "\n"
-    "What the webhook would do with your manifest, without a cluster:\n"
+    "To see the webhook's changes to a manifest without a cluster:\n"
     "  railhead-operator mutate -f job.yaml --config operator.yaml --profiles profiles.yaml\n"
-    "with the profiles of a cluster, and the labels that they look at:\n"
+    "To save the profiles of a cluster and the labels that they match:\n"
     "  kubectl get railprofiles,namespaces,nodes -o json > profiles.json\n"
     "\n"
-    "It needs these rights: get and patch of the Secret, the Lease and the\n"
+    "Required permissions: get and patch of the Secret, the Lease and the\n"
     "MutatingWebhookConfiguration named below, list and watch of railprofiles, namespaces, nodes\n"
     "and pods, patch of railprofiles/status, create of events, list, create and patch of\n"
     "railreports and patch of railreports/status; with gangs also patch of events and\n"
     "pods/status, get and patch of pods, create of pods/eviction; with topology list, watch and\n"
     "create of fabrictopologies, and patch of their status; with publishTopology patch of nodes,\n"
     "create and patch of topologies of Kueue and KAI, list, create, patch and delete of Volcano's\n"
-    "hypernodes. With `namespaces`, those to pods, events and railreports in these only.\n"
-    "The webhook is at /mutate; /healthz, /readyz and /metrics are on the health port.";
+    "hypernodes. With `namespaces`, those for pods, events and railreports only in these.\n"
+    "The webhook serves /mutate; the health port serves /healthz, /readyz and /metrics.";
 
-// How long a replica that was told to go keeps answering: the API server and the cluster's
-// load balancing learn late that it is not ready any more, and a call that fails is a pod without
-// its environment.
+// Time that a terminating replica keeps serving requests: the API server and the cluster's load
+// balancing learn late that it is not ready, and a failed call leaves a pod without its
+// environment.
 constexpr timespec kDrain = {5, 0};
 
 int Fail(absl::string_view message) {
@@ -87,7 +86,7 @@ absl::StatusOr<ProfileSet> LoadProfiles(const std::string& path) {
   return path.empty() ? ProfileSet() : LoadProfileSet(path);
 }
 
-// What `railhead-operator mutate` is told.
+// Flags of `railhead-operator mutate`.
 struct MutateFlags {
   std::string manifests;
   std::string config;
@@ -115,7 +114,7 @@ int RunMutate(const MutateFlags& flags) {
   return std::cout.flush().good() ? 0 : Fail("cannot write the result");
 }
 
-// How the operator reaches its API server: as the pod that it is, or as a file says.
+// Returns the API server's address and credentials: of the pod, or of a kubeconfig.
 absl::StatusOr<kube::InCluster> FindCluster(const std::string& kubeconfig) {
   if (kubeconfig.empty()) {
     return kube::InClusterConfig("/", kube::ProcessEnvironment);
@@ -188,29 +187,29 @@ int Main(int argc, char** argv) {
   options.ca_secret = "railhead-operator-ca";
   options.lease = "railhead-operator";
   std::string config_path;
-  app.add_option("--config", config_path, "Configuration file; without one nothing is configured")
+  app.add_option("--config", config_path,
+                 "Configuration file; without it all fields have their defaults")
       ->type_name("FILE");
   std::string kubeconfig;
   app.add_option("--kubeconfig", kubeconfig,
-                 "How to reach the API server; by default as the pod's service account")
+                 "kubeconfig for the API server; default: the pod's service account")
       ->type_name("FILE");
   app.add_option("--namespace", options.space,
-                 "Namespace of Service, Secret and Lease; by default the pod's own")
+                 "Namespace of Service, Secret and Lease; default: the pod's own")
       ->type_name("NAME");
   app.add_option("--service", options.service,
                  "Service through which the API server reaches the webhook")
       ->type_name("NAME")
       ->capture_default_str();
   app.add_option("--webhook-configuration", options.webhook_configuration,
-                 "MutatingWebhookConfiguration whose caBundle is kept right")
+                 "MutatingWebhookConfiguration whose caBundle the operator maintains")
       ->type_name("NAME")
       ->capture_default_str();
   app.add_option("--ca-secret", options.ca_secret,
                  "Secret for the webhook's certificate authority; must exist, may be empty")
       ->type_name("NAME")
       ->capture_default_str();
-  app.add_option("--lease", options.lease,
-                 "Lease by which the replicas agree on one that writes; in the same namespace")
+  app.add_option("--lease", options.lease, "Lease for leader election, in the same namespace")
       ->type_name("NAME")
       ->capture_default_str();
   app.add_option("--port", options.port, "Port of the webhook, HTTPS")
@@ -222,12 +221,12 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
 
   std::string log_level = kube::LogLevels().front();
-  app.add_option("--log-level", log_level, "Least severe records of the log")
+  app.add_option("--log-level", log_level, "Lowest level that is logged")
       ->check(CLI::IsMember(kube::LogLevels()))
       ->capture_default_str();
 
   CLI::App* mutate = app.add_subcommand(
-      "mutate", "Print the objects of a file as the webhook would store them, and end");
+      "mutate", "Print the objects of a file as the webhook would change them, and exit");
   MutateFlags flags;
   mutate
       ->add_option("-f,--filename", flags.manifests, "Manifest, YAML or JSON; - is standard input")
@@ -236,12 +235,12 @@ int Main(int argc, char** argv) {
   mutate->add_option("--config", flags.config, "Configuration file, as above")->type_name("FILE");
   mutate
       ->add_option("--profiles", flags.profiles,
-                   "RailProfiles, Namespaces and Nodes (for their labels): a file, or a folder "
-                   "of *.yaml and *.json")
+                   "RailProfiles, Namespaces and Nodes (for their labels): a file, or a "
+                   "directory of *.yaml and *.json")
       ->type_name("PATH");
   mutate->add_flag("--patch", flags.patch_only, "Print the JSON Patch of each Pod and Job instead");
   mutate->add_flag("--explain", flags.explain,
-                   "Say on standard error which field of which profile each variable comes from");
+                   "Print to standard error the profile and field that each variable comes from");
 
   CLI11_PARSE(app, argc, argv);
   kube::SetLogLevel(log_level);

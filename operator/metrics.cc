@@ -38,7 +38,7 @@ struct Metrics::Series {
   prometheus::Family<prometheus::Counter>& admissions =
       prometheus::BuildCounter()
           .Name("railhead_admission_requests_total")
-          .Help("Admission reviews answered, by kind of object and what was done with it.")
+          .Help("Admission reviews answered, by kind of object and result.")
           .Register(registry);
   prometheus::Family<prometheus::Histogram>& durations =
       prometheus::BuildHistogram()
@@ -48,30 +48,32 @@ struct Metrics::Series {
   prometheus::Family<prometheus::Counter>& checks =
       prometheus::BuildCounter()
           .Name("railhead_certificate_checks_total")
-          .Help("Rounds that looked at the webhook's certificates and caBundle.")
+          .Help("Checks of the webhook's certificates and caBundle.")
           .Register(registry);
   prometheus::Gauge& trusted =
       prometheus::BuildGauge()
           .Name("railhead_webhook_trusted")
-          .Help("1 when the API server was last found to trust the certificate being served.")
+          .Help("1 if the API server trusted the served certificate at the last check.")
           .Register(registry)
           .Add({});
   prometheus::Family<prometheus::Gauge>& expiry =
       prometheus::BuildGauge()
           .Name("railhead_certificate_expiry_timestamp_seconds")
-          .Help("When the certificate expires, in seconds since 1970; 0 when there is none yet.")
+          .Help("Expiry of the certificate, in seconds since 1970; 0 if there is none yet.")
           .Register(registry);
   prometheus::Gauge& authority_expiry = expiry.Add({{"certificate", "authority"}});
   prometheus::Gauge& serving_expiry = expiry.Add({{"certificate", "serving"}});
   prometheus::Family<prometheus::Gauge>& cache_synced =
       prometheus::BuildGauge()
           .Name("railhead_cache_synced")
-          .Help("1 when all objects of the resource have been read since the operator started.")
+          .Help("1 if all objects of the resource have been read since the operator started.")
           .Register(registry);
   prometheus::Family<prometheus::Gauge>& cache_age =
       prometheus::BuildGauge()
           .Name("railhead_cache_age_seconds")
-          .Help("Time since the API server last told of the resource, which it does once a minute.")
+          .Help(
+              "Time since the API server last sent an event or bookmark of the resource (once a "
+              "minute).")
           .Register(registry);
   prometheus::Family<prometheus::Gauge>& cache_objects =
       prometheus::BuildGauge()
@@ -82,61 +84,61 @@ struct Metrics::Series {
       prometheus::BuildGauge()
           .Name("railhead_profiles")
           .Help(
-              "RailProfiles in the cluster; refused ones cannot be read, conflicting ones are "
-              "accepted and have the priority of another one.")
+              "RailProfiles in the cluster: refused ones are invalid; conflicting ones are "
+              "accepted but have the priority of another one.")
           .Register(registry);
   prometheus::Gauge& leads = prometheus::BuildGauge()
                                  .Name("railhead_leader")
-                                 .Help("1 when this replica is the one that writes.")
+                                 .Help("1 if this replica is the leader, which writes.")
                                  .Register(registry)
                                  .Add({});
   prometheus::Family<prometheus::Counter>& pages =
       prometheus::BuildCounter()
           .Name("railhead_verdict_pages_total")
-          .Help("Metrics pages that pods with rdma/* were asked for, by what came of it.")
+          .Help("Scrapes of the metrics of pods with rdma/*, by result.")
           .Register(registry);
   prometheus::Gauge& left_out =
       prometheus::BuildGauge()
           .Name("railhead_verdict_series_left_out")
-          .Help("Findings that railhead_verdict_pods does not show because there are too many.")
+          .Help("Series of railhead_verdict_pods that are left out because there are too many.")
           .Register(registry)
           .Add({});
   prometheus::Family<prometheus::Gauge>& verdict =
       prometheus::BuildGauge()
           .Name("railhead_verdict_pods")
           .Help(
-              "Pods of a job with something wrong, by the reason that their Events give, and by "
-              "rail and node where it is about a rail.")
+              "Pods of a job with a problem, by the reason of their Events, and by rail and node "
+              "if the problem is one of a rail.")
           .Register(registry);
 
   prometheus::Family<prometheus::Gauge>& gangs =
       prometheus::BuildGauge()
           .Name("railhead_gangs")
           .Help(
-              "Gangs, as the replica that leads sees them: incomplete ones cannot be placed as "
-              "they are, waiting ones have no room, all of a running one was sent to its nodes.")
+              "Gangs, by the leader's view: incomplete (cannot be placed as they are), waiting "
+              "(no room), running (all pods assigned to nodes).")
           .Register(registry);
   prometheus::Gauge& gang_wait =
       prometheus::BuildGauge()
           .Name("railhead_gang_longest_wait_seconds")
-          .Help("Age of the oldest gang that waits for room; 0 when none does.")
+          .Help("Age of the oldest gang that waits for room; 0 if none waits.")
           .Register(registry)
           .Add({});
   prometheus::Family<prometheus::Gauge>& oldest_gang =
       prometheus::BuildGauge()
           .Name("railhead_gang_oldest_waiting_seconds")
-          .Help("Age of the oldest gang that waits for room, with its name; absent when none does.")
+          .Help("Age of the oldest gang that waits for room, with its name; absent if none waits.")
           .Register(registry);
   prometheus::Counter& gangs_placed =
       prometheus::BuildCounter()
           .Name("railhead_gang_placements_total")
-          .Help("Gangs, or parts of gangs that came back, which this replica gave their nodes.")
+          .Help("Gangs, or recreated parts of gangs, that this replica assigned to nodes.")
           .Register(registry)
           .Add({});
   prometheus::Counter& pods_replanned =
       prometheus::BuildCounter()
           .Name("railhead_gang_replanned_pods_total")
-          .Help("Pods evicted because the scheduler had no room for them where they were sent.")
+          .Help("Pods evicted because the scheduler found no room on their assigned nodes.")
           .Register(registry)
           .Add({});
 
@@ -192,7 +194,7 @@ void Metrics::SetLeads(bool leads) { series_->leads.Set(leads ? 1 : 0); }
 void Metrics::SetPages(const PageCounts& pages) {
   const std::lock_guard<std::mutex> lock(series_->verdict_mutex);
   const auto count = [this](const char* result, uint64_t now, uint64_t& told) {
-    // Two that ask at once may come here in any order.
+    // Concurrent scrapes may arrive in any order.
     const uint64_t more = now > told ? now - told : 0;
     series_->pages.Add({{"result", result}}).Increment(static_cast<double>(more));
     told += more;
@@ -242,7 +244,7 @@ void Metrics::SetGangs(const gangs::GangCounts& counts) {
   }
   series_->oldest = oldest;
   const auto grow = [](prometheus::Counter& counter, uint64_t now) {
-    // Two that ask at once may come here in any order.
+    // Concurrent scrapes may arrive in any order.
     counter.Increment(std::max(0.0, static_cast<double>(now) - counter.Value()));
   };
   grow(series_->gangs_placed, counts.placed);

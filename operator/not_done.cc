@@ -57,7 +57,7 @@ const NotDoneRow& RowOf(NotDone reason) {
 NotDoneNote NoteOf(NotDone reason, absl::string_view sentence) {
   const size_t end = sentence.rfind(kFixFollows);
   if (end == absl::string_view::npos) {
-    return {reason, std::string(sentence), "correct it, or leave it out"};
+    return {reason, std::string(sentence), "correct it, or remove it"};
   }
   return {reason, std::string(sentence.substr(0, end)),
           std::string(sentence.substr(end + kFixFollows.size()))};

@@ -73,10 +73,10 @@ std::string PatternFault(absl::string_view pattern) {
   const absl::string_view domain = pattern.substr(0, slash);
   if (!absl::StartsWith(pattern, kDeviceClassDomain) &&
       (domain == "kubernetes.io" || absl::EndsWith(domain, ".kubernetes.io"))) {
-    return "is of Kubernetes itself, whose resources are not RDMA devices";
+    return "belongs to Kubernetes itself, whose resources are not RDMA devices";
   }
   for (const absl::string_view gpu : kGpuResources) {
-    if (PatternMatches(pattern, gpu)) return absl::StrCat("also means ", gpu, ", which is a GPU");
+    if (PatternMatches(pattern, gpu)) return absl::StrCat("also matches ", gpu, ", which is a GPU");
   }
   return "";
 }
@@ -97,7 +97,7 @@ absl::StatusOr<RdmaResources> RdmaResources::Parse(const std::vector<std::string
                        nearest.empty() ? "" : absl::StrCat("; did you mean ", nearest, "?")));
     }
     if (!seen.insert(pattern).second) {
-      return absl::InvalidArgumentError(absl::StrCat("'", pattern, "' is there twice"));
+      return absl::InvalidArgumentError(absl::StrCat("'", pattern, "' appears twice"));
     }
   }
   RdmaResources resources;

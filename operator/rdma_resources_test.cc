@@ -49,8 +49,8 @@ TEST(RdmaResourcesTest, WhatIsNoResourceOrMeansGpusIsRefusedWithTheNearestSpelli
   for (const char* pattern : {"nvidia.com/gpu", "nvidia.com/*", "nvidia.com/g*", "amd.com/*"}) {
     EXPECT_THAT(error({pattern}), HasSubstr("which is a GPU")) << pattern;
   }
-  EXPECT_THAT(error({"node.kubernetes.io/x"}), HasSubstr("is of Kubernetes itself"));
-  EXPECT_THAT(error({"rdma/*", "a.com/b", "rdma/*"}), HasSubstr("'rdma/*' is there twice"));
+  EXPECT_THAT(error({"node.kubernetes.io/x"}), HasSubstr("belongs to Kubernetes itself"));
+  EXPECT_THAT(error({"rdma/*", "a.com/b", "rdma/*"}), HasSubstr("'rdma/*' appears twice"));
 }
 
 TEST(RdmaResourcesTest, DevicesOfAClass) {

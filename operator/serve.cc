@@ -127,7 +127,7 @@ class Operator::Impl {
       return {why_not.empty() ? 200 : 503, "text/plain; charset=utf-8",
               why_not.empty() ? "ok\n" : absl::StrCat("not ready: ", why_not, "\n")};
     }
-    return {404, "text/plain; charset=utf-8", "there are /healthz, /readyz and /metrics\n"};
+    return {404, "text/plain; charset=utf-8", "not found; try /healthz, /readyz or /metrics\n"};
   }
 
   // Empty when it is.
@@ -145,7 +145,7 @@ class Operator::Impl {
     const bool was_trusted = why_not_trusted_.empty();
     why_not_trusted_ = trusted ? "" : std::string(why_not);
     if (trusted && !was_trusted) spdlog::info("the API server trusts this webhook");
-    if (!trusted && was_trusted) spdlog::warn("not ready any more: {}", why_not_trusted_);
+    if (!trusted && was_trusted) spdlog::warn("no longer ready: {}", why_not_trusted_);
   }
 
   // Pods that are older than our webhook have not missed it. Where there is none all have, unless

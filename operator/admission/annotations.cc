@@ -25,7 +25,9 @@ absl::StatusOr<Annotations> ReadAnnotations(const Json& object) {
   if (!metadata->is_object()) return absl::InvalidArgumentError("metadata is not an object");
   const Json* found = Find(*metadata, "annotations");
   if (IsAbsent(found)) return annotations;
-  if (!found->is_object()) return absl::InvalidArgumentError("metadata.annotations is no object");
+  if (!found->is_object()) {
+    return absl::InvalidArgumentError("metadata.annotations is not an object");
+  }
   for (const auto& [key, value] : found->items()) {
     if (!value.is_string()) {
       return absl::InvalidArgumentError(absl::StrCat("annotation ", key, " is not a string"));
@@ -44,7 +46,7 @@ absl::Status WriteAnnotations(const std::string& pointer, const Annotations& wan
   size_t bytes = 0;
   for (const auto& [key, value] : wanted) bytes += key.size() + value.size();
   if (bytes > kMaxAnnotationBytes) {
-    return absl::ResourceExhaustedError("its annotations leave no room for ours");
+    return absl::ResourceExhaustedError("its annotations leave no room for Railhead's");
   }
   if (IsAbsent(draft.At(pointer + "/metadata"))) {
     draft.Add(pointer + "/metadata", {{"annotations", wanted}});

@@ -232,16 +232,16 @@ absl::StatusOr<RankVariables> AddVariables(const std::string& pointer,
   return has;
 }
 
-// Notes what the container lacks to be a rank.
+// Notes which variables of a rank the container lacks.
 void NoteWhatIsMissing(const std::string& container, const RankVariables& has, const JobRank& rank,
                        PodAdmission& admission) {
   if (has.counts_itself) {
-    NoteNotDone({NotDone::kOwnWorldSize,
-                 absl::StrCat("container ", container,
-                              " gets no RANK: it sets WORLD_SIZE itself, to another number than "
-                              "that of the job's pods"),
-                 "leave WORLD_SIZE out, or set RANK as well"},
-                admission);
+    NoteNotDone(
+        {NotDone::kOwnWorldSize,
+         absl::StrCat("container ", container,
+                      " gets no RANK: its own WORLD_SIZE is not the number of the job's pods"),
+         "remove WORLD_SIZE, or set RANK as well"},
+        admission);
     return;
   }
   if (has.rank && has.size) {
@@ -254,14 +254,14 @@ void NoteWhatIsMissing(const std::string& container, const RankVariables& has, c
   if (has.rank != has.size && !rank.rank) {
     NoteNotDone({NotDone::kHalfSet,
                  absl::StrCat("container ", container, " sets ",
-                              has.rank ? "RANK and not WORLD_SIZE" : "WORLD_SIZE and not RANK"),
+                              has.rank ? "RANK but not WORLD_SIZE" : "WORLD_SIZE but not RANK"),
                  "set RANK, WORLD_SIZE and MASTER_ADDR, or none of them"},
                 admission);
   }
   for (const NotDoneNote& note : rank.not_done) NoteNotDone(note, admission);
 }
 
-// A container that switches RDMA off where its profile requires it: one of the two ends the job.
+// Warns of a container that disables RDMA although its profile requires it: its job would fail.
 void WarnOfRdmaSwitchedOff(const Json& container, PodAdmission& admission) {
   const RailProfile* profile = admission.settings.profile;
   if (profile == nullptr || profile->require_rdma != RequireRdma::kFail ||
@@ -277,8 +277,8 @@ void WarnOfRdmaSwitchedOff(const Json& container, PodAdmission& admission) {
   admission.draft.Warn(
       absl::StrCat("container ", StringAt(container, {"name"}),
                    " sets NCCL_IB_DISABLE=1, and RailProfile ", profile->name,
-                   " has requireRDMA: fail, so NCCL will end with an error; leave the variable "
-                   "out, or run the pod under a profile that allows TCP"));
+                   " has requireRDMA: fail, so NCCL will fail; remove the variable, or use a "
+                   "profile that allows TCP"));
 }
 
 }  // namespace
@@ -305,13 +305,13 @@ absl::Status AddEnvironment(PodAdmission& admission) {
     if (!has.ok()) return has.status();
     const Json& container = *admission.draft.At("/spec" + pointer);
     const std::string name = StringAt(container, {"name"});
-    // What is run before the ranks, or beside them, is none.
+    // Init containers and sidecars are not ranks.
     if (!absl::StartsWith(pointer, "/init")) NoteWhatIsMissing(name, *has, rank, admission);
     WarnOfRdmaSwitchedOff(container, admission);
     if (!kube::ElementsAt(container, {"envFrom"}).empty()) {
       admission.draft.Warn(absl::StrCat(
           "container ", name,
-          ": injected variables win over envFrom; to keep yours, list them under env"));
+          ": injected variables override envFrom; to keep your own, list them under env"));
     }
   }
   for (const NotDoneNote& note : rank.not_done) {

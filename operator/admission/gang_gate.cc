@@ -86,36 +86,37 @@ void AddLabelTo(const std::string& pointer, const std::string& gang, Draft& draf
   }
 }
 
-// What is wrong with how long the pod says that it waits, and what then; empty: nothing.
+// Returns the error in the pod's annotations about waiting, and the fix; "": valid.
 std::string WhyNoWait(const Annotations& annotations) {
   for (const char* wait : {kPreferWait, kTimeout}) {
     const auto found = annotations.find(wait);
     absl::Duration duration;
     if (found != annotations.end() &&
         (!absl::ParseDuration(found->second, &duration) || duration <= absl::ZeroDuration())) {
-      return absl::StrCat(Field(wait), " must be a time such as 90s, 10m or 1h30m");
+      return absl::StrCat(Field(wait), " must be a duration such as 90s, 10m or 1h30m");
     }
   }
   if (annotations.contains(kPreferWait) && !annotations.contains(kPreferLevel)) {
-    return absl::StrCat(Field(kPreferWait), " is for how long to wait for a level, which ",
-                        Field(kPreferLevel), " must name");
+    return absl::StrCat(Field(kPreferWait), " needs ", Field(kPreferLevel),
+                        ", the level to wait for");
   }
   const auto policy = annotations.find(kTimeoutPolicy);
   if (annotations.contains(kTimeout) != (policy != annotations.end()) ||
       (policy != annotations.end() && policy->second != "release" && policy->second != "fail")) {
-    return absl::StrCat(Field(kTimeoutPolicy), " must be release or fail, and stand beside ",
-                        Field(kTimeout));
+    return absl::StrCat(Field(kTimeoutPolicy),
+                        " must be release or fail, and be set together with ", Field(kTimeout));
   }
   return "";
 }
 
-// Why nobody knows which pods are the pod's gang, and what to do; empty: it is known.
+// Returns why the pods of the pod's gang are unknown, and the fix; "": they are known.
 std::string WhyNoGang(const Json& pod, const std::string& gang, const Annotations& annotations) {
   const auto size = annotations.find(kGangSize);
   if (size == annotations.end()) {
-    return absl::StrCat(Field(kGangSize),
-                        " is missing; set it to the number of pods, or, if they are a Job's that "
-                        "was created while the operator was away, create the Job again");
+    return absl::StrCat(
+        Field(kGangSize),
+        " is missing; set it to the number of pods, or recreate their Job if it was "
+        "created while the operator was unavailable");
   }
   int pods = 0;
   if (!absl::SimpleAtoi(size->second, &pods) || pods < 1 || pods > gangs::kMostPods) {
@@ -123,13 +124,13 @@ std::string WhyNoGang(const Json& pod, const std::string& gang, const Annotation
   }
   if (gang == "true" && !ControllerOf(pod) && !WorkloadOf(pod)) {
     return absl::StrCat("metadata.labels[", kGangLabel,
-                        "] is true, which means the pods of one owner, and this pod has none; "
-                        "give the gang a name");
+                        "] is true, which means the pods of one owner, but this pod has no owner; "
+                        "set the label to a name for the gang");
   }
   return "";
 }
 
-// The first resource that the pod asks for by a device class; empty: none.
+// Returns the first resource that the pod requests by device class; "" if there is none.
 std::string DeviceClassAskedFor(const Json& pod) {
   for (const char* list : {"containers", "initContainers"}) {
     for (const Json& container : kube::ElementsAt(pod, {"spec", list})) {
@@ -145,34 +146,34 @@ std::string DeviceClassAskedFor(const Json& pod) {
   return "";
 }
 
-// Why the pod cannot wait for its gang, and what to do; empty: it can.
+// Returns why the pod cannot wait for its gang, and the fix; "": it can.
 std::string WhyNoGate(const Json& pod, const std::string& gang, const Annotations& annotations) {
   if (std::string why = WhyNoGang(pod, gang, annotations); !why.empty()) return why;
   if (const std::string scheduler = StringAt(pod, {"spec", "schedulerName"});
       !scheduler.empty() && scheduler != "default-scheduler") {
     return absl::StrCat("spec.schedulerName is ", scheduler,
-                        ", which chooses nodes itself; leave one of the two out");
+                        ", which chooses nodes itself; remove spec.schedulerName or the label");
   }
   if (!StringAt(pod, {"spec", "nodeName"}).empty()) {
-    return "spec.nodeName names a node already; leave it out";
+    return "spec.nodeName already names a node; remove it";
   }
   if (const std::string exclusive = gangs::ExclusiveTopologyOf(pod); !exclusive.empty()) {
     return absl::StrCat(Field(exclusive),
-                        " has the first pod placed before the others are made, so they cannot "
-                        "start together; leave it out, and name a level in ",
+                        " places the first pod before the others are created, so they cannot "
+                        "start together; remove it, and name a level in ",
                         Field(kRequireLevel));
   }
   if (const std::string device = DeviceClassAskedFor(pod); !device.empty()) {
     return absl::StrCat("resource ", device,
-                        " is not listed by nodes, so that it is not known which have room for it; "
-                        "leave the label out, or let kube-scheduler place the pods together "
+                        " is not listed by nodes, so the free amount on each node is unknown; "
+                        "remove the label, or let kube-scheduler place the pods together "
                         "(spec.schedulingGroup)");
   }
   if (const std::string rule = gangs::RuleAboutPods(pod); !rule.empty()) {
     return absl::StrCat(rule,
-                        " is not looked at when a gang is placed, but for an anti-affinity to pods "
-                        "as this one with the topologyKey ",
-                        gangs::kHostname, "; leave it out, or make it a preference");
+                        " is not supported for gangs, except an anti-affinity to pods like this "
+                        "one with the topologyKey ",
+                        gangs::kHostname, "; remove it, or make it a preference");
   }
   if (const auto pattern = annotations.find(gangs::kPattern);
       pattern != annotations.end() && pattern->second != "ring" && pattern->second != "tree" &&
@@ -198,14 +199,14 @@ std::string WhyNoGate(const Json& pod, const std::string& gang, const Annotation
 std::string WhatTheSchedulerLeavesOut(const Json& pod, const std::string& gang,
                                       const Annotations& annotations) {
   if (const std::string why = WhyNoGang(pod, gang, annotations); !why.empty()) {
-    return absl::StrCat("no RANK in the order of the fabric: ", why);
+    return absl::StrCat("no RANK in fabric order: ", why);
   }
   for (const char* asked : {kRequireLevel, kPreferLevel, kPreferWait, kTimeout, kTimeoutPolicy,
                             gangs::kSameRails, gangs::kPattern}) {
     if (!annotations.contains(asked)) continue;
     return absl::StrCat(Field(asked),
-                        " is not looked at, as kube-scheduler places the pod "
-                        "(spec.schedulingGroup); leave it out, and name a label of nodes in "
+                        " is ignored, because kube-scheduler places the pod "
+                        "(spec.schedulingGroup); remove it, and name a node label in "
                         "spec.schedulingConstraints.topology of the PodGroup");
   }
   return "";
@@ -274,8 +275,9 @@ absl::Status AddGangGate(const GangKinds& kinds, const Annotations& annotations,
   const std::string gang = GangOf(pod, KindOfPod(pod), kinds);
   if (gang.empty()) {
     if (has_ours) {
-      draft.Warn(absl::StrCat("spec.schedulingGates: nobody takes ", kGate,
-                              " away from a pod without the label ", kGangLabel, "; leave it out"));
+      draft.Warn(absl::StrCat("spec.schedulingGates: ", kGate,
+                              " is never removed from a pod without the label ", kGangLabel,
+                              "; leave it out"));
     }
     return absl::OkStatus();
   }
@@ -298,7 +300,7 @@ absl::Status AddGangGate(const GangKinds& kinds, const Annotations& annotations,
 absl::Status NoteGangsAreOff(const Json& pod, std::optional<NotDoneNote>& refused) {
   if (!GangOf(pod).empty()) {
     refused = Refusal(NotDone::kGang,
-                      "the operator does not serve gangs; leave the label out, or enable "
+                      "gangs are disabled in the operator; remove the label, or enable "
                       "operator.gangs in the chart");
   }
   return absl::OkStatus();
@@ -320,19 +322,19 @@ void StampGangSize(const GangKinds& kinds, int parallelism, Annotations& annotat
   const auto own = annotations.find(kGangSize);
   if (absl::SimpleAtoi(StringAt(job, {"metadata", "labels", kReplicatedJobReplicas}), &jobs) &&
       jobs > 0) {
-    // Of what it joins only its user knows how much it is.
+    // Only the user knows the size of a gang that the pods of several owners join.
     if (own != annotations.end() && !name.empty() && name != "true") return;
     if (name.empty() || name == "true") size *= jobs;
   }
   if (own != annotations.end() && own->second != absl::StrCat(size)) {
     draft.Warn(absl::StrCat("spec.template.", Field(kGangSize), " is not spec.parallelism",
-                            size == parallelism ? "" : " of all Jobs that are alike", ", which is ",
-                            size, "; leave it out"));
+                            size == parallelism ? "" : " times the number of identical Jobs",
+                            ", which is ", size, "; remove it"));
   }
   if (size < 1 && asked) {
     draft.Warn(
         "its pods do not wait for each other: spec.parallelism is 0, so the gang's size "
-        "is not known; to pause a Job set spec.suspend instead");
+        "is unknown; to pause a Job, set spec.suspend instead");
   }
   if (size >= 1) annotations.emplace(kGangSize, absl::StrCat(size));
 }

@@ -236,11 +236,11 @@ TEST(GangGate, WhatCannotBeIsToldWithItsFieldAndThePodStarts) {
     EXPECT_THAT(annotation("railhead.io/gang-size", size), HasSubstr("number of pods from 1 to"));
   }
   EXPECT_THAT(warning(R"({"metadata": {"labels": {"railhead.io/gang": "true"}}})"),
-              HasSubstr("give the gang a name"));
+              HasSubstr("set the label to a name for the gang"));
   EXPECT_THAT(warning(R"({"spec": {"nodeName": "n"}})"), HasSubstr("spec.nodeName"));
   EXPECT_THAT(warning(R"({"spec": {"affinity": {"podAntiAffinity": {
                 "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "x"}]}}}})"),
-              HasSubstr("spec.affinity.podAntiAffinity is not looked at"));
+              HasSubstr("spec.affinity.podAntiAffinity is not supported for gangs"));
   EXPECT_THAT(warning(R"({"spec": {"topologySpreadConstraints": [
                 {"whenUnsatisfiable": "DoNotSchedule"}]}})"),
               HasSubstr("spec.topologySpreadConstraints"));
@@ -269,12 +269,13 @@ TEST(GangGate, HowLongItWaitsMustBeAsItIsRead) {
   for (const char* wait : {"", "10", "-1m", "0s", "long"}) {
     EXPECT_THAT(
         warning(Json{{timeout, wait}, {"railhead.io/gang-timeout-policy", "fail"}}.dump().c_str()),
-        HasSubstr("[railhead.io/gang-timeout] must be a time such as"));
+        HasSubstr("[railhead.io/gang-timeout] must be a duration such as"));
   }
   for (const char* annotations :
        {R"({"railhead.io/gang-timeout": "1m"})", R"({"railhead.io/gang-timeout-policy": "fail"})",
         R"({"railhead.io/gang-timeout": "1m", "railhead.io/gang-timeout-policy": "keep"})"}) {
-    EXPECT_THAT(warning(annotations), HasSubstr("must be release or fail, and stand beside"));
+    EXPECT_THAT(warning(annotations),
+                HasSubstr("must be release or fail, and be set together with"));
   }
   EXPECT_THAT(warning(R"({"railhead.io/prefer-wait": "1m"})"),
               HasSubstr("[railhead.io/prefer-level] must name"));

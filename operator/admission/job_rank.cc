@@ -87,11 +87,12 @@ void TakeSize(const Facts& facts, std::string fix, JobRank& rank) {
   if (world > rank.rank.value_or(0)) {
     rank.world = world;
   } else {
-    rank.not_done.push_back({NotDone::kSizeInvalid,
-                             absl::StrCat("no RANK or WORLD_SIZE: annotation ", kWorldSize, " is ",
-                                          Quoted(stamp->second), ", which does not fit the rank ",
-                                          rank.rank.value_or(0)),
-                             "set it to the number of pods, or leave it out"});
+    rank.not_done.push_back(
+        {NotDone::kSizeInvalid,
+         absl::StrCat("no RANK or WORLD_SIZE: annotation ", kWorldSize, " is ",
+                      Quoted(stamp->second), ", not a number greater than the rank ",
+                      rank.rank.value_or(0)),
+         "set it to the number of pods, or remove it"});
   }
 }
 
@@ -106,7 +107,7 @@ JobRank RankOfJob(const Facts& facts) {
     rank.not_done.push_back({NotDone::kIndexInvalid,
                              absl::StrCat("no RANK: annotation ", gangs::kCompletionIndex, " is ",
                                           Quoted(text), ", which is not a number"),
-                             "leave it to the Job controller"});
+                             "let the Job controller set it"});
     return rank;
   }
   rank.rank = index;
@@ -119,8 +120,7 @@ JobRank RankOfJob(const Facts& facts) {
            absl::StrCat("no RANK: label ", kJobIndex, " is ", Quoted(Label(facts.pod, kJobIndex)),
                         ", there are ", jobs, " Jobs, and annotation ", kWorldSize, " is ",
                         Quoted(world)),
-           absl::StrCat("create the JobSet again, or give each Job ranks of its own with the "
-                        "annotation ",
+           absl::StrCat("recreate the JobSet, or give each Job its own ranks with the annotation ",
                         kRankGroup, ": job")});
       return rank;
     }
@@ -129,7 +129,7 @@ JobRank RankOfJob(const Facts& facts) {
     first = rank.job + "-0-0";
   }
   rank.master = HostOf(first, facts.pod);
-  TakeSize(facts, "create the Job again, since it was created while the operator was away", rank);
+  TakeSize(facts, "recreate the Job: it was created while the operator was unavailable", rank);
   return rank;
 }
 
@@ -145,14 +145,14 @@ JobRank RankOfGroup(const Facts& facts) {
     rank.not_done.push_back({NotDone::kSizeUnknown,
                              "no RANK or WORLD_SIZE: the pod lacks the label worker-index or the "
                              "annotation size of leaderworkerset.sigs.k8s.io",
-                             "leave them to the LeaderWorkerSet controller"});
+                             "let the LeaderWorkerSet controller set them"});
   } else if (*group.index < *group.size) {
     rank.world = group.size;
   } else {
     rank.not_done.push_back({NotDone::kSizeInvalid,
-                             absl::StrCat("no RANK or WORLD_SIZE: worker ", *group.index,
-                                          " is not one of ", *group.size),
-                             "leave leaderworkerset.sigs.k8s.io/size to its controller"});
+                             absl::StrCat("no RANK or WORLD_SIZE: worker index ", *group.index,
+                                          " is outside a group of size ", *group.size),
+                             "let its controller set leaderworkerset.sigs.k8s.io/size"});
   }
   return rank;
 }
@@ -166,8 +166,8 @@ JobRank RankOfKubeflow(const Facts& facts) {
   if (job.kind == "PyTorchJob" || job.kind == "XGBoostJob") {
     rank.not_done.push_back(
         {NotDone::kKindHasNoRanks,
-         absl::StrCat("no RANK: the ", job.kind, " does not give its pods ranks, as it is elastic"),
-         "start the program with torchrun, which gives ranks to its processes"});
+         absl::StrCat("no RANK: an elastic ", job.kind, " assigns no ranks to its pods"),
+         "start the program with torchrun, which assigns ranks to its processes"});
     return rank;
   }
   KubeflowRank found = KubeflowRankOf(facts.pod, job);
@@ -178,15 +178,15 @@ JobRank RankOfKubeflow(const Facts& facts) {
   } else if (found.is_rank) {
     rank.not_done.push_back({NotDone::kSizeUnknown,
                              absl::StrCat("no RANK: the ", job.kind,
-                                          " does not say in its pods how many workers there are, "
-                                          "or contradicts itself"),
+                                          " gives its pods no number of workers, or "
+                                          "contradictory numbers"),
                              "give it at least two workers, or set RANK, WORLD_SIZE and "
                              "MASTER_ADDR"});
   } else {
     rank.not_done.push_back({NotDone::kKindHasNoRanks,
                              absl::StrCat("no RANK: this pod of the ", job.kind,
-                                          " is a server of parameters or an evaluator"),
-                             "ask for RDMA in the workers only"});
+                                          " is a parameter server or an evaluator"),
+                             "request RDMA only in the workers"});
   }
   return rank;
 }
@@ -196,11 +196,10 @@ JobRank RankOfMpi(const Facts& facts) {
   rank.job = facts.workload->name;
   rank.not_done.push_back(
       {NotDone::kKindHasNoRanks,
-       "no RANK: mpirun gives ranks to the processes that it starts by ssh, which do not see the "
-       "variables of this container",
+       "no RANK: mpirun assigns ranks to the processes that it starts over ssh, which do not see "
+       "this container's variables",
        "annotate the launcher's template with railhead.io/launcher: openmpi (or hydra), which "
-       "passes "
-       "them on"});
+       "passes the variables on"});
   return rank;
 }
 
@@ -218,8 +217,8 @@ JobRank RankOfVolcano(const Facts& facts) {
   }
   if (found.tasks > 1) {
     rank.not_done.push_back({NotDone::kNoIndex,
-                             "no RANK: the Volcano Job has several tasks, whose order is not known",
-                             "add the plugin pytorch to spec.plugins, or make one task of them"});
+                             "no RANK: the Volcano Job has several tasks, whose order is unknown",
+                             "add the plugin pytorch to spec.plugins, or use a single task"});
     return rank;
   }
   rank.rank = found.index;
@@ -245,16 +244,14 @@ JobRank RankOfStatefulSet(const Facts& facts) {
   const std::string fix =
       absl::StrCat("annotate its template with ", kWorldSize, ": the number of its pods");
   if (!facts.annotations.contains(kWorldSize)) {
-    rank.not_done.push_back({NotDone::kNoJob,
-                             "no RANK: a StatefulSet does not say in its pods "
-                             "how many there are",
-                             fix});
+    rank.not_done.push_back(
+        {NotDone::kNoJob, "no RANK: the pods of a StatefulSet do not contain their number", fix});
     return rank;
   }
   if (index < 0) {
     rank.not_done.push_back({NotDone::kIndexInvalid,
                              absl::StrCat("no RANK: label ", kPodIndex, " is ", Quoted(text)),
-                             "leave it to the StatefulSet controller"});
+                             "let the StatefulSet controller set it"});
     return rank;
   }
   rank.job = facts.owner_name;
@@ -267,8 +264,7 @@ JobRank RankOfStatefulSet(const Facts& facts) {
 JobRank RankOfRay(const Facts& /*facts*/) {
   JobRank rank;
   rank.not_done.push_back({NotDone::kKindHasNoRanks,
-                           "no RANK: Ray starts the ranks inside its workers and numbers them "
-                           "itself",
+                           "no RANK: Ray starts and numbers the ranks inside its workers",
                            "let Ray Train start them, or set RANK, WORLD_SIZE and MASTER_ADDR in "
                            "the task of each"});
   return rank;
@@ -284,9 +280,9 @@ JobRank RankOfArgo(const Facts& /*facts*/) {
 
 JobRank RankOfPodGroup(const Facts& /*facts*/) {
   JobRank rank;
-  rank.not_done.push_back({NotDone::kNoIndex, "no RANK: the pods of a PodGroup have no order",
-                           absl::StrCat("give them the label ", gangs::kGangLabel,
-                                        ", or make an Indexed Job of them")});
+  rank.not_done.push_back(
+      {NotDone::kNoIndex, "no RANK: the pods of a PodGroup have no order",
+       absl::StrCat("add the label ", gangs::kGangLabel, " to them, or use an Indexed Job")});
   return rank;
 }
 
@@ -305,7 +301,7 @@ JobRank RankOfNothing(const Facts& facts) {
        facts.owner_kind.empty()
            ? "no RANK: the pod belongs to no job"
            : absl::StrCat("no RANK: the pods of a ", facts.owner_kind, " have no order"),
-       "if these pods are the ranks of a job, make an Indexed Job or a JobSet of them"});
+       "if these pods are the ranks of a job, use an Indexed Job or a JobSet"});
   return rank;
 }
 
@@ -314,8 +310,8 @@ JobRank RankOfUnknown(const Facts& facts) {
   rank.not_done.push_back(
       {NotDone::kKindUnknown,
        absl::StrCat("no RANK: the pod belongs to a ", Quoted(facts.owner_kind),
-                    ", and it is not known what that writes into its pods"),
-       "set RANK, WORLD_SIZE and MASTER_ADDR, or make an Indexed Job or a JobSet of them"});
+                    ", a kind that Railhead does not know"),
+       "set RANK, WORLD_SIZE and MASTER_ADDR, or use an Indexed Job or a JobSet"});
   return rank;
 }
 
@@ -407,7 +403,7 @@ JobRank JobRankOf(const Json& pod, const Annotations& annotations) {
       !group.empty() && group != "job" && group != "replicatedjob") {
     rank.not_done.push_back({NotDone::kGroupUnknown,
                              absl::StrCat("metadata.annotations[", kRankGroup, "] is ",
-                                          Quoted(group), " and counts as replicatedjob"),
+                                          Quoted(group), " and is treated as replicatedjob"),
                              "set it to replicatedjob or job"});
   }
   return rank;

@@ -265,7 +265,7 @@ TEST(JobRankTest, PodsOfAStatefulSetAreRanksIfItsTemplateSaysHowMany) {
       "labels": {"apps.kubernetes.io/pod-index": "2"}, "annotations": {},
       "ownerReferences": [{"kind": "StatefulSet", "name": "ring", "controller": true}]},
     "spec": {"subdomain": "ring"}})");
-  EXPECT_THAT(PlaceOf(pod), HasSubstr("NoJob: no RANK: a StatefulSet"));
+  EXPECT_THAT(PlaceOf(pod), HasSubstr("NoJob: no RANK: the pods of a StatefulSet"));
   pod["metadata"]["annotations"]["railhead.io/world-size"] = "4";
   EXPECT_EQ(PlaceOf(pod), "ring: 2 of 4 at ring-0.ring");
   pod["metadata"]["annotations"]["railhead.io/world-size"] = "2";
@@ -302,7 +302,7 @@ TEST(JobRankTest, AContainerThatCountsItsRanksItselfGetsNoneOfOurs) {
   EXPECT_THAT(names(admit()), Contains("RANK"));
   pod["spec"]["containers"][0]["env"] = {{{"name", "WORLD_SIZE"}, {"value", "16"}}};
   EXPECT_THAT(names(admit()), Not(Contains("RANK")));
-  EXPECT_THAT(admit().warnings, Contains(HasSubstr("main gets no RANK: it sets WORLD_SIZE")));
+  EXPECT_THAT(admit().warnings, Contains(HasSubstr("main gets no RANK: its own WORLD_SIZE")));
   const Json once = pod.patch(admit().patch);
   EXPECT_THAT(MutatePod(once, InjectionConfig(), ProfileSet(), "team").patch, IsEmpty());
   // The same number: there is nothing to contradict.

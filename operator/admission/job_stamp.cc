@@ -92,9 +92,9 @@ absl::Status StampTemplate(const InjectionConfig& config, Draft& job) {
     // As of one that was made out of another's YAML.
     if (!is_new && stamp->second != world) {
       job.Warn(absl::StrCat("spec.template.metadata.annotations[", kWorldSize, "] is ",
-                            stamp->second, " and spec.completions ", completions,
-                            jobs == 1 ? "" : absl::StrCat(" of ", jobs, " Jobs"),
-                            ": leave the annotation out, if WORLD_SIZE is to be that"));
+                            stamp->second, ", but spec.completions is ", completions,
+                            jobs == 1 ? "" : absl::StrCat(" in each of ", jobs, " Jobs"),
+                            ": remove the annotation if WORLD_SIZE is to follow spec.completions"));
     }
   }
   if (config.gangs) StampGangSize(config.gang_kinds, parallelism, *wanted, job);
@@ -120,10 +120,9 @@ absl::Status RestampTemplate(const InjectionConfig& config, const Json& before, 
       (*wanted)[stamp] = ought;
     } else {
       job.Warn(absl::StrCat("spec.template.metadata.annotations[", stamp, "] stays ", is,
-                            " and would have to be ", ought,
-                            ": the template of a Job that has started cannot change; set "
-                            "spec.suspend to true, change its size when its pods are gone, and "
-                            "resume it"));
+                            " but should be ", ought,
+                            ": the template of a started Job cannot change; set spec.suspend to "
+                            "true, change the size when the pods are gone, and resume the Job"));
     }
   }
   return WriteAnnotations(kTemplate, *wanted, job);

@@ -84,8 +84,8 @@ TEST(RestampJobTest, TheUserOfARunningJobIsToldWhatToDo) {
   const Mutation mutation = RestampJob(before, Resized(before, 6), kServed);
   EXPECT_THAT(mutation.patch, IsEmpty());
   EXPECT_THAT(mutation.warnings,
-              ElementsAre(HasSubstr("railhead.io/world-size] stays 4 and would have to be 6"),
-                          HasSubstr("railhead.io/gang-size] stays 4 and would have to be 6")));
+              ElementsAre(HasSubstr("railhead.io/world-size] stays 4 but should be 6"),
+                          HasSubstr("railhead.io/gang-size] stays 4 but should be 6")));
   EXPECT_THAT(mutation.warnings, ElementsAre(HasSubstr("spec.suspend"), HasSubstr("spec.suspend")));
   // Suspended, but its pods are not gone yet.
   before["spec"]["suspend"] = true;

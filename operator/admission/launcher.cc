@@ -44,7 +44,7 @@ absl::Status PassOnEnvironment(PodAdmission& admission) {
   const std::optional<gangs::Workload> job = gangs::WorkloadOf(draft.object());
   if (!job || job->kind != "MPIJob" || (kind != "openmpi" && kind != "hydra")) {
     draft.Warn(absl::StrCat("metadata.annotations[", kLauncher, "]: ", Quoted(kind),
-                            " must be openmpi or hydra, and stand in the launcher of an MPIJob"));
+                            " must be openmpi or hydra, on the launcher of an MPIJob"));
     return absl::OkStatus();
   }
   std::map<std::string, std::string> variables = VariablesOfRanks(admission, *job);

@@ -51,7 +51,8 @@ void WarnOfOwnPaths(const Json& container, const Injection& injection, Draft& po
     const Json* own = Named(env, variable);
     if (own == nullptr || absl::StartsWith(StringAt(*own, {"value"}), path)) continue;
     pod.Warn(absl::StrCat("container ", StringAt(container, {"name"}), " sets ", variable,
-                          " itself: add ", path, " to it, or the libraries there are not found"));
+                          " itself: add ", path,
+                          " to it, otherwise the libraries there are not found"));
   }
 }
 
@@ -66,8 +67,8 @@ absl::StatusOr<std::vector<Json>> AddLibraries(const Injection& injection,
   if (!volumes.ok()) return volumes.status();
   const Json* volume = Named(*volumes, kLibrariesVolume);
   if (volume != nullptr && Find(*volume, "emptyDir") == nullptr) {
-    pod.Warn(absl::StrCat("no libraries are added: the pod has a volume ", kLibrariesVolume,
-                          " of its own: give it another name"));
+    pod.Warn(absl::StrCat("no libraries are added: the pod already has a volume ", kLibrariesVolume,
+                          ": rename it"));
     return copies;
   }
   std::vector<std::string> without;  // pointers to the mounts of containers that lack ours
@@ -82,7 +83,7 @@ absl::StatusOr<std::vector<Json>> AddLibraries(const Injection& injection,
       without.push_back(path);
     } else if (StringAt(*own, {"name"}) != kLibrariesVolume) {
       pod.Warn(absl::StrCat("container ", StringAt(container, {"name"}),
-                            " gets no libraries: it has a mount of its own at ", kLibrariesFolder));
+                            " gets no libraries: it already has a mount at ", kLibrariesFolder));
     }
   }
   absl::Status mounted =

@@ -48,10 +48,11 @@ void WarnOfForeignStamp(PodAdmission& admission) {
       admission.earlier == Earlier::kWebhook) {
     return;
   }
-  admission.draft.Warn(absl::StrCat(
-      "metadata.annotations[", kProfile, "]: ", Quoted(stamp->second),
-      " is not for the pod to say: ",
-      settings.profile == nullptr ? "no RailProfile matches it" : "it gets " + settings.stamp));
+  admission.draft.Warn(absl::StrCat("metadata.annotations[", kProfile, "]: ", Quoted(stamp->second),
+                                    " is ignored, because the operator sets this annotation: ",
+                                    settings.profile == nullptr
+                                        ? "no RailProfile matches the pod"
+                                        : "the pod gets " + settings.stamp));
 }
 
 // A port as Kubernetes writes it: 1 to 65535, in digits alone.
@@ -163,7 +164,7 @@ absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& co
   if (!system.empty() && system != "linux") {
     Draft draft(Json::object());
     draft.Warn(absl::StrCat("nothing is added to the pod: spec.os.name is ", Quoted(system),
-                            ", and what Railhead adds is for Linux"));
+                            ", but Railhead supports only Linux"));
     return Finish(draft);
   }
   absl::StatusOr<PodAdmission> admission = BeginPodAdmission(pod, config, profiles, space);
@@ -181,7 +182,7 @@ absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& co
   for (const auto& [name, reason] : admission->settings.reasons) {
     mutation.reasons.push_back(absl::StrCat(
         reason,
-        admission->kept.contains(name) ? ", but not where a container says otherwise" : ""));
+        admission->kept.contains(name) ? ", except in containers that set it themselves" : ""));
   }
   return mutation;
 }

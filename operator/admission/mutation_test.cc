@@ -236,7 +236,8 @@ TEST(MutatePodTest, LeavesOutWhatItCannotKnow) {
     pod = JobPod();
     pod["metadata"]["annotations"]["railhead.io/world-size"] = stamp;
     mutation = MutatePod(pod, kConfig);
-    EXPECT_THAT(mutation.warnings, ElementsAre(HasSubstr("does not fit the rank"))) << stamp;
+    EXPECT_THAT(mutation.warnings, ElementsAre(HasSubstr("not a number greater than the rank")))
+        << stamp;
     EXPECT_EQ(ValueOf(Apply(pod, mutation)["spec"]["containers"][0], "RANK"), "(absent)");
   }
 
@@ -270,7 +271,7 @@ TEST(MutatePodTest, SaysWhatIsNotDone) {
   // What the user sets is enough.
   Json& env = pod["spec"]["containers"][0]["env"];
   env = Json::parse(R"([{"name": "RANK", "value": "0"}])");
-  EXPECT_THAT(note_of(pod), HasSubstr("HalfSet: container main sets RANK and not WORLD_SIZE; set"));
+  EXPECT_THAT(note_of(pod), HasSubstr("HalfSet: container main sets RANK but not WORLD_SIZE; set"));
   env.push_back({{"name", "WORLD_SIZE"}, {"value", "1"}});
   EXPECT_EQ(note_of(pod), "");
   // That of another pod is not of this one.

@@ -73,8 +73,8 @@ TEST(MutateOfflineTest, ExplainsWhatComesFromAProfile) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_THAT(
       result->reasons,
-      ElementsAre("Pod x: NCCL_DEBUG=INFO (p@0: spec.nccl.debug), but not where a container "
-                  "says otherwise",
+      ElementsAre("Pod x: NCCL_DEBUG=INFO (p@0: spec.nccl.debug), except in containers that "
+                  "set it themselves",
                   "Pod x: NCCL_IB_QPS_PER_CONNECTION=4 (p@0: spec.nccl.qpsPerConnection)",
                   "Pod x: RAILHEAD_FALLBACK=warn (p@0: spec.requireRDMA)"));
 }

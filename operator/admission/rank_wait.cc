@@ -26,8 +26,8 @@ constexpr char kScript[] =
     "waited=0\n"
     "until [ -s \"$1\" ]; do\n"
     "  [ \"$waited\" -lt \"$2\" ] || {\n"
-    "    echo \"railhead: no rank (annotation railhead.io/rank) within $2 s: have all pods of the "
-    "gang nodes, and does the operator run, with operator.gangs.enabled?\" >&2\n"
+    "    echo \"railhead: no rank (annotation railhead.io/rank) within $2 s: check that all pods "
+    "of the gang have nodes, and that the operator runs with operator.gangs.enabled\" >&2\n"
     "    exit 1\n"
     "  }\n"
     "  waited=$((waited + 1))\n"
@@ -41,8 +41,8 @@ absl::StatusOr<std::optional<Json>> AddRankWait(const std::string& served, Draft
   if (!volumes.ok()) return volumes.status();
   const Json* volume = Named(*volumes, kVolume);
   if (volume != nullptr && Find(*volume, "downwardAPI") == nullptr) {
-    pod.Warn(absl::StrCat("the pod does not wait for its rank: it has a volume ", kVolume,
-                          " of its own: give it another name"));
+    pod.Warn(absl::StrCat("the pod does not wait for its rank: it already has a volume ", kVolume,
+                          ": rename it"));
     return std::nullopt;
   }
   const Json& container = *pod.At(served);

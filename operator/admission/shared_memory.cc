@@ -44,8 +44,8 @@ absl::Status AddSharedMemory(const std::string& size, const std::vector<std::str
   if (!volumes.ok()) return volumes.status();
   const Json* own = Named(*volumes, kShmVolume);
   if (own != nullptr && StringAt(*own, {"emptyDir", "medium"}) != "Memory") {
-    pod.Warn(absl::StrCat("/dev/shm stays as it is: the pod has a volume ", kShmVolume,
-                          " of its own: give it another name"));
+    pod.Warn(absl::StrCat("/dev/shm is unchanged: the pod already has a volume ", kShmVolume,
+                          ": rename it"));
     return absl::OkStatus();
   }
   return AddVolume(

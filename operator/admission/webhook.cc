@@ -33,7 +33,7 @@ kube::HttpResponse Webhook::Handle(const kube::HttpRequest& request) const {
   const std::shared_ptr<const ProfileSet> profiles = profiles_();
   kube::HttpResponse response;
   if (profiles == nullptr) {
-    response = {503, "text/plain; charset=utf-8", "not ready: the profiles are not known yet\n"};
+    response = {503, "text/plain; charset=utf-8", "not ready: RailProfiles not read yet\n"};
   } else {
     response = kube::AnswerAdmission(
         request, documents_,

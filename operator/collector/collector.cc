@@ -181,7 +181,7 @@ void Collector::Run(const std::stop_token& stop) {
       done = JudgeJob(*item);
     }
     const std::string trouble(done.message());
-    if (trouble != trouble_ && !done.ok()) spdlog::warn("verdict: {}", trouble);
+    if (trouble != trouble_ && !done.ok()) spdlog::warn("diagnosis: {}", trouble);
     trouble_ = trouble;
     if (done.ok()) {
       queue_.Finish(*item);

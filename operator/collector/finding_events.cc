@@ -112,7 +112,7 @@ absl::Status FindingEvents::Tell(const std::string& job, const verdict::JobFacts
     const absl::Status recorded =
         budget.Allows(pod.space, now)
             ? RecorderOf(finding.severity).Record(event)
-            : absl::ResourceExhaustedError("its namespace has had its share of Events for now");
+            : absl::ResourceExhaustedError("its namespace has used its quota of Events for now");
     if (recorded.ok()) budget.Spend(pod.space, now);
     if (finding.severity == Severity::kInfo && absl::IsResourceExhausted(recorded)) {
       infos_have_room = false;  // nobody needs it so much that it would be tried again

@@ -41,7 +41,7 @@ absl::Status CheckAddressOfPod(const std::string& address) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "status.podIP '", address, "' is no address that a pod can have; nobody is asked"));
+      "status.podIP '", address, "' is not an address that a pod can have; skipping this pod"));
 }
 
 absl::StatusOr<std::string> AskPod(const std::string& address, int port, absl::Duration timeout) {
@@ -55,7 +55,7 @@ absl::StatusOr<std::string> FetchPage(const std::string& address, int port,
   const std::string url =
       absl::StrCat("http://", is_v6 ? "[" : "", address, is_v6 ? "]" : "", ":", port, "/metrics");
   verdict::PageLines lines;
-  // Who is there connects within a round trip; where a policy drops packets nobody ever does.
+  // A reachable pod accepts within a round trip; if a policy drops packets, it never does.
   absl::Status fetched = kube::Fetch({.url = url,
                                       .form = "",
                                       .timeout = timeout,

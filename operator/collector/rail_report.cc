@@ -125,7 +125,7 @@ std::string SummaryOf(const Json& reasons) {
 Json StatusOf(Json reasons, size_t pods) {
   Json status;
   status["severity"] = reasons.empty() ? Json("None") : reasons.front()["severity"];
-  status["summary"] = reasons.empty() ? "nothing is known to be wrong" : SummaryOf(reasons);
+  status["summary"] = reasons.empty() ? "no known problems" : SummaryOf(reasons);
   status["pods"] = pods;
   status["reasons"] = std::move(reasons);
   return status;

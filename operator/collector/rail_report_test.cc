@@ -56,9 +56,11 @@ TEST(RailReportTest, SaysOfEachReasonHowManyPodsAndTheFixWarningsFirst) {
       "reasons": [
         {"reason": "RdmaNotUsed", "severity": "Warning", "pods": 4,
          "examples": ["train-0", "train-1", "train-2"],
-         "fix": "repair what is named there; railhead-perf --preflight in these pods says more"},
+         "fix": "fix this cause (details: railhead-perf --preflight in these pods)"
+},
         {"reason": "RailProfileOutdated", "severity": "Info", "pods": 1, "examples": ["train-7"],
-         "fix": "create the pod again to have it as it is now"}]})"));
+         "fix": "recreate the pod to apply the current version"}]
+})"));
 }
 
 TEST(RailReportTest, WhatMayPassIsAnInfo) {

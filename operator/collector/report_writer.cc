@@ -393,7 +393,7 @@ absl::StatusOr<bool> ReportWriter::Write(const std::string& job) {
 
 void ReportWriter::Tell(const absl::Status& status) {
   const std::string now(status.message());
-  if (now != trouble_ && !status.ok()) spdlog::warn("reports of jobs: {}", now);
+  if (now != trouble_ && !status.ok()) spdlog::warn("railreports: {}", now);
   trouble_ = now;
 }
 

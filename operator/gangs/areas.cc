@@ -20,7 +20,7 @@ Outside Both(Outside a, const Outside& b) {
 Outside Areas::FailedThere(const Gang& gang) const {
   const auto found = failed_on_->find(gang.lineage);
   if (found == failed_on_->end()) return {};
-  return Excluding("a pod of this gang has failed there a moment ago", [&](size_t node) {
+  return Excluding("a pod of this gang failed there recently", [&](size_t node) {
     return found->second.contains(tree_.model.nodes[node].name);
   });
 }
@@ -61,8 +61,8 @@ std::vector<Outside> Areas::Of(const Gang& gang, const PlacementRequest& request
   }
   if (tree_.placed < tree_.nodes.size() && tree_.placed > 0) {
     if (unplaced_.empty()) {
-      unplaced_ = Excluding("no label says where in the topology it is",
-                            [this](size_t node) { return node >= tree_.placed; });
+      unplaced_ =
+          Excluding("no topology label", [this](size_t node) { return node >= tree_.placed; });
     }
     areas.push_back(Both(unplaced_, never));
   }
@@ -74,7 +74,7 @@ Outside Areas::WithinDomainsOf(const std::set<size_t>& at, size_t level) const {
   std::set<int> used;
   for (const size_t node : at) used.insert(room_->domains()[level][node]);
   return Excluding(absl::StrCat("not in the ", tree_.model.levels[level],
-                                used.size() == 1 ? " that" : "s that", " the gang is in"),
+                                used.size() == 1 ? "" : "s", " of the gang"),
                    [&](size_t node) { return !used.contains(room_->domains()[level][node]); });
 }
 

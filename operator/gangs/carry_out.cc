@@ -54,7 +54,7 @@ absl::Status Call(kube::Api& api, const Action& action) {
     case Kind::kLook:
       break;
   }
-  return absl::UnavailableError("not known yet");
+  return absl::UnavailableError("result not known yet");
 }
 
 // Whether the pod is by now what the action makes of it.

@@ -16,8 +16,8 @@ namespace {
 constexpr size_t kMostShapes = 128;
 constexpr size_t kMostModels = 8;
 
-constexpr char kRefused[] = "the scheduler refused a pod of this gang there a moment ago";
-constexpr char kOwn[] = "a pod of this gang is there, and wants no other one";
+constexpr char kRefused[] = "the scheduler recently rejected a pod of this gang there";
+constexpr char kOwn[] = "a pod of this gang is there and excludes others (anti-affinity)";
 
 // Which rails are in use where pods hold `count` HCAs: as the agent says, and of what it does not
 // say yet the first that are free, as it gives those first. All that it says is out of date where
@@ -337,7 +337,7 @@ fabric::FabricNode ClusterRoom::Describe(const Shape& shape, size_t index) const
     if (table_.FitsOf(index, *of) == 0) {
       node.unschedulable = table_.Has(index, *of)
                                ? absl::StrCat(name, " in use")
-                               : absl::StrCat("less ", name, " than a pod asks for");
+                               : absl::StrCat("less ", name, " than a pod requests");
       break;
     }
     ++of;

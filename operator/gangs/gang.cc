@@ -227,12 +227,12 @@ std::string WhyNotComplete(const Gang& gang) {
     if (pod->member->terms->size != first.member->terms->size) {
       return absl::StrCat(Field(kGangSize), " is ", first.member->terms->size, " of pod ",
                           first.name, " and ", pod->member->terms->size, " of pod ", pod->name,
-                          "; make them again with the same");
+                          "; recreate them with the same size");
     }
     if (pod->member->other_gates) {
       return absl::StrCat("pod ", pod->name,
-                          " has scheduling gates beside ours; it is placed when whoever set "
-                          "them has taken them away");
+                          " has other scheduling gates; it is placed when their controllers have "
+                          "removed them");
     }
     const Membership& member = *pod->member;
     if (!SameRules(*member.rules, *first.member->rules, chosen) ||
@@ -240,23 +240,23 @@ std::string WhyNotComplete(const Gang& gang) {
         member.terms->pattern != first.member->terms->pattern ||
         member.one_on_a_node != first.member->one_on_a_node) {
       return absl::StrCat("pods ", first.name, " and ", pod->name,
-                          " do not ask for the same nodes (spec.nodeSelector, spec.affinity, "
+                          " do not request the same nodes (spec.nodeSelector, spec.affinity, "
                           "spec.tolerations, ",
                           kRequireLevel, ", ", kPattern,
-                          "); make them again with the same, or with the label ", kGangLabel,
+                          "); recreate them with the same values, or with the label ", kGangLabel,
                           ": \"false\"");
     }
   }
   const size_t there = gang.gated.size() + gang.released.size() +
                        static_cast<size_t>(gang.succeeded) + static_cast<size_t>(gang.beside);
   if (gang.begun() || there >= static_cast<size_t>(first.member->terms->size)) return "";
-  return absl::StrCat(there, " of ", first.member->terms->size, " pods are there (",
-                      Field(kGangSize), "); it is placed when all are",
+  return absl::StrCat(there, " of ", first.member->terms->size, " pods exist (", Field(kGangSize),
+                      "); the gang is placed when all exist",
                       // With the label true each of them is a gang.
                       first.member->terms->kind == "JobSet" && first.member->terms->gang != "true"
-                          ? absl::StrCat(", which is never if one of its replicatedJobs is made "
+                          ? absl::StrCat(", which never happens if a replicatedJob is created only "
                                          "when another one is ready (startupPolicy, dependsOn); "
-                                         "then set the label ",
+                                         "in that case set the label ",
                                          kGangLabel, " to \"true\"")
                           : "");
 }

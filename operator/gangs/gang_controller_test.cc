@@ -144,7 +144,7 @@ TEST_F(GangControllerTest, APodThatTheSchedulerRefusesComesBackAndGoesElsewhere)
   seconds_ += 31;
   controller_->OnLead();
   ASSERT_TRUE(Soon([&] { return !Told("GangReplanned", "job").empty(); }));
-  EXPECT_THAT(Told("GangReplanned", "job"), HasSubstr("pod job-2 was sent to node n2"));
+  EXPECT_THAT(Told("GangReplanned", "job"), HasSubstr("pod job-2 was assigned to node n2"));
   for (const Json& left : api_.In("/api/v1/pods")) EXPECT_NE(left["metadata"]["name"], "job-2");
   PutPod({.name = "job-2", .gang = "true", .size = 4, .owner = "job", .index = 2});
   ASSERT_TRUE(Soon([&] { return ReleasedOf("job", 4) == 4; }));
@@ -187,7 +187,7 @@ TEST_F(GangControllerTest, APodThatNobodyWouldMakeAgainIsNotEvicted) {
   seconds_ += 31;
   controller_->OnLead();
   ASSERT_TRUE(Soon([&] { return !Told("GangBlocked", "solo").empty(); }));
-  EXPECT_THAT(Told("GangBlocked", "solo"), HasSubstr("make it again yourself"));
+  EXPECT_THAT(Told("GangBlocked", "solo"), HasSubstr("recreate it yourself"));
   EXPECT_TRUE(IsThere("solo"));
 }
 

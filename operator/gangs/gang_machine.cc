@@ -51,21 +51,21 @@ bool MayBeEvicted(const Membership& member) {
 }
 
 std::string WhatToDo(const Membership& member, bool for_room) {
-  if (!for_room) return "it stays as it is until that is settled";
+  if (!for_room) return "it stays unchanged until this is fixed";
   const OwnerRules& rules = RulesOfOwner(member.terms->kind);
   if (rules.eviction == OwnerRules::Eviction::kIsTheEnd) {
-    return "nobody would make it again: delete it and make it again yourself";
+    return "it has no controller that would recreate it: delete and recreate it yourself";
   }
   return absl::StrCat(
-      "it is not evicted, as its owner may count that as a failure: make room there",
-      rules.evictable.empty() ? "" : ", or ", rules.evictable, " when you make it again");
+      "it is not evicted, because its owner may count that as a failure: make room there",
+      rules.evictable.empty() ? "" : ", or ", rules.evictable, " when you recreate it");
 }
 
 std::string InTheWay(const StoredPod& pod, const std::string& node) {
-  return absl::StrCat("pod ", pod.name, " was sent to node ", node.empty() ? "(gone)" : node,
-                      ", and the scheduler does not bind it there: ",
-                      pod.member->unschedulable_why->empty() ? "it does not say why"
-                                                             : *pod.member->unschedulable_why);
+  return absl::StrCat(
+      "pod ", pod.name, " was assigned to node ", node.empty() ? "(gone)" : node,
+      ", but the scheduler does not bind it there: ",
+      pod.member->unschedulable_why->empty() ? "no reason given" : *pod.member->unschedulable_why);
 }
 
 // Until when kube-scheduler may be placing pods of PodGroups that have just come, by the clock that
@@ -183,9 +183,10 @@ void GangMachine::EndOrdered(const std::vector<Decision>& decisions, absl::Time 
     step.works.push_back({gang.key, {std::move(action)}});
     step.notices.push_back(
         {Notice::Kind::kOrdered, gang.key, pod,
-         absl::StrCat("its pods are made one after the other, so they do not wait for each other: "
-                      "the scheduler places each alone; to start them together, ",
-                      rules.at_once)});
+         absl::StrCat(
+             "its pods are created one after the other, so they do not wait for each other: "
+             "the scheduler places each alone; to start them together, ",
+             rules.at_once)});
   }
   alone_ = std::move(alone);
 }
@@ -332,9 +333,7 @@ GangMachine::Step GangMachine::Next(const std::vector<PodValue>& pods, ClusterRo
     if (std::string words = attempts_.WordsAbout(gang.key); !words.empty() && pod != one_of.end()) {
       step.notices.push_back(
           {Notice::Kind::kBlocked, gang.key, pod->second,
-           absl::StrCat("the API server refuses what is to be done, and is asked "
-                        "again: ",
-                        words)});
+           absl::StrCat("the API server rejects a request for this gang (retrying): ", words)});
     }
   }
   for (const Work& work : step.works) busy.insert(work.gang);
@@ -386,8 +385,8 @@ std::vector<Notice> GangMachine::Happened(const Work& work, const std::vector<Re
         notices.push_back(
             {Notice::Kind::kEvicted, work.gang, there.pod,
              absl::StrCat(InTheWay(*there.pod, there.node),
-                          "; it is evicted, so that it is made again and placed anew; "
-                          "does another scheduler use these nodes?")});
+                          "; evicted, so that its owner recreates it and it is placed again; "
+                          "check whether another scheduler uses these nodes")});
         break;
     }
   }

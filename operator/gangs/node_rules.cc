@@ -137,7 +137,7 @@ std::string WhyNot(const NodeRules& rules, const std::string& name, const LabelS
   for (const auto& [key, value] : rules.selector) {
     const std::string* found = labels.Find(key);
     if (found == nullptr || *found != value) {
-      return absl::StrCat("not of the pods' nodeSelector ", key, "=", value);
+      return absl::StrCat("no match for the pods' nodeSelector ", key, "=", value);
     }
   }
   if (!rules.has_terms) return "";
@@ -146,7 +146,7 @@ std::string WhyNot(const NodeRules& rules, const std::string& name, const LabelS
       return Holds(expression, name, labels);
     });
   });
-  return one ? "" : "not of the pods' required node affinity";
+  return one ? "" : "no match for the pods' required node affinity";
 }
 
 }  // namespace railhead::op::gangs

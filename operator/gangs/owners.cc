@@ -13,7 +13,7 @@ constexpr absl::string_view kIgnoreDisruptions =
     "give its Job a spec.podFailurePolicy with action Ignore for the condition DisruptionTarget";
 constexpr absl::string_view kAnnotateTemplates =
     "annotate its templates with railhead.io/evictable: \"true\" (with restartPolicy: None the "
-    "rest of its group goes on)";
+    "rest of its group continues)";
 constexpr absl::string_view kParallel = "set spec.podManagementPolicy: Parallel";
 constexpr absl::string_view kLeaderCreated = "set spec.startupPolicy: LeaderCreated";
 

@@ -67,8 +67,9 @@ std::string AboutOtherRails(const FabricModel& model, const PlacementRequest& re
   }
   const int off = static_cast<int>(node_of_rank.size()) - most;
   if (off == 0) return "";
-  return absl::StrCat("; ", off, off == 1 ? " pod is" : " pods are",
-                      " given other rails than the rest, which are in use or dead on its node");
+  return absl::StrCat(
+      "; ", off, off == 1 ? " pod is" : " pods are",
+      " given other rails than the rest, whose rails are in use or dead on its node");
 }
 
 }  // namespace railhead::op::gangs

@@ -120,7 +120,7 @@ class Planner {
     if (decision.state != State::kPlaced && Waited(decision.gang) >= member.terms->timeout) {
       decision.state = State::kTimedOut;
       decision.notes.push_back(absl::StrCat(
-          "it has waited for ", absl::FormatDuration(member.terms->timeout), " (", kTimeout,
+          "waited for ", absl::FormatDuration(member.terms->timeout), " (", kTimeout,
           "): its pods ",
           member.terms->fails_at_timeout ? "fail" : "start one by one, wherever there is room"));
       decision.message = absl::StrCat(decision.notes.back(), decision.message.empty() ? "" : "; ",
@@ -141,8 +141,8 @@ class Planner {
     if (request.gpus_per_pod == 0 && request.hcas_per_pod == 0) {
       decision.message =
           absl::StrCat("pod ", gang.gated.front()->name,
-                       " asks for neither HCAs nor GPUs (spec.containers[].resources), by which "
-                       "gangs are placed; leave out its label ",
+                       " requests neither HCAs nor GPUs (spec.containers[].resources), by which "
+                       "gangs are placed; remove its label ",
                        kGangLabel);
       return;
     }
@@ -246,9 +246,9 @@ class Planner {
     }
     if (decision.reserves) {
       decision.notes.push_back(absl::StrCat(
-          kept_nodes_, kept_nodes_ == 1 ? " node is" : " nodes are", " kept free for it",
+          kept_nodes_, kept_nodes_ == 1 ? " node is" : " nodes are", " reserved for it",
           options_.reserve_after > absl::ZeroDuration()
-              ? absl::StrCat(", as it has waited for more than ",
+              ? absl::StrCat(", because it has waited for more than ",
                              absl::FormatDuration(options_.reserve_after))
               : ""));
     }
@@ -307,14 +307,14 @@ class Planner {
     kept_for_ = gang.key;
     kept_nodes_ = kept.size();
     auto exclusion = std::make_shared<Exclusion>();
-    exclusion->why = absl::StrCat("kept free for ", gang.name, ", which has waited for long");
+    exclusion->why = absl::StrCat("reserved for ", gang.name, ", which has waited long");
     exclusion->nodes.resize(tree_.nodes.size());
     for (const size_t node : kept) exclusion->nodes[node] = 1;
     kept_free_.push_back(std::move(exclusion));
   }
 
-  // Somebody else decides, and knows of quota and of other jobs: what is left to say is whether all
-  // can start there, and whether it is good.
+  // Checks a placement that another scheduler chose, which knows quota and other jobs: whether all
+  // pods can start there, and its quality.
   void TakeChosen(Decision& decision) {
     const Gang& gang = decision.gang;
     // All but the choice is alike, so one of them without it speaks for all.
@@ -354,14 +354,14 @@ class Planner {
     decision.state = State::kPlaced;
     const placement::Score score = placement::ScoreOf(model, request, nodes);
     decision.message =
-        absl::StrCat(WherePlaced(model, nodes, score), "; the nodes are not our choice");
+        absl::StrCat(WherePlaced(model, nodes, score), "; the pods' nodeSelector chose the nodes");
     for (size_t level = 0; level < score.domains.size(); ++level) {
       const int least = score.domains[level] > 1 ? score.domains[level] : 0;
       if (score.ring_crossings[level] <= least) continue;
       absl::StrAppend(&decision.message,
                       ", and ranks do not follow the fabric: ", score.ring_crossings[level],
                       " neighbours in rank are in different domains of ", model.levels[level],
-                      " where ", least, " would do");
+                      ", possible: ", least);
     }
     if (score.rail_mismatches > 0) {
       absl::StrAppend(&decision.message, ", and ", score.rail_mismatches,
@@ -442,7 +442,7 @@ class Planner {
     return true;
   }
 
-  // Of gangs that end their wait together so many have their pods told what was in the way.
+  // Maximum number of gangs that time out in one round whose message gives the reasons.
   static constexpr int kMostEndsExplained = 4;
 
   const RefusedNodes& refused_;

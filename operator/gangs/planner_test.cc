@@ -168,7 +168,7 @@ TEST(Planner, AGangThatDoesNotFitSaysWhyAndWhatWouldHelp) {
                     HasSubstr("1 of 16 nodes excluded: unschedulable: cordoned"),
                     HasSubstr("unschedulable: taint broken:NoSchedule"),
                     HasSubstr("unschedulable: not ready"),
-                    HasSubstr("unschedulable: less cpu than a pod asks for")));
+                    HasSubstr("unschedulable: less cpu than a pod requests")));
 }
 
 TEST(Planner, WhatPodsTolerateAndSelectCounts) {
@@ -245,7 +245,7 @@ TEST(Planner, ARequiredLevelIsKeptAlsoByWhatComesBack) {
                   .require_level = "leaf"});
   const Decision decision = cluster.Decide()[0];
   EXPECT_EQ(decision.state, State::kWaiting);
-  EXPECT_THAT(decision.message, HasSubstr("not in the leaf that the gang is in"));
+  EXPECT_THAT(decision.message, HasSubstr("not in the leaf of the gang"));
 }
 
 TEST(Planner, ALevelThatTheClusterDoesNotHaveIsNamed) {
@@ -304,7 +304,7 @@ TEST(Planner, ALabelThatClaimsAGangOfPodsWithoutDevicesIsNoTrouble) {
   AddJob(cluster, "job", 2, {.hcas = 0});
   const Decision decision = cluster.Decide()[0];
   EXPECT_EQ(decision.state, State::kIncomplete);
-  EXPECT_THAT(decision.message, HasSubstr("asks for neither HCAs nor GPUs"));
+  EXPECT_THAT(decision.message, HasSubstr("requests neither HCAs nor GPUs"));
 }
 
 TEST(Planner, PortsThatOthersHaveOnANodeKeepAGangAwayFromIt) {
@@ -438,7 +438,7 @@ TEST(Planner, ThePatchAppliesOnceToThatPodAlone) {
   SmallCluster cluster = TwoSpines();
   AddJob(cluster, "job", 1);
   cluster.pods["job-0"]["spec"]["schedulingGates"] = {{{"name", "other"}}, {{"name", kGate}}};
-  EXPECT_THAT(cluster.Decide()[0].message, HasSubstr("scheduling gates beside ours"));
+  EXPECT_THAT(cluster.Decide()[0].message, HasSubstr("other scheduling gates"));
   cluster.pods["job-0"]["spec"]["schedulingGates"] = {{{"name", kGate}}};
   cluster.pods["job-0"]["spec"]["nodeSelector"] = {{"topology.railhead.io/leaf", "l1"}};
   const Decision decision = cluster.Decide()[0];
@@ -486,10 +486,10 @@ TEST(Planner, AGangThatHasWaitedForLongIsNotOvertakenAnyMore) {
   const absl::Duration wait = absl::Minutes(10);
   EXPECT_THAT(NodesOf(cluster.Decide({}, {}, At(600, wait))[1]), ElementsAre("n10", "n11"));
   std::vector<Decision> decisions = cluster.Decide({}, {}, At(601, wait));
-  EXPECT_THAT(decisions[0].message, HasSubstr("8 nodes are kept free for it"));
+  EXPECT_THAT(decisions[0].message, HasSubstr("8 nodes are reserved for it"));
   EXPECT_EQ(decisions[1].state, State::kWaiting);
   EXPECT_THAT(decisions[1].message,
-              HasSubstr("8 of 16 nodes excluded: unschedulable: kept free for large"));
+              HasSubstr("8 of 16 nodes excluded: unschedulable: reserved for large"));
   // What is not needed for it is given away: of ten nodes that will be free these are two.
   cluster.pods.erase("on-n00");
   cluster.pods.erase("on-n01");
@@ -572,7 +572,7 @@ TEST(Planner, ANamespaceThatHasNothingIsNotKeptAwayByAnother) {
     cluster.pods[absl::StrCat("small-", i)]["metadata"]["namespace"] = "other";
   }
   std::vector<Decision> decisions = cluster.Decide({}, {}, At(700, absl::Minutes(10)));
-  EXPECT_THAT(decisions[0].message, HasSubstr("kept free for it"));
+  EXPECT_THAT(decisions[0].message, HasSubstr("reserved for it"));
   ASSERT_EQ(decisions[1].state, State::kPlaced);
   cluster.ReleaseAll(decisions);
   ASSERT_EQ(cluster.Bind(), 0);
@@ -596,7 +596,7 @@ TEST(Planner, NamespacesTakeTurnsHoweverManyGangsOneHas) {
   for (int turn = 0; turn < 4; turn += 2) {
     const int begin = turn * 600 * kReservations;
     for (const Decision& decision : cluster.Decide({}, {}, At(begin + 700, absl::Minutes(10)))) {
-      if (absl::StrContains(decision.message, "kept free for it")) {
+      if (absl::StrContains(decision.message, "reserved for it")) {
         kept_for.insert(decision.gang.name);
       }
     }
@@ -814,7 +814,7 @@ TEST(Planner, NodesThatSomebodyElseHasChosenAreLookedAtAndKept) {
   EXPECT_EQ(decision.state, State::kPlaced);
   EXPECT_THAT(NodesOf(decision), ElementsAre("n00", "n04", "n01", "n05"));
   EXPECT_THAT(decision.message,
-              AllOf(HasSubstr("the nodes are not our choice"),
+              AllOf(HasSubstr("the pods' nodeSelector chose the nodes"),
                     HasSubstr("4 neighbours in rank are in different domains of leaf where 2")));
   Fill(cluster, 1);
   decision = cluster.Decide()[0];
@@ -860,8 +860,8 @@ TEST(Planner, UnlikePodsAreNotGuessedAt) {
   AddJob(cluster, "job", 2);
   cluster.pods["job-1"]["spec"]["nodeSelector"] = {{"a", "b"}};
   EXPECT_THAT(cluster.Decide()[0].message,
-              AllOf(HasSubstr("pods job-0 and job-1 do not ask for the same nodes"),
-                    HasSubstr("make them again")));
+              AllOf(HasSubstr("pods job-0 and job-1 do not request the same nodes"),
+                    HasSubstr("recreate them")));
 }
 
 }  // namespace

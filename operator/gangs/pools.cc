@@ -15,11 +15,11 @@ namespace {
 constexpr const char* kPoolLabels[] = {"karpenter.sh/nodepool", "eks.amazonaws.com/nodegroup",
                                        "cloud.google.com/gke-nodepool",
                                        "kubernetes.azure.com/agentpool"};
-constexpr char kUnseen[] = "autoscalers do not see pods that wait here: ";
+constexpr char kUnseen[] = "autoscalers do not see gated pods: ";
 
-// What the scheduler has no node for they see.
+// Autoscalers see released pods that the scheduler cannot place.
 std::string OrRelease() {
-  return absl::StrCat(", or have its pods start one by one after a while (", kTimeout, ", ",
+  return absl::StrCat(", or let its pods start one by one after a timeout (", kTimeout, ", ",
                       kTimeoutPolicy, ": release)");
 }
 
@@ -46,10 +46,8 @@ std::string AboutPools(const NodeTree& tree, const std::vector<NodeOutlook>& out
     pods = std::max(pods, outlook[i].at_best);
   }
   if (!any) {
-    return absl::StrCat(kUnseen,
-                        "if there is a pool of larger nodes, or one that has none now, make it "
-                        "grow yourself",
-                        OrRelease());
+    return absl::StrCat(
+        kUnseen, "if a pool has larger nodes, or no nodes now, scale it up yourself", OrRelease());
   }
   const std::pair<const std::string, int>* best = nullptr;
   for (const auto& pool : pods_of_node) {
@@ -57,7 +55,7 @@ std::string AboutPools(const NodeTree& tree, const std::vector<NodeOutlook>& out
   }
   if (best == nullptr || missing <= 0) return "";
   const int64_t nodes = (missing + best->second - 1) / best->second;
-  return absl::StrCat(kUnseen, "if the pool ", best->first, " may grow, make it grow by ", nodes,
+  return absl::StrCat(kUnseen, "if the pool ", best->first, " can grow, scale it up by ", nodes,
                       nodes == 1 ? " node" : " nodes", OrRelease());
 }
 

@@ -43,8 +43,8 @@ std::string ToldTo(int pods, const std::string& pool, int hcas = 8,
 }
 
 TEST(Pools, AGangThatWaitsIsToldHowMuchAPoolWouldHaveToGrow) {
-  EXPECT_THAT(ToldTo(5, "a3"), HasSubstr("autoscalers do not see pods that wait here: if the pool "
-                                         "cloud.google.com/gke-nodepool=a3 may grow, make it grow "
+  EXPECT_THAT(ToldTo(5, "a3"), HasSubstr("autoscalers do not see gated pods: if the pool "
+                                         "cloud.google.com/gke-nodepool=a3 can grow, scale it up "
                                          "by 3 nodes"));
   EXPECT_THAT(ToldTo(6, "a3", 4), HasSubstr("grow by 1 node"));
   EXPECT_THAT(ToldTo(5, "a3", 8, "leaf"), HasSubstr("grow by 3 nodes"));
@@ -61,7 +61,7 @@ TEST(Pools, WhereNobodyNamesPoolsNothingIsSaidOfThem) {
 }
 
 TEST(Pools, WhatNoNodeTakesMayBeForAPoolThatHasNone) {
-  EXPECT_THAT(ToldTo(1, "", 16), HasSubstr("a pool of larger nodes, or one that has none now"));
+  EXPECT_THAT(ToldTo(1, "", 16), HasSubstr("a pool has larger nodes, or no nodes now"));
 }
 
 TEST(Pools, OfSeveralTheOneWithTheRoomiestNodesIsNamed) {
@@ -73,7 +73,7 @@ TEST(Pools, OfSeveralTheOneWithTheRoomiestNodesIsNamed) {
     tree.nodes.push_back(std::move(node));
   }
   EXPECT_THAT(AboutPools(tree, {{0, 1}, {0, 4}, {0, 8}}, 9),
-              HasSubstr("eks.amazonaws.com/nodegroup=p5 may grow, make it grow by 3 nodes"));
+              HasSubstr("eks.amazonaws.com/nodegroup=p5 can grow, scale it up by 3 nodes"));
   EXPECT_THAT(AboutPools(tree, {{0, 1}, {0, 0}, {0, 8}}, 2), HasSubstr("nodepool=small"));
   EXPECT_EQ(AboutPools(tree, {{0, 0}, {0, 0}, {0, 8}}, 2), "");
 }

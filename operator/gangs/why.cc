@@ -42,7 +42,7 @@ struct Subject {
   std::set<std::string> owners;  // uids of them
 };
 
-// What the scheduler says of a pod without a node; empty: nothing.
+// Returns the scheduler's message about a pod without a node; "" if there is none.
 std::string SchedulersWord(const Json& pod) {
   const Json* scheduled = kube::FindCondition(pod, "PodScheduled");
   if (scheduled == nullptr || StringAt(*scheduled, {"status"}) != "False") return "";
@@ -66,7 +66,7 @@ std::string StateOf(Decision::State state) {
   return "";
 }
 
-// All jobs of this name.
+// Returns all jobs of this name.
 std::vector<Subject> SubjectsOf(const ClusterObjects& objects, const std::vector<Gang>& gangs,
                                 const std::string& space, const std::string& job) {
   std::map<std::string, Subject> by_key;
@@ -183,7 +183,7 @@ absl::StatusOr<WhyAnswer> Why(const ClusterObjects& objects, const std::string& 
   for (const Json& object : objects.topologies) {
     if (auto part = topology::ReadModelPart(object)) parts.push_back(*std::move(part));
   }
-  // One that cannot be read says nothing, here as in the operator.
+  // Ignores an unreadable topology, as the operator does.
   const NodeTree tree =
       BuildTree(nodes, topology::JoinModel(std::move(parts)).value_or(std::nullopt));
   ClusterRoom room(&tree, pods, {}, objects.rdma);
@@ -191,9 +191,9 @@ absl::StatusOr<WhyAnswer> Why(const ClusterObjects& objects, const std::string& 
   const std::vector<Subject> subjects = SubjectsOf(objects, gangs, space, job);
   if (subjects.empty()) {
     return absl::NotFoundError(
-        absl::StrCat("no gang, owner of pods or pod is called ", job,
+        absl::StrCat("no gang, owner of pods or pod has the name ", job,
                      space.empty() ? "" : absl::StrCat(" in namespace ", space),
-                     "; a job that is suspended, or that nobody has made pods of yet, has none"));
+                     "; a job that is suspended or new may have no pods yet"));
   }
   if (subjects.size() > 1) {
     std::vector<std::string> names;
@@ -203,8 +203,8 @@ absl::StatusOr<WhyAnswer> Why(const ClusterObjects& objects, const std::string& 
                                    subject.pod.empty() ? "" : " with pod " + subject.pod));
     }
     return absl::InvalidArgumentError(
-        absl::StrCat(job, " may be any of ", absl::StrJoin(names, ", "),
-                     "; say which by --namespace, or by the name of one of its pods"));
+        absl::StrCat(job, " is ambiguous: ", absl::StrJoin(names, ", "),
+                     "; choose one with --namespace, or name one of its pods"));
   }
   const Subject& subject = subjects.front();
   WhyAnswer answer;
@@ -214,7 +214,9 @@ absl::StatusOr<WhyAnswer> Why(const ClusterObjects& objects, const std::string& 
   Tell(objects, subject, answer);
   if (subject.kind != "Gang") {
     answer.state = answer.bound == answer.pods ? "running" : "pending";
-    if (answer.pending()) answer.message = "its pods are no gang: the scheduler places each alone";
+    if (answer.pending()) {
+      answer.message = "its pods are not a gang: the scheduler places each alone";
+    }
     return answer;
   }
   const auto is_it = [&](const Gang& gang) { return gang.key == subject.key; };
@@ -237,9 +239,10 @@ absl::StatusOr<WhyAnswer> Why(const ClusterObjects& objects, const std::string& 
     // Released, and the scheduler still finds no place for it.
     if (decision.state == Decision::State::kRunning && answer.bound < answer.pods) {
       answer.state = "pending";
-      answer.message = WaitsInScheduler(decision.gang)
-                           ? "kube-scheduler places its pods (spec.schedulingGroup)"
-                           : "its pods are on their way to their nodes";
+      answer.message =
+          WaitsInScheduler(decision.gang)
+              ? "kube-scheduler places its pods (spec.schedulingGroup)"
+              : "its pods are released, and the scheduler has not bound all of them yet";
     }
   }
   return answer;

@@ -195,7 +195,7 @@ TEST(Why, WhoIsNotThereOrNotAloneIsNamed) {
   const absl::Status status = Why(ObjectsOf(cluster), "", "train", absl::UnixEpoch()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("may be any of test/train with pod train-3, train/train with pod train-0"));
+              HasSubstr("is ambiguous: test/train with pod train-3, train/train with pod train-0"));
   EXPECT_TRUE(Why(ObjectsOf(cluster), "test", "train", absl::UnixEpoch()).ok());
 }
 

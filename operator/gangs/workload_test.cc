@@ -178,7 +178,7 @@ TEST(Workload, AGangOfReplicatedJobsThatWaitForEachOtherIsToldSo) {
   };
   EXPECT_THAT(why(), Not(HasSubstr("dependsOn")));
   pod["metadata"]["labels"][kGangLabel] = "all";
-  EXPECT_THAT(why(), HasSubstr("startupPolicy, dependsOn); then set the label"));
+  EXPECT_THAT(why(), HasSubstr("startupPolicy, dependsOn); in that case set the label"));
 }
 
 TEST(Workload, GroupsOfAGangWithANameAreReplacedOneAfterTheOther) {

@@ -59,10 +59,9 @@ absl::StatusOr<std::string> ReadLibrary(const Json& object, const std::string& p
                      (suffix.empty() || (absl::ConsumePrefix(&suffix, "-") && !suffix.empty()));
   if (text->size() > kLongest || !absl::StartsWith(*text, "/") || text->rfind('/') == 0 || !named ||
       !std::all_of(text->begin(), text->end(), fits)) {
-    return FieldError(
-        field,
-        "must be the path of libnccl-net.so or libnccl-net-NAME.so in a folder of the "
-        "image, such as /opt/plugin/lib/libnccl-net-ofi.so");
+    return FieldError(field,
+                      "must be the path of libnccl-net.so or libnccl-net-NAME.so in a directory of "
+                      "the image, such as /opt/plugin/lib/libnccl-net-ofi.so");
   }
   return text;
 }
@@ -122,7 +121,7 @@ absl::StatusOr<Injection> ReadInjection(const Json& value, const std::string& pa
     injection.plugin_image = *std::move(image);
     injection.plugin_library = *std::move(library);
   }
-  if (injection.empty()) return FieldError(path, "must say runtime or ncclPlugin");
+  if (injection.empty()) return FieldError(path, "must contain runtime or ncclPlugin");
   return injection;
 }
 

@@ -39,8 +39,8 @@ TEST(ReadInjectionTest, RefusesTheRestByItsPath) {
     const char* message;
   } kCases[] = {
       {"[]", "spec.inject: "},
-      {"{}", "spec.inject: must say runtime or ncclPlugin"},
-      {R"({"runtime": null})", "spec.inject: must say runtime or ncclPlugin"},
+      {"{}", "spec.inject: must contain runtime or ncclPlugin"},
+      {R"({"runtime": null})", "spec.inject: must contain runtime or ncclPlugin"},
       {R"({"plugin": {}})", "spec.inject.plugin: "},
       {R"({"runtime": "a"})", "spec.inject.runtime: "},
       {R"({"runtime": {}})", "spec.inject.runtime.image: is missing"},

@@ -93,12 +93,13 @@ absl::Status ReadMetadata(const Json& object, RailProfile& profile) {
 absl::Status ReadSelectors(const Json& spec, RailProfile& profile) {
   const Json* namespaces = Member(spec, "namespaceSelector");
   if (namespaces == nullptr) {
-    return FieldError("spec.namespaceSelector", "is missing: say which namespaces it is for");
+    return FieldError("spec.namespaceSelector",
+                      "is missing: select the namespaces of this profile");
   }
   absl::StatusOr<LabelSelector> selector =
       ParseLabelSelector(*namespaces, "spec.namespaceSelector");
   if (!selector.ok()) return selector.status();
-  // With the labels that every cluster gives it.
+  // The labels that kube-system has in every cluster.
   if (selector->Matches({{kSpaceName, kSystemSpace}})) {
     return FieldError("spec.namespaceSelector",
                       absl::StrCat("would match kube-system: add {key: ", kSpaceName,
@@ -134,20 +135,20 @@ absl::Status ReadSection(const Json& spec, absl::string_view section, RailProfil
   return absl::OkStatus();
 }
 
-// Why a variable cannot stand in spec.env; empty when it can.
+// Returns why a variable is not allowed in spec.env; "" if it is.
 std::string WhyNot(const std::string& name) {
   if (!IsVariableName(name)) return "is not the name of an environment variable";
-  if (IsComputedVariable(name)) return "cannot be set here: Railhead decides it for every pod";
+  if (IsComputedVariable(name)) return "cannot be set here: Railhead computes it for every pod";
   if (name == "RAILHEAD_FALLBACK" || name == "RAILHEAD_REQUIRE_RDMA") {
-    return "cannot be set here: say it as spec.requireRDMA";
+    return "cannot be set here: set spec.requireRDMA";
   }
   if (absl::EndsWith(name, "IB_GID_INDEX")) {
-    return "cannot be right on all nodes: a GID's index differs from pod to pod; say "
+    return "cannot be right on all nodes: a GID's index differs from pod to pod; set "
            "spec.nccl.roceVersion and spec.nccl.addressFamily";
   }
   for (const ProfileSetting& setting : ProfileSettings()) {
     if (name == setting.variable) {
-      return absl::StrCat("cannot be set here: say it as spec.", setting.Name());
+      return absl::StrCat("cannot be set here: set spec.", setting.Name());
     }
   }
   return "";
@@ -193,7 +194,7 @@ absl::Status ReadSharedMemory(const Json& spec, RailProfile& profile) {
 absl::Status CheckContradictions(const RailProfile& profile) {
   if (!profile.inject.plugin_image.empty() && profile.environment.contains("NCCL_NET_PLUGIN")) {
     return FieldError("spec.env[NCCL_NET_PLUGIN]",
-                      "cannot be set beside spec.inject.ncclPlugin, which says it");
+                      "cannot be set together with spec.inject.ncclPlugin, which sets it");
   }
   if (profile.require_rdma == RequireRdma::kFail) {
     if (profile.fabric == Fabric::kTcp) {
@@ -202,12 +203,12 @@ absl::Status CheckContradictions(const RailProfile& profile) {
     // The built-in networks of NCCL do not know EFA, so only the plugin's name keeps it from TCP.
     if (profile.fabric == Fabric::kEfa && profile.environment.count("NCCL_NET") == 0) {
       return FieldError("spec.requireRDMA",
-                        "cannot be fail on fabric EFA without spec.env[NCCL_NET]: the name that "
-                        "NCCL's log gives the plugin's network");
+                        "cannot be fail on fabric EFA without spec.env[NCCL_NET]: set it to the "
+                        "name of the plugin's network in NCCL's log");
     }
   }
   if (profile.settings.count("nccl.roceVersion") > 0 && profile.fabric != Fabric::kRoce) {
-    return FieldError("spec.nccl.roceVersion", "is for fabric RoCE only");
+    return FieldError("spec.nccl.roceVersion", "is valid only on fabric RoCE");
   }
   if (profile.fabric == Fabric::kRoce) {
     for (const absl::string_view section : {"nccl", "ucx", "railhead"}) {
@@ -217,7 +218,7 @@ absl::Status CheckContradictions(const RailProfile& profile) {
       if (level != profile.settings.end() && absl::SimpleAtoi(level->second, &number) &&
           number > kMostRoceServiceLevel) {
         return FieldError(JoinPath("spec", name),
-                          "must be at most 7 on fabric RoCE, where it is a VLAN's priority");
+                          "must be at most 7 on fabric RoCE, where it is a VLAN priority");
       }
     }
   }

@@ -22,28 +22,28 @@ void AddFabricRules(const RailProfile& profile, ProfileEnvironment& result) {
     case Fabric::kInfiniBand:
     case Fabric::kRoce:
       if (!fail) break;
-      add("UCX_TLS", "^tcp", " and requireRDMA fail: no way round by TCP");
+      add("UCX_TLS", "^tcp", " and requireRDMA fail: no fallback to TCP");
       // CollNet comes with a network of its own, whose name NCCL_NET would have to be.
       if (const auto collnet = profile.settings.find("nccl.collnet");
           collnet == profile.settings.end() || collnet->second != "true") {
-        add("NCCL_NET", "IB", " and requireRDMA fail: no way round by sockets");
+        add("NCCL_NET", "IB", " and requireRDMA fail: no fallback to sockets");
       }
       break;
     case Fabric::kIwarp:
       if (fail) {
-        add("NCCL_NET", "IB", " and requireRDMA fail: no way round by sockets");
+        add("NCCL_NET", "IB", " and requireRDMA fail: no fallback to sockets");
       } else {
         add("NCCL_IB_DISABLE", "1", ": NCCL cannot connect over it");
         if (profile.require_rdma == RequireRdma::kWarn) {
           result.warnings.emplace_back(
-              "spec.fabric: NCCL and UCX have no RDMA over iWARP and use TCP; only Railhead's "
-              "runtime has it");
+              "spec.fabric: NCCL and UCX do not support iWARP and use TCP; only Railhead's "
+              "runtime supports it");
         }
       }
       add("UCX_TLS", "^ib", ": UCX cannot connect over it");
       break;
     case Fabric::kEfa:
-      add("FI_PROVIDER", "efa", ": libfabric must not take TCP");
+      add("FI_PROVIDER", "efa", ": libfabric must not use TCP");
       break;
     case Fabric::kTcp:
       add("NCCL_IB_DISABLE", "1", "");
@@ -55,7 +55,7 @@ void AddFabricRules(const RailProfile& profile, ProfileEnvironment& result) {
                                            "spec.requireRDMA"};
 }
 
-// Whether a setting asks for GPUDirect.
+// Whether a setting requests GPUDirect.
 bool AsksForGpuDirect(const std::string& name, const std::string& said) {
   return (name == "nccl.gdrLevel" && said != "LOC") || (name == "nccl.gdrRead" && said == "true");
 }
@@ -81,13 +81,14 @@ void AddSettings(const RailProfile& profile, const FabricFacts& facts, ProfileEn
     if (!value.empty()) {
       result.variables[setting.variable] = {std::move(value), absl::StrCat("spec.", from)};
     } else if (from == setting.Name()) {
-      result.warnings.push_back(absl::StrCat("spec.", from, ": ", setting.variable,
-                                             " is left out: it cannot say which not to use"));
+      result.warnings.push_back(
+          absl::StrCat("spec.", from, ": ", setting.variable,
+                       " is left out: it does not support excluding names with '^'"));
     }
   }
 }
 
-// A profile for a fabric that no node has.
+// Warns of a profile for a fabric that no node has.
 void CheckLinkLayers(const RailProfile& profile, const FabricFacts& facts,
                      ProfileEnvironment& result) {
   if (facts.link_layers.empty()) return;
@@ -98,7 +99,7 @@ void CheckLinkLayers(const RailProfile& profile, const FabricFacts& facts,
   const char* layer = profile.fabric == Fabric::kInfiniBand ? "InfiniBand" : "Ethernet";
   if (facts.link_layers.count(layer) > 0 || facts.link_layers.count("mixed") > 0) return;
   result.warnings.push_back(absl::StrCat("spec.fabric: is ", FabricName(profile.fabric),
-                                         ", but all nodes that tell have the link layer ",
+                                         ", but all nodes that report a link layer have ",
                                          facts.link_layers.begin()->first));
 }
 

@@ -78,7 +78,7 @@ TEST(EnvironmentOfTest, WhatEachFabricMeans) {
     EXPECT_THAT(environment.warnings, IsEmpty());
   }
   EXPECT_THAT(EnvironmentOf(Profile(Fabric::kIwarp), {}).warnings,
-              ElementsAre(StartsWith("spec.fabric: NCCL and UCX have no RDMA over iWARP")));
+              ElementsAre(StartsWith("spec.fabric: NCCL and UCX do not support iWARP")));
 }
 
 TEST(EnvironmentOfTest, CollNetKeepsItsOwnNetwork) {
@@ -179,7 +179,7 @@ TEST(EnvironmentOfTest, TellsOfAFabricThatNoNodeHas) {
   FabricFacts facts;
   facts.AddNode("n", {{"railhead.io/rails", "8"}, {"railhead.io/link-layer", "Ethernet"}});
   EXPECT_THAT(EnvironmentOf(Profile(Fabric::kInfiniBand), facts).warnings,
-              ElementsAre(HasSubstr("is InfiniBand, but all nodes that tell have the link layer "
+              ElementsAre(HasSubstr("is InfiniBand, but all nodes that report a link layer have "
                                     "Ethernet")));
   EXPECT_THAT(EnvironmentOf(Profile(Fabric::kRoce), facts).warnings, IsEmpty());
   EXPECT_THAT(EnvironmentOf(Profile(Fabric::kEfa), facts).warnings, IsEmpty());

@@ -27,7 +27,7 @@ void Tell(const ClusterProfiles* before, const ClusterProfiles& after) {
     }
     if (old != nullptr && *old == report) continue;
     if (!report.refusal.empty()) {
-      spdlog::error("RailProfile {}: left out: {}", name, report.refusal);
+      spdlog::error("RailProfile {}: rejected: {}", name, report.refusal);
     } else if (!report.conflict.empty()) {
       spdlog::error("RailProfile {}: {}", name, report.conflict);
     } else {
@@ -85,7 +85,7 @@ void ProfileFeed::Rebuild() {
     before = std::exchange(current_, next);
   }
   if (before == nullptr) {
-    spdlog::info("known: {} RailProfiles, {} namespaces, {} nodes with rails", next->reports.size(),
+    spdlog::info("loaded {} RailProfiles, {} namespaces, {} nodes with rails", next->reports.size(),
                  next->set->namespaces.size(), next->set->facts.nodes);
   }
   Tell(before.get(), *next);

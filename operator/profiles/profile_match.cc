@@ -85,9 +85,9 @@ struct Conflict {
     names.resize(std::min(names.size(), kMostNames));
     return absl::StrCat("spec.priority: RailProfile ", absl::StrJoin(names, ", "), more,
                         " has the same priority ", priority,
-                        " and can match the same pods, in namespace ", space,
-                        " for one; to them neither is applied, unless one with a higher priority "
-                        "matches: give one of them a higher one");
+                        " and can match the same pods, for example in namespace ", space,
+                        "; neither is applied to these pods, unless a profile with a higher "
+                        "priority matches: give one of them a higher priority");
   }
 };
 
@@ -131,7 +131,7 @@ ProfileChoice ChooseProfile(const std::vector<RailProfile>& profiles,
   std::sort(names.begin(), names.end());
   return {nullptr, absl::StrCat("spec.priority: RailProfiles ", absl::StrJoin(names, " and "),
                                 " match with the same priority ", best.front()->priority,
-                                ", so none is applied; give one of them a higher one")};
+                                ", so none is applied; give one of them a higher priority")};
 }
 
 }  // namespace railhead::op

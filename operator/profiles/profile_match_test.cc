@@ -91,9 +91,9 @@ TEST(FindConflictsTest, NamesTheOtherTheNamespaceAndTheWayOut) {
       FindConflicts(profiles, {{"train", {{"team", "ml"}}}, {"site", {{"team", "web"}}}});
   ASSERT_EQ(conflicts.size(), 2U);
   EXPECT_EQ(conflicts.at("a"),
-            "spec.priority: RailProfile b has the same priority 5 and can match the same pods, in "
-            "namespace train for one; to them neither is applied, unless one with a higher "
-            "priority matches: give one of them a higher one");
+            "spec.priority: RailProfile b has the same priority 5 and can match the same pods, for "
+            "example in namespace train; neither is applied to these pods, unless a profile with a "
+            "higher priority matches: give one of them a higher priority");
   EXPECT_THAT(conflicts.at("b"), StartsWith("spec.priority: RailProfile a has the same"));
   // Without a namespace in which both match there is no such pod.
   EXPECT_TRUE(FindConflicts(profiles, {{"site", {{"team", "web"}}}}).empty());

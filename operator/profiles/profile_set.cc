@@ -28,7 +28,7 @@ absl::Status AddProfile(const Json& object, ProfileSet& set) {
   for (const RailProfile& other : set.profiles) {
     if (other.name == profile->name) {
       return absl::InvalidArgumentError(
-          absl::StrCat("RailProfile ", profile->name, ": metadata.name: is there twice"));
+          absl::StrCat("RailProfile ", profile->name, ": metadata.name: appears twice"));
     }
   }
   set.profiles.push_back(*std::move(profile));
@@ -81,10 +81,8 @@ absl::Status AddObject(const Json& object, ProfileSet& set) {
     }
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("kind: '", kind,
-                   "' does not belong here; there are RailProfile, Namespace, Node "
-                   "and List"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "kind: '", kind, "' is not supported here; use RailProfile, Namespace, Node or List"));
 }
 
 absl::Status AddObjects(absl::string_view text, absl::string_view source, ProfileSet& set) {

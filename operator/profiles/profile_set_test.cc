@@ -65,11 +65,11 @@ TEST(AddObjectsTest, RefusalsNameSourceObjectAndField) {
     const char* message;
   } kCases[] = {
       {"a: [", "x:1: the document: is not YAML"},
-      {"{}", "x: kind: '' does not belong here"},
-      {"{apiVersion: v1, kind: Pod}", "x: kind: 'Pod' does not belong here"},
+      {"{}", "x: kind: '' is not supported here"},
+      {"{apiVersion: v1, kind: Pod}", "x: kind: 'Pod' is not supported here"},
       {"{apiVersion: v1, kind: List}", "x: items: must be a list"},
-      {"{apiVersion: v1, kind: List, items: [7]}", "x: kind: '' does not belong here"},
-      {std::string(kProfile) + "---" + kProfile, "x: RailProfile a: metadata.name: is there twice"},
+      {"{apiVersion: v1, kind: List, items: [7]}", "x: kind: '' is not supported here"},
+      {std::string(kProfile) + "---" + kProfile, "x: RailProfile a: metadata.name: appears twice"},
       {"{apiVersion: railhead.io/v1alpha1, kind: RailProfile, metadata: {name: b}, spec: {}}",
        "x: RailProfile b: spec.fabric: must be one of"},
   };

@@ -138,20 +138,19 @@ absl::StatusOr<std::string> ReadSetting(const ProfileSetting& setting, const Jso
     case Kind::kInterfaces:
       if (IsNameList(*text, IsInterface)) return text;
       return FieldError(path,
-                        "must be names of network interfaces such as eth0,eth1, or with '^' in "
-                        "front those not to use");
+                        "must be names of network interfaces such as eth0,eth1; a leading '^' "
+                        "excludes them");
     case Kind::kTransports:
       if (IsNameList(*text, IsTransport)) return text;
-      return FieldError(path,
-                        "must be names of transports such as rc,sm,self, or with '^' in "
-                        "front those not to use");
+      return FieldError(
+          path, "must be names of transports such as rc,sm,self; a leading '^' excludes them");
     case Kind::kPartitionKey:
       if (IsPartitionKey(*text)) return text;
       return FieldError(path, "must be a P_Key such as 0x8001, from 0x1 to 0xffff");
     case Kind::kText:
       if (IsPrintable(*text)) return text;
       return FieldError(path, absl::StrCat("must be 1 to ", kLongestText,
-                                           " printable characters without blanks"));
+                                           " printable characters without spaces"));
     case Kind::kSwitch:
     case Kind::kInteger:
       break;  // read above

@@ -15,8 +15,7 @@ std::map<std::string, ProfileCondition> Wanted(const ProfileReport& report) {
   const bool alone = report.conflict.empty();
   return {{"Accepted",
            {read ? "True" : "False", read ? "Valid" : "Invalid",
-            read ? "pods that match get this generation when they are created" : report.refusal,
-            generation, ""}},
+            read ? "new pods that match get this generation" : report.refusal, generation, ""}},
           {"Conflicts",
            {alone ? "False" : "True", alone ? "NoConflict" : "SamePriority", report.conflict,
             generation, ""}}};

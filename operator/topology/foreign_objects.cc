@@ -65,7 +65,7 @@ absl::Status ForeignObjects::Apply(const kube::ObjectRef& ref, const OrderedJson
   std::string text = object.dump();
   Applied& applied = applied_[ref.ToString()];
   if (applied.text == text && now - applied.at < kResync) return absl::OkStatus();
-  if (!leads_()) return absl::CancelledError("this replica does not lead any more");
+  if (!leads_()) return absl::CancelledError("this replica lost leadership");
   absl::Status done = kube::Apply(*api_, ref, kManager, kube::Json(object)).status();
   if (done.ok()) applied = {std::move(text), now};
   return done;
@@ -80,7 +80,7 @@ absl::Status ForeignObjects::WriteTopology(const std::string& api, const Ordered
   if (!absl::IsInvalidArgument(done)) return done;
   return absl::InvalidArgumentError(
       absl::StrCat(done.message(), "; the levels of a Topology cannot be changed: delete Topology ",
-                   name, " of ", api, " when nothing refers to it, and it is made anew"));
+                   name, " of ", api, " when nothing refers to it; the operator recreates it"));
 }
 
 absl::Status ForeignObjects::WriteHyperNodes(const fabric::FabricModel& model, absl::Time now) {
@@ -106,7 +106,7 @@ absl::Status ForeignObjects::WriteHyperNodes(const fabric::FabricModel& model, a
       });
   if (!listed.ok()) return listed;
   for (const kube::Json& item : left) {
-    if (!leads_()) return absl::CancelledError("this replica does not lead any more");
+    if (!leads_()) return absl::CancelledError("this replica lost leadership");
     const std::string name = kube::StringAt(item, {"metadata", "name"});
     const kube::ObjectRef ref = {kVolcano, kHyperNodes, "", name};
     applied_.erase(ref.ToString());

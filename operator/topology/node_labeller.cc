@@ -34,7 +34,7 @@ absl::Status NodeLabeller::Write(const std::vector<Node>& nodes,
                       before->second.wanted == now.wanted && before->second.found == now.found;
     if (!done) {
       if (!trouble.ok() && !absl::IsInvalidArgument(trouble)) continue;
-      if (!leads_()) return absl::CancelledError("this replica does not lead any more");
+      if (!leads_()) return absl::CancelledError("this replica lost leadership");
       const absl::Status applied =
           kube::Apply(*api_, {"v1", "nodes", "", node.name}, kManager,
                       kube::Json(NodeWithLabels(node.name, node.uid, labels)))

@@ -32,8 +32,8 @@ absl::Status Create(kube::Api& api) {
   if (absl::IsAlreadyExists(made)) return absl::OkStatus();
   if (!absl::IsNotFound(made)) return made;
   return absl::NotFoundError(
-      "the cluster has no kind FabricTopology, which the chart brings with "
-      "operator.topology.enabled: helm upgrade");
+      "the cluster has no kind FabricTopology; install it with helm upgrade and "
+      "operator.topology.enabled");
 }
 
 }  // namespace
@@ -118,9 +118,9 @@ absl::Status TopologyController::Round() {
 
 absl::Status TopologyController::Publish(const std::vector<NodeLabeller::Node>& nodes,
                                          const absl::StatusOr<ClusterFabric>& fabric) {
-  // What people have written wrong says nothing of where nodes are: what is published stays.
+  // An invalid spec.model gives no positions of nodes: the published state stays.
   if (absl::IsInvalidArgument(fabric.status())) {
-    return absl::FailedPreconditionError("nothing is changed while spec.model cannot be read");
+    return absl::FailedPreconditionError("nothing is published while spec.model is invalid");
   }
   if (!fabric.ok()) {
     fabric::FabricModel none;

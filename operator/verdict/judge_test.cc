@@ -204,7 +204,7 @@ TEST(JudgeTest, WhatAUserWroteIsOneLineThatLeavesRoomForTheFix) {
   const std::vector<Finding> findings = scene.Judge();
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_THAT(findings[0].message, HasSubstr("NCCL_IB_HCA=a\\nb$1xxx"));
-  EXPECT_THAT(findings[0].message, HasSubstr("x..., which is none"));
+  EXPECT_THAT(findings[0].message, HasSubstr("x..., which matches none"));
   EXPECT_THAT(findings[0].message, HasSubstr("remove the variable"));
   EXPECT_LE(findings[0].message.size(), 1024U);
 }
@@ -266,7 +266,7 @@ TEST(JudgeTest, APodThatHasHeardOfNobodyIsNoSilentOneAfterItHasReported) {
   Scene scene;
   scene.reporting[3] = false;
   scene.silence[3] = absl::Hours(1);
-  EXPECT_THAT(WarningsOf(scene), ElementsAre(HasSubstr("reports nothing at port 9402")));
+  EXPECT_THAT(WarningsOf(scene), ElementsAre(HasSubstr("serves no metrics on port 9402")));
   scene.ended[3] = scene.reports[3];
   EXPECT_THAT(WarningsOf(scene), IsEmpty());
 }
@@ -320,7 +320,7 @@ TEST(JudgeTest, AJobOfManyPodsIsJudgedWithoutGoingThroughAllNodesForEach) {
   const std::vector<Finding> findings = Judge(job, cluster);
   ASSERT_EQ(findings.size(), 2048U);
   EXPECT_EQ(findings[0].reason, Reason::kRailsDownAtNodes);
-  EXPECT_THAT(findings[0].message, HasSubstr("node n0 has 4 of 8 in order"));
+  EXPECT_THAT(findings[0].message, HasSubstr("node n0 has 4 of 8 usable"));
 }
 
 TEST(JudgeTest, NothingAtAllIsFine) { EXPECT_THAT(Judge({}, {}), IsEmpty()); }

@@ -14,7 +14,7 @@ std::string FixOf(const PodFacts& pod, bool non_root) {
                         "set devicePlugin.memlock in Railhead's chart, or raise LimitMEMLOCK "
                         "of the container runtime's service on ",
                         at,
-                        " (IPC_LOCK does nothing for who is not root), or run as root with "
+                        " (IPC_LOCK has no effect for a user other than root), or run as root with "
                         "the capability IPC_LOCK")
                   : absl::StrCat(
                         "add IPC_LOCK to securityContext.capabilities.add, or raise "

@@ -14,14 +14,14 @@ absl::Status CheckPageIsOf(const RuntimeReport& report, const PodFacts& pod) {
     named = true;
     if (rank.start->pod != pod.name) {
       return absl::FailedPreconditionError(
-          absl::StrCat("the page at ", pod.address, ":", pod.metrics_port, ", asked of pod ",
-                       pod.name, ", is that of pod ", rank.start->pod));
+          absl::StrCat("the metrics at ", pod.address, ":", pod.metrics_port, ", scraped for pod ",
+                       pod.name, ", are those of pod ", rank.start->pod));
     }
   }
   if (pod.host_network && !named && !report.ranks.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "the page at ", pod.address, ":", pod.metrics_port, ", asked of pod ", pod.name,
-        " in the network of its node, names no pod in railhead_runtime_info; "
+        "the metrics at ", pod.address, ":", pod.metrics_port, ", scraped for pod ", pod.name,
+        " in the network of its node, name no pod in railhead_runtime_info; "
         "set RAILHEAD_POD in the pod"));
   }
   return absl::OkStatus();

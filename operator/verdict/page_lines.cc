@@ -33,7 +33,7 @@ absl::Status PageLines::EndLine() {
     if (kept_.size() + line_.size() >= kMaxKeptBytes) {
       return absl::InvalidArgumentError(
           absl::StrCat("the page has more than ", kMaxKeptBytes,
-                       " bytes of the series that are read: too many ranks, rails or words"));
+                       " bytes of series to store: too many ranks, rails or long texts"));
     }
     absl::StrAppend(&kept_, line_, "\n");
   }

@@ -73,13 +73,14 @@ absl::Status TakeLabels(absl::string_view& rest, Sample& sample) {
       return absl::InvalidArgumentError(absl::StrCat("it has more than ", kMostLabels, " labels"));
     }
     if (!sample.labels.emplace(name, std::move(value)).second) {
-      return absl::InvalidArgumentError(absl::StrCat("label ", name, " is there twice"));
+      return absl::InvalidArgumentError(absl::StrCat("label ", name, " appears twice"));
     }
     SkipBlanks(rest);
     if (absl::ConsumePrefix(&rest, ",")) {
       SkipBlanks(rest);
     } else if (rest.empty() || rest.front() != '}') {
-      return absl::InvalidArgumentError(absl::StrCat("nothing closes the labels after ", name));
+      return absl::InvalidArgumentError(
+          absl::StrCat("no closing brace of the labels after ", name));
     }
   }
   return absl::OkStatus();
@@ -97,7 +98,9 @@ absl::string_view NameOfSample(absl::string_view line) { return TakeName(line, t
 absl::StatusOr<Sample> ParseSample(absl::string_view line) {
   Sample sample;
   sample.name = std::string(TakeName(line, true));
-  if (sample.name.empty()) return absl::InvalidArgumentError("it begins with no metric's name");
+  if (sample.name.empty()) {
+    return absl::InvalidArgumentError("it does not begin with a metric name");
+  }
   SkipBlanks(line);
   if (absl::ConsumePrefix(&line, "{")) {
     absl::Status labels = TakeLabels(line, sample);
@@ -106,13 +109,13 @@ absl::StatusOr<Sample> ParseSample(absl::string_view line) {
   SkipBlanks(line);
   const absl::string_view value = line.substr(0, line.find_first_of(" \t"));
   if (!absl::SimpleAtod(value, &sample.value)) {
-    return absl::InvalidArgumentError("its value is no number");
+    return absl::InvalidArgumentError("its value is not a number");
   }
   line.remove_prefix(value.size());
   SkipBlanks(line);
   int64_t time = 0;
   if (!line.empty() && !absl::SimpleAtoi(line, &time)) {
-    return absl::InvalidArgumentError("what stands behind its value is no time");
+    return absl::InvalidArgumentError("the text after its value is not a timestamp");
   }
   return sample;
 }

@@ -58,7 +58,7 @@ void TellDown(const PodFacts& pod, int rail, const std::string& device, const st
   findings.push_back(
       MakeRailFinding(Reason::kRailDown, pod.name, OnlyContainer(pod), {rail, pod.node},
                       {absl::StrCat(rail), device, pod.node,
-                       why.empty() ? std::string("its agent says that it cannot be used") : why}));
+                       why.empty() ? std::string("the node agent reports it unusable") : why}));
 }
 
 // Without a runtime that tells, a pod surely has the rail that is down when it has all of its node.

@@ -17,123 +17,125 @@ constexpr Severity kWarning = Severity::kWarning;
 
 constexpr ReasonRow kReasons[] = {
     {Reason::kResourceUnknown, kWarning, "RdmaResourceUnknown", "no node offers $0",
-     "correct the resource's name, or see that the node agents run and that their configuration "
-     "has "
-     "this resource"},
+     "correct the resource's name, or check that the node agents run and that their configuration "
+     "has this resource"},
     {Reason::kTooManyDevices, kWarning, "RdmaTooManyDevices",
-     "asks for $1 of $0, and no node has more than $2", "ask for $2 at most"},
+     "requests $1 of $0, but no node has more than $2", "request at most $2"},
     {Reason::kRailsDownAtNodes, kWarning, "RdmaRailsDownAtNodes",
-     "asks for $1 of $0, which a node would have if its rails worked: $2",
-     "repair the cable, NIC or switch port; kubectl describe node says more"},
+     "requests $1 of $0, but too few work, because rails are down: $2",
+     "repair the cable, NIC or switch port (details: kubectl describe node)"},
     {Reason::kDevicesInUse, kInfo, "RdmaDevicesInUse",
-     "waits for $1 of $0: on nodes that have as many, they are in use or the pod may not go there",
-     "wait until pods end, or see what the scheduler says: kubectl describe pod"},
+     "waits for $1 of $0: nodes that have enough are in use or excluded by the pod's scheduling "
+     "rules",
+     "wait until pods end, or read the scheduler's message: kubectl describe pod"},
     {Reason::kAdmissionMissed, kWarning, "RdmaAdmissionMissed",
-     "asks for RDMA and did not pass Railhead's operator, so it has none of the fabric's "
-     "environment",
-     "see that the operator is ready, and create the pod again"},
+     "requests RDMA but did not pass Railhead's webhook, so it lacks the fabric's environment "
+     "variables",
+     "check that the operator is ready, and recreate the pod"},
     {Reason::kProfileOutdated, kInfo, "RailProfileOutdated",
-     "has the environment of RailProfile $0 as it was (generation $1, now $2)",
-     "create the pod again to have it as it is now"},
+     "has the environment of an earlier version of RailProfile $0 (generation $1, now $2)",
+     "recreate the pod to apply the current version"},
     {Reason::kNotDone, kWarning, "RailheadNotDone", "$0: $1", "$2"},
     {Reason::kPolicyOverridden, kWarning, "RdmaPolicyOverridden",
-     "sets RAILHEAD_FALLBACK=$0 where RailProfile $1 requires RDMA, so it may run over TCP",
+     "sets RAILHEAD_FALLBACK=$0 although RailProfile $1 requires RDMA, so it may run over TCP",
      "remove the variable from the pod"},
     {Reason::kRankOverridden, kWarning, "RankOverridden",
-     "sets RANK=$0 where its completion index is $1, so ranks collide",
-     "remove RANK from the pod, which then gets the right one"},
+     "sets RANK=$0 although its completion index is $1, so ranks collide",
+     "remove RANK from the pod: Railhead sets the correct one"},
     {Reason::kRdmaDisabled, kWarning, "RdmaDisabledByUser",
-     "asks for RDMA devices and switches RDMA off with $0=$1", "remove the variable from the pod"},
+     "requests RDMA devices but disables RDMA with $0=$1", "remove the variable from the pod"},
     {Reason::kNcclHcaUnknown, kWarning, "NcclHcaUnknown",
-     "sets NCCL_IB_HCA=$0, which is none of the devices $1 of node $2",
+     "sets NCCL_IB_HCA=$0, which matches none of the devices $1 of node $2",
      "remove the variable: the node agent sets it to the container's own devices"},
     {Reason::kSocketInterfaceUnknown, kWarning, "SocketInterfaceUnknown",
-     "sets $0=$1, and the pod has only the network interfaces $2",
-     "name one of these, or remove the variable"},
+     "sets $0=$1, but the pod has only the network interfaces $2",
+     "use one of these, or remove the variable"},
     {Reason::kGpuDirectMissing, kWarning, "GpuDirectMissing",
-     "asks for GPUDirect RDMA ($0=$1), which node $2 does not have, so data goes through host "
-     "memory",
-     "load nvidia_peermem there, use a kernel with dma-buf, or choose nodes with the label "
-     "railhead.io/gpudirect other than none"},
+     "requests GPUDirect RDMA ($0=$1), which node $2 does not support, so data is copied through "
+     "host memory",
+     "load nvidia_peermem there, use a kernel with dma-buf, or select nodes whose label "
+     "railhead.io/gpudirect is not none"},
     {Reason::kFewerDevicesThanGpus, kInfo, "RdmaFewerDevicesThanGpus",
-     "asks for $0 RDMA devices beside $1 GPUs, and node $2 has $3 rails",
-     "ask for as many RDMA devices as GPUs, so that each GPU has a rail near it"},
-    {Reason::kMemlockTooLow, kWarning, "MemlockTooLow", "may pin $0, and RDMA needs $1 at least",
-     "$2"},
+     "requests $0 RDMA devices for $1 GPUs, although node $2 has $3 rails",
+     "request as many RDMA devices as GPUs, so that each GPU has a nearby rail"},
+    {Reason::kMemlockTooLow, kWarning, "MemlockTooLow",
+     "may lock only $0 of memory, but RDMA needs at least $1", "$2"},
     {Reason::kMemlockTight, kInfo, "MemlockTight",
-     "may pin $0 where its rails would use $1: they make do with less, and are slower", "$2"},
+     "may lock only $0 of memory, but its rails would use $1: they use less and are slower", "$2"},
     {Reason::kSharedMemoryTooSmall, kWarning, "SharedMemoryTooSmall",
-     "has $0 of /dev/shm for $1 GPUs, which is too little for the shared memory of NCCL and of "
-     "data "
-     "loaders",
+     "has $0 of /dev/shm for $1 GPUs, too little for the shared memory of NCCL and data loaders",
      "mount an emptyDir with medium Memory at /dev/shm, or set spec.sharedMemory.size in its "
      "RailProfile"},
-    {Reason::kRdmaNotUsed, kWarning, "RdmaNotUsed", "uses TCP where RDMA was asked for: $0",
-     "repair what is named there; railhead-perf --preflight in these pods says more"},
+    {Reason::kRdmaNotUsed, kWarning, "RdmaNotUsed", "uses TCP although RDMA was requested: $0",
+     "fix this cause (details: railhead-perf --preflight in these pods)"},
     {Reason::kRailsNotGiven, kWarning, "RdmaRailsNotGiven", "rank $0 has no RDMA rails: $1",
-     "see that Railhead's node agent offers the resource that the pod asks for, and start the "
-     "process in the container that asks for it"},
+     "check that Railhead's node agent offers the resource that the pod requests, and start the "
+     "process in the container that requests it"},
     {Reason::kDeviceNodeMissing, kWarning, "RdmaDeviceNodeMissing",
      "rank $0 cannot open the device of rail $1 ($2): $3",
-     "load ib_uverbs on node $4 and see that the container may open /dev/infiniband/uverbs*"},
+     "load ib_uverbs on node $4 and check that the container may open /dev/infiniband/uverbs*"},
     {Reason::kRailPortDown, kWarning, "RailPortDown",
      "rank $0 started without rail $1 ($2), whose port is down: $3",
-     "repair the cable, NIC or switch port of node $4, and start the job again"},
+     "repair the cable, NIC or switch port of node $4, and restart the job"},
     {Reason::kRailUnusable, kWarning, "RailUnusable", "rank $0 cannot use rail $1 ($2): $3",
-     "run railhead-perf --preflight in these pods, which says what is to be repaired"},
+     "run railhead-perf --preflight in these pods: it reports the cause and the fix"},
     {Reason::kRailDown, kWarning, "RailDown", "has lost rail $0 ($1) of node $2: $3",
-     "repair the cable, NIC or switch port; the rail comes back by itself"},
+     "repair the cable, NIC or switch port: the rail then recovers by itself"},
     {Reason::kRailPathLost, kWarning, "RailPathLost",
-     "does not reach all of its peers by rail $0 ($1) of node $2, whose port is not known to be "
-     "down; $3 other pods of the job see the rail lost, too",
-     "look for the fault in the switches and cables of this rail between their nodes, and at this "
-     "node's NIC; the rail comes back by itself"},
+     "does not reach all of its peers over rail $0 ($1) of node $2, whose port is not known to be "
+     "down; $3 other pods of the job have also lost the rail",
+     "check this rail's switches and cables between their nodes, and this node's NIC: the rail "
+     "then recovers by itself"},
     {Reason::kUnauthenticated, kInfo, "Unauthenticated",
-     "runs in a job that any process can join which knows its name: rank $0 has no secret, because "
+     "runs in a job that any process that knows its name can join: rank $0 has no secret, because "
      "$1",
-     "repair what is named there, or mount a Secret and set RAILHEAD_SECRET_FILE; with "
-     "RAILHEAD_JOB_SECRET=off in all pods it is meant so"},
+     "fix this cause, or mount a Secret and set RAILHEAD_SECRET_FILE; if this is intended, set "
+     "RAILHEAD_JOB_SECRET=off in all pods"},
     {Reason::kRankSilent, kWarning, "RuntimeSilent",
-     "reports nothing at port $0, while $1 other pods of its job do and miss ranks",
-     "see that it runs Railhead's runtime, that RAILHEAD_METRICS_PORT is the same in all pods, and "
-     "that a NetworkPolicy lets the operator in"},
+     "serves no metrics on port $0, while $1 other pods of its job do and ranks are missing",
+     "check that it runs Railhead's runtime, that RAILHEAD_METRICS_PORT is the same in all pods, "
+     "and "
+     "that NetworkPolicies admit the operator"},
     {Reason::kMetricsPortShared, kWarning, "MetricsPortShared",
-     "is in the network of node $0 and has port $1 in common with pod $2 there",
-     "give one of them another RAILHEAD_METRICS_PORT and railhead.io/metrics-port, or do "
-     "without hostNetwork"},
+     "uses the network of node $0 and the same port $1 as pod $2 there",
+     "give one of them another RAILHEAD_METRICS_PORT and railhead.io/metrics-port, or remove "
+     "hostNetwork"},
     {Reason::kProfilesDiffer, kWarning, "RailProfilesDiffer",
-     "has RailProfile $0, and pod $1 of the same job has $2",
-     "create the job again, and let one profile match all of its pods"},
+     "has RailProfile $0, but pod $1 of the same job has $2",
+     "recreate the job, with one profile that matches all of its pods"},
     {Reason::kEnvironmentDiffers, kWarning, "RdmaEnvironmentDiffers",
-     "sets $0=$1, and pod $2 of the same job $0=$3", "set it alike in all pods of the job"},
+     "sets $0=$1, but pod $2 of the same job sets $0=$3",
+     "set the same value in all pods of the job"},
     {Reason::kDeviceCountsDiffer, kWarning, "RdmaDeviceCountsDiffer",
-     "asks for $0 RDMA devices, and pod $1 of the same job for $2: all use what the least has",
-     "ask for as many in all pods of the job"},
+     "requests $0 RDMA devices, but pod $1 of the same job requests $2: all pods use the lowest "
+     "number",
+     "request the same number in all pods of the job"},
     {Reason::kRailsDiffer, kWarning, "RailsDiffer",
-     "rank $0 was given rails $1, and rank $2 in pod $3 rails $4: only rails that all have are "
+     "rank $0 was given rails $1, but rank $2 in pod $3 rails $4: only rails that all ranks have "
+     "are "
      "used",
-     "ask for all devices of a node, or for resources that are tied to one rail each"},
+     "request all devices of a node, or resources that belong to one rail each"},
     {Reason::kLinkLayerMixed, kWarning, "LinkLayerMixed",
-     "has $0 ($1), and pod $2 of the same job has $3: they cannot talk to each other by RDMA",
-     "keep the job on nodes of one fabric: a nodeSelector for railhead.io/link-layer"},
+     "has $0 ($1), but pod $2 of the same job has $3: they cannot communicate over RDMA",
+     "keep the job on nodes of one fabric with a nodeSelector for railhead.io/link-layer"},
     {Reason::kMtuDiffers, kWarning, "RailMtuDiffers",
-     "rail $0 ($1) has an MTU of $2, and pod $3 has $4 on that rail",
+     "rail $0 ($1) has an MTU of $2, but pod $3 has $4 on that rail",
      "set the same MTU on all nodes and switches of the rail"},
     {Reason::kRateDiffers, kWarning, "RailRateDiffers",
-     "rail $0 ($1) has a rate of $2, and pod $3 has $4 on that rail",
+     "rail $0 ($1) has a rate of $2, but pod $3 has $4 on that rail",
      "reseat or replace the cable: a link that trained down is the usual cause"},
 };
 
-// Of a text that was seen: the fix has to stand behind it, in an Event of 1024 bytes.
+// Maximum length of an observed text: the fix follows it in an Event of 1024 bytes.
 constexpr size_t kMostSeen = 320;
 
-// One line of what a user, a node or a runtime wrote.
+// Appends text from a user, a node or a runtime as one line.
 void AppendSeen(absl::string_view seen, std::string& message) {
   message += PrintableText(seen, kMostSeen);
 }
 
-// Places are filled here, and not by absl::Substitute: what was seen may hold a '$' of its own, and
-// a row that names a place which nobody fills must show in a test rather than abort.
+// Fills the places here, not with absl::Substitute: an observed text may contain '$', and a row
+// with an unfilled place must fail a test rather than abort.
 std::string Fill(absl::string_view text, const std::vector<std::string>& seen) {
   std::string filled;
   for (size_t i = 0; i < text.size(); ++i) {

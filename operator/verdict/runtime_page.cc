@@ -34,12 +34,12 @@ absl::StatusOr<int> NumberOf(const Sample& sample, absl::string_view label, int 
   int number = 0;
   if (!absl::SimpleAtoi(sample.Label(label), &number) || number < 0 || number > max) {
     return absl::InvalidArgumentError(
-        absl::StrCat("label ", label, " is no number from 0 to ", max));
+        absl::StrCat("label ", label, " is not a number from 0 to ", max));
   }
   return number;
 }
 
-absl::Status Twice() { return absl::InvalidArgumentError("it is there twice"); }
+absl::Status Twice() { return absl::InvalidArgumentError("it appears twice"); }
 
 absl::Status TooMany(absl::string_view what, size_t most) {
   return absl::InvalidArgumentError(absl::StrCat("the page has more than ", most, " ", what));
@@ -114,7 +114,7 @@ absl::Status ReadUsed(const Sample& sample, Rank& rank) {
   const absl::StatusOr<UsedRail*> rail = RailIn(rank.states, sample, added);
   if (!rail.ok()) return rail.status();
   if (sample.value != 0 && sample.value != 1) {
-    return absl::InvalidArgumentError("it is neither 0 nor 1");
+    return absl::InvalidArgumentError("it is not 0 or 1");
   }
   if (!added) return Twice();
   (*rail)->up = sample.value == 1;
@@ -127,7 +127,7 @@ absl::Status ReadPeers(const Sample& sample, Rank& rank) {
   const absl::StatusOr<UsedRail*> rail = RailIn(rank.peers, sample, added);
   if (!rail.ok()) return rail.status();
   if (!(sample.value >= 0 && sample.value <= kMaxRank)) {
-    return absl::InvalidArgumentError(absl::StrCat("it is no number from 0 to ", kMaxRank));
+    return absl::InvalidArgumentError(absl::StrCat("it is not a number from 0 to ", kMaxRank));
   }
   (*rail)->*field = static_cast<int>(sample.value);
   return absl::OkStatus();
@@ -136,7 +136,7 @@ absl::Status ReadPeers(const Sample& sample, Rank& rank) {
 absl::Status ReadDegraded(const Sample& sample, Rank& to) {
   RankReport& rank = to.report;
   if (sample.value != 0 && sample.value != 1) {
-    return absl::InvalidArgumentError("it is neither 0 nor 1");
+    return absl::InvalidArgumentError("it is not 0 or 1");
   }
   if (!rank.degraded.empty()) return Twice();
   if (sample.value == 1) rank.degraded = TextOf(sample, "reason");
@@ -147,7 +147,7 @@ template <std::optional<double> RankReport::*field>
 absl::Status ReadBytes(const Sample& sample, Rank& to) {
   RankReport& rank = to.report;
   if (std::isnan(sample.value) || sample.value < 0) {
-    return absl::InvalidArgumentError("it is no number of bytes");
+    return absl::InvalidArgumentError("it is not a number of bytes");
   }
   if ((rank.*field).has_value()) return Twice();
   rank.*field = sample.value;
@@ -239,7 +239,7 @@ absl::StatusOr<RuntimeReport> ParseRuntimePage(absl::string_view page) {
     read += line.size() + 1;
     if (read > kMaxKeptBytes) {
       return error(series->name,
-                   absl::StrCat("more than ", kMaxKeptBytes, " bytes of what is read"));
+                   absl::StrCat("more than ", kMaxKeptBytes, " bytes of series to store"));
     }
     const absl::Status status = ReadSeries(absl::StripSuffix(line, "\r"), *series, ranks);
     if (!status.ok()) return error(series->name, status.message());

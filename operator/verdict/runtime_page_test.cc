@@ -115,40 +115,41 @@ struct Broken {
 
 TEST(RuntimePageTest, WhatIsBrokenIsRefusedWithLineAndCause) {
   const Broken cases[] = {
-      {"railhead_degraded", "its value is no number"},
+      {"railhead_degraded", "its value is not a number"},
       {"railhead_degraded{", "a label has no name"},
       {"railhead_degraded{rank", "label rank has no quoted value"},
       {"railhead_degraded{rank=0} 1", "label rank has no quoted value"},
       {"railhead_degraded{rank=\"0", "label rank has no quoted value"},
       {"railhead_degraded{rank=\"0\\", "label rank has no quoted value"},
       {"railhead_degraded{rank=\"\\0\"} 1", "label rank has no quoted value"},
-      {"railhead_degraded{rank=\"0\"", "nothing closes the labels after rank"},
-      {"railhead_degraded{rank=\"0\" job=\"a\"} 1", "nothing closes the labels after rank"},
-      {"railhead_degraded{rank=\"0\",rank=\"0\"} 1", "label rank is there twice"},
+      {"railhead_degraded{rank=\"0\"", "no closing brace of the labels after rank"},
+      {"railhead_degraded{rank=\"0\" job=\"a\"} 1", "no closing brace of the labels after rank"},
+      {"railhead_degraded{rank=\"0\",rank=\"0\"} 1", "label rank appears twice"},
       {"railhead_degraded{0=\"0\"} 1", "a label has no name"},
-      {"railhead_degraded{rank=\"0\"} one", "its value is no number"},
-      {"railhead_degraded{rank=\"0\"} 1 now", "is no time"},
-      {"railhead_degraded{rank=\"0\"} 2", "neither 0 nor 1"},
-      {"railhead_degraded{rank=\"0\"} NaN", "neither 0 nor 1"},
-      {"railhead_degraded{job=\"a\"} 1", "label rank is no number from 0 to 1000000"},
-      {"railhead_degraded{rank=\"-1\"} 1", "label rank is no number"},
-      {"railhead_degraded{rank=\"1000001\"} 1", "label rank is no number"},
-      {"railhead_rail_state{rank=\"0\",rail=\"9999\"} 1", "label rail is no number from 0 to 63"},
-      {"railhead_rail_state{rank=\"0\",rail=\"0\"} 0.5", "neither 0 nor 1"},
-      {"railhead_rail_info{rank=\"0\",rail=\"0\",mtu=\"big\"} 1", "label mtu is no number"},
-      {"railhead_rail_peers{rank=\"0\",rail=\"0\"} -1", "no number from 0 to 1000000"},
-      {"railhead_rail_lost_peers{rank=\"0\",rail=\"0\"} NaN", "no number from 0 to 1000000"},
-      {"railhead_rail_lost_peers{rank=\"0\"} 1", "label rail is no number"},
-      {"railhead_runtime_info{rank=\"0\"} 1", "label world_size is no number"},
-      {"railhead_memlock_limit_bytes{rank=\"0\"} -1", "no number of bytes"},
-      {"railhead_memlock_limit_bytes{rank=\"0\"} NaN", "no number of bytes"},
-      {"railhead_memlock_least_bytes{job=\"train\",rank=\"3\"} 1", "it is there twice"},
+      {"railhead_degraded{rank=\"0\"} one", "its value is not a number"},
+      {"railhead_degraded{rank=\"0\"} 1 now", "is not a timestamp"},
+      {"railhead_degraded{rank=\"0\"} 2", "not 0 or 1"},
+      {"railhead_degraded{rank=\"0\"} NaN", "not 0 or 1"},
+      {"railhead_degraded{job=\"a\"} 1", "label rank is not a number from 0 to 1000000"},
+      {"railhead_degraded{rank=\"-1\"} 1", "label rank is not a number"},
+      {"railhead_degraded{rank=\"1000001\"} 1", "label rank is not a number"},
+      {"railhead_rail_state{rank=\"0\",rail=\"9999\"} 1",
+       "label rail is not a number from 0 to 63"},
+      {"railhead_rail_state{rank=\"0\",rail=\"0\"} 0.5", "not 0 or 1"},
+      {"railhead_rail_info{rank=\"0\",rail=\"0\",mtu=\"big\"} 1", "label mtu is not a number"},
+      {"railhead_rail_peers{rank=\"0\",rail=\"0\"} -1", "not a number from 0 to 1000000"},
+      {"railhead_rail_lost_peers{rank=\"0\",rail=\"0\"} NaN", "not a number from 0 to 1000000"},
+      {"railhead_rail_lost_peers{rank=\"0\"} 1", "label rail is not a number"},
+      {"railhead_runtime_info{rank=\"0\"} 1", "label world_size is not a number"},
+      {"railhead_memlock_limit_bytes{rank=\"0\"} -1", "not a number of bytes"},
+      {"railhead_memlock_limit_bytes{rank=\"0\"} NaN", "not a number of bytes"},
+      {"railhead_memlock_least_bytes{job=\"train\",rank=\"3\"} 1", "it appears twice"},
       {"railhead_rail_state{job=\"train\",rank=\"2\",rail=\"0\",device=\"mlx5_0\","
        "transport=\"verbs\"} 0",
-       "it is there twice"},
-      {"railhead_rail_info{job=\"train\",rank=\"3\",rail=\"1\",mtu=\"0\"} 1", "it is there twice"},
-      {"railhead_runtime_info{job=\"train\",rank=\"3\",world_size=\"16\"} 1", "it is there twice"},
-      {"railhead_degraded{job=\"train\",rank=\"3\",reason=\"\"} 0", "it is there twice"},
+       "it appears twice"},
+      {"railhead_rail_info{job=\"train\",rank=\"3\",rail=\"1\",mtu=\"0\"} 1", "it appears twice"},
+      {"railhead_runtime_info{job=\"train\",rank=\"3\",world_size=\"16\"} 1", "it appears twice"},
+      {"railhead_degraded{job=\"train\",rank=\"3\",reason=\"\"} 0", "it appears twice"},
   };
   for (const Broken& broken : cases) {
     const absl::StatusOr<RuntimeReport> report =
@@ -181,7 +182,7 @@ TEST(RuntimePageTest, WhatIsTooLargeIsRefused) {
     std::string rails;
     for (size_t i = 0; i < fabric::kMaxRails; ++i) absl::StrAppend(&rails, line(i, "a"));
     EXPECT_EQ(why(rails), "");
-    EXPECT_THAT(why(rails + line(fabric::kMaxRails, "a")), HasSubstr("no number from 0 to 63"));
+    EXPECT_THAT(why(rails + line(fabric::kMaxRails, "a")), HasSubstr("not a number from 0 to 63"));
     const bool one_of_each_number = std::string(series) == "railhead_rail_info";
     EXPECT_THAT(why(rails + line(0, "b")),
                 HasSubstr(one_of_each_number ? "twice" : "more than 64 rails"));
@@ -198,7 +199,7 @@ TEST(RuntimePageTest, WhatIsTooLargeIsRefused) {
   const std::string longest = absl::StrCat("railhead_degraded{reason=\"", std::string(60000, 'x'));
   EXPECT_EQ(why(absl::StrCat(longest, "\",rank=\"0\"} 0\n")), "");
   EXPECT_THAT(why(absl::StrCat(longest, "\",rank=\"0\"} 0\n", longest, "\",rank=\"1\"} 0\n")),
-              HasSubstr("more than 65536 bytes of what is read"));
+              HasSubstr("more than 65536 bytes of series to store"));
   std::string labels;
   for (int i = 0; i < 33; ++i) absl::StrAppend(&labels, "l", i, "=\"\",");
   EXPECT_THAT(why(absl::StrCat("railhead_degraded{", labels, "} 0\n")), HasSubstr("more than 32"));
@@ -234,7 +235,7 @@ TEST(PageLinesTest, RefuseWhatIsTooLargeAsSoonAsItIs) {
   EXPECT_TRUE(kept.Append("railhead_degraded " + std::string(60000, 'x') + "\n").ok());
   EXPECT_THAT(
       std::string(kept.Append("railhead_degraded " + std::string(60000, 'x') + "\n").message()),
-      HasSubstr("too many ranks, rails or words"));
+      HasSubstr("too many ranks, rails or long texts"));
 }
 
 TEST(PageIdentityTest, APageIsThatOfThePodWhichItNames) {
@@ -248,9 +249,9 @@ TEST(PageIdentityTest, APageIsThatOfThePodWhichItNames) {
   EXPECT_TRUE(CheckPageIsOf(report, pod).ok());
   pod.name = "train-4";
   EXPECT_EQ(CheckPageIsOf(report, pod).message(),
-            "the page at 10.0.0.3:9402, asked of pod train-4, is that of pod train-3");
+            "the metrics at 10.0.0.3:9402, scraped for pod train-4, are those of pod train-3");
   report.ranks[1].start->pod.clear();
-  EXPECT_THAT(std::string(CheckPageIsOf(report, pod).message()), HasSubstr("names no pod"));
+  EXPECT_THAT(std::string(CheckPageIsOf(report, pod).message()), HasSubstr("name no pod"));
   pod.host_network = false;  // an older runtime, at an address that is the pod's own
   EXPECT_TRUE(CheckPageIsOf(report, pod).ok());
   EXPECT_TRUE(CheckPageIsOf({}, pod).ok());

@@ -36,12 +36,12 @@ std::vector<std::string> DownAt(const std::string& name, const NodeFacts& node,
   return down;
 }
 
-// Nodes with what is missing may be on their way.
+// Marks the finding as transient while nodes with the resource may still come.
 void SayWhileNodesMayCome(const JudgedPod& judged, const Cluster& cluster, Finding& finding) {
   if (cluster.may_grow() && judged.waiting < kUntilNodesCome) {
-    SayThatItMayPass("unless such nodes are being made", finding);
+    SayThatItMayPass("unless such nodes are being created", finding);
   } else if (!cluster.has_devices() && judged.waiting < kUntilAgentsCome) {
-    SayThatItMayPass("unless the node agents are just being started", finding);
+    SayThatItMayPass("unless the node agents are still starting", finding);
   }
 }
 
@@ -51,13 +51,13 @@ Finding RailsDown(const JudgedPod& judged, const Cluster& cluster, const std::st
   const std::vector<std::string> down = DownAt(name, node, just_lost);
   const std::string what =
       down.empty() ? absl::StrCat("node ", name, " has ", CountIn(node.allocatable, resource),
-                                  " of ", CountIn(node.capacity, resource), " in order")
+                                  " of ", CountIn(node.capacity, resource), " usable")
                    : absl::StrCat("node ", name, ", ", absl::StrJoin(down, ", "));
   Finding finding =
       MakeFinding(Reason::kRailsDownAtNodes, judged.pod->name, "", {resource, count, what});
   // An agent that starts again takes all devices away for a moment.
   if (down.empty() && judged.waiting < kUntilAgentsCome) {
-    SayThatItMayPass("unless its node agent is just being started", finding);
+    SayThatItMayPass("unless its node agent is still starting", finding);
   }
   return finding;
 }

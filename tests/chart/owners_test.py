@@ -112,7 +112,7 @@ class Owners(OwnerScene):
             self.assertEqual(variables["WORLD_SIZE"], "2")
         # The template of a running Job cannot change: the API server reports this to the user.
         told = self.resize("queued", 3).stderr
-        self.assertIn("railhead.io/world-size] stays 2 and would have to be 3", told)
+        self.assertIn("railhead.io/world-size] stays 2 but should be 3", told)
         self.assertEqual(self.stamps("queued"), ("2", "2"))
 
     def stamps(self, name):

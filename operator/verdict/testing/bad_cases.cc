@@ -31,7 +31,7 @@ const std::vector<Case>& BadCases() {
        },
        {{"train-3", "RdmaResourceUnknown", {"no node offers rdma/hca", "node agents run"}}},
        kUntilAgentsCome + absl::Seconds(5),
-       {{"train-3", "RdmaResourceUnknown", {"unless the node agents are just being started"}}}},
+       {{"train-3", "RdmaResourceUnknown", {"unless the node agents are still starting"}}}},
       {"ANameThatNoNodeKnows",
        [](Scene& s) {
          s.Container(3)["resources"]["limits"].erase("rdma/hca");
@@ -46,25 +46,25 @@ const std::vector<Case>& BadCases() {
          Resource(s, "allocatable", {{"rdma/hca", "4"}});
          Resource(s, "capacity", {{"rdma/hca", "4"}});
        },
-       {{"train-3", "RdmaTooManyDevices", {"asks for 8 of rdma/hca", "ask for 4 at most"}}},
+       {{"train-3", "RdmaTooManyDevices", {"requests 8 of rdma/hca", "request at most 4"}}},
        kUntilNodesCome,
-       {{"train-3", "RdmaTooManyDevices", {"unless such nodes are being made"}}},
+       {{"train-3", "RdmaTooManyDevices", {"unless such nodes are being created"}}},
        true},
       {"NoAgentSaysWhyNothingIsInOrder",
        [](Scene& s) {
          s.Unschedulable(3, kNoRoom);
          Resource(s, "allocatable", {{"rdma/hca", "0"}});
        },
-       {{"train-3", "RdmaRailsDownAtNodes", {"node n0 has 0 of 8 in order"}}},
+       {{"train-3", "RdmaRailsDownAtNodes", {"node n0 has 0 of 8 usable"}}},
        kUntilAgentsCome + absl::Seconds(5),
-       {{"train-3", "RdmaRailsDownAtNodes", {"unless its node agent is just being started"}}}},
+       {{"train-3", "RdmaRailsDownAtNodes", {"unless its node agent is still starting"}}}},
       {"NoNodeHasAsMany",
        [](Scene& s) {
          s.Unschedulable(3, kNoRoom);
          Resource(s, "allocatable", {{"rdma/hca", "4"}});
          Resource(s, "capacity", {{"rdma/hca", "4"}});
        },
-       {{"train-3", "RdmaTooManyDevices", {"asks for 8 of rdma/hca", "ask for 4 at most"}}}},
+       {{"train-3", "RdmaTooManyDevices", {"requests 8 of rdma/hca", "request at most 4"}}}},
       {"EnoughIfItsRailsWorked",
        [](Scene& s) {
          s.Unschedulable(3, kNoRoom);
@@ -79,7 +79,7 @@ const std::vector<Case>& BadCases() {
          s.pods[1]["metadata"]["annotations"].erase("railhead.io/injected");
          s.pods[1]["metadata"]["annotations"].erase("railhead.io/profile");
        },
-       {{"train-1", "RdmaAdmissionMissed", {"create the pod again"}}}},
+       {{"train-1", "RdmaAdmissionMissed", {"recreate the pod"}}}},
       {"AdmissionCouldNotDoAll",
        [](Scene& s) {
          // What nobody asked for is not told; and a pod may say what it likes.
@@ -173,7 +173,8 @@ const std::vector<Case>& BadCases() {
        },
        {{"train-1",
          "MemlockTooLow",
-         {"container trainer", "may pin 8.0 MiB", "IPC_LOCK does nothing for who is not root"}}}},
+         {"container trainer", "may lock only 8.0 MiB",
+          "IPC_LOCK has no effect for a user other than root"}}}},
       {"MemlockOf8MiBWithoutTheCapability",
        [](Scene& s) {
          s.WithoutReports();
@@ -185,7 +186,7 @@ const std::vector<Case>& BadCases() {
          Rank(s, 2).memlock_limit = 8 << 20;
          BreakRail(s, 2, 0, "cannot register 4 MiB", "memlock");
        },
-       {{"train-2", "MemlockTooLow", {"may pin 8.0 MiB", "20.0 MiB at least"}}}},
+       {{"train-2", "MemlockTooLow", {"may lock only 8.0 MiB", "at least 20.0 MiB"}}}},
       {"SharedMemoryAsItIsFromTheStart",
        [](Scene& s) {
          s.WithoutReports();
@@ -207,7 +208,7 @@ const std::vector<Case>& BadCases() {
          Rank(s, 1).given = {};
          Rank(s, 1).start->trouble = "there is no /run/railhead/rails.json";
        },
-       OnAll("RdmaNotUsed", {"TCP where RDMA was asked for", "rank 1"}) +
+       OnAll("RdmaNotUsed", {"TCP although RDMA was requested", "rank 1"}) +
            std::vector<Expected>{{"train-1", "RdmaRailsNotGiven", {"rank 1 has no RDMA rails"}}}},
       {"NobodyWasGivenRailsAndNobodySaysSo",
        [](Scene& s) {
@@ -303,7 +304,7 @@ const std::vector<Case>& BadCases() {
          EditGiven(Rank(s, 3), [](auto& rails) { rails.resize(4); });
          All(s, [&](int pod) { EditUsed(Rank(s, pod), [](auto& rails) { rails.resize(4); }); });
        },
-       {{"train-3", "RdmaDeviceCountsDiffer", {"asks for 4", "pod train-0", "for 8"}}}},
+       {{"train-3", "RdmaDeviceCountsDiffer", {"requests 4", "pod train-0", "requests 8"}}}},
       {"WrongRail",
        [](Scene& s) {
          FallBackToTcp(s, "no rail works on every rank");

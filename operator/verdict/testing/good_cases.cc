@@ -44,7 +44,7 @@ const std::vector<Case>& GoodCases() {
        },
        {},
        {},
-       {{"train-1", "RdmaFewerDevicesThanGpus", {"4 RDMA devices beside 8 GPUs", "8 rails"}}}},
+       {{"train-1", "RdmaFewerDevicesThanGpus", {"4 RDMA devices for 8 GPUs", "8 rails"}}}},
       // Nodes that are on their way.
       {"NodesWithTheResourceMayBeMade",
        [](Scene& s) {
@@ -56,7 +56,7 @@ const std::vector<Case>& GoodCases() {
        },
        {},
        {},
-       {{"train-3", "RdmaResourceUnknown", {"unless such nodes are being made"}}}},
+       {{"train-3", "RdmaResourceUnknown", {"unless such nodes are being created"}}}},
       {"NodesWithMoreMayBeMade",
        [](Scene& s) {
          s.Unschedulable(3, kNoRoom);
@@ -67,7 +67,7 @@ const std::vector<Case>& GoodCases() {
        },
        {},
        {},
-       {{"train-3", "RdmaTooManyDevices", {"unless such nodes are being made"}}}},
+       {{"train-3", "RdmaTooManyDevices", {"unless such nodes are being created"}}}},
       {"AnAgentIsJustStartingAgain",
        [](Scene& s) {
          s.Unschedulable(3, kNoRoom);
