@@ -246,7 +246,7 @@ TEST(BootstrapTest, AnotherSecretIsNamedOnAllRanks) {
   const Secret secret("0123456789abcdef", "");
   for (const absl::Status& status : JoinWith({secret, Secret("0123456789abcdeg", ""), secret})) {
     EXPECT_THAT(std::string(status.message()),
-                HasSubstr("rank 1 (pod p1) has another secret than rank 0 (pod p0)"));
+                HasSubstr("rank 1 (pod p1) has a different secret than rank 0 (pod p0)"));
   }
 }
 
@@ -549,7 +549,7 @@ TEST(BootstrapTest, SomebodyElseAtTheMasterPortDoesNotFoolARank) {
     }
   });
   const absl::Status status = Bootstrap::Join(Options(1, 2, port, 0.5)).status();
-  EXPECT_THAT(std::string(status.message()), HasSubstr("not of a Railhead rank"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("not a frame of a Railhead rank"));
   web_server.join();
 }
 

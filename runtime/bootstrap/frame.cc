@@ -26,7 +26,7 @@ std::string EncodeFrame(FrameKind kind, absl::string_view payload) {
 absl::StatusOr<std::optional<Frame>> FrameReader::Next() {
   const size_t comparable = std::min(kMagic.size(), buffer_.size());
   if (absl::string_view(buffer_).substr(0, comparable) != kMagic.substr(0, comparable)) {
-    return absl::InvalidArgumentError("these bytes are not of a Railhead rank");
+    return absl::InvalidArgumentError("not a frame of a Railhead rank");
   }
   if (buffer_.size() < kHeaderSize) return std::nullopt;
   WireReader reader(buffer_);
@@ -39,7 +39,7 @@ absl::StatusOr<std::optional<Frame>> FrameReader::Next() {
   }
   if (size > limit_) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a frame of ", size, " bytes where at most ", limit_, " are allowed"));
+        absl::StrCat("a frame of ", size, " bytes, more than the limit of ", limit_));
   }
   if (buffer_.size() - kHeaderSize < size) return std::nullopt;
   Frame frame{static_cast<FrameKind>(kind), buffer_.substr(kHeaderSize, size)};

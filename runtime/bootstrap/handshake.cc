@@ -56,15 +56,15 @@ std::optional<Refusal> HostHandshake::Object() const {
   if (hello_.version != kProtocolVersion) {
     return Refusal{true,
                    absl::StrCat("rank ", hello_.rank, " speaks version ", hello_.version,
-                                " of the rendezvous, rank ", self_.rank, " speaks version ",
+                                " of the rendezvous, but rank ", self_.rank, " speaks version ",
                                 kProtocolVersion, ": use the same Railhead release in all pods")};
   }
   if (hello_.job != self_.job) {
     return Refusal{false, "it belongs to another job (RAILHEAD_JOB or the unique id differs)"};
   }
   if (hello_.host_rank != static_cast<uint32_t>(self_.rank)) {
-    return Refusal{
-        false, absl::StrCat(Guest(), " looks for rank ", hello_.host_rank, ", this is ", Self())};
+    return Refusal{false, absl::StrCat(Guest(), " looks for rank ", hello_.host_rank,
+                                       ", but this is ", Self())};
   }
   if (!self_.trouble.empty()) return Refusal{true, absl::StrCat(Self(), ": ", self_.trouble)};
   if (!hello_.trouble.empty()) {
@@ -84,7 +84,7 @@ std::optional<Refusal> HostHandshake::Object() const {
 HostHandshake::Step HostHandshake::ReceiveProof(absl::string_view proof) {
   if (!SameMac(proof, secret_.Mac(kAsGuest, {transcript_[0], transcript_[1]}))) {
     return Refuse(
-        {false, absl::StrCat(Guest(), " has another secret than ", Self(), ": ", kSameSecret)});
+        {false, absl::StrCat(Guest(), " has a different secret than ", Self(), ": ", kSameSecret)});
   }
   state_ = State::kProven;
   return {EncodeFrame(FrameKind::kAccept, secret_.Mac(kAsHost, {transcript_[0], transcript_[1]})),
@@ -131,8 +131,8 @@ GuestHandshake::Step GuestHandshake::Receive(const Frame& frame) {
   if (state_ == State::kAccept && frame.kind == FrameKind::kAccept) {
     if (!SameMac(frame.payload, secret_.Mac(kAsHost, {transcript_[0], transcript_[1]}))) {
       return {"", absl::FailedPreconditionError(
-                      absl::StrCat("the process that answers as ", Host(),
-                                   " has another secret than this rank: ", kSameSecret))};
+                      absl::StrCat("the process that responds as ", Host(),
+                                   " has a different secret than this rank: ", kSameSecret))};
     }
     state_ = State::kProven;
     return {"", absl::OkStatus()};

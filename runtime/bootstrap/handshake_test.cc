@@ -84,8 +84,9 @@ TEST(HandshakeTest, AnotherSecretIsSaidOnBothSides) {
     EXPECT_FALSE(outcome.guest.final);  // it may be a stale address
     for (const std::string& text :
          {outcome.host_refusal, std::string(outcome.guest.error.message())}) {
-      EXPECT_THAT(text, AllOf(HasSubstr("rank 3 (pod x) has another secret than rank 0 (pod y)"),
-                              HasSubstr("RAILHEAD_SECRET_FILE")));
+      EXPECT_THAT(text,
+                  AllOf(HasSubstr("rank 3 (pod x) has a different secret than rank 0 (pod y)"),
+                        HasSubstr("RAILHEAD_SECRET_FILE")));
     }
   }
 }
@@ -110,7 +111,7 @@ TEST(HandshakeTest, WhatWasRecordedOpensNoOtherHandshake) {
   HostHandshake other = Host(secret, 'i');
   EXPECT_EQ(other.Receive(OnlyFrame(recorded.from_guest[0])).refusal, "");
   EXPECT_THAT(other.Receive(OnlyFrame(recorded.from_guest[1])).refusal,
-              HasSubstr("another secret"));
+              HasSubstr("different secret"));
   EXPECT_FALSE(other.proven());
 }
 
@@ -145,7 +146,7 @@ TEST(HandshakeTest, AHostCannotAnswerWithTheGuestsOwnProof) {
       guest.Receive({FrameKind::kAccept, OnlyFrame(proof.reply).payload});
   EXPECT_FALSE(guest.proven());
   EXPECT_THAT(std::string(step.error.message()),
-              HasSubstr("the process that answers as rank 0 (pod y)"));
+              HasSubstr("the process that responds as rank 0 (pod y)"));
 }
 
 TEST(HandshakeTest, WithASecretARefusalOfWhoProvedNothingIsNotTheLastWord) {

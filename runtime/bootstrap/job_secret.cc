@@ -37,7 +37,7 @@ absl::StatusOr<JobSecret> AwaitJobSecret(const std::string& folder, absl::Time d
   JobSecret found;
   if (!IsFolder(folder)) {
     found.none_cause =
-        "the node agent gave this container none (devicePlugin.jobSecrets of the chart)";
+        "the node agent gave this container no secret (devicePlugin.jobSecrets of the chart)";
     return found;
   }
   found.promised = true;
@@ -59,7 +59,7 @@ absl::StatusOr<JobSecret> AwaitJobSecret(const std::string& folder, absl::Time d
     const absl::Time now = MonotonicNow();
     if (now >= deadline) {
       found.none_cause =
-          absl::StrCat("the node agent wrote none into ", folder, " within ",
+          absl::StrCat("the node agent wrote no secret to ", folder, " within ",
                        absl::FormatDuration(absl::Trunc(now - begin, absl::Seconds(1))),
                        "; look for \"secret\" in its log");
       return found;

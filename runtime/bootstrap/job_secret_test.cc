@@ -81,7 +81,8 @@ TEST_F(JobSecretTest, AnAgentThatWritesNothingIsNamedAfterTheDeadline) {
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->secret, "");
   EXPECT_TRUE(found->promised);
-  EXPECT_THAT(found->none_cause, AllOf(HasSubstr("node agent wrote none"), HasSubstr(folder_)));
+  EXPECT_THAT(found->none_cause,
+              AllOf(HasSubstr("node agent wrote no secret"), HasSubstr(folder_)));
 }
 
 TEST_F(JobSecretTest, WithoutTheFolderNothingWaits) {
@@ -99,7 +100,7 @@ TEST_F(JobSecretTest, AKeyThatIsNoSecretIsAnErrorThatDoesNotShowIt) {
     const absl::Status status = Await(absl::InfiniteDuration()).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()),
-                AllOf(HasSubstr(folder_ + "/key"), HasSubstr("create the pod again"),
+                AllOf(HasSubstr(folder_ + "/key"), HasSubstr("recreate the pod"),
                       Not(HasSubstr("hunter2")), Not(HasSubstr("xxx"))));
   }
 }

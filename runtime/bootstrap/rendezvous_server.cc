@@ -35,8 +35,8 @@ absl::Status RendezvousServer::Gather(absl::Time deadline, const Halt& hopeless)
     if (now >= deadline) return Late(now - start);
     if (absl::Status halted = CheckHalt(hopeless); !halted.ok()) {
       return absl::Status(halted.code(),
-                          absl::StrCat("waited at the rendezvous for ", Missing(), " of ",
-                                       world_size_, " in vain: ", halted.message()));
+                          absl::StrCat("stopped waiting at the rendezvous for ", Missing(), " of ",
+                                       world_size_, ": ", halted.message()));
     }
     if (now >= next_word) {
       log_.Warn(
@@ -99,11 +99,11 @@ absl::Status RendezvousServer::Late(absl::Duration waited) const {
                    " at the rendezvous, but ", Missing(), " of ", world_size_, " did not arrive");
   // It is not they who are to blame.
   if (!handshakes_.trouble().ok()) {
-    return absl::Status(
-        handshakes_.trouble().code(),
-        absl::StrCat(text, ", since no more connections could be taken: ",
-                     handshakes_.trouble().message(), "; a rendezvous needs one for each of ",
-                     world_size_, " ranks, besides those of the program"));
+    return absl::Status(handshakes_.trouble().code(),
+                        absl::StrCat(text, ", because no more connections could be accepted: ",
+                                     handshakes_.trouble().message(),
+                                     "; the rendezvous needs one descriptor for each of ",
+                                     world_size_, " ranks, in addition to the program's"));
   }
   absl::StrAppend(&text,
                   ": check that their pods run, and that their MASTER_ADDR, MASTER_PORT and "
@@ -165,7 +165,7 @@ std::optional<Refusal> RendezvousServer::Object(const Hello& hello) const {
   }
   if (hello.rank == 0 || guests_.count(hello.rank) > 0) {
     return Refusal{false, absl::StrCat("rank ", hello.rank,
-                                       " is already here: two processes have the same RANK")};
+                                       " has already joined: two processes have the same RANK")};
   }
   return std::nullopt;
 }

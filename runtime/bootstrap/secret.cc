@@ -22,7 +22,7 @@ constexpr size_t kShortest = 16;
 constexpr size_t kLongest = 4096;
 
 constexpr absl::string_view kAdvice =
-    "make one with 'openssl rand -hex 32' and give all ranks the same";
+    "create one with 'openssl rand -hex 32' and give all ranks the same secret";
 
 // Where a secret is, and what messages say of it.
 struct Place {
@@ -103,7 +103,7 @@ absl::StatusOr<std::string> ReadSecretFile(const std::string& path, const Logger
 absl::StatusOr<std::string> ReadGivenSecretFile(const std::string& path) {
   absl::StatusOr<Contents> contents =
       Read({path, path,
-            "the node agent should have written a secret; create the pod again, or set "
+            "the node agent should have written a secret; recreate the pod, or set "
             "RAILHEAD_SECRET_FILE"});
   if (!contents.ok()) return contents.status();
   return std::move(contents->secret);

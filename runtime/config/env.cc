@@ -191,7 +191,7 @@ constexpr auto kTable = std::to_array<Variable>({
        return ParseInteger(text, 1, kLastPort, to.rendezvous.master_port);
      }},
     {Group::kRendezvous, "RAILHEAD_NOT_DONE", "none",
-     "Why the Railhead operator has not set these, as it says in the pod's annotation "
+     "Reason why the Railhead operator has not set these: the pod's annotation "
      "railhead.io/not-done. Part of the error if one of them is missing.",
      [](const std::string& /*text*/, Target& /*to*/) { return std::string(); }},
     {Group::kSettings, "RAILHEAD_JOB", "default",
@@ -409,7 +409,7 @@ std::string SetField(const std::string& field, const std::string& text, Target& 
 // Why the operator has not set it, where it has said so in the pod (operator/not_done.h).
 std::string WhyNotSet(Lookup lookup) {
   const std::string told = lookup(kNotDone).value_or("");
-  if (told.empty()) return "the Railhead operator sets them for pods that ask for rdma/*";
+  if (told.empty()) return "the Railhead operator sets them for pods that request rdma/*";
   const std::string first(absl::string_view(told).substr(0, told.find('\n')));
   return absl::StrCat("the Railhead operator has not set them. ",
                       PrintableText(first, kLongestReason));

@@ -93,7 +93,7 @@ TEST(PageTest, PortsOfRailsShowWhatTheyCountAndNothingElse) {
   const std::string labels =
       R"({job="train",rank="3",rail="1",device="rxe1",port="1",transport="verbs"} )";
   EXPECT_THAT(text, HasSubstr("# TYPE railhead_rail_cnp_sent_total counter\n"));
-  EXPECT_THAT(text, HasSubstr("not this job's alone"));
+  EXPECT_THAT(text, HasSubstr("not only this job"));
   EXPECT_THAT(text, HasSubstr("railhead_rail_cnp_sent_total" + labels + "17\n"));
   EXPECT_THAT(text, HasSubstr("railhead_rail_out_of_sequence_total" + labels + "0\n"));
   EXPECT_THAT(text, HasSubstr("railhead_rail_transmit_wait_ticks_total" + labels + "5\n"));

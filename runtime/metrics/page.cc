@@ -79,9 +79,9 @@ void AddStart(const Ranks& ranks, Builder& builder) {
     }
   };
   builder.Family("railhead_runtime_info",
-                 "Always 1: what the rank asked for and got when it started; trouble says why it "
-                 "had no RDMA rails to look at, pod whose page this is, unauthenticated why any "
-                 "process that knows the name of the job can join it.",
+                 "Always 1: the rank's requested and actual transport at its start. trouble: why "
+                 "it had no RDMA rails to check; pod: the pod of this page; unauthenticated: why "
+                 "any process that knows the job's name can join it.",
                  MetricType::Gauge);
   each([&](const Snapshot& rank, const Start& start) {
     builder.Gauge(rank,
@@ -95,11 +95,11 @@ void AddStart(const Ranks& ranks, Builder& builder) {
                   1);
   });
   builder.Family("railhead_rail_info",
-                 "Always 1: an RDMA rail that the rank was given, as it was when the rank started; "
-                 "cause is the pre-flight's check that says why it cannot be used.",
+                 "Always 1: an RDMA rail that was given to the rank, at the rank's start. cause: "
+                 "the pre-flight check that found it unusable.",
                  MetricType::Gauge);
   each([&](const Snapshot& rank, const Start&) { AddGivenRails(rank, builder); });
-  builder.Family("railhead_memlock_limit_bytes", "Memory that the rank's process may pin.",
+  builder.Family("railhead_memlock_limit_bytes", "Memory that the rank's process may lock.",
                  MetricType::Gauge);
   each([&](const Snapshot& rank, const Start& start) {
     builder.Gauge(rank, {},
@@ -107,12 +107,13 @@ void AddStart(const Ranks& ranks, Builder& builder) {
                                             : std::numeric_limits<double>::infinity());
   });
   builder.Family("railhead_memlock_wanted_bytes",
-                 "Memory that the rank's links over RDMA would like to pin.", MetricType::Gauge);
+                 "Memory that the rank's RDMA links would lock without a limit.",
+                 MetricType::Gauge);
   each([&](const Snapshot& rank, const Start& start) {
     builder.Gauge(rank, {}, static_cast<double>(start.registers));
   });
   builder.Family("railhead_memlock_least_bytes",
-                 "With less memory to pin, some of the rank's links over RDMA do not work.",
+                 "Minimum of locked memory with which all RDMA links of the rank work.",
                  MetricType::Gauge);
   each([&](const Snapshot& rank, const Start& start) {
     builder.Gauge(rank, {}, static_cast<double>(start.least_bytes));
@@ -144,21 +145,21 @@ void AddRails(const Ranks& ranks, Builder& builder) {
       {"railhead_rail_peers", "Ranks that this rail is linked to.", MetricType::Gauge,
        [](const rails::RailTotals& r) { return static_cast<double>(r.peers); }},
       {"railhead_rail_lost_peers",
-       "Those of them that it does not reach now: all where its own NIC or cable is broken, one "
-       "where that is the peer's.",
+       "Ranks that this rail is linked to but does not reach now: all if its own NIC or cable "
+       "failed, one if the peer's failed.",
        MetricType::Gauge,
        [](const rails::RailTotals& r) { return static_cast<double>(r.lost_peers); }},
       {"railhead_rail_weight",
-       "Measured goodput of this rail, that of the fastest being 1; 0 while it is lost.",
+       "Measured goodput of this rail relative to the fastest (1); 0 while it is lost.",
        MetricType::Gauge, [](const rails::RailTotals& r) { return r.up ? r.weight : 0.0; }},
       {"railhead_rail_failovers_total",
-       "How often this rail was lost and its load moved to other rails.", MetricType::Counter,
+       "Times that this rail was lost and its load moved to other rails.", MetricType::Counter,
        [](const rails::RailTotals& r) { return static_cast<double>(r.failovers); }},
-      {"railhead_rail_returns_total", "How often this rail came back after it was lost.",
+      {"railhead_rail_returns_total", "Times that this rail recovered after it was lost.",
        MetricType::Counter,
        [](const rails::RailTotals& r) { return static_cast<double>(r.returns); }},
       {"railhead_rail_retransmits_total",
-       "Retransmissions on this rail, where its transport can tell.", MetricType::Counter,
+       "Retransmissions on this rail, if its transport reports them.", MetricType::Counter,
        [](const rails::RailTotals& r) { return static_cast<double>(r.retransmits); }},
       {"railhead_rail_rejected_connections_total", "Rejected connections to this rail's sockets.",
        MetricType::Counter,
@@ -179,7 +180,7 @@ void AddRails(const Ranks& ranks, Builder& builder) {
   }
 }
 
-// What rails' ports count. Bytes are left out: the rails count their own.
+// Adds the counters of rails' ports, except bytes, which the rails count themselves.
 void AddPorts(const Ranks& ranks, Builder& builder) {
   for (const fabric::PortCounterName& entry : fabric::PortCounterNames()) {
     if (entry.counter == &fabric::PortCounters::transmit_bytes ||
@@ -188,8 +189,8 @@ void AddPorts(const Ranks& ranks, Builder& builder) {
     }
     builder.Family(absl::StrCat("railhead_rail_", entry.name, "_total"),
                    absl::StrCat(entry.help,
-                                " Counted by the rail's port, for all that use it: not this job's "
-                                "alone."),
+                                " Counted by the rail's port for all its users, not only this "
+                                "job."),
                    MetricType::Counter);
     for (const Snapshot& rank : ranks) {
       for (const PortSnapshot& port : rank.ports) {
@@ -203,8 +204,8 @@ void AddPorts(const Ranks& ranks, Builder& builder) {
 
 void AddGpuDirect(const Ranks& ranks, Builder& builder) {
   builder.Family("railhead_gpudirect",
-                 "Always 1: how the rail's NIC reads memory of GPUs that is registered now, of all "
-                 "the worst way: dmabuf, peermem, or none where it is copied through the host.",
+                 "Always 1: how the rail's NIC reads the registered GPU memory, the slowest way "
+                 "in use: dmabuf, peermem, or none if it is copied through the host.",
                  MetricType::Gauge);
   for (const Snapshot& rank : ranks) {
     for (const GpuDirectSnapshot& rail : rank.gpu_direct) {
@@ -249,12 +250,12 @@ void AddCollectives(const Ranks& ranks, Builder& builder) {
     builder.Counter(rank, labels, static_cast<double>(counts.operations));
   });
   builder.Family("railhead_collective_bytes_total",
-                 "Bytes of data of finished collectives: of the larger of a rank's two buffers.",
+                 "Bytes of finished collectives: the larger of a rank's two buffers.",
                  MetricType::Counter);
   each([&](const Snapshot& rank, const Labels& labels, const CollectiveCounts& counts) {
     builder.Counter(rank, labels, static_cast<double>(counts.bytes));
   });
-  builder.Family("railhead_collective_duration_seconds", "How long collectives took on this rank.",
+  builder.Family("railhead_collective_duration_seconds", "Duration of collectives on this rank.",
                  MetricType::Histogram);
   each([&](const Snapshot& rank, const Labels& labels, const CollectiveCounts& counts) {
     FillHistogram(counts, builder.Histogram(rank, labels));
@@ -272,7 +273,7 @@ Families ToFamilies(const Ranks& ranks) {
   AddCollectives(ranks, builder);
   builder.Family(
       "railhead_degraded",
-      "1 while the job runs with less than it requested; the reason says what and where.",
+      "1 while the job runs with less than it requested. reason: what is missing, and where.",
       MetricType::Gauge);
   for (const Snapshot& rank : ranks) {
     builder.Gauge(rank, {{"reason", rank.degraded_reason}},

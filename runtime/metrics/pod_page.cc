@@ -166,7 +166,7 @@ absl::Status PodPage::Join() {
     if (host.ok()) {
       return absl::UnavailableError(
           absl::StrCat("cannot share the page at RAILHEAD_METRICS_PORT ", port_,
-                       " with the process of this pod that serves it: it has another user"));
+                       " with the process of this pod that serves it, which runs as another user"));
     }
     absl::Status again = host.status();
     if (absl::IsNotFound(again) && MonotonicNow() < deadline) {

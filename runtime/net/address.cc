@@ -158,7 +158,7 @@ absl::StatusOr<IpAddress> AddressOfInterface(absl::string_view name) {
   if (const auto best = MostReachable(addresses); best.has_value()) return *best;
   return absl::NotFoundError(
       absl::StrCat("no interface '", name,
-                   "' is up with an IP address; there are: ", absl::StrJoin(names, ", ")));
+                   "' is up with an IP address; available: ", absl::StrJoin(names, ", ")));
 }
 
 std::string InterfaceOfAddress(const IpAddress& address) {

@@ -68,7 +68,7 @@ absl::StatusOr<Fd> DialLocal(absl::string_view name, absl::Time deadline, const 
   fd->KeepFromChildren();
   const auto* const address = reinterpret_cast<const sockaddr*>(&local->address);
   while (::connect(fd->get(), address, local->size) != 0) {
-    if (errno == ECONNREFUSED) return absl::NotFoundError("nobody listens at this name");
+    if (errno == ECONNREFUSED) return absl::NotFoundError("no process listens at this name");
     if (errno != EAGAIN && errno != EINTR) return ErrnoError("connect to a local socket", errno);
     if (MonotonicNow() >= deadline) {
       return absl::DeadlineExceededError("the queue of connections of a local socket stays full");

@@ -32,7 +32,7 @@ rhResult_t SendReceive(const Call& c) {
   result = rhSend(c.send, c.count, c.type, (c.rank + 1) % c.ranks, c.comm, nullptr);
   const int previous = (c.rank + c.ranks - 1) % c.ranks;
   const rhResult_t received = rhRecv(c.receive, c.count, c.type, previous, c.comm, nullptr);
-  // The group is ended whatever happened in it.
+  // Ends the group even if a call in it failed.
   const rhResult_t ended = rhGroupEnd();
   for (const rhResult_t each : {received, ended}) {
     if (result == rhSuccess) result = each;
@@ -41,16 +41,16 @@ rhResult_t SendReceive(const Call& c) {
 }
 
 constexpr const char* kDividedSize =
-    "size: all ranks' parts together; count: the values of one rank's part. busbw = algbw * "
-    "(n-1)/n.";
+    "size: all ranks' parts together; count: values in one rank's part. busbw = algbw * (n-1)/n.";
 constexpr const char* kUnevenSize =
-    "size: all ranks' parts together; count: the values of a part in the mean. Each even rank has "
-    "given half of its part to the next, so that parts are as 1 to 3. busbw = algbw * (n-1)/n.";
+    "size: all ranks' parts together; count: mean number of values in a part. Each even rank "
+    "gives half of its part to the next one, so parts have a ratio of 1 to 3. busbw = algbw * "
+    "(n-1)/n.";
 
 constexpr std::array<Collective, 13> kCollectives = {{
     {"all_reduce",
-     "Reduce values over all ranks, for all",
-     "size: what each rank gives and gets; count: the values in it. busbw = algbw * 2(n-1)/n.",
+     "Reduce values over all ranks, result on all ranks",
+     "size: each rank's input, and its result; count: values in it. busbw = algbw * 2(n-1)/n.",
      {Shape::kOne, Shape::kOne, Source::kReduced},
      true,
      false,
@@ -58,30 +58,31 @@ constexpr std::array<Collective, 13> kCollectives = {{
      [](const Call& c) {
        return rhAllReduce(c.send, c.receive, c.count, c.type, c.op, c.comm, nullptr);
      }},
-    {"all_gather", "Give all ranks' parts to all", kDividedSize, kCollect, true, false, OfOthers,
+    {"all_gather", "Gather all ranks' parts on all ranks", kDividedSize, kCollect, true, false,
+     OfOthers,
      [](const Call& c) {
        return rhAllGather(c.send, c.receive, c.count, c.type, c.comm, nullptr);
      }},
-    {"all_gatherv", "Give all ranks' parts, which differ, to all", kUnevenSize, Uneven(kCollect),
-     true, false, OfOthers,
+    {"all_gatherv", "Gather all ranks' parts, of different sizes, on all ranks", kUnevenSize,
+     Uneven(kCollect), true, false, OfOthers,
      [](const Call& c) {
        return rhAllGatherv(c.send, c.receive, c.parts.counts.data(), c.parts.begins.data(), c.type,
                            c.comm, nullptr);
      }},
-    {"reduce_scatter", "Reduce values over all ranks, a part for each", kDividedSize, kReduceApart,
-     true, false, OfOthers,
+    {"reduce_scatter", "Reduce values over all ranks, one part of the result on each", kDividedSize,
+     kReduceApart, true, false, OfOthers,
      [](const Call& c) {
        return rhReduceScatter(c.send, c.receive, c.count, c.type, c.op, c.comm, nullptr);
      }},
-    {"reduce_scatterv", "Reduce values over all ranks, parts that differ for each", kUnevenSize,
+    {"reduce_scatterv", "Reduce values over all ranks, parts of different sizes", kUnevenSize,
      Uneven(kReduceApart), true, false, OfOthers,
      [](const Call& c) {
        return rhReduceScatterv(c.send, c.receive, c.parts.counts.data(), c.type, c.op, c.comm,
                                nullptr);
      }},
     {"broadcast",
-     "Give the root's values to all",
-     "size: what the root gives and each rank gets; count: the values in it. busbw = algbw.",
+     "Copy the root's values to all ranks",
+     "size: the root's input, and each rank's result; count: values in it. busbw = algbw.",
      {Shape::kOne, Shape::kOne, Source::kRoot},
      true,
      true,
@@ -89,28 +90,29 @@ constexpr std::array<Collective, 13> kCollectives = {{
      [](const Call& c) {
        return rhBroadcast(c.send, c.receive, c.count, c.type, c.root, c.comm, nullptr);
      }},
-    {"reduce", "Reduce values over all ranks, for the root",
-     "size: what each rank gives and the root gets; count: the values in it. busbw = algbw.",
+    {"reduce", "Reduce values over all ranks, result on the root",
+     "size: each rank's input, and the root's result; count: values in it. busbw = algbw.",
      ToRoot({Shape::kOne, Shape::kOne, Source::kReduced}), true, true, Whole,
      [](const Call& c) {
        return rhReduce(c.send, c.receive, c.count, c.type, c.op, c.root, c.comm, nullptr);
      }},
-    {"alltoall", "Give each rank a part of its own", kDividedSize, kExchange, true, false, OfOthers,
+    {"alltoall", "Send a different part to each rank", kDividedSize, kExchange, true, false,
+     OfOthers,
      [](const Call& c) { return rhAlltoAll(c.send, c.receive, c.count, c.type, c.comm, nullptr); }},
-    {"alltoallv", "Give each rank a part of its own, and parts differ", kUnevenSize,
+    {"alltoallv", "Send a different part to each rank, of different sizes", kUnevenSize,
      Uneven(kExchange), false, false, OfOthers,
      [](const Call& c) {
        const Parts& p = c.parts;
        return rhAlltoAllv(c.send, p.counts.data(), p.begins.data(), c.receive, p.counts.data(),
                           p.begins.data(), c.type, c.comm, nullptr);
      }},
-    {"gather", "Give all ranks' parts to the root", kDividedSize, ToRoot(kCollect), true, true,
+    {"gather", "Gather all ranks' parts on the root", kDividedSize, ToRoot(kCollect), true, true,
      OfOthers,
      [](const Call& c) {
        return rhGather(c.send, c.receive, c.count, c.type, c.root, c.comm, nullptr);
      }},
     {"scatter",
-     "Give each rank its part of the root's values",
+     "Distribute the root's values, one part to each rank",
      kDividedSize,
      {Shape::kPerRank, Shape::kOne, Source::kRoot},
      true,
@@ -120,16 +122,16 @@ constexpr std::array<Collective, 13> kCollectives = {{
        return rhScatter(c.send, c.receive, c.count, c.type, c.root, c.comm, nullptr);
      }},
     {"sendrecv",
-     "Send to the next rank while receiving from the one before",
-     "size: what each rank sends, and receives; count: the values in it. busbw = algbw.",
+     "Send to the next rank while receiving from the previous one",
+     "size: data that each rank sends, and receives; count: values in it. busbw = algbw.",
      {Shape::kOne, Shape::kOne, Source::kPrevious},
      false,
      false,
      Whole,
      SendReceive},
     {"barrier",
-     "Wait until all ranks have come",
-     "No data: only the time counts.",
+     "Wait until all ranks have called it",
+     "No data; only the time is measured.",
      {},
      false,
      false,

@@ -68,8 +68,8 @@ absl::Status IsKnown(const Type& type, const Operator& op, int ranks) {
   // Two averages at least are possible, or a shifted block would not show.
   const int64_t most = type.is_signed ? type.exact() : type.exact() / 2;
   if (op.value != rhAvg || ranks <= most) return absl::OkStatus();
-  return absl::OutOfRangeError(absl::StrCat("--check knows exact averages of ", type.name,
-                                            " for up to ", most, " ranks, not for ", ranks));
+  return absl::OutOfRangeError(absl::StrCat("--check supports avg of ", type.name, " for up to ",
+                                            most, " ranks, not ", ranks));
 }
 
 int64_t Contribution(const Type& type, const Operator& op, int ranks, int rank, size_t place) {

@@ -201,7 +201,7 @@ std::vector<Finding> Findings() {
   rate.transport = "verbs";
   rate.ranks = {2};
   rate.where = "rail 1 (mlx5_1 port 1, verbs): rank 2 (pod p)";
-  rate.value = "100 Gb/sec where others have 400 Gb/sec";
+  rate.value = "100 Gb/sec, others have 400 Gb/sec";
   rate.fix = "reseat the cable";
   Finding transport;
   transport.check = "transport";
@@ -215,9 +215,9 @@ TEST(PreflightReportTest, ALineForEachFinding) {
   EXPECT_EQ(PreflightTable(3, Findings()),
             "# railhead-perf --preflight: 3 rank(s)\n"
             "ok    transport    all 3 ranks: verbs \xff\n"
-            "warn  rate         rail 1 (mlx5_1 port 1, verbs): rank 2 (pod p): 100 Gb/sec where "
+            "warn  rate         rail 1 (mlx5_1 port 1, verbs): rank 2 (pod p): 100 Gb/sec, "
             "others have 400 Gb/sec. Fix: reseat the cable\n"
-            "# 1 ok, 0 noted, 1 to look at (warn), 0 to repair (fail)\n");
+            "# 1 ok, 0 note, 1 warn, 0 fail\n");
 }
 
 TEST(PreflightReportTest, JsonHasEverythingAndTheWorstVerdict) {
@@ -234,7 +234,7 @@ TEST(PreflightReportTest, JsonHasEverythingAndTheWorstVerdict) {
   EXPECT_EQ(rate["transport"], "verbs");
   EXPECT_EQ(rate["ranks"], std::vector<int>({2}));
   EXPECT_EQ(rate["where"], "rail 1 (mlx5_1 port 1, verbs): rank 2 (pod p)");
-  EXPECT_EQ(rate["value"], "100 Gb/sec where others have 400 Gb/sec");
+  EXPECT_EQ(rate["value"], "100 Gb/sec, others have 400 Gb/sec");
   EXPECT_EQ(rate["fix"], "reseat the cable");
   EXPECT_EQ(nlohmann::json::parse(PreflightJson(1, {}))["verdict"], "ok");
 }
@@ -407,7 +407,7 @@ TEST(ProgramTest, PreflightFailsOnAllRanksForRailsThatDoNotWork) {
   EXPECT_THAT(outcomes[0].output,
               AllOf(HasSubstr("fail  transport    all 2 ranks: TCP instead of RDMA"),
                     HasSubstr("fail  port         rail 5 (nosuch0 port 1, verbs): all 2 ranks: "),
-                    HasSubstr(". Fix: repair it"), HasSubstr("2 to repair (fail)")));
+                    HasSubstr(". Fix: repair it"), HasSubstr("2 fail")));
 }
 
 TEST(ProgramTest, BadArgumentsTeachAndExitWithTwo) {
@@ -422,7 +422,7 @@ TEST(ProgramTest, BadArgumentsTeachAndExitWithTwo) {
       {{"all_reduce", "-d", "fp32"}, "bfloat16"},
       {{"all_reduce", "--op", "mean"}, "bxor"},
       {{"all_reduce", "-d", "half", "--op", "bxor"}, "half is a float"},
-      {{"all_reduce", "-b", "4", "-e", "4", "-d", "double"}, "below the least there can be, 8"},
+      {{"all_reduce", "-b", "4", "-e", "4", "-d", "double"}, "below the minimum of 8"},
       {{"all_reduce", "--root", "0"}, "--root"},
       {{"all_gather", "--op", "sum"}, "--op"},
       {{"broadcast", "--root", "-1"}, "--root"},

@@ -53,9 +53,8 @@ std::string PreflightTable(int ranks, const std::vector<Finding>& findings) {
     absl::StrAppend(&text, "\n");
   }
   return absl::StrCat(text, "# ", Count(findings, rhFindingOk), " ok, ",
-                      Count(findings, rhFindingNote), " noted, ", Count(findings, rhFindingWarn),
-                      " to look at (warn), ", Count(findings, rhFindingFail),
-                      " to repair (fail)\n");
+                      Count(findings, rhFindingNote), " note, ", Count(findings, rhFindingWarn),
+                      " warn, ", Count(findings, rhFindingFail), " fail\n");
 }
 
 std::string PreflightJson(int ranks, const std::vector<Finding>& findings) {

@@ -62,8 +62,8 @@ absl::StatusOr<std::vector<uint64_t>> Sizes(const SizeRange& range, uint64_t uni
     size = unit;
   } else if (range.end < unit) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the largest size, ", range.end, ", is below the least there can be, ", unit,
-                     " bytes: one value, and one for each rank where the size is divided by them"));
+        absl::StrCat("the largest size, ", range.end, ", is below the minimum of ", unit,
+                     " bytes: one value, or one for each rank if the size is divided by ranks"));
   }
   while (size <= range.end) {
     const uint64_t whole = std::max(size / unit, uint64_t{1}) * unit;

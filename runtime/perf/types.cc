@@ -67,11 +67,11 @@ absl::StatusOr<std::vector<Kind>> Kinds(bool reduces, absl::string_view type,
       if (each_type.is_integer() || !each_op.on_bits) kinds.push_back({&each_type, &each_op});
     }
   }
-  if (!has_type) return absl::InvalidArgumentError(absl::StrCat("there is no type '", type, "'"));
-  if (!has_op) return absl::InvalidArgumentError(absl::StrCat("there is no operator '", op, "'"));
+  if (!has_type) return absl::InvalidArgumentError(absl::StrCat("unknown type '", type, "'"));
+  if (!has_op) return absl::InvalidArgumentError(absl::StrCat("unknown operator '", op, "'"));
   if (kinds.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(op, " is for the bits of integers, and ", type, " is a float"));
+        absl::StrCat(op, " requires an integer type, but ", type, " is a float"));
   }
   return kinds;
 }

@@ -43,7 +43,7 @@ constexpr const char* kFixMemlock =
     "set LimitMEMLOCK=infinity for the node's container runtime service, or devicePlugin.memlock "
     "in Railhead's chart (the capability IPC_LOCK helps only processes that run as root)";
 constexpr const char* kFixDeviceNode =
-    "ask for rdma/hca in the pod, which gives it the device node, and run it as a user who may "
+    "request rdma/hca in the pod, which adds the device node, and run the pod as a user that may "
     "read and write it";
 constexpr const char* kFixPort =
     "check the cable, the switch port, that the network interface is up, and on InfiniBand that a "
@@ -52,9 +52,9 @@ constexpr const char* kFixRail = "repair it: until then no rank uses this rail";
 constexpr const char* kFixMissingRail =
     "give all pods of the job the same number of rdma/hca, on nodes with this rail";
 constexpr const char* kFixDegraded =
-    "repair what it names, or set RAILHEAD_TRANSPORT=tcp on all ranks if TCP is intended";
+    "fix this cause, or set RAILHEAD_TRANSPORT=tcp on all ranks if TCP is intended";
 constexpr const char* kFixNoEcn =
-    "switch ECN on for the priority of the rail's traffic, on the NIC and on every switch port";
+    "enable ECN for the priority of the rail's traffic, on the NIC and on every switch port";
 constexpr const char* kFixUnseenFlowControl =
     "check on the node: `mlnx_qos -i INTERFACE` or `dcb pfc show dev INTERFACE`; RoCE needs PFC or "
     "ECN for its priority there and on every switch port";
@@ -190,7 +190,7 @@ void CheckRate(const Seen& seen, const std::optional<std::string>& usual, Findin
     findings.Add(Verdict::kOk, "rate", &rail.name, {seen.rank}, rail.rate);
   } else {
     findings.Add(Verdict::kWarn, "rate", &rail.name, {seen.rank},
-                 absl::StrCat(rail.rate, " where others have ", *usual), kFixRate);
+                 absl::StrCat(rail.rate, ", others have ", *usual), kFixRate);
   }
 }
 
@@ -200,11 +200,11 @@ void CheckMtu(const Seen& seen, const std::optional<int>& usual, Findings& findi
   if (!mtu.has_value()) return;
   if (mtu != usual) {
     findings.Add(Verdict::kWarn, "mtu", &rail.name, {seen.rank},
-                 absl::StrCat(*mtu, " bytes where others have ", *usual), kFixMtu);
+                 absl::StrCat(*mtu, " bytes, others have ", *usual), kFixMtu);
   } else if (*mtu <= kSmallMtu && rail.port->largest_mtu > kSmallMtu &&
              rail.name.transport == kVerbs) {
     findings.Add(Verdict::kWarn, "mtu", &rail.name, {seen.rank},
-                 absl::StrCat(*mtu, " bytes where the port can have ", rail.port->largest_mtu),
+                 absl::StrCat(*mtu, " bytes, but the port supports ", rail.port->largest_mtu),
                  kFixSmallMtu);
   } else {
     findings.Add(Verdict::kOk, "mtu", &rail.name, {seen.rank}, absl::StrCat(*mtu, " bytes"));
@@ -250,7 +250,7 @@ void CheckDeviceNode(const Seen& seen, Findings& findings) {
                  kFixDeviceNode);
   } else if (rail.device_node.empty()) {
     findings.Add(Verdict::kNote, "device_node", &rail.name, {seen.rank},
-                 "the rails file does not say which it is");
+                 "the rails file does not name it");
   } else {
     findings.Add(Verdict::kOk, "device_node", &rail.name, {seen.rank},
                  absl::StrCat(rail.device_node, " can be read and written"));
@@ -305,13 +305,13 @@ void CheckMemlock(int rank, const RankFacts& facts, Findings& findings) {
                  absl::StrCat(limit, ", enough for the ", Bytes(facts.registers), " needed"));
   } else if (facts.memlock >= facts.least_bytes) {
     findings.Add(Verdict::kWarn, "memlock", nullptr, {rank},
-                 absl::StrCat(limit, " where the rails would use ", Bytes(facts.registers),
-                              ": they use less, and are slower"),
+                 absl::StrCat(limit, ", but the rails would use ", Bytes(facts.registers),
+                              ": they use less and are slower"),
                  kFixMemlock);
   } else {
     findings.Add(Verdict::kFail, "memlock", nullptr, {rank},
-                 absl::StrCat(limit, " where the rails need ", Bytes(facts.least_bytes),
-                              " at least, and would use ", Bytes(facts.registers)),
+                 absl::StrCat(limit, ", but the rails need at least ", Bytes(facts.least_bytes),
+                              " and would use ", Bytes(facts.registers)),
                  kFixMemlock);
   }
 }
@@ -447,11 +447,11 @@ void CheckPings(const Job& job, absl::Span<const RankFacts> ranks, Findings& fin
       if (pair.ping->nanoseconds > kSlow * usual) slow.push_back(pair);
     }
     if (!of_rail.empty()) {
-      findings.Add(Verdict::kOk, "ping", &rail, {answered.begin(), answered.end()},
-                   absl::StrCat("there and back in ", Time(Median(of_rail)), " (the median of ",
-                                of_rail.size(), of_rail.size() == 1 ? " pair" : " pairs",
-                                "; the slowest takes ",
-                                Time(*std::max_element(of_rail.begin(), of_rail.end())), ")"));
+      findings.Add(
+          Verdict::kOk, "ping", &rail, {answered.begin(), answered.end()},
+          absl::StrCat("round trip of ", Time(Median(of_rail)), " (median of ", of_rail.size(),
+                       of_rail.size() == 1 ? " pair" : " pairs", "; slowest: ",
+                       Time(*std::max_element(of_rail.begin(), of_rail.end())), ")"));
     }
     Blame(
         std::move(mute), Verdict::kFail, rail, [](const Pair& pair) { return pair.ping->trouble; },
@@ -459,7 +459,7 @@ void CheckPings(const Job& job, absl::Span<const RankFacts> ranks, Findings& fin
     Blame(
         std::move(slow), Verdict::kWarn, rail,
         [usual](const Pair& pair) {
-          return absl::StrFormat("there and back in %s, %.1f times the median of %s",
+          return absl::StrFormat("round trip of %s, %.1f times the median of %s",
                                  Time(pair.ping->nanoseconds), pair.ping->nanoseconds / usual,
                                  Time(usual));
         },

@@ -95,7 +95,7 @@ TEST(FindingsTest, WhereAllIsWellThereIsALineForEachCheckOfARail) {
                               "ECN is on for priorities 3; PFC is not readable here | "),
                  absl::StrCat("ok counters | ", rail0, "no counter increased during the check | "),
                  absl::StrCat("ok ping | ", rail0,
-                              "there and back in 10.0 us (the median of 6 pairs; the slowest takes "
+                              "round trip of 10.0 us (median of 6 pairs; slowest: "
                               "10.0 us) | ")));
 }
 
@@ -153,17 +153,16 @@ INSTANTIATE_TEST_SUITE_P(
              {absl::StrCat("fail port | ", kRail1,
                            "others were given this rail | give all pods of the job the "
                            "same number of rdma/hca, on nodes with this rail")}},
-        Case{
-            "rate",
-            [](RankFacts& rank) { rank.rails[1].rate = "100 Gb/sec (4X EDR)"; },
-            {absl::StrCat("warn rate | ", kRail1,
-                          "100 Gb/sec (4X EDR) where others have 400 Gb/sec (4X NDR) | the slowest "
-                          "port sets the pace of all: reseat or replace its cable, and check the "
-                          "speed that its switch port is set to")}},
+        Case{"rate",
+             [](RankFacts& rank) { rank.rails[1].rate = "100 Gb/sec (4X EDR)"; },
+             {absl::StrCat("warn rate | ", kRail1,
+                           "100 Gb/sec (4X EDR), others have 400 Gb/sec (4X NDR) | the slowest "
+                           "port sets the pace of all: reseat or replace its cable, and check the "
+                           "speed that its switch port is set to")}},
         Case{"mtu",
              [](RankFacts& rank) { rank.rails[1].port->mtu = 1024; },
              {absl::StrCat("warn mtu | ", kRail1,
-                           "1024 bytes where others have 4096 | give the rail's interfaces and "
+                           "1024 bytes, others have 4096 | give the rail's interfaces and "
                            "switch ports the same MTU on all nodes: the smallest one is used")}},
         Case{"roce_v1",
              [](RankFacts& rank) {
@@ -181,13 +180,13 @@ INSTANTIATE_TEST_SUITE_P(
                rank.rails[1].device_node_trouble = "/dev/infiniband/uverbs1: Permission denied";
              },
              {absl::StrCat("fail device_node | ", kRail1,
-                           "/dev/infiniband/uverbs1: Permission denied | ask for rdma/hca in the "
-                           "pod, which gives it the device node, and run it as a user who may read "
-                           "and write it")}},
+                           "/dev/infiniband/uverbs1: Permission denied | request rdma/hca in the "
+                           "pod, which adds the device node, and run the pod as a user that may "
+                           "read and write it")}},
         Case{"ecn_off",
              [](RankFacts& rank) { rank.rails[1].ecn = "off"; },
              {absl::StrCat("warn flow_control | ", kRail1,
-                           "ECN is off; PFC is not readable here | switch ECN on for the priority "
+                           "ECN is off; PFC is not readable here | enable ECN for the priority "
                            "of the rail's traffic, on the NIC and on every switch port")}},
         Case{"ecn_unseen",
              [](RankFacts& rank) { rank.rails[1].ecn = ""; },
@@ -211,21 +210,20 @@ INSTANTIATE_TEST_SUITE_P(
              },
              {absl::StrCat("note port | ", kRail1, "its state is not readable here | "),
               absl::StrCat("note rate | ", kRail1, "not readable here | "),
-              absl::StrCat("note device_node | ", kRail1,
-                           "the rails file does not say which it is | "),
+              absl::StrCat("note device_node | ", kRail1, "the rails file does not name it | "),
               absl::StrCat("note counters | ", kRail1, "not readable here | ")}},
         Case{"little_memlock",
              [](RankFacts& rank) { rank.memlock = 32 << 20; },
              {absl::StrCat("warn memlock | ", kRank2,
-                           "RLIMIT_MEMLOCK is 32 MiB where the rails would use 64 MiB: they use "
-                           "less, and are slower | set LimitMEMLOCK=infinity for the node's "
+                           "RLIMIT_MEMLOCK is 32 MiB, but the rails would use 64 MiB: they use "
+                           "less and are slower | set LimitMEMLOCK=infinity for the node's "
                            "container runtime service, or devicePlugin.memlock in Railhead's chart "
                            "(the capability IPC_LOCK helps only processes that run as root)")}},
         Case{"no_memlock",
              [](RankFacts& rank) { rank.memlock = 64 << 10; },
              {absl::StrCat(
                  "fail memlock | ", kRank2,
-                 "RLIMIT_MEMLOCK is 64 KiB where the rails need 16 MiB at least, and would "
+                 "RLIMIT_MEMLOCK is 64 KiB, but the rails need at least 16 MiB and would "
                  "use 64 MiB | set LimitMEMLOCK=infinity for the node's container runtime "
                  "service, or devicePlugin.memlock in Railhead's chart (the capability IPC_LOCK "
                  "helps only processes that run as root)")}},
@@ -235,11 +233,10 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(FindingsTest, ASmallMtuOnAllRanksIsToldOnceWhereThePortCouldHaveMore) {
   std::vector<RankFacts> ranks = GoodWorld(2);
   for (RankFacts& rank : ranks) rank.rails[0].port->mtu = 1024;
-  EXPECT_THAT(
-      Troubles(kRdma, ranks),
-      ElementsAre("warn mtu | rail 0 (mlx5_0 port 1, verbs): all 2 ranks | 1024 bytes where "
-                  "the port can have 4096 | raise the MTU of the interface and of its "
-                  "switch port (4200 bytes or more, commonly 9000)"));
+  EXPECT_THAT(Troubles(kRdma, ranks),
+              ElementsAre("warn mtu | rail 0 (mlx5_0 port 1, verbs): all 2 ranks | 1024 bytes, but "
+                          "the port supports 4096 | raise the MTU of the interface and of its "
+                          "switch port (4200 bytes or more, commonly 9000)"));
   for (RankFacts& rank : ranks) rank.rails[0].port->largest_mtu = 1024;
   EXPECT_THAT(Troubles(kRdma, ranks), IsEmpty());
 }
@@ -290,7 +287,7 @@ TEST(FindingsTest, ARankThatIsSlowWithManyIsToBlameAndNotTheOthers) {
       ElementsAre(
           "warn ping | rail 0 (mlx5_0 port 1, verbs): rank 4 (pod p4 on node n4) | with rank "
           "0 (pod p0 on node n0), rank 1 (pod p1 on node n1), rank 2 (pod p2 on node n2), "
-          "rank 3 (pod p3 on node n3) and 1 more: there and back in 50.0 us, 5.0 times the "
+          "rank 3 (pod p3 on node n3) and 1 more: round trip of 50.0 us, 5.0 times the "
           "median of 10.0 us with the first of these 5 | check for a busy core on that node, "
           "and for a long or faulty path: cable, switch port, cabling to the wrong leaf"));
 }
@@ -347,7 +344,7 @@ TEST(FindingsTest, RailsOfTcpSayWhatDoesNotApply) {
       ElementsAre("note transport | all 2 ranks | gid, device_node, flow_control, counters and "
                   "memlock do not apply to rails of TCP | ",
                   "note rate | rail 0 (eth0, tcp): all 2 ranks | not readable here | ",
-                  HasSubstr("warn mtu | rail 0 (eth0, tcp): rank 1 | 9000 bytes where others have "
+                  HasSubstr("warn mtu | rail 0 (eth0, tcp): rank 1 | 9000 bytes, others have "
                             "1500 | ")));
 }
 
@@ -355,7 +352,7 @@ TEST(FindingsTest, LessThanWasWantedFails) {
   EXPECT_THAT(
       Troubles({"tcp", "TCP instead of RDMA: rank 1: no device"}, GoodWorld(1)),
       ElementsAre("fail transport | rank 0 (pod p0 on node n0) | TCP instead of RDMA: rank "
-                  "1: no device | repair what it names, or set RAILHEAD_TRANSPORT=tcp on all "
+                  "1: no device | fix this cause, or set RAILHEAD_TRANSPORT=tcp on all "
                   "ranks if TCP is intended",
                   HasSubstr("note transport"),
                   "note ping | rank 0 (pod p0 on node n0) | a single rank has no peer to ping | "));

@@ -58,7 +58,7 @@ class Side {
     const uint64_t got = *got_;
     got_.reset();
     if (got == number) return absl::OkStatus();
-    return absl::InternalError(absl::StrCat("the peer answered ", got, " in place of ", number));
+    return absl::InternalError(absl::StrCat("the peer answered ", got, " instead of ", number));
   }
 
   // Until nothing of this side depends on further polling.

@@ -203,7 +203,7 @@ def uneven():
         with Job(network, OUT, "uneven", SIZE) as job:
             network.interfaces = interfaces
             for text in job.fail():
-                expect("rank 1 has 1 TCP rail where the others have 2" in text,
+                expect("rank 1 has 1 TCP rail, but the others have 2" in text,
                        f"the error does not name the culprit: {text}", job)
 
 

@@ -137,7 +137,7 @@ rhResult_t rhGroupEnd() {
   return Guard(nullptr, [] {
     Group& noted = ThreadGroup();
     if (noted.depth == 0) {
-      return Report(nullptr, rhInvalidUsage, "rhGroupEnd: there was no rhGroupStart before it");
+      return Report(nullptr, rhInvalidUsage, "rhGroupEnd: called without rhGroupStart");
     }
     if (--noted.depth > 0) return rhSuccess;
     const Group group = std::exchange(noted, Group());

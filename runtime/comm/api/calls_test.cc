@@ -140,7 +140,7 @@ TEST_P(CallsTest, WrongOnesAreRefused) {
                        refused(rhRecv(nullptr, 1, rhInt32, 0, comm, nullptr), rhInvalidArgument,
                                "rhRecv: recvbuf is NULL", comm);
                        refused(rhGroupEnd(), rhInvalidUsage,
-                               "rhGroupEnd: there was no rhGroupStart before it", nullptr);
+                               "rhGroupEnd: called without rhGroupStart", nullptr);
                        // In a group as well, and the rest of it is done.
                        int sum = 0;
                        const int one = 1;

@@ -358,7 +358,7 @@ rhResult_t rhAlltoAllv(const void* sendbuf, const size_t* sendcounts, const size
                  WrongPair({"sendbuf", sendbuf}, sends, {"recvbuf", recvbuf}, receives, element)});
     if (wrong.ok() && sends.InBytes()[Rank(comm)].size != receives.InBytes()[Rank(comm)].size) {
       wrong = absl::InvalidArgumentError(
-          "sendcounts and recvcounts differ in what this rank gives itself");
+          "sendcounts and recvcounts of this rank's part for itself differ");
     }
     return [=](Communicator& communicator) {
       const Parts from = sends.InBytes();

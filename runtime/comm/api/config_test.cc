@@ -266,8 +266,9 @@ TEST_F(ConfigTest, RanksThatSetDifferentThingsAreTold) {
           return config;
         },
         ErrorOf);
-    EXPECT_THAT(outputs, Each(AllOf(StartsWith("invalid argument: communicator '"),
-                                    HasSubstr(c.text), HasSubstr("set it alike on all ranks"))));
+    EXPECT_THAT(outputs,
+                Each(AllOf(StartsWith("invalid argument: communicator '"), HasSubstr(c.text),
+                           HasSubstr("set the same value on all ranks"))));
   }
 }
 
@@ -494,7 +495,7 @@ TEST_F(ConfigTest, AStartThatFailsSaysWhy) {
   EXPECT_EQ(Await(comm), rhRemoteError);
   EXPECT_THAT(rhGetLastError(comm), HasSubstr("rank 1"));
   EXPECT_EQ(rhBarrier(comm, nullptr), rhInvalidUsage);
-  EXPECT_THAT(rhGetLastError(comm), AllOf(HasSubstr("could not be made"), HasSubstr("rank 1")));
+  EXPECT_THAT(rhGetLastError(comm), AllOf(HasSubstr("could not be created"), HasSubstr("rank 1")));
   rhResult_t state = rhSuccess;
   EXPECT_EQ(rhCommGetAsyncError(comm, &state), rhSuccess);
   EXPECT_EQ(state, rhRemoteError);

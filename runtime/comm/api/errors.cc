@@ -73,11 +73,11 @@ rhResult_t CannotAsk(const char* call, rhComm_t comm) {
       return Report(
           comm, rhInvalidUsage,
           absl::StrCat(call,
-                       ": the communicator is not made yet: ask rhCommGetAsyncError until "
-                       "it does not say rhInProgress, or end it with rhCommAbort"));
+                       ": the communicator is not ready: poll rhCommGetAsyncError until it "
+                       "no longer returns rhInProgress, or call rhCommAbort"));
     case rhComm::Phase::kNotStarted:
       return Report(comm, rhInvalidUsage,
-                    absl::StrCat(call, ": the communicator could not be made: ", comm->verdict));
+                    absl::StrCat(call, ": the communicator could not be created: ", comm->verdict));
     case rhComm::Phase::kReady:
     case rhComm::Phase::kMaking:
     case rhComm::Phase::kEnding:
@@ -94,9 +94,9 @@ rhResult_t CannotUse(const char* call, rhComm_t comm) {
   if (phase == rhComm::Phase::kMaking) {
     return Report(comm, rhInvalidUsage,
                   absl::StrCat(call,
-                               ": another communicator is being made of this one: ask "
-                               "rhCommGetAsyncError until it does not say rhInProgress, or end it "
-                               "with rhCommAbort"));
+                               ": another communicator is being created from this one: poll "
+                               "rhCommGetAsyncError until it no longer returns rhInProgress, or "
+                               "call rhCommAbort"));
   }
   if (const rhResult_t cannot = CannotAsk(call, comm); cannot != rhSuccess) return cannot;
   return Report(comm, rhInvalidUsage,

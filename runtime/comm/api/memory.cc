@@ -92,7 +92,7 @@ rhResult_t rhCommWindowDeregister(rhComm_t comm, rhWindow_t win) {
                                      [&](const auto& window) { return window.get() == win; });
       if (open == comm->windows.end()) {
         return absl::InvalidArgumentError(
-            "rhCommWindowDeregister: win is not a window of this communicator, or not any more");
+            "rhCommWindowDeregister: win is not, or no longer, a window of this communicator");
       }
       communicator.CloseWindow((*open)->number);
       comm->windows.erase(open);

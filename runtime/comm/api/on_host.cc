@@ -31,8 +31,8 @@ std::optional<Memory> Find(const Communicator& communicator, const device::CudaA
   if (!memory.ok()) return std::nullopt;
   if (!memory->has_value() && communicator.known_gpus().Holds(area.data)) {
     wrong.Update(absl::FailedPreconditionError(
-        "a buffer was made known with rhCommRegister as memory of a GPU, and has been freed since; "
-        "call rhCommDeregister before it is freed"));
+        "a GPU buffer that was registered with rhCommRegister has been freed; call "
+        "rhCommDeregister before freeing it"));
   }
   return *std::move(memory);
 }

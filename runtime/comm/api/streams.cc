@@ -31,8 +31,8 @@ rhResult_t Foreign(const char* call, const LaneTransfer& transfer) {
   if (!transfer.IsForeign()) return rhSuccess;
   return Report(nullptr, rhInvalidUsage,
                 absl::StrCat(call,
-                             ": the transfer is that of the process from which this one was "
-                             "forked; only that one may wait for it"));
+                             ": the transfer belongs to the process that forked this one; only "
+                             "that process may wait for it"));
 }
 
 }  // namespace

@@ -56,9 +56,8 @@ absl::Status WrongMemory(const Communicator& communicator, const void* data, siz
   if (!memory.ok()) return memory.status();
   if (!memory->has_value()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "the buffer is memory of a GPU, which rhIsend and rhIrecv do not take; use rhSend and "
-      "rhRecv, "
-      "or copy it to the host");
+      "the buffer is GPU memory, which rhIsend and rhIrecv do not support; use rhSend and "
+      "rhRecv, or copy it to the host");
 }
 
 rhResult_t BeginTransfer(const char* call, Direction direction, const void* buffer, size_t count,
@@ -71,15 +70,15 @@ rhResult_t BeginTransfer(const char* call, Direction direction, const void* buff
     if (railhead::comm::ThreadGroup().depth > 0) {
       return Report(comm, rhInvalidUsage,
                     absl::StrCat(call,
-                                 ": it cannot be in a group of rhGroupStart, and needs none: it "
-                                 "goes on beside all other calls"));
+                                 ": not allowed between rhGroupStart and rhGroupEnd; call it "
+                                 "outside, where it does not block other calls"));
     }
     Communicator& communicator = *comm->communicator;
     if (communicator.IsForeign()) {
       return Report(comm, rhInvalidUsage,
                     absl::StrCat(call,
-                                 ": this process was forked from the one that has the "
-                                 "communicator; only that one may use it"));
+                                 ": the communicator belongs to the process that forked this "
+                                 "one; only that process may use it"));
     }
     const bool sends = direction == Direction::kSend;
     const size_t element = railhead::reduce::SizeOf(datatype);

@@ -142,7 +142,7 @@ void Communicator::LogStart(const Logger& log) const {
     for (const std::string& warning : fabric_.warnings) log.Warn(warning);
     // Within a single pod, the user has chosen this.
     if (rank_ == 0 && fabric_.pods > 1 && !fabric_.decision.flat_reason.empty()) {
-      log.Warn(absl::StrCat("collectives do not use the memory inside pods: ",
+      log.Warn(absl::StrCat("collectives do not use shared memory inside pods: ",
                             fabric_.decision.flat_reason));
     }
   }
@@ -229,10 +229,10 @@ absl::Status Communicator::CheckPins(const std::vector<tuner::Pin>& pins,
   }
   for (const tuner::Pin& pin : pins) {
     if (!IsDoneInMemory(pin.collective)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", Name(pin.collective), "=", Name(pin.algorithm),
-                     "' cannot be followed: all ranks share memory, where there is one way, which "
-                     "gives the same bits every time; unset it, or set RAILHEAD_TRANSPORT=tcp"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", Name(pin.collective), "=", Name(pin.algorithm),
+        "' cannot be followed: all ranks share memory, where there is only one algorithm, "
+        "with bit-identical results; unset it, or set RAILHEAD_TRANSPORT=tcp"));
   }
   return absl::OkStatus();
 }

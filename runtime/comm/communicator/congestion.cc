@@ -36,12 +36,12 @@ constexpr double kManyLost = 10;
 constexpr double kManyMarked = 1000;
 
 constexpr const char* kFixLost =
-    "packets are lost on the way: make the rail's traffic class lossless on this NIC and on every "
+    "packets are lost in transit: make the rail's traffic class lossless on this NIC and on every "
     "switch port (PFC), or give its QoS class more buffer there";
 constexpr const char* kFixMarked =
-    "several senders meet in one queue: see that this traffic has a QoS class of its own and that "
-    "ECN thresholds and buffers of the switches fit its speed, or place the job's pods nearer to "
-    "each other";
+    "several senders share one queue: give this traffic its own QoS class, check that the "
+    "switches' "
+    "ECN thresholds and buffers fit its speed, or place the job's pods closer together";
 
 const char* NameOf(PortCounter counter) {
   for (const fabric::PortCounterName& name : fabric::PortCounterNames()) {
@@ -71,9 +71,9 @@ std::string Describe(const metrics::PortSnapshot& port, const PortCounters& befo
     risen.push_back(absl::StrCat(NameOf(sign.counter), " by ", rise));
   }
   if (risen.empty()) return "";
-  return absl::StrCat(rails::ToString(port.name), " meets congestion: ", absl::StrJoin(risen, ", "),
+  return absl::StrCat(rails::ToString(port.name), " is congested: ", absl::StrJoin(risen, ", "),
                       absl::StrFormat(" in %.1f s", seconds),
-                      " (counted by the port for all that use it, also for other jobs); ",
+                      " (counted by the port for all its users, also other jobs); ",
                       lost ? kFixLost : kFixMarked);
 }
 

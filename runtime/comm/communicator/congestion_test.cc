@@ -54,8 +54,8 @@ TEST(CongestionTest, LossIsToldWithTheCounterTheRiseTheTimeAndTheFix) {
   EXPECT_THAT(
       Say(before, after),
       ElementsAre(
-          "rail 0 (mlx5_0 port 1, verbs) meets congestion: out_of_sequence by 250, retries by 100 "
-          "in 5.0 s (counted by the port for all that use it, also for other jobs); packets are "
+          "rail 0 (mlx5_0 port 1, verbs) is congested: out_of_sequence by 250, retries by 100 "
+          "in 5.0 s (counted by the port for all its users, also other jobs); packets are "
           "lost on the way: make the rail's traffic class lossless on this NIC and on every switch "
           "port (PFC), or give its QoS class more buffer there"));
 }
@@ -151,7 +151,7 @@ TEST(CongestionTest, TheHangReporterLooksNowAndThenAndLogs) {
   const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(reads, 5);
   EXPECT_THAT(said, ::testing::StartsWith("railhead: rank 3 (pod a on node b): warning: rail 2 "
-                                          "(mlx5_0 port 1, verbs) meets congestion: retries by "
+                                          "(mlx5_0 port 1, verbs) is congested: retries by "
                                           "1000 in 5.0 s"));
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
 }

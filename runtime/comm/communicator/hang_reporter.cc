@@ -112,7 +112,7 @@ void HangReporter::Hear(const std::string& report, absl::Time now) {
     heard_ = now;
   }
   changed_.NotifyAll();
-  if (word->still) options_.log.Warn(absl::StrCat("the job stands still: ", word->text));
+  if (word->still) options_.log.Warn(absl::StrCat("the job makes no progress: ", word->text));
 }
 
 HangReporter::Heard HangReporter::Ask(bootstrap::Watch& watch) {

@@ -130,7 +130,7 @@ TEST_P(HangReporterTest, WhoCallsLateIsNamedByAllAndWaitedForAndTheFlightIsKept)
       EXPECT_EQ(output, "");
     }
     EXPECT_THAT(ReadAll(folder_.Log(rank)),
-                AllOf(HasSubstr("warning: the job stands still: "), where))
+                AllOf(HasSubstr("warning: the job makes no progress: "), where))
         << rank;
 
     const nlohmann::json flight =
@@ -243,7 +243,7 @@ TEST_P(HangReporterTest, WhoIsStoppedIsNamedByAll) {
                   AllOf(HasSubstr(stopped), HasSubstr(" in number ")))
           << rank;
       EXPECT_THAT(ReadAll(folder_.Log(rank)),
-                  AllOf(HasSubstr("warning: the job stands still: "), HasSubstr(stopped)))
+                  AllOf(HasSubstr("warning: the job makes no progress: "), HasSubstr(stopped)))
           << rank;
     }
     // Finally it gets the error, too.

@@ -36,18 +36,18 @@ absl::StatusOr<std::string> Communicator::Explain(absl::string_view collective,
                                      collectives::kCollectiveNames.end(), collective);
   if (name == collectives::kCollectiveNames.end()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("there is no collective '", collective,
-                     "'; there are: ", absl::StrJoin(collectives::kCollectiveNames, ", ")));
+        absl::StrCat("unknown collective '", collective,
+                     "'; known: ", absl::StrJoin(collectives::kCollectiveNames, ", ")));
   }
   const auto kind = static_cast<Collective>(name - collectives::kCollectiveNames.begin());
-  if (kind == Collective::kSendReceive) return std::string("send_receive: there is one way\n");
+  if (kind == Collective::kSendReceive) return std::string("send_receive: only one algorithm\n");
   if (group_ != nullptr && IsDoneInMemory(kind)) {
     return absl::StrCat(collective, ": all ranks share memory\n");
   }
   const std::lock_guard<std::mutex> lock(learning_);
   std::string text = autotuner_->Explain(kind, bytes);
   if (const std::string& reason = unused_memory_reason(); !reason.empty()) {
-    absl::StrAppend(&text, "  the memory inside pods is not used: ", reason, "\n");
+    absl::StrAppend(&text, "  shared memory inside pods is not used: ", reason, "\n");
   }
   return text;
 }

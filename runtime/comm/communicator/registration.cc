@@ -25,7 +25,8 @@ namespace railhead::comm {
 namespace {
 
 // Prefix of the warning if a NIC does not read GPU memory directly.
-constexpr absl::string_view kThroughTheHost = "what is sent from GPUs goes through the host: ";
+constexpr absl::string_view kThroughTheHost =
+    "data sent from GPU memory is copied through the host: ";
 
 }  // namespace
 

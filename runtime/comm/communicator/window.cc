@@ -151,7 +151,7 @@ absl::StatusOr<size_t> Communicator::OpenWindow(std::byte* memory, size_t bytes)
     if (!offer.ok()) return offer.status();
     if (!offer->ok) {
       return absl::InvalidArgumentError(
-          absl::StrCat("rank ", rank, " has no memory to give; it says why"));
+          absl::StrCat("rank ", rank, " cannot share its memory; see its log"));
     }
     offers.push_back(*std::move(offer));
   }
@@ -175,7 +175,7 @@ absl::StatusOr<size_t> Communicator::OpenWindow(std::byte* memory, size_t bytes)
   if (!agreed.ok()) return agreed;
   if (!window.ok()) return window.status();
   if (traded == std::byte{0}) {
-    return absl::UnavailableError("another rank could not reach all memory; it says why");
+    return absl::UnavailableError("another rank could not map all memory; see its log");
   }
   return group->Open(*std::move(window));
 }

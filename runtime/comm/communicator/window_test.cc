@@ -164,7 +164,7 @@ TEST_P(WindowTest, MemoryOfAnotherKindIsRefusedOnAllRanks) {
     return absl::StrCat(said, one);
   });
   EXPECT_EQ(outputs[0],
-            "rhCommWindowRegister: rank 1 has no memory to give; it says why. right. 3");
+            "rhCommWindowRegister: rank 1 cannot share its memory; see its log. right. 3");
   EXPECT_EQ(outputs[1],
             "rhCommWindowRegister: the memory is not all from one call of rhMemAlloc. right. 3");
   EXPECT_EQ(outputs[2], outputs[0]);
@@ -198,8 +198,8 @@ TEST_P(WindowTest, WrongArgumentsAreNamed) {
                                            "begins\n"
                                            "4 rhCommWindowRegister: win is NULL\n"
                                            "4 rhCommWindowRegister: win_flags must be 0\n"
-                                           "4 rhCommWindowDeregister: win is not a window of this "
-                                           "communicator, or not any more\n")));
+                                           "4 rhCommWindowDeregister: win is not, or no longer, "
+                                           "a window of this communicator\n")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, WindowTest, ::testing::Values("shm", "tcp"));

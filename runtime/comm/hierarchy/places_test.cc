@@ -162,8 +162,9 @@ TEST(PlacesTest, ATransportThatWasChosenIsUsedInsidePodsAndExplained) {
   });
   constexpr const char* kReason = "rank 0 (pod p0): RAILHEAD_TRANSPORT=tcp is set there";
   EXPECT_THAT(
-      texts, Each(AllOf(::testing::StartsWith(absl::StrCat(kReason, "\n")),
-                        HasSubstr(absl::StrCat("the memory inside pods is not used: ", kReason)))));
+      texts,
+      Each(AllOf(::testing::StartsWith(absl::StrCat(kReason, "\n")),
+                 HasSubstr(absl::StrCat("shared memory inside pods is not used: ", kReason)))));
 }
 
 // ---- Messages ----

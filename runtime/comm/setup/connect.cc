@@ -40,7 +40,7 @@ absl::Status ConnectAll(std::vector<Connecting>& links,
   std::vector<Connecting*> waiting;
   for (Connecting& connecting : links) {
     if (connecting.link == nullptr) continue;
-    connecting.result = absl::DeadlineExceededError("the peer did not come in time");
+    connecting.result = absl::DeadlineExceededError("the peer did not connect in time");
     waiting.push_back(&connecting);
   }
   while (true) {

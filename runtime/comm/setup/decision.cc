@@ -72,7 +72,7 @@ std::string WhyNone(const RankReport& report) {
   }
   if (!report.trouble.empty()) return absl::StrCat(report.name, ": ", report.trouble);
   if (report.rails.empty()) {
-    return absl::StrCat(report.name, ": it was given no RDMA device; ask for rdma/hca in its pod");
+    return absl::StrCat(report.name, ": it was given no RDMA device; request rdma/hca in its pod");
   }
   return absl::StrCat(
       report.name, ": ",
@@ -200,7 +200,7 @@ absl::Status CheckAlike(absl::Span<const RankReport> reports, absl::string_view 
     if (report.*value == first.*value) continue;
     return absl::FailedPreconditionError(
         absl::StrCat(report.name, " has ", variable, "='", report.*value, "', and ", first.name,
-                     " '", first.*value, "'; set it alike on all ranks"));
+                     " '", first.*value, "'; set the same value on all ranks"));
   }
   return absl::OkStatus();
 }
@@ -228,7 +228,7 @@ absl::Status CheckConfigured(absl::Span<const RankReport> reports) {
       };
       return absl::InvalidArgumentError(absl::StrCat("rhConfig_t.", field, ": ", words(first),
                                                      ", and ", words(report),
-                                                     "; set it alike on all ranks"));
+                                                     "; set the same value on all ranks"));
     }
   }
   return absl::OkStatus();
@@ -247,12 +247,13 @@ absl::Status CheckTcpRails(absl::Span<const RankReport> reports) {
   for (const RankReport& report : reports) {
     if (report.tcp_rails == usual) continue;
     culprits.push_back(absl::StrCat(report.name, " has ", report.tcp_rails, " TCP rail",
-                                    report.tcp_rails == 1 ? "" : "s", " where the others have ",
+                                    report.tcp_rails == 1 ? "" : "s", ", but the others have ",
                                     usual));
   }
   if (culprits.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      JoinReasons(culprits), ": list as many interfaces in RAILHEAD_SOCKET_IFNAME on every rank"));
+  return absl::FailedPreconditionError(
+      absl::StrCat(JoinReasons(culprits),
+                   ": list the same number of interfaces in RAILHEAD_SOCKET_IFNAME on every rank"));
 }
 
 transport::FrameProtection ProtectionFor(config::FrameWish wish,
@@ -350,13 +351,13 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
   if (!decision.verbs && requires_rdma != reports.end()) {
     return absl::FailedPreconditionError(
         absl::StrCat("RDMA is required (RAILHEAD_REQUIRE_RDMA=1 on ", requires_rdma->name,
-                     ") but there would be ", less));
+                     "), but the job would have ", less));
   }
   if (!less.empty() && decision.fallback == config::Fallback::kFail) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "nothing less than the rails that were given will do (",
+        "the job must use all rails that it was given (",
         strictest.configured.contains("fallback") ? "rhConfig_t.fallback" : "RAILHEAD_FALLBACK",
-        "=fail on ", strictest.name, ") but there would be ", less));
+        "=fail on ", strictest.name, "), but the job would have ", less));
   }
   const std::string memory = WhyMemoryFailed(reports);
   decision.degraded_reason =

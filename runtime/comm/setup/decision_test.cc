@@ -82,13 +82,13 @@ TEST(DecisionTest, WhatProgramsHaveSetMustBeTheSame) {
   EXPECT_EQ(Decide(reports).status(),
             absl::InvalidArgumentError(
                 "rhConfig_t.commName: rank 0 (pod job-0) has set it to 'tp', and "
-                "rank 2 (pod job-2) has set it to 'dp'; set it alike on all ranks"));
+                "rank 2 (pod job-2) has set it to 'dp'; set the same value on all ranks"));
   reports[2].configured["commName"] = "tp";
   reports[1].configured["timeoutSeconds"] = "5";
   EXPECT_EQ(Decide(reports).status(),
             absl::InvalidArgumentError(
                 "rhConfig_t.timeoutSeconds: rank 0 (pod job-0) has not set it, "
-                "and rank 1 (pod job-1) has set it to '5'; set it alike on all ranks"));
+                "and rank 1 (pod job-1) has set it to '5'; set the same value on all ranks"));
 }
 
 TEST(DecisionTest, MessagesNameWhatHasChosenTheTransport) {
@@ -185,7 +185,7 @@ TEST(DecisionTest, ARankWithOtherTcpRailsThanMostIsNamed) {
   reports[0].tcp_rails = 1;
   reports[1].tcp_rails = reports[2].tcp_rails = 4;
   EXPECT_THAT(std::string(Decide(reports).status().message()),
-              AllOf(HasSubstr("rank 0 (pod job-0) has 1 TCP rail where the others have 4"),
+              AllOf(HasSubstr("rank 0 (pod job-0) has 1 TCP rail, but the others have 4"),
                     HasSubstr("RAILHEAD_SOCKET_IFNAME"), Not(HasSubstr("rank 1"))));
   reports[0].tcp_rails = 4;
   EXPECT_TRUE(Decide(reports).ok());

@@ -63,7 +63,7 @@ OwnRails OpenOwnRails(const std::string& self, const SetupOptions& options) {
     own.report.has_rails_file = !absl::IsNotFound(text.status());
     own.report.trouble = absl::IsNotFound(text.status())
                              ? absl::StrCat("it was given no RDMA device (there is no ",
-                                            settings.rails_file, "); ask for rdma/hca in its pod")
+                                            settings.rails_file, "); request rdma/hca in its pod")
                              : std::string(text.status().message());
     return own;
   }
@@ -91,8 +91,8 @@ OwnRails OpenOwnRails(const std::string& self, const SetupOptions& options) {
   // Rails that are missing come last, so that facts and reports have the same order.
   for (const int rail : wanted) {
     own.report.rails.push_back({rail, "",
-                                absl::StrCat(settings.SetBy("rails"), " names it, and ",
-                                             settings.rails_file, " does not have it")});
+                                absl::StrCat(settings.SetBy("rails"), " lists it, but ",
+                                             settings.rails_file, " does not contain it")});
   }
   return own;
 }

@@ -235,7 +235,7 @@ const auto kLacks = ::testing::Values(
          {"device nic1_0", "give the rail's network interface an IP address"}},
     Lack{"PeerWithoutRdma",
          [](Hosts& hosts) { hosts.listed[1].clear(); },
-         {"there is no /run/railhead/rails.json", "ask for rdma/hca in its pod"}});
+         {"there is no /run/railhead/rails.json", "request rdma/hca in its pod"}});
 
 INSTANTIATE_TEST_SUITE_P(All, LackTest, kLacks,
                          [](const auto& of) { return std::string(of.param.name); });
@@ -327,7 +327,7 @@ TEST(StartTest, ARankWhoseRailsDifferSaysSo) {
   EXPECT_THAT(
       all[1].second,
       ElementsAre(
-          AllOf(HasSubstr("rail 0 (nic1_0 port 1, verbs): mtu: 1024 bytes where others have 4096"),
+          AllOf(HasSubstr("rail 0 (nic1_0 port 1, verbs): mtu: 1024 bytes, others have 4096"),
                 HasSubstr("the same MTU on all nodes")),
           AllOf(HasSubstr("rail 1 (nic1_1 port 1, verbs): rate: 100 Gb/sec (4X EDR) where others "
                           "have 400 Gb/sec (4X NDR)"),

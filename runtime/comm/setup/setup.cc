@@ -268,7 +268,7 @@ absl::Status Setup::CheckSecret() const {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(absl::StrCat(
-      "RAILHEAD_AUTH=", encrypts ? "encrypt" : "require", " is set and the job has no secret",
+      "RAILHEAD_AUTH=", encrypts ? "encrypt" : "require", " is set, but the job has no secret",
       options_.no_secret_cause.empty() ? "" : " (", options_.no_secret_cause,
       options_.no_secret_cause.empty() ? "" : ")",
       ": mount a Secret into all of its pods and set RAILHEAD_SECRET_FILE, or unset "
@@ -334,7 +334,7 @@ absl::Status Setup::WithNeeds(const absl::Status& status,
                         rails.size() * (kRail + neighbours_.size() * kDescriptors);
   return absl::ResourceExhaustedError(
       absl::StrCat(status.message(), "; with ", rails.size(), " rails to ", neighbours_.size(),
-                   " ranks it needs about ", needed, " descriptors besides those of the program"));
+                   " ranks it needs about ", needed, " descriptors in addition to the program's"));
 }
 
 absl::Status Setup::OpenAcceptors(const std::vector<ChosenRail>& rails,

@@ -206,8 +206,8 @@ TEST_F(SetUpTest, AListedRailThatIsNotGivenIsNamed) {
     ASSERT_TRUE(fabric.ok()) << fabric.status();
     EXPECT_EQ(fabric->decision.rails, std::vector<int>{0});
     EXPECT_EQ(fabric->decision.degraded_reason,
-              "RDMA on 1 of 2 rails: rank 1 (pod p1): rail 5 cannot be used: RAILHEAD_RAILS names "
-              "it, and /run/railhead/rails.json does not have it");
+              "RDMA on 1 of 2 rails: rank 1 (pod p1): rail 5 cannot be used: RAILHEAD_RAILS lists "
+              "it, but /run/railhead/rails.json does not contain it");
   }
 }
 
@@ -444,7 +444,7 @@ TEST_F(SetUpTest, ARankWithFewerTcpRailsFailsEverybodyByName) {
   }
   for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
     EXPECT_THAT(std::string(fabric.status().message()),
-                AllOf(HasSubstr("rank 1 (pod p1) has 1 TCP rail where the others have 2"),
+                AllOf(HasSubstr("rank 1 (pod p1) has 1 TCP rail, but the others have 2"),
                       HasSubstr("RAILHEAD_SOCKET_IFNAME"), Not(HasSubstr("rank 2"))));
   }
 }
