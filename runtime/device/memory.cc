@@ -28,7 +28,7 @@ absl::Status Ask(const CudaApi& cuda, const void* address, absl::Span<int> attri
       return absl::OkStatus();
     default:
       return absl::InternalError(
-          absl::StrCat("the CUDA driver cannot say whether a buffer is in memory of a GPU: ",
+          absl::StrCat("the CUDA driver cannot determine whether a buffer is in GPU memory: ",
                        cuda.ErrorText(result), " (CUDA error ", result,
                        "). A kernel or copy of this process has failed before; look for it with "
                        "CUDA_LAUNCH_BLOCKING=1, and in the node's log for Xid"));

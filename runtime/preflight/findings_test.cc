@@ -369,7 +369,7 @@ TEST(WarningsTest, ARankWarnsOfItselfAlone) {
       WarningsOf(ranks[1], UsualOf(ranks)),
       ElementsAre(AllOf(HasSubstr("memlock: RLIMIT_MEMLOCK is 32 MiB"),
                         HasSubstr("; set LimitMEMLOCK=infinity")),
-                  AllOf(HasSubstr("rail 0 (mlx5_0 port 1, verbs): rate: 100 Gb/sec (4X EDR) where "
+                  AllOf(HasSubstr("rail 0 (mlx5_0 port 1, verbs): rate: 100 Gb/sec (4X EDR), "
                                   "others have 400"),
                         HasSubstr("; the slowest port sets the pace"))));
 }

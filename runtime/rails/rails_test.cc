@@ -385,9 +385,11 @@ INSTANTIATE_TEST_SUITE_P(
         Hostile{Frame(1, 0, 32), 16, "same count"},
         Hostile{Frame(1, ~uint64_t{0}, 64), 8, "has 64 bytes"},
         Hostile{Frame(1, ~uint64_t{0} - 3, 64), 8, "has 64 bytes"},
-        Hostile{Frame(1, 16, 64), 16, "here already"}, Hostile{Frame(1, 28, 64), 8, "here already"},
-        Hostile{Frame(1, 0, 64), 64, "here already"}, Hostile{Frame(1, 2, 64), 4, "cuts through"},
-        Hostile{Frame(1, 0, 64), 6, "cuts through"}, Hostile{Frame(1, 0, 64), 0, "empty"},
+        Hostile{Frame(1, 16, 64), 16, "already arrived"},
+        Hostile{Frame(1, 28, 64), 8, "already arrived"},
+        Hostile{Frame(1, 0, 64), 64, "already arrived"},
+        Hostile{Frame(1, 2, 64), 4, "splits an element"},
+        Hostile{Frame(1, 0, 64), 6, "splits an element"}, Hostile{Frame(1, 0, 64), 0, "empty"},
         Hostile{Frame(2, 0, kRoom), kRoom, "2 receives are posted"},
         Hostile{Frame(~uint64_t{0}, 0, 8), 8, "2 receives are posted"}));
 

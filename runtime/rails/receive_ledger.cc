@@ -49,7 +49,7 @@ absl::Status ReceiveLedger::Compare(const transport::FrameHeader& header) const 
   if (header.size == ours.size) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(peer_(), " sends ", header.size, " bytes as transfer ",
                                           header.transfer, ", and this rank receives ", ours.size,
-                                          "; do all ranks pass the same count?"));
+                                          "; pass the same count on all ranks"));
 }
 
 absl::Status ReceiveLedger::Place(const transport::FrameHeader& header,
@@ -73,11 +73,13 @@ absl::Status ReceiveLedger::Place(const transport::FrameHeader& header,
   const reduce::Reduction* reduction = receive.buffer.reduction;
   const size_t element = reduction == nullptr ? 1 : reduce::SizeOf(reduction->type);
   if (header.offset % element != 0 || payload.size() % element != 0) {
-    return refuse("it cuts through a value");
+    return refuse("it splits an element");
   }
   const uint64_t end = header.offset + payload.size();
   if (may_repeat_ && receive.arrived.Contains(header.offset, end)) return absl::OkStatus();
-  if (!receive.arrived.Add(header.offset, end)) return refuse("some of them are here already");
+  if (!receive.arrived.Add(header.offset, end)) {
+    return refuse("some of its bytes have already arrived");
+  }
   std::byte* const to = receive.buffer.data + header.offset;
   if (reduction != nullptr) {
     reduce::Reduce(*reduction, {receive.buffer.operand + header.offset, payload.data()}, to,

@@ -45,7 +45,7 @@ absl::Status Free(std::byte* memory) {
   const std::lock_guard<std::mutex> lock(table.mutex);
   const auto found = table.segments.find(memory);
   if (found == table.segments.end()) {
-    return absl::InvalidArgumentError("this is not where memory of rhMemAlloc begins");
+    return absl::InvalidArgumentError("this is not the start of memory from rhMemAlloc");
   }
   freed = std::move(found->second);
   table.segments.erase(found);

@@ -250,7 +250,7 @@ absl::Status Mailbox::Empty(size_t peer, bool& moved) {
     if (slot.message != buffer.size || slot.size > buffer.size - in.received) {
       return absl::InternalError(absl::StrCat("a message of ", slot.message, " bytes from ", name(),
                                               " was refused: it has ", buffer.size,
-                                              " bytes here; do all ranks pass the same count?"));
+                                              " bytes here; pass the same count on all ranks"));
     }
     const std::byte* const from = BytesOf(slot, slot.size);
     std::byte* const to = buffer.data + in.received;

@@ -47,7 +47,7 @@ absl::StatusOr<Segment> Segment::Open(net::Fd fd, size_t bytes) {
   // A file that became smaller would kill whoever reads behind its end.
   if (info.st_size != static_cast<off_t>(bytes) ||
       (fcntl(fd.get(), F_GET_SEALS) & kSeals) != kSeals) {
-    return absl::FailedPreconditionError("the shared memory is not what was announced");
+    return absl::FailedPreconditionError("the shared memory differs from its announcement");
   }
   return Map(std::move(fd), bytes);
 }

@@ -102,8 +102,8 @@ absl::Status Engine::CheckSize(const GoingPtr& receive, int source, int tag, uin
   if (size <= receive->transfer->size) return absl::OkStatus();
   return absl::InternalError(
       absl::StrCat(options_.name(source), " sends ", size, " bytes with tag ", tag, " to ",
-                   options_.name(options_.rank), ", whose receive has place for ",
-                   receive->transfer->size, " only; do both ranks pass the same count?"));
+                   options_.name(options_.rank), ", whose receive has room for only ",
+                   receive->transfer->size, "; pass the same count on both ranks"));
 }
 
 absl::Status Engine::Match(const GoingPtr& receive, const EarlyPtr& early) {
@@ -227,7 +227,7 @@ absl::Status Engine::Handle(int rank, Peer& peer, const Note& note) {
     }
     case Note::Kind::kPull: {
       const auto found = peer.announced.find(note.id);
-      if (found == peer.announced.end()) return wrong("asks for what this rank does not send");
+      if (found == peer.announced.end()) return wrong("requests data that this rank does not send");
       const GoingPtr send = std::move(found->second);
       peer.announced.erase(found);
       if (send->size == 0) {
@@ -240,10 +240,10 @@ absl::Status Engine::Handle(int rank, Peer& peer, const Note& note) {
     }
     case Note::Kind::kData: {
       const auto found = peer.pulled.find(note.id);
-      if (found == peer.pulled.end()) return wrong("sends what this rank has not asked for");
+      if (found == peer.pulled.end()) return wrong("sends data that this rank has not requested");
       const GoingPtr receive = found->second;
       if (note.offset != receive->posted || note.size > receive->size - receive->posted) {
-        return wrong("sends another part than the next one");
+        return wrong("sends a part out of order");
       }
       receive->posted += note.size;
       if (receive->posted == receive->size) peer.pulled.erase(found);
@@ -251,7 +251,7 @@ absl::Status Engine::Handle(int rank, Peer& peer, const Note& note) {
       return absl::OkStatus();
     }
     case Note::Kind::kTaken:
-      if (note.size > peer.eager) return wrong("has taken more than was sent");
+      if (note.size > peer.eager) return wrong("has consumed more than was sent");
       peer.eager -= note.size;
       return absl::OkStatus();
   }

@@ -56,7 +56,7 @@ absl::StatusOr<Note> ParseNote(absl::Span<const std::byte> bytes) {
   note.id = reader.U64();
   note.offset = reader.U64();
   if (!reader.Complete() || !IsRight(note)) {
-    return absl::InternalError("what it says of its transfers is malformed");
+    return absl::InternalError("its message about transfers is malformed");
   }
   return note;
 }

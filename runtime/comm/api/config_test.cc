@@ -553,8 +553,9 @@ TEST_F(ConfigTest, OneMadeOfAnotherInTheBackground) {
               rhCommGetAsyncError(any, &state);
               if (state != rhInProgress) return "not in progress";
               if (rhBarrier(any, nullptr) != rhInvalidUsage) return "no error";
-              EXPECT_THAT(rhGetLastError(any),
-                          HasSubstr("ask rhCommGetAsyncError until it does not say rhInProgress"));
+              EXPECT_THAT(
+                  rhGetLastError(any),
+                  HasSubstr("poll rhCommGetAsyncError until it no longer returns rhInProgress"));
               if (rhCommDestroy(any) != rhInvalidUsage) return "destroyed";
             }
             seen = true;

@@ -140,7 +140,7 @@ std::string PlayUntilTold(Communicator& made, const std::vector<CollectiveCase>&
   }
   comm.communicator.release();
   const bool named = absl::StrContains(error, "all ranks must call the same") ||
-                     absl::StrContains(error, "do all ranks pass the same count?");
+                     absl::StrContains(error, "pass the same count on all ranks");
   if (named) return "";
   return absl::StrCat("rank ", rank, ", call ", i, ": ", error.empty() ? "told nothing" : error);
 }

@@ -219,11 +219,11 @@ void Each(Hosts& hosts, const std::function<void(FakeDevice&)>& change) {
 const auto kLacks = ::testing::Values(
     Lack{"NoUverbs",
          [](Hosts& hosts) { Each(hosts, [](FakeDevice& nic) { nic.name = ""; }); },
-         {"device nic1_0", "Check that the pod asks for rdma/hca"}},
+         {"device nic1_0", "Check that the pod requests rdma/hca"}},
     Lack{
         "NoPermission",
         [](Hosts& hosts) { Each(hosts, [](FakeDevice& nic) { nic.open_error = EACCES; }); },
-        {"device nic1_0", "check that the pod asks for rdma/hca and that /dev/infiniband/uverbs*"}},
+        {"device nic1_0", "check that the pod requests rdma/hca and that /dev/infiniband/uverbs*"}},
     Lack{"MemlockTooSmall",
          [](Hosts& hosts) { Each(hosts, [](FakeDevice& nic) { nic.memlock = 64 << 10; }); },
          {"device nic1_0", "set LimitMEMLOCK=infinity"}},
@@ -329,7 +329,7 @@ TEST(StartTest, ARankWhoseRailsDifferSaysSo) {
       ElementsAre(
           AllOf(HasSubstr("rail 0 (nic1_0 port 1, verbs): mtu: 1024 bytes, others have 4096"),
                 HasSubstr("the same MTU on all nodes")),
-          AllOf(HasSubstr("rail 1 (nic1_1 port 1, verbs): rate: 100 Gb/sec (4X EDR) where others "
+          AllOf(HasSubstr("rail 1 (nic1_1 port 1, verbs): rate: 100 Gb/sec (4X EDR), others "
                           "have 400 Gb/sec (4X NDR)"),
                 HasSubstr("cable"))));
 }

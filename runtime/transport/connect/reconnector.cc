@@ -129,9 +129,10 @@ absl::StatusOr<Line> Reconnector::Dial(absl::Time now) {
     if (line->valid()) return line;
   }
   if (now < give_up_) return Line();
-  return GiveUp(absl::DeadlineExceededError(absl::StrCat(
-      net::HostPort(remote_->ip, remote_->port),
-      handshake_.has_value() ? " took the connection but does not answer" : " does not answer")));
+  return GiveUp(absl::DeadlineExceededError(
+      absl::StrCat(net::HostPort(remote_->ip, remote_->port),
+                   handshake_.has_value() ? " accepted the connection but does not answer"
+                                          : " does not answer")));
 }
 
 absl::StatusOr<Line> Reconnector::Await(absl::Time now) {
@@ -173,7 +174,7 @@ absl::StatusOr<Line> Reconnector::Hear() {
   const std::optional<std::string> reply = handshake_->Receive(heard_);
   if (!reply.has_value()) {
     return absl::UnavailableError(absl::StrCat(
-        "another process is at ", where, ": it does not prove that it is a rank of this job"));
+        "another process listens at ", where, ": it does not prove that it is a rank of this job"));
   }
   if (!reply->empty()) {
     if (absl::Status said = Say(line_.get(), *reply); !said.ok()) return said;

@@ -482,7 +482,7 @@ TEST(TcpTest, AnAcknowledgementOfWhatWasNotSentIsAnError) {
   ASSERT_TRUE(net::SendAll(pair.raw.get(), bytes, In(20)).ok());
   const absl::Status error = ErrorOf(*pair.link);
   EXPECT_EQ(error.code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(std::string(error.message()), HasSubstr("what was not sent"));
+  EXPECT_THAT(std::string(error.message()), HasSubstr("data that was not sent"));
 }
 
 // ---- Somebody on the way ----

@@ -45,7 +45,7 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr uint32_t kNoFrame = kTransportsFlag;  // only an acknowledgement
 
-constexpr absl::string_view kNotAFrame = "the stream holds something that is not a frame";
+constexpr absl::string_view kNotAFrame = "the stream contains data that is not a frame";
 
 constexpr size_t kMaxPayload = TcpWire::kMaxPayload;
 constexpr size_t kLongestHead = sizeof(WireHeader) + 2 * kSealSize;
@@ -164,8 +164,8 @@ absl::Status TcpWire::LookRound(absl::Time now) {
     if (ack_timeout_.Stopped({info.tcpi_unacked > 0 || stuck, info.tcpi_retransmits, silence,
                               absl::Microseconds(info.tcpi_rtt)},
                              now)) {
-      return Error(absl::StrCat("what was sent has not been acknowledged for ",
-                                absl::FormatDuration(silence)));
+      return Error(
+          absl::StrCat("sent data has not been acknowledged for ", absl::FormatDuration(silence)));
     }
   }
   return absl::OkStatus();
@@ -217,7 +217,7 @@ void TcpWire::NextFrame() {
 }
 
 absl::Status TcpWire::WronglySigned() const {
-  return Error("a frame was changed on its way, or is not the peer's: its signature is wrong");
+  return Error("a frame was changed in transit or is not from the peer: its signature is wrong");
 }
 
 absl::StatusOr<bool> TcpWire::TrySend(const FrameHeader& header,
@@ -482,7 +482,7 @@ absl::Status TcpWire::TakeCount(uint32_t taken) {
   // The peer tells 32 bits of its count, and far fewer frames are under way.
   const uint32_t news = taken - static_cast<uint32_t>(acknowledged_);
   if (news > sent_ - acknowledged_) {
-    return Error("the peer acknowledges what was not sent", absl::StatusCode::kInternal);
+    return Error("the peer acknowledges data that was not sent", absl::StatusCode::kInternal);
   }
   acknowledged_ += news;
   for (uint32_t i = 0; i < news; ++i, ends_.Pop()) taken_end_ = ends_[ends_.begin()];

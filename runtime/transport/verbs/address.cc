@@ -156,13 +156,13 @@ absl::StatusOr<VerbsAddress> ParseAddress(absl::string_view bytes) {
   WireReader reader(bytes);
   if (reader.U32() != kMagic) {
     return absl::InvalidArgumentError(
-        "address of the peer's verbs endpoint: it is not one (the peer uses another transport on "
+        "address of the peer's verbs endpoint: invalid (the peer uses another transport on "
         "this rail)");
   }
   if (const uint8_t version = reader.U8(); version != kAddressVersion) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "address of the peer's verbs endpoint: version ", version, ", this side speaks ",
-        kAddressVersion, "; run the same version of Railhead on all ranks"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("address of the peer's verbs endpoint: version ", version, ", this side uses ",
+                     kAddressVersion, "; run the same version of Railhead on all ranks"));
   }
   VerbsAddress address;
   const uint8_t link_layer = reader.U8();

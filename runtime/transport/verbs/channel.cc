@@ -46,18 +46,17 @@ const char* WhatToCheck(ibv_wc_status status) {
              "two nodes reach each other on this rail (link, addresses, routes, MTU; on RoCE also "
              "PFC and ECN if packets are lost)";
     case IBV_WC_RNR_RETRY_EXC_ERR:
-      return "the peer does not take what arrives: check whether its process hangs";
+      return "the peer does not process received messages: check whether its process hangs";
     case IBV_WC_REM_ACCESS_ERR:
     case IBV_WC_REM_INV_REQ_ERR:
     case IBV_WC_REM_OP_ERR:
       return "the peer's NIC refused the write: the peer has closed this link, or runs another "
              "version of Railhead";
     case IBV_WC_WR_FLUSH_ERR:
-      return "the queue pair was stopped: the peer broke the protocol, or the device was reset; "
-             "see "
-             "the kernel's log on this node";
+      return "the queue pair was stopped: the peer violated the protocol, or the device was reset; "
+             "see the kernel's log on this node";
     case IBV_WC_LOC_QP_OP_ERR:
-      return "the NIC has given up this connection (over iWARP its TCP connection broke); see the "
+      return "the NIC has closed this connection (over iWARP its TCP connection broke); see the "
              "kernel's log on both nodes";
     default:
       return "the NIC could not carry out the request; see the kernel's log on this node";
@@ -299,7 +298,7 @@ absl::Status Channel::OnFrame(size_t lane, uint32_t counter) {
   SlotHeader& header = arrived_headers_[*number % arrived_headers_.size()];
   std::memcpy(&header, parts_.receive_ring->Slot(*number) + kHeaderOffset, sizeof(header));
   if (header.sequence != counter || !AreFlags(header.flags) || header.reserved != 0) {
-    return ProtocolError("a frame whose slot holds something else");
+    return ProtocolError("a frame that does not match its slot");
   }
   if (header.payload > parts_.receive_ring->slot_payload()) {
     return ProtocolError(absl::StrCat("a frame of ", header.payload, " bytes, more than a slot"));

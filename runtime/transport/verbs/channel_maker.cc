@@ -166,7 +166,9 @@ absl::Status ChannelMaker::Exchange(absl::Time now) {
     }
   }
   if (!*open) return absl::UnavailableError("the peer gave up");
-  if (now >= give_up_) return absl::DeadlineExceededError("the peer did not make its offer");
+  if (now >= give_up_) {
+    return absl::DeadlineExceededError("the peer did not send its connection data in time");
+  }
   return absl::OkStatus();
 }
 

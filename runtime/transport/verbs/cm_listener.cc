@@ -44,7 +44,7 @@ absl::StatusOr<std::shared_ptr<CmEvents>> CmEvents::Open(std::shared_ptr<const D
         status.code(),
         absl::StrCat(status.message(),
                      "; iWARP needs /dev/infiniband/rdma_cm in the container (the device plugin "
-                     "gives it where the node has it: load rdma_ucm there)"));
+                     "adds it if the node has it: load rdma_ucm there)"));
   }
   events->channel_ = Owned<rdma_event_channel>(
       channel, [api](rdma_event_channel* c) { api->DestroyEventChannel(c); });
@@ -116,13 +116,13 @@ absl::string_view CmEventName(rdma_cm_event_type type) {
     case RDMA_CM_EVENT_UNREACHABLE:
       return "the peer does not answer";
     case RDMA_CM_EVENT_REJECTED:
-      return "the peer refuses";
+      return "the peer rejected the connection";
     case RDMA_CM_EVENT_DISCONNECTED:
       return "the peer has closed the connection";
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
       return "this side's device was removed";
     default:
-      return "it failed";
+      return "the connection failed";
   }
 }
 

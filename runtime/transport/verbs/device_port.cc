@@ -62,17 +62,17 @@ std::string Advice(int error) {
           "; RLIMIT_MEMLOCK of this process is ", MemlockLimit(),
           ": set LimitMEMLOCK=infinity for the node's container runtime service, or "
           "devicePlugin.memlock in Railhead's chart (the capability IPC_LOCK helps only processes "
-          "that run as root). Where it is unlimited, the adapter has run out of what this needs: "
+          "that run as root). If it is unlimited, the adapter has run out of resources: "
           "run fewer ranks on the node, or set RAILHEAD_IB_QPS_PER_RAIL=1");
     case EACCES:
     case EPERM:
       return absl::StrCat(
-          "; check that the pod asks for rdma/hca and that /dev/infiniband/uverbs* is readable and "
+          "; check that the pod requests rdma/hca and that /dev/infiniband/uverbs* is readable and "
           "writable for its user",
           error == EPERM ? kExclusiveAdvice : "");
     case ENOSYS:
-      return "; there is no RDMA here: load the kernel module ib_uverbs and the adapter's driver "
-             "on the node, and check that /sys/class/infiniband_verbs is there in the container";
+      return "; no RDMA device found: load the kernel module ib_uverbs and the adapter's driver "
+             "on the node, and check that /sys/class/infiniband_verbs exists in the container";
     case ENODEV:
     case EIO:
       return "; the device has gone or was reset: see the kernel's log on the node";
@@ -132,7 +132,7 @@ absl::StatusOr<std::shared_ptr<const DevicePort>> DevicePort::Open(
   if (!port->state_.infiniband() && settings.service_level > kLastVlanPriority) {
     return absl::InvalidArgumentError(
         absl::StrCat(port->name_, ": service level ", settings.service_level,
-                     " is too high for RoCE, where it is the priority of a VLAN, 0 to ",
+                     " is too high for RoCE, where it is the VLAN priority, 0 to ",
                      kLastVlanPriority, "; set RAILHEAD_IB_SL accordingly"));
   }
   if (settings.qps_per_rail < 1 || settings.qps_per_rail > kMostQpsPerRail) {
@@ -165,10 +165,10 @@ absl::Status DevicePort::OpenContext(absl::string_view device) {
   }
   if (found == nullptr) {
     return absl::NotFoundError(absl::StrCat(
-        name_, ": libibverbs does not show this device; it shows ",
+        name_, ": libibverbs does not list this device; it lists ",
         seen.empty() ? "none" : absl::StrJoin(seen, ", "),
-        ". Check that the pod asks for rdma/hca, that /sys/class/infiniband and "
-        "/dev/infiniband/uverbs* are there in the container, and that the image has the device's "
+        ". Check that the pod requests rdma/hca, that /sys/class/infiniband and "
+        "/dev/infiniband/uverbs* exist in the container, and that the image has the device's "
         "driver (ibverbs-providers)",
         kExclusiveAdvice));
   }

@@ -173,7 +173,7 @@ TEST_P(GpuMemoryTest, ThatTheDriverDoesNotNumberIsNotRead) {
   const KnownGpu known = Know();
   EXPECT_EQ(known.way, GpuDirectWay::kNone);
   EXPECT_THAT(known.trouble, AllOf(HasSubstr("rail 0, device fake0 port 1"), HasSubstr("GPU 2"),
-                                   HasSubstr("no number"), HasSubstr("cudaMalloc")));
+                                   HasSubstr("no buffer ID"), HasSubstr("cudaMalloc")));
   EXPECT_TRUE(Regions().empty());
   EXPECT_EQ(Carry(10, 65536), Text(10, 65536));
 }

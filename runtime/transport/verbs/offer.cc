@@ -79,7 +79,7 @@ absl::Status NoCommonPkey(const DevicePort& port, const VerbsAddress& peer) {
       "no partition in common: this side has P_Keys ", PkeyText(WithoutIndices(port.pkeys())),
       ", the peer has ", PkeyText(peer.pkeys),
       "; have the subnet manager put both ports into one partition, at least one of them as a full "
-      "member (0x8000), and set RAILHEAD_IB_PKEY alike on all ranks"));
+      "member (0x8000), and set the same RAILHEAD_IB_PKEY on all ranks"));
 }
 
 absl::StatusOr<Rings> CreateRings(const DevicePort& port, uint32_t slots) {
@@ -177,7 +177,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Offer::ConnectionTo(const VerbsAddre
   if (theirs.infiniband != own_.infiniband || theirs.iwarp.has_value() != own_.iwarp.has_value()) {
     return absl::FailedPreconditionError(
         absl::StrCat("this side's port is ", kind(own_), ", the peer's is ", kind(theirs),
-                     "; check that the rails of the two nodes are numbered alike"));
+                     "; check that the rails of the two nodes have the same numbers"));
   }
   if (theirs.iwarp.has_value()) {
     absl::StrAppend(&where, " at ", theirs.iwarp->ip.ToString());

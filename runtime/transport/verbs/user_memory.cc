@@ -46,7 +46,8 @@ KnownGpu UserMemory::KnowGpu(absl::Span<const std::byte> memory, const device::M
   } else {
     result.trouble = absl::StrCat(
         port_->name(), " cannot read memory of ", gpu.Name(),
-        ": its driver gives it no number that tells it from what was at its address before. ",
+        ": its driver provides no buffer ID that distinguishes it from an earlier buffer at its "
+        "address. ",
         kAllocate);
   }
   gpus_.store(true, std::memory_order_release);
@@ -60,8 +61,8 @@ std::string UserMemory::RegisterGpu(Known& known, fabric::GpuDirectWay& way) con
   const absl::Status synchronized = gpu.Synchronize(known.memory.data());
   if (!synchronized.ok()) {
     return absl::StrCat(port_->name(), " does not read memory of ", gpu.Name(),
-                        ", as it might come before the end of a copy: ", synchronized.message(),
-                        ". ", kAllocate);
+                        ", because it could read before a copy has finished: ",
+                        synchronized.message(), ". ", kAllocate);
   }
   const absl::StatusOr<device::DmaBuf> buffer = gpu.Export(known.memory);
   absl::StatusOr<Owned<ibv_mr>> registered =
@@ -122,9 +123,9 @@ void UserMemory::MakeRoom() {
   ++changes_;
   for (auto& [begin, known] : known_) {
     if (known.region == nullptr || known.gpu.has_value()) continue;
-    known.log.Info(absl::StrCat(port_->name(), ": gives up the registration of ",
+    known.log.Info(absl::StrCat(port_->name(), ": dropped the registration of ",
                                 known.memory.size(),
-                                " bytes, for a connection needs the memory that may be pinned"));
+                                " bytes, because a connection needs the lockable memory"));
     regions.push_back(std::exchange(known.region, nullptr));
   }
 }
@@ -196,8 +197,7 @@ void UserMemory::Register(Known& known) const {
   absl::StatusOr<Owned<ibv_mr>> registered =
       port_->Register(address, known.memory.size(), IBV_ACCESS_RELAXED_ORDERING);
   if (!registered.ok()) {
-    known.log.Info(
-        absl::StrCat(registered.status().message(), ". What is sent from there is copied"));
+    known.log.Info(absl::StrCat(registered.status().message(), ". Data sent from there is copied"));
     return;
   }
   known.region = Make(*std::move(registered), known);
