@@ -50,17 +50,15 @@ TEST(RailReportTest, SaysOfEachReasonHowManyPodsAndTheFixWarningsFirst) {
                                             "name": "train", "uid": "uid-job"}])"));
   EXPECT_FALSE(report.is_clear);
   EXPECT_TRUE(report.is_certain);
-  EXPECT_EQ(report.status, Json::parse(R"({
+  EXPECT_EQ(report.status, Json::parse(R"json({
       "severity": "Warning", "pods": 8,
       "summary": "RdmaNotUsed: 4 pods, RailProfileOutdated: 1 pod",
       "reasons": [
         {"reason": "RdmaNotUsed", "severity": "Warning", "pods": 4,
          "examples": ["train-0", "train-1", "train-2"],
-         "fix": "fix this cause (details: railhead-perf --preflight in these pods)"
-},
+         "fix": "fix this cause (details: railhead-perf --preflight in these pods)"},
         {"reason": "RailProfileOutdated", "severity": "Info", "pods": 1, "examples": ["train-7"],
-         "fix": "recreate the pod to apply the current version"}]
-})"));
+         "fix": "recreate the pod to apply the current version"}]})json"));
 }
 
 TEST(RailReportTest, WhatMayPassIsAnInfo) {
