@@ -547,8 +547,8 @@ TEST(Planner, WithoutAWaitRoomIsKeptFreeAtOnce) {
   const absl::Duration wait = absl::ZeroDuration();
   for (const int second : {1, 2, 599}) {
     const std::vector<Decision> decisions = cluster.Decide({}, {}, At(second, wait));
-    EXPECT_THAT(decisions[0].message, HasSubstr("16 nodes are kept free for it"));
-    EXPECT_THAT(decisions[0].message, Not(HasSubstr("as it has waited")));
+    EXPECT_THAT(decisions[0].message, HasSubstr("16 nodes are reserved for it"));
+    EXPECT_THAT(decisions[0].message, Not(HasSubstr("it has waited")));
     EXPECT_EQ(decisions[1].state, State::kWaiting) << second;
   }
   EXPECT_EQ(cluster.Decide({}, {}, At(600, wait))[1].state, State::kPlaced);
