@@ -327,7 +327,8 @@ TEST(GangGate, AGateWithoutALabelIsTold) {
   Json pod = Pod();
   pod["metadata"].erase("labels");
   pod["spec"]["schedulingGates"] = {{{"name", kGate}}};
-  EXPECT_THAT(Admit(pod).warnings, ElementsAre(HasSubstr("nobody takes railhead.io/gang away")));
+  EXPECT_THAT(Admit(pod).warnings,
+              ElementsAre(HasSubstr("railhead.io/gang is never removed from a pod without")));
 }
 
 Json Job(const char* patch = "{}") {
@@ -392,7 +393,7 @@ TEST(GangGate, AStampOfAnotherJobIsTold) {
   const Json job = Job(
       R"({"spec": {"template": {"metadata": {"annotations": {"railhead.io/world-size": "16"}}}}})");
   EXPECT_THAT(StampJob(job, kGangsServed).warnings,
-              ElementsAre(HasSubstr("[railhead.io/world-size] is 16 and spec.completions 4")));
+              ElementsAre(HasSubstr("[railhead.io/world-size] is 16, but spec.completions is 4")));
   EXPECT_EQ(Stamped(job)["annotations"]["railhead.io/world-size"], "16");
 }
 

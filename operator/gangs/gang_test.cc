@@ -85,7 +85,7 @@ TEST(Gang, APodThatIsBeingDeletedIsNoneOfIt) {
   cluster.AddPod({.name = "a", .gang = "g", .size = 2});
   cluster.AddPod({.name = "b", .gang = "g", .size = 2});
   cluster.pods["b"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
-  EXPECT_THAT(WhyNotComplete(Gangs(cluster)[0]), HasSubstr("1 of 2 pods are there"));
+  EXPECT_THAT(WhyNotComplete(Gangs(cluster)[0]), HasSubstr("1 of 2 pods exist"));
 }
 
 TEST(Gang, PodsThatDisagreeAboutTheSizeWait) {

@@ -87,7 +87,7 @@ TEST(Planner, AGangThatIsNotAllThereWaitsAndSaysHowManyAreMissing) {
   cluster.pods.erase("job-2");
   const std::vector<Decision> decisions = cluster.Decide();
   EXPECT_EQ(decisions[0].state, State::kIncomplete);
-  EXPECT_THAT(decisions[0].message, HasSubstr("3 of 4 pods are there"));
+  EXPECT_THAT(decisions[0].message, HasSubstr("3 of 4 pods exist"));
   EXPECT_THAT(decisions[0].assignments, IsEmpty());
 }
 
@@ -296,7 +296,7 @@ TEST(Planner, APodThatSlippedPastAdmissionDoesNotLetTheOthersGoOneByOne) {
   cluster.pods.erase("job-3");
   const Decision decision = cluster.Decide()[0];
   EXPECT_EQ(decision.state, State::kIncomplete);
-  EXPECT_THAT(decision.message, HasSubstr("2 of 4 pods are there"));
+  EXPECT_THAT(decision.message, HasSubstr("2 of 4 pods exist"));
 }
 
 TEST(Planner, ALabelThatClaimsAGangOfPodsWithoutDevicesIsNoTrouble) {

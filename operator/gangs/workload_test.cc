@@ -166,7 +166,7 @@ TEST(Workload, AJobSetThatStartsAnewWaitsForAllPodsOfThatTry) {
   EXPECT_EQ(gangs[0].lineage, gangs[1].lineage);
   EXPECT_TRUE(gangs[0].begun());
   EXPECT_FALSE(gangs[1].begun());
-  EXPECT_THAT(WhyNotComplete(gangs[1]), HasSubstr("4 of 8 pods are there"));
+  EXPECT_THAT(WhyNotComplete(gangs[1]), HasSubstr("4 of 8 pods exist"));
   for (int index = 0; index < 4; ++index) add(JobSetPod(1, index), "1");
   EXPECT_EQ(WhyNotComplete(GangsOf(pods, {}, {})[1]), "");
 }
@@ -229,7 +229,7 @@ TEST(Workload, ALeaderThatAsksForNoRdmaIsThereNevertheless) {
   gone["status"]["phase"] = "Failed";
   add(gone);
   ASSERT_EQ(GangsOf(pods, {}, {}).size(), 1U);
-  EXPECT_THAT(WhyNotComplete(GangsOf(pods, {}, {})[0]), HasSubstr("2 of 3 pods are there"));
+  EXPECT_THAT(WhyNotComplete(GangsOf(pods, {}, {})[0]), HasSubstr("2 of 3 pods exist"));
   add(GroupPod("0", 0));
   EXPECT_EQ(WhyNotComplete(GangsOf(pods, {}, {})[0]), "");
 }

@@ -156,7 +156,7 @@ TEST(LimitsTest, AreSaid) {
     EXPECT_EQ(IsKnown(*kind.type, *kind.op, 65536).ok(), !averages || kind.type->bytes > 2);
     if (averages && kind.type->value == rhFloat8e5m2) {
       EXPECT_EQ(IsKnown(*kind.type, *kind.op, 9).message(),
-                "--check supports avg of f8e5m2 for up to 8 ranks, not for 9");
+                "--check supports avg of f8e5m2 for up to 8 ranks, not 9");
     }
   }
 }

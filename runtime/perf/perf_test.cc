@@ -449,7 +449,7 @@ TEST(ProgramTest, WhatCannotBeCheckedIsRefusedOnAllRanks) {
   checked.emplace_back("--check");
   for (const Outcome& outcome : RunProgram(9, checked, {{"RAILHEAD_POD", "one"}})) {
     EXPECT_EQ(outcome.exit_code, 2);
-    EXPECT_THAT(outcome.output, HasSubstr("up to 8 ranks, not for 9"));
+    EXPECT_THAT(outcome.output, HasSubstr("up to 8 ranks, not 9"));
   }
   for (const Outcome& outcome : RunProgram(9, average, {{"RAILHEAD_POD", "one"}})) {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.output;

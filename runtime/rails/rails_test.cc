@@ -764,7 +764,7 @@ TEST(FailoverTest, APeerThatMayLeaveIsNotLoggedAsLost) {
 
 TEST(FailoverTest, NonsenseIsNotRepeated) {
   PeerPair pair = MakeRecoveringPeers(2);
-  pair.links_a[1]->broken = absl::InternalError("the stream holds something that is not a frame");
+  pair.links_a[1]->broken = absl::InternalError("the stream contains data that is not a frame");
   EXPECT_EQ(pair.a->Poll(kNow).status().code(), absl::StatusCode::kInternal);
 }
 

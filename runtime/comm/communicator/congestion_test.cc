@@ -56,7 +56,7 @@ TEST(CongestionTest, LossIsToldWithTheCounterTheRiseTheTimeAndTheFix) {
       ElementsAre(
           "rail 0 (mlx5_0 port 1, verbs) is congested: out_of_sequence by 250, retries by 100 "
           "in 5.0 s (counted by the port for all its users, also other jobs); packets are "
-          "lost on the way: make the rail's traffic class lossless on this NIC and on every switch "
+          "lost in transit: make the rail's traffic class lossless on this NIC and on every switch "
           "port (PFC), or give its QoS class more buffer there"));
 }
 

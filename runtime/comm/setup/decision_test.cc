@@ -525,8 +525,9 @@ TEST(DecisionTest, RanksThatWouldChooseDifferentlyDoNotStart) {
   reports[2].algorithms = "all_reduce=ring";
   const absl::StatusOr<Decision> decision = Decide(reports);
   EXPECT_TRUE(absl::IsFailedPrecondition(decision.status()));
-  EXPECT_THAT(std::string(decision.status().message()),
-              HasSubstr("rank 2 has RAILHEAD_ALGO='all_reduce=ring', and rank 0 ''; set it alike"));
+  EXPECT_THAT(
+      std::string(decision.status().message()),
+      HasSubstr("rank 2 has RAILHEAD_ALGO='all_reduce=ring', and rank 0 ''; set the same value"));
 }
 
 }  // namespace
