@@ -278,7 +278,7 @@ TEST(GangGate, HowLongItWaitsMustBeAsItIsRead) {
                 HasSubstr("must be release or fail, and be set together with"));
   }
   EXPECT_THAT(warning(R"({"railhead.io/prefer-wait": "1m"})"),
-              HasSubstr("[railhead.io/prefer-level] must name"));
+              HasSubstr("prefer-wait] needs metadata.annotations[railhead.io/prefer-level]"));
 }
 
 TEST(GangGate, WhoHasAnotherSchedulerIsItsBusiness) {

@@ -196,7 +196,7 @@ TEST(JobRankTest, KubeflowTellsRanksUnderOtherNames) {
   }
   EXPECT_THAT(PlaceOf(KubeflowPod("pytorchjob-controller", "worker", 0,
                                   Json::parse(R"([{"name": "PET_NNODES", "value": "1:4"}])"))),
-              HasSubstr("KindHasNoRanks: no RANK: the PyTorchJob"));
+              HasSubstr("KindHasNoRanks: no RANK: an elastic PyTorchJob"));
   EXPECT_THAT(PlaceOf(KubeflowPod("mpi-operator", "worker", 0, Json::array())),
               HasSubstr("KindHasNoRanks: no RANK: mpirun"));
 }

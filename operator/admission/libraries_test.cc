@@ -122,7 +122,7 @@ TEST(AddLibrariesTest, WhatThePodHasItselfStays) {
   pod["spec"]["volumes"][0] = {{"name", "railhead-libraries"}, {"hostPath", {{"path", "/x"}}}};
   Added added = AddTo(pod);
   EXPECT_EQ(added.pod, pod);
-  EXPECT_THAT(added.warnings, ElementsAre(HasSubstr("a volume railhead-libraries of its own")));
+  EXPECT_THAT(added.warnings, ElementsAre(HasSubstr("already has a volume railhead-libraries")));
 
   pod = ServedPod();
   pod["spec"]["containers"][1]["volumeMounts"] = {

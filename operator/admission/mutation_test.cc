@@ -281,7 +281,8 @@ TEST(MutatePodTest, SaysWhatIsNotDone) {
   // Nobody who serves no gangs is silent about it.
   pod = JobPod();
   pod["metadata"]["labels"]["railhead.io/gang"] = "g";
-  EXPECT_THAT(note_of(pod), HasSubstr("GangNotPossible: the pod does not wait for its gang: the"));
+  EXPECT_THAT(note_of(pod),
+              HasSubstr("GangNotPossible: the pod does not wait for its gang: gangs are disabled"));
   EXPECT_THAT(MutatePod(pod, kConfig).warnings, ElementsAre(HasSubstr("does not wait")));
   // Without an address of rank 0.
   pod = JobPod();

@@ -90,7 +90,7 @@ TEST(AddSharedMemoryTest, AnotherVolumeOfItsName) {
   const Json spec = Spec(R"({"volumes": [{"name": "railhead-shm", "hostPath": {"path": "/x"}}]})");
   const Result result = Add(spec);
   EXPECT_EQ(result.spec, spec);
-  EXPECT_THAT(result.warnings, ElementsAre(HasSubstr("a volume railhead-shm of its own")));
+  EXPECT_THAT(result.warnings, ElementsAre(HasSubstr("already has a volume railhead-shm")));
 }
 
 TEST(AddSharedMemoryTest, RefusesWhatIsNoList) {

@@ -361,7 +361,7 @@ class Planner {
       absl::StrAppend(&decision.message,
                       ", and ranks do not follow the fabric: ", score.ring_crossings[level],
                       " neighbours in rank are in different domains of ", model.levels[level],
-                      ", possible: ", least);
+                      " (minimum: ", least, ")");
     }
     if (score.rail_mismatches > 0) {
       absl::StrAppend(&decision.message, ", and ", score.rail_mismatches,

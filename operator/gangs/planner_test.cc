@@ -672,7 +672,7 @@ TEST(Planner, AWaitEndsWhenThePodsSayItDoes) {
   EXPECT_EQ(decision.state, State::kTimedOut);
   EXPECT_TRUE(decision.gang.gated[0]->member->terms->fails_at_timeout);
   EXPECT_THAT(decision.message,
-              AllOf(HasSubstr("it has waited for 1m (railhead.io/gang-timeout): its pods fail"),
+              AllOf(HasSubstr("waited for 1m (railhead.io/gang-timeout): its pods fail"),
                     HasSubstr("room for 16 of 17 pods")));
   // Also while pods are missing; but not where there is room.
   cluster.pods.erase("job-0");
@@ -813,9 +813,10 @@ TEST(Planner, NodesThatSomebodyElseHasChosenAreLookedAtAndKept) {
   Decision decision = cluster.Decide()[0];
   EXPECT_EQ(decision.state, State::kPlaced);
   EXPECT_THAT(NodesOf(decision), ElementsAre("n00", "n04", "n01", "n05"));
-  EXPECT_THAT(decision.message,
-              AllOf(HasSubstr("the pods' nodeSelector chose the nodes"),
-                    HasSubstr("4 neighbours in rank are in different domains of leaf where 2")));
+  EXPECT_THAT(
+      decision.message,
+      AllOf(HasSubstr("the pods' nodeSelector chose the nodes"),
+            HasSubstr("4 neighbours in rank are in different domains of leaf (minimum: 2)")));
   Fill(cluster, 1);
   decision = cluster.Decide()[0];
   EXPECT_EQ(decision.state, State::kWaiting);

@@ -46,8 +46,8 @@ TEST(Pools, AGangThatWaitsIsToldHowMuchAPoolWouldHaveToGrow) {
   EXPECT_THAT(ToldTo(5, "a3"), HasSubstr("autoscalers do not see gated pods: if the pool "
                                          "cloud.google.com/gke-nodepool=a3 can grow, scale it up "
                                          "by 3 nodes"));
-  EXPECT_THAT(ToldTo(6, "a3", 4), HasSubstr("grow by 1 node"));
-  EXPECT_THAT(ToldTo(5, "a3", 8, "leaf"), HasSubstr("grow by 3 nodes"));
+  EXPECT_THAT(ToldTo(6, "a3", 4), HasSubstr("scale it up by 1 node"));
+  EXPECT_THAT(ToldTo(5, "a3", 8, "leaf"), HasSubstr("scale it up by 3 nodes"));
 }
 
 TEST(Pools, WhatHelpsIsToldBeforeWhatIsInTheWayAndMayBeCut) {

@@ -111,7 +111,7 @@ TEST(FindConflictsTest, AHigherPrioritySettlesItForThePodsThatItMatches) {
   std::map<std::string, Labels> two = one;
   two["site"] = {};
   EXPECT_TRUE(FindConflicts(profiles, one).empty());
-  EXPECT_THAT(FindConflicts(profiles, two).at("a"), HasSubstr("in namespace site for one"));
+  EXPECT_THAT(FindConflicts(profiles, two).at("a"), HasSubstr("for example in namespace site"));
   profiles[2].pods.labels = {{"app", "x"}, {"tier", "t"}};
   EXPECT_TRUE(FindConflicts(profiles, one).empty());
   profiles[2].pods.labels = {{"app", "x"}, {"zone", "z"}};

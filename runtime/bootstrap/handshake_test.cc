@@ -165,7 +165,7 @@ TEST(HandshakeTest, StrangersAreToldApart) {
   const std::vector<Case> cases = {
       {[](Hello& hello) { hello.version = 99; }, "speaks version 99"},
       {[](Hello& hello) { hello.job = "other"; }, "another job"},
-      {[](Hello& hello) { hello.host_rank = 2; }, "looks for rank 2, this is rank 0 (pod y)"},
+      {[](Hello& hello) { hello.host_rank = 2; }, "looks for rank 2, but this is rank 0 (pod y)"},
   };
   for (const Case& c : cases) {
     Hello hello = FromRank3();

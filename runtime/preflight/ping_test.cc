@@ -61,7 +61,7 @@ TEST_F(PingTest, AWrongAnswerIsNotTakenForTheRightOne) {
   const std::string wrong = writer.Take();
   ASSERT_TRUE(*b_->TrySend({}, {reinterpret_cast<const std::byte*>(wrong.data()), wrong.size()}));
   const absl::Status status = Ping(*a_, true, In(20)).status();
-  EXPECT_THAT(std::string(status.message()), HasSubstr("answered 77 in place of 0"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("answered 77 instead of 0"));
 }
 
 TEST_F(PingTest, ALostLinkSaysWhy) {

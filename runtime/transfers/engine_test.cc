@@ -366,7 +366,7 @@ TEST(EngineTest, AMessageThatIsTooLongIsAnErrorThatNamesBothSides) {
         EXPECT_THAT(std::string(ran.message()),
                     AllOf(HasSubstr(absl::StrCat("rank ", from, " sends ", size,
                                                  " bytes with tag 5 to rank 1")),
-                          HasSubstr("place for 8 only")));
+                          HasSubstr("room for only 8")));
         EXPECT_FALSE(receive->done);
         EXPECT_EQ(receive->bytes, std::vector<std::byte>(8));
       }

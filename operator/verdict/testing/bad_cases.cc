@@ -282,7 +282,7 @@ const std::vector<Case>& BadCases() {
          s.reporting[3] = false;
          s.silence[3] = absl::Hours(1);
        },
-       {{"train-3", "RuntimeSilent", {"port 9402", "3 other pods", "NetworkPolicy"}}},
+       {{"train-3", "RuntimeSilent", {"port 9402", "3 other pods", "NetworkPolicies admit"}}},
        kSilence + absl::Seconds(20)},
       {"TwoPodsOnOneHostsNetwork",
        [](Scene& s) {

@@ -385,7 +385,7 @@ TEST_P(TransfersTest, AMessageThatIsTooLongEndsTheJobAndNamesBothSides) {
     });
     EXPECT_THAT(texts, Each(AllOf(HasSubstr(absl::StrCat("rank 1 sends ", 4 * count,
                                                          " bytes with tag 5 to rank 0")),
-                                  HasSubstr("place for 32 only"))));
+                                  HasSubstr("room for only 32"))));
   }
 }
 

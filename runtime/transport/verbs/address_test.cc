@@ -134,7 +134,7 @@ TEST(Address, EveryFieldIsChecked) {
     std::string bytes;
   };
   const std::vector<Case> cases = {
-      {"not one", With(0, "HTTP")},
+      {"uses another transport", With(0, "HTTP")},
       {"version", With(4, "\x01")},
       {"link layer", With(5, std::string(1, '\0'))},
       {"link layer", With(5, "\x07")},

@@ -40,7 +40,7 @@ TEST_F(DeviceTest, AMissingDeviceIsNamedWithThoseThatAreThere) {
 
 TEST_F(DeviceTest, NoDeviceAtAll) {
   Make({});
-  EXPECT_THAT(std::string(OpenFake(fake_, "fake0").status().message()), HasSubstr("it shows none"));
+  EXPECT_THAT(std::string(OpenFake(fake_, "fake0").status().message()), HasSubstr("it lists none"));
 }
 
 // What libibverbs says where the kernel has no RDMA, or the container does not show it.
