@@ -68,8 +68,9 @@ absl::StatusOr<op::gangs::ClusterObjects> AskCluster(kube::Api& api, bool with_e
   op::gangs::ClusterObjects objects;
   absl::Status status = List(api, {"v1", "nodes", "", ""}, "Node", objects.nodes);
   if (status.ok()) status = List(api, {"v1", "pods", "", ""}, "Pod", objects.pods);
-  if (status.ok() && with_events)
+  if (status.ok() && with_events) {
     status = List(api, {"v1", "events", "", ""}, "Event", objects.events);
+  }
   if (!status.ok()) return status;
   const auto read_resources = [&](const kube::Json& object) {
     if (auto rdma = op::ReadRdmaResources(object)) objects.rdma = *std::move(rdma);

@@ -265,8 +265,9 @@ class Planner {
     reasons = placement::WhyNotPlaced(model, request);
     if (!reasons.ok()) return reasons;
     for (placement::Reason& reason : *reasons) {
-      if (reason.kind != placement::Reason::Kind::kChange || reason.what != "requireLevel")
+      if (reason.kind != placement::Reason::Kind::kChange || reason.what != "requireLevel") {
         continue;
+      }
       reason.what = kPreferWait;
       reason.message = absl::StrCat("fits without ", kPreferWait);
     }
