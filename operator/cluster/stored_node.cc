@@ -19,14 +19,12 @@ using kube::StringAt;
 
 constexpr absl::string_view kOurs = "railhead.io/";
 constexpr absl::string_view kHostname = "kubernetes.io/hostname";
-// Counted by the topology even if the configuration does not list it.
-constexpr absl::string_view kHca = "rdma/hca";
 // A plugin that shares HCAs offers a number that somebody has chosen: it says nothing of rails.
 constexpr int kMostRails = 32;
 constexpr int kMostGpus = 1024;
 
-bool IsDevices(const gangs::Resources::value_type& resource) {
-  return gangs::IsGpus(resource.first) || resource.first == kHca;
+bool IsOfGpus(const gangs::Resources::value_type& resource) {
+  return gangs::IsGpus(resource.first);
 }
 
 bool IsReady(const Json& node) {
@@ -52,7 +50,7 @@ StoredNode ReadNode(const Json& node, const NodeReading& reading) {
   stored.hcas = gangs::HcasIn(stored.allocatable, rdma);
   const Json* spec = kube::Find(node, "spec");
   const bool in_fabric = HasRdma(stored) || std::any_of(stored.allocatable.begin(),
-                                                        stored.allocatable.end(), IsDevices);
+                                                        stored.allocatable.end(), IsOfGpus);
   if (in_fabric && (reading.gangs || reading.topology)) {
     stored.places = PlacesIn(labels);
     const Json* cordoned = spec == nullptr ? nullptr : kube::Find(*spec, "unschedulable");
@@ -72,7 +70,7 @@ StoredNode ReadNode(const Json& node, const NodeReading& reading) {
   std::erase_if(labels, [](const auto& label) { return !absl::StartsWith(label.first, kOurs); });
   stored.labels = labels;
   std::erase_if(stored.allocatable, [&reading](const auto& resource) {
-    return !reading.topology || !IsDevices(resource);
+    return !reading.topology || !IsOfGpus(resource);
   });
   return stored;
 }

@@ -1,28 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/topology/cluster_node.h"
 
-#include <algorithm>
-#include <cstdint>
-
 #include "absl/strings/match.h"
 #include "placement/topology/cluster_fabric.h"
 #include "placement/topology/published.h"
 
 namespace railhead::topology {
-namespace {
-
-constexpr int64_t kMaxShares = 1'000'000;  // of HCAs
-
-}  // namespace
 
 std::optional<ClusterNode> ClusterNodeOf(const op::StoredNode& node) {
   ClusterNode read;
   read.seen = op::SeenNodeOf(node);
   // What pods can get counts, where something is offered.
   if (read.seen.gpus == 0) read.seen.gpus = node.facts.gpus;
-  const auto hcas = node.allocatable.find("rdma/hca");
-  const int64_t offered = hcas == node.allocatable.end() ? 0 : hcas->second / 1000;
-  read.seen.hcas = static_cast<int>(std::min(offered, kMaxShares));
+  read.seen.hcas = node.hcas;  // even if these are shares
   if (node.cordoned) {
     read.seen.unschedulable = "cordoned";
   } else if (!node.ready) {
