@@ -73,8 +73,8 @@ TEST(StoredNodeTest, ForGangsItIsKeptWhole) {
 TEST(StoredNodeTest, WhatNobodyLooksAtIsNotKept) {
   const StoredNode topology = ReadNode(Node(), {.topology = true});
   EXPECT_THAT(topology.labels, ElementsAre(Pair("railhead.io/rails", "2")));
-  EXPECT_THAT(topology.allocatable,
-              ElementsAre(Pair("nvidia.com/gpu", 2000), Pair("rdma/hca", 1000)));
+  EXPECT_THAT(topology.allocatable, ElementsAre(Pair("nvidia.com/gpu", 2000)));
+  EXPECT_EQ(topology.hcas, 1);
   EXPECT_EQ(topology.places.size(), 1);
   EXPECT_TRUE(topology.cordoned);
   EXPECT_THAT(topology.taints, IsEmpty());
