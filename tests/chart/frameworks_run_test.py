@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import urllib.parse
@@ -27,7 +28,7 @@ from one_torch import Torch  # noqa: E402
 
 TORCH = "2.15"
 RAILS = 2
-STEPS = ROOT / "tests"
+STEPS = "/mnt"  # the folder `tests`, for pods
 # By framework: its image, its script, and the last output of all ranks or of rank 0.
 SCRIPTS = {
     "torch": ("torch", ["frameworks/steps.py", "gloo", "/tmp", "120"], r"^step 119 0\.\d+$", 1),
@@ -44,8 +45,10 @@ PROFILE = {
     "env": {"RAILHEAD_TORCH_REPLACE": "gloo"},
 }
 LIBRARIES = "/opt/railhead"
-# The kubelet's part: the container gets the pod's volume, which the init container has filled.
+# The kubelet's part: the container gets the pod's volume, which the init container has filled. A /tmp of its own hides a
+# checkout that is there.
 CONTAINER = f"""
+mount --bind {shlex.quote(str(ROOT / "tests"))} {STEPS}
 mount -t tmpfs none /opt
 mkdir {LIBRARIES}
 mount --bind "$1" {LIBRARIES}
@@ -213,7 +216,7 @@ class FrameworksRun(OwnerScene):
         job = kubeflow(kind, framework, container, **replicas)
         for spec in next(iter(job["spec"].values())).values():
             [main] = spec["template"]["spec"]["containers"]
-            main |= {"image": image, "args": [str(STEPS / script), *arguments],
+            main |= {"image": image, "args": [f"{STEPS}/{script}", *arguments],
                      "resources": {"limits": {"rdma/hca": HCAS}},
                      "env": [{"name": name, "value": value} for name, value in (
                          ("OMP_NUM_THREADS", "1"), ("HOME", "/tmp"), ("CUDA_VISIBLE_DEVICES", ""),
