@@ -700,6 +700,23 @@ TEST_F(ConfigTest, AnHcaThatMovesIntoItsPodBeforeTheNextLookIsHealthyAndKeepsIts
   EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Unhealthy"}, {kSecond, "Healthy"}}));
 }
 
+// On the way the interface goes down and up, which the port counts.
+TEST_F(ConfigTest, AnHcaThatIsSetDownForItsPodStaysHealthy) {
+  const std::string counter = "/sys/class/infiniband/rxe1/ports/1/hw_counters/link_downed";
+  tree_.Write(counter, "0\n");
+  Configure("resources: [{name: rdma/hca, network: moved}]");
+  options_.flap_damper.recover = std::chrono::hours(1);
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  tree_.Write("/sys/class/net/eth2/flags", "0x1002\n");
+  tree_.SetState("rxe1", "1: DOWN");
+  tree_.Write(counter, "1\n");
+  // A change that kubelet gets, later than this one.
+  tree_.SetState("rxe0", "1: DOWN");
+  EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Unhealthy"}, {kSecond, "Healthy"}}));
+}
+
 TEST_F(ConfigTest, AResourceMayHaveALongName) {
   const std::string resource = "rdma/" + std::string(57, 'x');
   // As long as kubelet's own folder.

@@ -20,7 +20,8 @@ int64_t Seconds(Duration duration) {
 
 }  // namespace
 
-void FlapDamper::Settle(const std::map<std::string, uint64_t>& link_downs, TimePoint now,
+void FlapDamper::Settle(const std::map<std::string, uint64_t>& link_downs,
+                        const std::set<std::string>& away, TimePoint now,
                         fabric::NodeInventory& inventory) {
   std::set<std::string> ids;
   for (const fabric::Hca& hca : inventory.hcas) ids.insert(DeviceId(hca));
@@ -29,7 +30,9 @@ void FlapDamper::Settle(const std::map<std::string, uint64_t>& link_downs, TimeP
     const auto [place, is_new] = histories_.try_emplace(DeviceId(hca));
     History& history = place->second;
     bool lost_link = false;
-    if (const auto downs = link_downs.find(DeviceId(hca)); downs != link_downs.end()) {
+    if (away.contains(DeviceId(hca))) {
+      history.has_link_downs = false;
+    } else if (const auto downs = link_downs.find(DeviceId(hca)); downs != link_downs.end()) {
       // A decreased counter was reset with its driver.
       lost_link = history.has_link_downs && downs->second > history.link_downs;
       history.link_downs = downs->second;

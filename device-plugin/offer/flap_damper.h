@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 
 #include "device-plugin/kubelet/registration.h"
@@ -34,9 +35,11 @@ class FlapDamper {
 
   // Takes the state just read and marks HCAs that have not recovered for long enough as unusable,
   // with the reason. A new HCA is taken as it is. `link_downs`: counter of lost links by DeviceId,
-  // if any; an increase is a failure, even if the link is up again.
-  void Settle(const std::map<std::string, uint64_t>& link_downs, TimePoint now,
-              fabric::NodeInventory& inventory);
+  // if any; an increase is a failure, even if the link is up again. `away`: DeviceIds of HCAs whose
+  // link goes down because a CNI plugin moves their interface into a pod, or back; increases until
+  // the first reading after that do not count.
+  void Settle(const std::map<std::string, uint64_t>& link_downs, const std::set<std::string>& away,
+              TimePoint now, fabric::NodeInventory& inventory);
 
  private:
   struct History {

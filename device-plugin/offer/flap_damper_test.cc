@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "fabric/inventory.h"
@@ -27,12 +28,13 @@ class FlapDamperTest : public ::testing::Test {
     inventory.hcas[0].name = "mlx5_0";
     inventory.hcas[0].usable = usable;
     if (!usable) inventory.hcas[0].reason = "no port is ACTIVE";
-    damper_.Settle(downs_, now_, inventory);
+    damper_.Settle(downs_, away_, now_, inventory);
     return inventory.hcas[0];
   }
 
   TimePoint now_ = TimePoint() + std::chrono::hours(1);
   std::map<std::string, uint64_t> downs_;
+  std::set<std::string> away_;
   FlapDamper damper_{FlapDamper::Timing{}};  // 10 s; 3 troubles in 600 s: 120 s
 };
 
@@ -105,6 +107,22 @@ TEST_F(FlapDamperTest, ADownThatIsAlsoCountedIsOneTrouble) {
     Look(seconds(1), false);
     EXPECT_TRUE(Look(seconds(10), true).usable) << i;
   }
+}
+
+// A CNI plugin sets the interface down, moves it into a pod, and back when the pod ends.
+TEST_F(FlapDamperTest, AMoveIntoAPodIsNoFailure) {
+  downs_["mlx5_0"] = 1;
+  EXPECT_TRUE(Look(seconds(1), true).usable);
+  away_ = {"mlx5_0"};
+  downs_["mlx5_0"] = 2;
+  EXPECT_TRUE(Look(seconds(1), true).usable);
+  downs_["mlx5_0"] = 3;
+  EXPECT_TRUE(Look(seconds(1), true).usable) << "the pod's own affair";
+  away_.clear();
+  downs_["mlx5_0"] = 4;
+  EXPECT_TRUE(Look(seconds(1), true).usable);
+  downs_["mlx5_0"] = 5;
+  EXPECT_FALSE(Look(seconds(1), true).usable) << "it is back, and loses its link";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "device-plugin/config/config.h"
@@ -39,10 +40,11 @@ OfferState NextState(OfferState previous, const OfferInputs& inputs) {
   Recognize(inputs.holdings, next.rail_map, next.found);
   next.inventory = next.found;
   ApplyRails(config.rails, next.inventory.hcas);
-  JudgeOffers(config, HeldHcas(inputs.holdings), next.inventory);
+  const std::set<std::string> away = JudgeOffers(config, HeldHcas(inputs.holdings), next.inventory);
   next.symbol_errors.Mark(ById(inputs.scan.symbol_errors, next.inventory), inputs.now,
                           next.inventory);
-  next.flap_damper.Settle(ById(inputs.scan.link_downs, next.inventory), inputs.now, next.inventory);
+  next.flap_damper.Settle(ById(inputs.scan.link_downs, next.inventory), away, inputs.now,
+                          next.inventory);
   next.devices = Assign(config, next.inventory, inputs.holdings.by_resource);
   return next;
 }

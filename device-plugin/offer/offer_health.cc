@@ -7,14 +7,15 @@
 #include <vector>
 
 #include "device-plugin/config/config.h"
+#include "device-plugin/offer/device_list.h"
 #include "device-plugin/offer/holdings.h"
 #include "fabric/hca_rules.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
 
-void JudgeOffers(const AgentConfig& config, const std::set<std::string>& held,
-                 fabric::NodeInventory& inventory) {
+std::set<std::string> JudgeOffers(const AgentConfig& config, const std::set<std::string>& held,
+                                  fabric::NodeInventory& inventory) {
   std::vector<fabric::Hca>& hcas = inventory.hcas;
   std::vector<fabric::PodNetwork> networks(hcas.size(), fabric::PodNetwork::kUnknown);
   const std::vector<std::vector<size_t>> shares = ShareOut(config, hcas);
@@ -24,10 +25,13 @@ void JudgeOffers(const AgentConfig& config, const std::set<std::string>& held,
       hcas[i].move_interface = config.resources[r].move_interfaces;
     }
   }
+  std::set<std::string> away;
   for (size_t i = 0; i < hcas.size(); ++i) {
     fabric::Hca& hca = hcas[i];
     fabric::Judge(hca, networks[i]);
-    if (hca.present || networks[i] != fabric::PodNetwork::kMoved || !Holds(held, hca)) continue;
+    if (networks[i] != fabric::PodNetwork::kMoved) continue;
+    if (!hca.present || !hca.interface_here || hca.set_down) away.insert(DeviceId(hca));
+    if (hca.present || !Holds(held, hca)) continue;
     const auto nodes = inventory.moved.find(hca.name);
     if (nodes == inventory.moved.end()) continue;
     hca.char_devices = nodes->second;
@@ -35,6 +39,7 @@ void JudgeOffers(const AgentConfig& config, const std::set<std::string>& held,
     hca.reason.clear();
   }
   fabric::JudgeTogether(hcas, networks);
+  return away;
 }
 
 }  // namespace railhead::device_plugin

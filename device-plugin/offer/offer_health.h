@@ -18,8 +18,11 @@ namespace railhead::device_plugin {
 //
 // With `moved`, a held HCA may be missing: a CNI plugin moved the RDMA device into the pod
 // (exclusive RDMA namespaces), and its node in /dev remains. Such an HCA counts as healthy.
-void JudgeOffers(const AgentConfig& config, const std::set<std::string>& held,
-                 fabric::NodeInventory& inventory);
+//
+// Returns the DeviceIds of HCAs whose link is not the host's: with `moved`, those whose interface
+// is in a pod, or set down as before and after that.
+std::set<std::string> JudgeOffers(const AgentConfig& config, const std::set<std::string>& held,
+                                  fabric::NodeInventory& inventory);
 
 }  // namespace railhead::device_plugin
 

@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
 #include "device-plugin/config/config.h"
+#include "device-plugin/offer/device_list.h"
 #include "fabric/hca_rules.h"
 #include "fabric/inventory.h"
 
@@ -16,6 +18,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 class OfferHealthTest : public ::testing::Test {
  protected:
@@ -79,6 +82,23 @@ TEST_F(OfferHealthTest, WhatIsInAPodIsNotMissing) {
   hca.usable = false;
   config_.resources[1].network = fabric::PodNetwork::kAttached;
   EXPECT_EQ(Look({"0000:11:00.0"}), "--");
+}
+
+TEST_F(OfferHealthTest, TheLinkOfWhatMovesIsNotTheHosts) {
+  fabric::Hca& hca = inventory_.hcas[1];
+  const auto away = [this] { return JudgeOffers(config_, {}, inventory_); };
+  const std::string id = DeviceId(hca);
+  hca.interface_here = false;
+  EXPECT_THAT(away(), IsEmpty()) << "nothing moves it";
+  config_.resources[1].network = fabric::PodNetwork::kMoved;
+  EXPECT_THAT(away(), ElementsAre(id));
+  hca.interface_here = true;
+  EXPECT_THAT(away(), IsEmpty());
+  hca.set_down = true;
+  EXPECT_THAT(away(), ElementsAre(id));
+  hca.set_down = false;
+  hca.present = false;
+  EXPECT_THAT(away(), ElementsAre(id)) << "with exclusive RDMA namespaces";
 }
 
 }  // namespace
