@@ -253,7 +253,7 @@ bool Agent::Reload() {
       absl::StrCat("the configuration has changed: ", config_.resources.size(), " resources");
   spdlog::info("{}", message);
   TellEvent(NodeEvent(false, "ConfigurationTaken", message));
-  TellConfig();
+  config_is_new_ = true;
   // Devices offered until now may be in use, or being allocated, until kubelet's list shows
   // otherwise.
   for (const auto& [resource, plugin] : plugins_) {
@@ -365,6 +365,7 @@ void Agent::Offer(TimePoint now) {
   HoldAllocated();
   offer_ = NextState(std::move(offer_), {config_, *scan_, holdings_, now});
   SaveRailMap();
+  if (std::exchange(config_is_new_, false)) TellConfig();
   const std::shared_ptr<const DeviceSnapshot> before = overview_.Current();
   Publish();
   TellCluster(*before);

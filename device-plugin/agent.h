@@ -139,6 +139,7 @@ class Agent {
   void TellCluster(const DeviceSnapshot& before);
   void NoteRdmaNamespaces(const std::string& mode);
   void TellEvent(kube::Event event);
+  // Reports the resources that get no HCA by the last scan.
   void TellConfig();
   // Collects all evidence of held devices. Thread-safe.
   Evidence Gather() const;
@@ -179,6 +180,7 @@ class Agent {
   std::string last_rail_map_error_;
   std::atomic<bool> gives_topology_;  // of config_, for kubelet's calls
   AgentConfig config_;
+  bool config_is_new_ = false;  // changed since the last offer
   std::string last_config_error_;
   std::string last_scan_error_;
   std::optional<Scan> scan_;       // latest

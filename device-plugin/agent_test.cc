@@ -51,6 +51,7 @@ using testing::FakeKubelet;
 using testing::FakePodResources;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 using ::testing::UnorderedElementsAreArray;
 
@@ -1073,6 +1074,17 @@ TEST_F(HangTest, ANicThatHangsWhenTheAgentStartsHoldsUpNoOther) {
   SetHang("");
   EXPECT_TRUE(kubelet_->WaitForDevices(both_));
   EXPECT_EQ(NcclHcas({kFirst, kSecond}), "=rxe0:1:0,rxe1:1:1");
+}
+
+TEST_F(HangTest, AConfigurationThatChangesBeforeTheFirstScanIsJudgedByThat) {
+  options_.scan_hangs = std::chrono::hours(1);
+  SetHang("rxe0");
+  const RunningAgent agent(options_);
+  Configure("resources: [{name: rdma/other}]");
+  ASSERT_TRUE(WaitForEvent("ConfigurationTaken: "));
+  SetHang("");
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_, "rdma/other"));
+  EXPECT_THAT(Events(), Not(HasSubstr("ResourceWithoutHcas")));
 }
 
 TEST_F(HangTest, AGpuDriverThatHangsHoldsUpNoHca) {
