@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -14,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "fabric/gid_table_reader.h"
 #include "fabric/hca_netdev.h"
 #include "fabric/root_files.h"
 
@@ -33,6 +36,55 @@ std::string GidDigits(absl::string_view gid) {
                group.find_first_not_of("0123456789abcdef") == absl::string_view::npos;
       });
   return sound ? absl::StrJoin(groups, "") : "";
+}
+
+std::string PortFolder(const std::string& hca, int port) {
+  return absl::StrCat("/sys/class/infiniband/", hca, "/ports/", port);
+}
+
+std::string Read(const RootFiles& files, const std::string& path) {
+  return files.ReadAttribute(path).value_or("");
+}
+
+// Returns the indices of a RoCE port's table, ascending; nullopt for another port, or if the table
+// cannot be read.
+std::optional<std::vector<int>> Places(const RootFiles& files, const std::string& hca,
+                                       const std::string& folder) {
+  // An iWARP adapter is "4: RNIC" and has no GIDs in this sense.
+  if (Read(files, folder + "/link_layer") != "Ethernet" ||
+      !absl::StartsWith(Read(files, absl::StrCat("/sys/class/infiniband/", hca, "/node_type")),
+                        "1:")) {
+    return std::nullopt;
+  }
+  const absl::StatusOr<std::vector<std::string>> names = files.List(folder + "/gid_attrs/types");
+  if (!names.ok()) return std::nullopt;
+  std::vector<int> places;
+  for (const std::string& name : *names) {
+    int place = 0;
+    if (absl::SimpleAtoi(name, &place) && place >= 0) places.push_back(place);
+  }
+  std::sort(places.begin(), places.end());
+  return places;
+}
+
+std::vector<GidEntry> ReadEntries(const RootFiles& files, const std::string& folder,
+                                  const std::vector<int>& places) {
+  std::vector<GidEntry> entries;
+  int unused = 0;
+  for (const int place : places) {
+    // The type of an unused entry cannot be read.
+    GidEntry entry{place, Read(files, absl::StrCat(folder, "/gid_attrs/types/", place)), "", ""};
+    if (entry.type.empty()) {
+      if (++unused == kMaxUnused) break;
+      continue;
+    }
+    unused = 0;
+    entry.gid = Read(files, absl::StrCat(folder, "/gids/", place));
+    entry.netdev = Read(files, absl::StrCat(folder, "/gid_attrs/ndevs/", place));
+    if (!IsSaneName(entry.netdev)) entry.netdev.clear();
+    entries.push_back(std::move(entry));
+  }
+  return entries;
 }
 
 }  // namespace
@@ -78,44 +130,22 @@ PortAddresses Summarize(const std::vector<GidEntry>& entries,
   return addresses;
 }
 
+std::vector<GidEntry> ReadGidTable(const RootFiles& files, const std::string& hca, int port) {
+  const std::string folder = PortFolder(hca, port);
+  return ReadEntries(files, folder, Places(files, hca, folder).value_or(std::vector<int>()));
+}
+
 PortAddresses ReadPortAddresses(const RootFiles& files, const std::string& hca, int port) {
-  const std::string device = absl::StrCat("/sys/class/infiniband/", hca);
-  const std::string folder = absl::StrCat(device, "/ports/", port);
-  const auto read = [&files](const std::string& path) {
-    return files.ReadAttribute(path).value_or("");
-  };
-  // An iWARP adapter is "4: RNIC" and has no GIDs in this sense.
-  if (read(folder + "/link_layer") != "Ethernet" ||
-      !absl::StartsWith(read(device + "/node_type"), "1:")) {
-    return {};
-  }
-  const absl::StatusOr<std::vector<std::string>> names = files.List(folder + "/gid_attrs/types");
-  if (!names.ok()) return {};
-  if (names->empty()) return {AddressKind::kNone, AddressKind::kUnknown, "", /*no_table=*/true};
-  std::vector<int> places;
-  for (const std::string& name : *names) {
-    int place = 0;
-    if (absl::SimpleAtoi(name, &place) && place >= 0) places.push_back(place);
-  }
-  std::sort(places.begin(), places.end());
-  std::vector<GidEntry> entries;
+  const std::string folder = PortFolder(hca, port);
+  const std::optional<std::vector<int>> places = Places(files, hca, folder);
+  if (!places.has_value()) return {};
+  if (places->empty()) return {AddressKind::kNone, AddressKind::kUnknown, "", /*no_table=*/true};
+  const std::vector<GidEntry> entries = ReadEntries(files, folder, *places);
   std::set<std::string> host_interfaces;
-  int unused = 0;
-  for (const int place : places) {
-    // The type of an unused entry cannot be read.
-    GidEntry entry{place, read(absl::StrCat(folder, "/gid_attrs/types/", place)), "", ""};
-    if (entry.type.empty()) {
-      if (++unused == kMaxUnused) break;
-      continue;
-    }
-    unused = 0;
-    entry.gid = read(absl::StrCat(folder, "/gids/", place));
-    entry.netdev = read(absl::StrCat(folder, "/gid_attrs/ndevs/", place));
-    if (!IsSaneName(entry.netdev)) entry.netdev.clear();
+  for (const GidEntry& entry : entries) {
     if (!entry.netdev.empty() && files.IsDirectory("/sys/class/net/" + entry.netdev)) {
       host_interfaces.insert(entry.netdev);
     }
-    entries.push_back(std::move(entry));
   }
   return Summarize(entries, host_interfaces);
 }

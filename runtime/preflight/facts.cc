@@ -84,9 +84,10 @@ void Write(Writer& out, const RailFacts& rail) {
   out.Text(rail.name.transport);
   for (const std::string* text :
        {&rail.trouble, &rail.state, &rail.physical, &rail.link_layer, &rail.rate, &rail.device_node,
-        &rail.device_node_trouble, &rail.ecn}) {
+        &rail.device_node_trouble, &rail.ecn, &rail.attached_elsewhere}) {
     out.Text(*text);
   }
+  out.Flag(rail.has_node_gid);
   out.Flag(rail.port.has_value());
   if (rail.port.has_value()) Write(out, *rail.port);
   out.Flag(rail.counted);
@@ -103,10 +104,12 @@ RailFacts ReadRail(Reader& in) {
   rail.name.device = in.Text();
   rail.name.port = in.Number();
   rail.name.transport = in.Text();
-  for (std::string* text : {&rail.trouble, &rail.state, &rail.physical, &rail.link_layer,
-                            &rail.rate, &rail.device_node, &rail.device_node_trouble, &rail.ecn}) {
+  for (std::string* text :
+       {&rail.trouble, &rail.state, &rail.physical, &rail.link_layer, &rail.rate, &rail.device_node,
+        &rail.device_node_trouble, &rail.ecn, &rail.attached_elsewhere}) {
     *text = in.Text();
   }
+  rail.has_node_gid = in.Flag();
   if (in.Flag()) rail.port = ReadPort(in);
   rail.counted = in.Flag();
   const uint32_t counters = in.Count(kMostCounters);
@@ -124,8 +127,8 @@ bool RailFacts::operator==(const RailFacts& other) const {
   const auto all = [](const RailFacts& rail) {
     return std::tie(rail.name.rail, rail.name.device, rail.name.port, rail.name.transport,
                     rail.trouble, rail.state, rail.physical, rail.link_layer, rail.rate, rail.port,
-                    rail.device_node, rail.device_node_trouble, rail.ecn, rail.counted,
-                    rail.growth);
+                    rail.device_node, rail.device_node_trouble, rail.ecn, rail.attached_elsewhere,
+                    rail.has_node_gid, rail.counted, rail.growth);
   };
   return all(*this) == all(other);
 }

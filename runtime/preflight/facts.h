@@ -51,6 +51,10 @@ struct RailFacts {
   std::string device_node;        // "/dev/infiniband/uverbs0"
   std::string device_node_trouble;
   std::string ecn;  // "on for priorities 3", "off"
+  // Set if no GID of a RoCE rail is this pod's, but another HCA, which the pod did not get, has
+  // one: "192.168.64.7 is an address of mlx5_1 (0000:c1:00.0)".
+  std::string attached_elsewhere;
+  bool has_node_gid = false;  // there is a routable GID of the node, which connections start from
   bool counted = false;
   std::vector<Growth> growth;
 

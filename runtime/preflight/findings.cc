@@ -53,6 +53,10 @@ constexpr const char* kFixMissingRail =
     "give all pods of the job the same number of rdma/hca, on nodes with this rail";
 constexpr const char* kFixDegraded =
     "fix this cause, or set RAILHEAD_TRANSPORT=tcp on all ranks if TCP is intended";
+constexpr const char* kFixAttachment =
+    "attach the pod to the NIC of its HCA: make each rail a resource with its own attachment "
+    "(perRail: true), or pass the NIC that the kubelet chose to the CNI plugin (deviceIds: "
+    "pciAddress)";
 constexpr const char* kFixNoEcn =
     "enable ECN for the priority of the rail's traffic, on the NIC and on every switch port";
 constexpr const char* kFixUnseenFlowControl =
@@ -243,6 +247,19 @@ void CheckGids(absl::Span<const Seen> seen, Findings& findings) {
   }
 }
 
+// Without an attachment a rail uses the node's address, which is right for plain pods: those may
+// have an attachment for other uses.
+void CheckAttachment(const Seen& seen, Findings& findings) {
+  const RailFacts& rail = *seen.facts;
+  if (rail.attached_elsewhere.empty()) return;
+  findings.Add(rail.has_node_gid ? Verdict::kNote : Verdict::kWarn, "attachment", &rail.name,
+               {seen.rank},
+               absl::StrCat("this rail has no address of the pod: ", rail.attached_elsewhere,
+                            ", which the pod did not get",
+                            rail.has_node_gid ? "; connections start from the node's address" : ""),
+               kFixAttachment);
+}
+
 void CheckDeviceNode(const Seen& seen, Findings& findings) {
   const RailFacts& rail = *seen.facts;
   if (!rail.device_node_trouble.empty()) {
@@ -351,6 +368,7 @@ void CheckRail(bool tcp, absl::Span<const Seen> seen, size_t world, Findings& fi
   for (const Seen& one : seen) CheckMtu(one, mtu, findings);
   if (tcp) return;
   CheckGids(seen, findings);
+  for (const Seen& one : seen) CheckAttachment(one, findings);
   for (const Seen& one : seen) CheckDeviceNode(one, findings);
   for (const Seen& one : seen) CheckFlowControl(one, findings);
   for (const Seen& one : seen) CheckCounters(one, findings);
@@ -528,6 +546,7 @@ std::vector<std::string> WarningsOf(const RankFacts& own, const RankFacts& usual
       CheckRate(one, rate, findings);
       CheckMtu(one, mtu, findings);
       CheckGids({&one, 1}, findings);
+      CheckAttachment(one, findings);
       CheckFlowControl(one, findings);
     }
   }

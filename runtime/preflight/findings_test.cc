@@ -164,6 +164,27 @@ INSTANTIATE_TEST_SUITE_P(
              {absl::StrCat("warn mtu | ", kRail1,
                            "1024 bytes, others have 4096 | give the rail's interfaces and "
                            "switch ports the same MTU on all nodes: the smallest one is used")}},
+        Case{"attached_elsewhere",
+             [](RankFacts& rank) {
+               rank.rails[1].attached_elsewhere = "10.2.0.7 is an address of mlx5_5 (0000:c1:00.0)";
+             },
+             {absl::StrCat("warn attachment | ", kRail1,
+                           "this rail has no address of the pod: 10.2.0.7 is an address of mlx5_5 "
+                           "(0000:c1:00.0), which the pod did not get | attach the pod to the NIC "
+                           "of its HCA: make each rail a resource with its own attachment "
+                           "(perRail: true), or pass the NIC that the kubelet chose to the CNI "
+                           "plugin (deviceIds: pciAddress)")}},
+        Case{"attached_elsewhere_beside_a_plain_rail",
+             [](RankFacts& rank) {
+               rank.rails[1].attached_elsewhere = "10.2.0.7 is an address of mlx5_5 (0000:c1:00.0)";
+               rank.rails[1].has_node_gid = true;
+             },
+             {absl::StrCat("note attachment | ", kRail1,
+                           "this rail has no address of the pod: 10.2.0.7 is an address of mlx5_5 "
+                           "(0000:c1:00.0), which the pod did not get; connections start from the "
+                           "node's address | attach the pod to the NIC of its HCA: make each rail "
+                           "a resource with its own attachment (perRail: true), or pass the NIC "
+                           "that the kubelet chose to the CNI plugin (deviceIds: pciAddress)")}},
         Case{"roce_v1",
              [](RankFacts& rank) {
                rank.rails[1].port->gid_kind = "RoCE v1 over IPv4";
@@ -381,6 +402,8 @@ TEST(FactsTest, TravelWhole) {
   ranks[0].rails[0].growth = {{"retries", 5}};
   ranks[0].rails[1].port.reset();
   ranks[0].rails[1].trouble = "down";
+  ranks[0].rails[1].attached_elsewhere = "10.2.0.7 is an address of mlx5_5";
+  ranks[0].rails[1].has_node_gid = true;
   ranks[0].pings[0].trouble = "it does not answer";
   for (const RankFacts& facts : ranks) {
     const absl::StatusOr<RankFacts> parsed = ParseFacts(Encode(facts));

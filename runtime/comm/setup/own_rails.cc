@@ -10,7 +10,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/types/span.h"
 #include "base/file.h"
+#include "runtime/net/address.h"
+#include "runtime/preflight/attachment.h"
 #include "runtime/preflight/local.h"
 
 namespace railhead::comm {
@@ -88,6 +91,8 @@ OwnRails OpenOwnRails(const std::string& self, const SetupOptions& options) {
     log.Info((*device)->Describe());
     own.devices[rail.rail] = *std::move(device);
   }
+  preflight::FindAttachments(options.root, pod_rails->rails, net::OwnAddresses(),
+                             absl::MakeSpan(own.facts.rails));
   // Rails that are missing come last, so that facts and reports have the same order.
   for (const int rail : wanted) {
     own.report.rails.push_back({rail, "",
