@@ -25,7 +25,7 @@ from gangs import a_gang_lands_in_one_leaf
 from helm_test import helm_test_passes_skips_and_fails
 from main_job import measure, parse_log, report
 from memlock import who_holds_an_hca_may_pin_memory
-from networks import multus_macvlan
+from networks import multus_host_device, multus_ipvlan, multus_macvlan, rdma_exclusive
 from slow_alerts import slow_parts_raise_alerts
 from stage import NAMESPACE, ROOT, Stage, expect
 from railbed.cluster import Cluster
@@ -718,17 +718,20 @@ ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_devi
                   chart_refuses_unknown_values, who_holds_an_hca_may_pin_memory, aligned_sets,
                   a_gang_lands_in_one_leaf, upgrade_keeps_the_webhook, uninstall_leaves_nothing)
 WITHOUT = (an_interrupt_is_no_answer, interrupted_demo_leaves_nothing)
-# Test cases of minutes or hours; `make soak` runs them.
+# With the pods' networks by Multus.
+WITH_MULTUS = (multus_macvlan, multus_ipvlan, multus_host_device)
+# Test cases of minutes or hours; `make soak` runs them, and then uninstalls the chart.
 LONG = (helm_test_passes_skips_and_fails, doctor_names_each_fault, alerts_fire_and_end, slow_parts_raise_alerts,
-        no_alert_while_all_is_well, multus_macvlan)
+        no_alert_while_all_is_well, *WITH_MULTUS, rdma_exclusive)
 
 
 def traces_on_node(stage, node):
-    """Returns files that the agent could leave on a node, except for its rail map, which stays."""
+    """Returns files that the agent could leave on a node, except for its rail map, which stays. Folders of the kubelet
+    and of CDI are not its own."""
     return stage.cluster.on_node(
-        node, "ls -A -I 'kubelet*' -I railhead /var/lib/kubelet/device-plugins /var/run/cdi "
-        "/etc/cdi /run/railhead /var/lib/railhead 2>/dev/null; find "
-        "/var/lib/kubelet/device-plugins/railhead -type f ! -name rail-map.json 2>/dev/null; true")[1]
+        node, "find /var/lib/kubelet/device-plugins /var/run/cdi /etc/cdi -mindepth 1 ! -name 'kubelet*' "
+        "! -path /var/lib/kubelet/device-plugins/railhead ! -name rail-map.json 2>/dev/null; "
+        "find /run/railhead /var/lib/railhead 2>/dev/null; true")[1]
 
 
 def kernels_trouble(stage):
@@ -762,7 +765,9 @@ def play(console, stage, scene):
 
 def main():
     console = Console()
-    chosen = [scene.__name__ for scene in LONG] if sys.argv[1:] == ["--long"] else sys.argv[1:]
+    chosen = sys.argv[1:]
+    if chosen == ["--long"]:
+        chosen = [scene.__name__ for scene in (*LONG, uninstall_leaves_nothing)]
     known = {scene.__name__ for scene in (*ON_THE_CLUSTER, *WITHOUT, *LONG)}
     if unknown := set(chosen) - known:
         sys.exit(f"run.py: no scene is called {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
@@ -773,7 +778,7 @@ def main():
     if on_cluster:
         stage.down()  # left over from KEEP=1 or a killed run
         try:
-            stage.up(cni=multus_macvlan in on_cluster)
+            stage.up(cni=not set(WITH_MULTUS).isdisjoint(on_cluster))
             # The administrator owns the namespace: helm does not remove it even if --create-namespace created it.
             stage.cluster.kubectl("create", "namespace", NAMESPACE)
             wait_for("the namespace is furnished", lambda: stage.cluster.kubectl(

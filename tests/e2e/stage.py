@@ -112,8 +112,9 @@ class Stage:
     def upgrade(self, *words):
         """Runs helm upgrade with exactly these values, and waits until no pod of the old release is left."""
         self._has_options = False
+        # Without --reset-values and without words, helm would keep the values of the last release.
         self.cluster.helm("upgrade", "railhead", ROOT / "charts" / "railhead", "--namespace", NAMESPACE,
-                          *words, "--wait", "--timeout", "600s", seconds=660)
+                          "--reset-values", *words, "--wait", "--timeout", "600s", seconds=660)
         # helm waits for the new pods only; an old operator serves for some seconds more, by design.
         wait_for("the old pods are gone", lambda: all(
             "deletionTimestamp" not in pod["metadata"]

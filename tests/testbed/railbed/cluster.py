@@ -246,7 +246,7 @@ class Cluster:
             "-vga", "none", "-no-reboot", "-serial", f"file:{name}.console", "-serial",
             f"unix:{name}.control,server=on,wait=off", "-kernel", self.parts.node / "vmlinuz",
             "-initrd", self.parts.node / "initrd.gz", "-append",
-            f"console=ttyS0 quiet panic=-1 {told_to_linux(self.kvm)}"
+            f"console=ttyS0 quiet panic=-1 {told_to_linux(self.kvm)}{machine.kernel} "
             f"node.name={name} node.id={i} "
             f"node.pause={self.parts.pause}",
             # In this order: a device that names no bus goes to the only bus, until the board adds others.

@@ -9,6 +9,7 @@ class Machine:
     rails: int
     board: tuple = ()       # QEMU options, in addition to those of every node
     rail_buses: tuple = ()  # the PCI bus of each rail's NIC; QEMU chooses if empty
+    kernel: str = ""        # kernel parameters, in addition to those of every node
 
     def bus_of_rail(self, rail):
         return f",bus={self.rail_buses[rail]}" if self.rail_buses else ""
