@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/bootstrap/links.h"
 
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -22,6 +23,29 @@ constexpr size_t kReadLimit = size_t{1} << 20;
 
 void Links::Add(int rank, net::Fd fd, FrameReader reader) {
   links_.insert_or_assign(rank, Link{std::move(fd), std::move(reader), "", 0, true});
+}
+
+Links::Stirring::~Stirring() {
+  if (for_room_.has_value()) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, fd_, nullptr);
+}
+
+bool Links::Stirring::Wait(bool for_room) {
+  if (for_room_ == for_room) return true;
+  epoll_event event{};
+  event.events = for_room ? EPOLLIN | EPOLLOUT : EPOLLIN;
+  event.data.ptr = owner_;
+  const int change = for_room_.has_value() ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+  if (::epoll_ctl(epoll_, change, fd_, &event) != 0) return false;
+  for_room_ = for_room;
+  return true;
+}
+
+absl::Status Links::StirFrom(int epoll, void* owner) {
+  for (auto& [rank, link] : links_) {
+    link.stirring = std::make_unique<Stirring>(epoll, link.fd.get(), owner);
+    if (!link.stirring->Wait(!link.queue.empty())) return net::ErrnoError("epoll_ctl", errno);
+  }
+  return absl::OkStatus();
 }
 
 void Links::Queue(int rank, FrameKind kind, absl::string_view payload) {
@@ -51,6 +75,7 @@ void Links::Send(Link& link) {
     link.queue.clear();
     link.sent = 0;
   }
+  if (link.stirring != nullptr) link.stirring->Wait(!link.queue.empty());
 }
 
 bool Links::Receive(int rank, Link& link, Node& node, bool readable) {

@@ -2,7 +2,6 @@
 #include "runtime/bootstrap/watch.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,9 +13,7 @@
 #include <vector>
 
 #include "runtime/base/now.h"
-#include "runtime/base/thread.h"
 #include "runtime/bootstrap/tree.h"
-#include "runtime/net/socket.h"
 
 namespace railhead::bootstrap {
 namespace {
@@ -35,44 +32,46 @@ constexpr absl::Duration kOwnGoodbye = absl::Seconds(1);
 // After which a rank is asked again where it can be reached.
 constexpr absl::Duration kSearchPause = absl::Seconds(1);
 
-// A full counter wakes just as well.
-void Signal(const net::Fd& event) {
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(event.get(), &one, sizeof one);
-}
-
-void Clear(const net::Fd& event) {
-  uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = ::read(event.get(), &count, sizeof count);
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Watch>> Watch::Start(Bootstrap bootstrap) {
-  net::Fd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  net::Fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  net::Fd located(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!event.valid() || !wake.valid() || !located.valid()) return net::ErrnoError("eventfd", errno);
-  auto [node, links] = std::move(bootstrap).Take();
-  std::unique_ptr<Watch> watch(new Watch(std::move(node), std::move(links), std::move(event),
-                                         std::move(wake), std::move(located)));
-  absl::StatusOr<std::thread> thread = TryStartThread([raw = watch.get()] { raw->Run(); });
+  absl::StatusOr<std::shared_ptr<WatchThread>> thread = WatchThread::Get();
   if (!thread.ok()) return thread.status();
-  watch->thread_ = *std::move(thread);
+  auto [node, links] = std::move(bootstrap).Take();
+  std::unique_ptr<Watch> watch(new Watch(*std::move(thread), std::move(node), std::move(links)));
+  absl::Status stirs = watch->links_.StirFrom(watch->thread_->epoll(),
+                                              static_cast<WatchThread::Client*>(watch.get()));
+  if (!stirs.ok()) return stirs;
+  watch->Wake();
   return watch;
 }
-
-Watch::Watch(Node node, Links links, net::Fd event, net::Fd wake, net::Fd located)
-    : event_(std::move(event)),
-      wake_(std::move(wake)),
-      located_event_(std::move(located)),
-      node_(std::move(node)),
-      links_(std::move(links)) {}
 
 Watch::~Watch() {
   stop_ = true;
   Wake();
-  if (thread_.joinable()) thread_.join();
+  thread_->AwaitEnd(*this);
+}
+
+absl::StatusOr<int> Watch::event_fd() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!event_.valid()) {
+    absl::StatusOr<net::Event> opened = net::Event::Open();
+    if (!opened.ok()) return opened.status();
+    event_ = *std::move(opened);
+    if (failed_) event_.Signal();
+  }
+  return event_.fd();
+}
+
+absl::StatusOr<int> Watch::located_fd() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!located_event_.valid()) {
+    absl::StatusOr<net::Event> opened = net::Event::Open();
+    if (!opened.ok()) return opened.status();
+    located_event_ = *std::move(opened);
+    if (!located_.empty()) located_event_.Signal();
+  }
+  return located_event_.fd();
 }
 
 absl::Status Watch::verdict() const {
@@ -112,8 +111,6 @@ std::optional<std::string> Watch::Locate(int rank) {
   return std::nullopt;
 }
 
-void Watch::ClearLocated() { Clear(located_event_); }
-
 bool Watch::Goodbye(absl::Time deadline) {
   std::unique_lock<std::mutex> lock(mutex_);
   leaving_ = true;
@@ -128,33 +125,32 @@ std::vector<Gone> Watch::gone() const {
   return gone_;
 }
 
-void Watch::Wake() { Signal(wake_); }
-
-void Watch::Run() {
-  // From the moment that this rank has reported something.
-  absl::Time patience = absl::InfiniteFuture();
-  while (true) {
-    // Read before sending, so that what was asked for before the end is still said.
-    const bool stopping = stop_;
-    TakeWishes();
-    const bool waiting = !node_.reported().ok() && node_.verdict().ok();
-    if (!waiting) patience = absl::InfiniteFuture();
-    if (waiting && patience == absl::InfiniteFuture()) {
-      patience = MonotonicNow() + kJobsVerdictPatience;
-    }
-    if (MonotonicNow() >= patience) node_.StopWaiting(node_.reported());
-    const absl::Time again = std::min(Inquire(MonotonicNow()), Search(MonotonicNow()));
-    // First the others: once this rank knows, its process may end at any moment, and the others
-    // would take that for the cause.
-    links_.Flush(node_, MonotonicNow() + kSendPatience);
-    Publish();
-    if (stopping) return;
-    std::vector<pollfd> others = {{wake_.get(), POLLIN, 0}};
-    // Without a observer there is mostly no deadline: this thread waits for news, and its owner
-    // wakes it to end it.
-    links_.Turn(node_, others, std::min(patience, again));
-    if (others[0].revents != 0) Clear(wake_);
+std::optional<absl::Time> Watch::Turn() {
+  // Read before sending, so that what was asked for before the end is still said.
+  const bool stopping = stop_;
+  std::vector<pollfd> no_others;
+  links_.Turn(node_, no_others, absl::InfinitePast());
+  TakeWishes();
+  const bool waiting = !node_.reported().ok() && node_.verdict().ok();
+  if (!waiting) patience_ = absl::InfiniteFuture();
+  if (waiting && patience_ == absl::InfiniteFuture()) {
+    patience_ = MonotonicNow() + kJobsVerdictPatience;
   }
+  if (MonotonicNow() >= patience_) node_.StopWaiting(node_.reported());
+  const absl::Time again = std::min(Inquire(MonotonicNow()), Search(MonotonicNow()));
+  Flush(stopping);
+  Publish();
+  if (stopping) return std::nullopt;
+  // Without an observer there is mostly no deadline: this watch waits for news, and for its owner.
+  return std::min(patience_, again);
+}
+
+void Watch::Flush(bool stopping) {
+  // First the others: once this rank knows, its process may end at any moment, and the others
+  // would take that for the cause.
+  const bool news = !node_.verdict().ok() != failed_ || node_.leaving() != said_goodbye_ ||
+                    node_.everybody_left() != everybody_left_;
+  links_.Flush(node_, news || stopping ? MonotonicNow() + kSendPatience : absl::InfinitePast());
 }
 
 absl::Time Watch::Search(absl::Time now) {
@@ -163,7 +159,7 @@ absl::Time Watch::Search(absl::Time now) {
   for (const auto& [rank, place] : located) sought_.erase(rank);
   if (!located.empty()) {
     located_.merge(located);
-    Signal(located_event_);
+    if (located_event_.valid()) located_event_.Signal();
   }
   absl::Time again = absl::InfiniteFuture();
   for (auto& [rank, when] : sought_) {
@@ -257,8 +253,11 @@ void Watch::Publish() {
   }
   changed_.NotifyAll();
   if (!failed || failed_) return;
-  failed_.store(true, std::memory_order_release);
-  Signal(event_);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    failed_.store(true, std::memory_order_release);
+    if (event_.valid()) event_.Signal();
+  }
   if (observer_ != nullptr) observer_->Failed(node_.verdict());
 }
 

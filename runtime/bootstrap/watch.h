@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Watchdog of a running job. Its thread owns the tree's connections: if a rank dies or reports a
-// failure, its tree peers notify rank 0, which notifies all; the first report is the job's verdict,
-// the same on all ranks (node.h).
+// Watchdog of a running job. A thread (watch_thread.h) watches the tree's connections: if a rank
+// dies or reports a failure, its tree peers notify rank 0, which notifies all; the first report is
+// the job's verdict, the same on all ranks (node.h).
 //
 // A HangObserver may check this rank regularly; if it makes no progress, all ranks are queried
 // (inquiry.h).
@@ -15,7 +15,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,19 +26,20 @@
 #include "runtime/bootstrap/hang_observer.h"
 #include "runtime/bootstrap/links.h"
 #include "runtime/bootstrap/node.h"
-#include "runtime/net/fd.h"
+#include "runtime/bootstrap/watch_thread.h"
+#include "runtime/net/event.h"
 
 namespace railhead::bootstrap {
 
 // Thread-safe. Used by Communicator.
-class Watch {
+class Watch final : private WatchThread::Client {
  public:
   // Takes over the connections of `bootstrap` and starts to watch them.
   static absl::StatusOr<std::unique_ptr<Watch>> Start(Bootstrap bootstrap);
 
   // Stops; connections close, which the other ranks take for this rank's death unless all have
   // left.
-  ~Watch();
+  ~Watch() override;
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
@@ -48,8 +49,9 @@ class Watch {
   // Why the job failed; OK if it has not.
   absl::Status verdict() const;
 
-  // Readable after the job has failed. Never read from it.
-  int event_fd() const { return event_.get(); }
+  // Returns a descriptor that is readable after the job has failed. Never read from it. The first
+  // call opens it.
+  absl::StatusOr<int> event_fd();
 
   // Reports that this rank cannot continue, and waits briefly for the job's verdict: this text, or
   // an earlier one of another rank (probably the cause). Returns it.
@@ -65,9 +67,9 @@ class Watch {
   // Returns the address a rank gave for itself (Bootstrap::SetPlace); nullopt while unknown: then
   // it is requested, and located_fd becomes readable when any answer has arrived.
   std::optional<std::string> Locate(int rank);
-  // Readable when addresses have arrived, until ClearLocated.
-  int located_fd() const { return located_event_.get(); }
-  void ClearLocated();
+  // Readable when addresses have arrived, until ClearLocated. The first call opens it.
+  absl::StatusOr<int> located_fd();
+  void ClearLocated() const { located_event_.Clear(); }
 
   // Reports that this rank is leaving, and waits until all have left or the job has failed (true),
   // or the deadline (false). The report is sent in any case. May be called again.
@@ -78,9 +80,10 @@ class Watch {
   std::vector<Gone> gone() const;
 
  private:
-  Watch(Node node, Links links, net::Fd event, net::Fd wake, net::Fd located);
+  Watch(std::shared_ptr<WatchThread> thread, Node node, Links links)
+      : thread_(std::move(thread)), node_(std::move(node)), links_(std::move(links)) {}
 
-  void Run();
+  std::optional<absl::Time> Turn() override;
   // Requests missing addresses. Returns the time to repeat, because an answer is lost if a rank on
   // its path leaves.
   absl::Time Search(absl::Time now);
@@ -90,17 +93,19 @@ class Watch {
   void Hear(absl::Time now);
   // Passes the owner's requests to the node.
   void TakeWishes();
+  // Sends what there is to be sent. If this rank is about to learn something, waits until the
+  // others can read it, too.
+  void Flush(bool stopping);
   // Publishes the node's results on this rank.
   void Publish();
-  void Wake();
+  void Wake() { thread_->Wake(*this); }
 
-  net::Fd event_;
-  net::Fd wake_;
-  net::Fd located_event_;
+  const std::shared_ptr<WatchThread> thread_;
 
   // Used by the thread only.
   Node node_;
   Links links_;
+  absl::Time patience_ = absl::InfiniteFuture();  // for the verdict on what was reported
   absl::Time next_look_ = absl::InfinitePast();
   bool wanted_ = false;                         // an inquiry
   absl::Time called_ = absl::InfiniteFuture();  // for a report
@@ -115,6 +120,8 @@ class Watch {
 
   mutable std::mutex mutex_;
   Condition changed_;
+  net::Event event_;
+  net::Event located_event_;
   absl::Status failure_;              // to be reported
   bool leaving_ = false;              // to be reported
   bool asking_ = false;               // an inquiry is requested
@@ -124,8 +131,6 @@ class Watch {
   std::vector<Gone> gone_;
   bool said_goodbye_ = false;
   bool everybody_left_ = false;
-
-  std::thread thread_;
 };
 
 }  // namespace railhead::bootstrap

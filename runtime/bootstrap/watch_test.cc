@@ -93,7 +93,7 @@ TEST_P(WatchTest, EachFindsAllOthers) {
           EXPECT_EQ(*place, absl::StrCat("at ", other));
           break;
         }
-        EXPECT_TRUE(net::WaitReadable(watch->located_fd(), deadline).ok());
+        EXPECT_TRUE(net::WaitReadable(*watch->located_fd(), deadline).ok());
       }
     }
     EXPECT_LT(MonotonicNow(), deadline);
@@ -109,7 +109,7 @@ TEST_P(WatchTest, ADeathIsKnownToAllOthers) {
     RunRanks(world, [&](int rank) {
       const std::unique_ptr<Watch> watch = started.Start(rank);
       if (rank == victim) return true;  // gone without a goodbye
-      EXPECT_TRUE(net::WaitReadable(watch->event_fd(), In(20)).ok());
+      EXPECT_TRUE(net::WaitReadable(*watch->event_fd(), In(20)).ok());
       EXPECT_TRUE(watch->failed());
       EXPECT_THAT(std::string(watch->verdict().message()),
                   HasSubstr(absl::StrCat("rank ", victim, " (pod p", victim, ") is gone")));
@@ -129,7 +129,7 @@ TEST_P(WatchTest, AnAnnouncedFailureIsTheSameOnAll) {
       if (rank == culprit) {
         EXPECT_EQ(watch->Announce(failure), failure);
       } else {
-        EXPECT_TRUE(net::WaitReadable(watch->event_fd(), In(20)).ok());
+        EXPECT_TRUE(net::WaitReadable(*watch->event_fd(), In(20)).ok());
       }
       EXPECT_EQ(watch->verdict(), failure);
       return true;
@@ -248,7 +248,7 @@ TEST_P(WatchTest, TheWitnessLearnsTheVerdictBeforeItIsDismissed) {
     if (rank == 0) {
       EXPECT_EQ(watch->Announce(failure), failure);
     } else {
-      EXPECT_TRUE(net::WaitReadable(watch->event_fd(), In(20)).ok());
+      EXPECT_TRUE(net::WaitReadable(*watch->event_fd(), In(20)).ok());
     }
     watch->Attend(nullptr);
     EXPECT_EQ(clerk.verdict(), failure);
@@ -266,7 +266,7 @@ TEST_P(WatchTest, WhoGoesAfterAFailureIsKnownToo) {
   RunRanks(world, [&](int rank) {
     std::unique_ptr<Watch> watch = started.Start(rank);
     if (rank == 0) watch->Announce(absl::InternalError("rank 0 failed")).IgnoreError();
-    EXPECT_TRUE(net::WaitReadable(watch->event_fd(), In(20)).ok());
+    EXPECT_TRUE(net::WaitReadable(*watch->event_fd(), In(20)).ok());
     EXPECT_THAT(watch->gone(), ::testing::IsEmpty());
     failed.arrive_and_wait();
     if (rank == victim) {

@@ -42,9 +42,7 @@ Traffic TrafficOf(const Peer& peer) {
 
 absl::StatusOr<std::unique_ptr<Mesh>> Mesh::Create(std::map<int, std::unique_ptr<Peer>> peers,
                                                    Alarm alarm, Reach reach) {
-  net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
-  std::unique_ptr<Mesh> mesh(new Mesh(std::move(peers), alarm, std::move(reach), std::move(epoll)));
+  std::unique_ptr<Mesh> mesh(new Mesh(std::move(peers), alarm, std::move(reach)));
   absl::Status watched;
   if (alarm.event_fd >= 0) watched.Update(mesh->Watch(alarm.event_fd, {}));
   for (const auto& doorbell : mesh->reach_.doorbells) {
@@ -58,8 +56,8 @@ absl::StatusOr<std::unique_ptr<Mesh>> Mesh::Create(std::map<int, std::unique_ptr
   return mesh;
 }
 
-Mesh::Mesh(std::map<int, std::unique_ptr<Peer>> peers, Alarm alarm, Reach reach, net::Fd epoll)
-    : alarm_(alarm), reach_(std::move(reach)), epoll_(std::move(epoll)) {
+Mesh::Mesh(std::map<int, std::unique_ptr<Peer>> peers, Alarm alarm, Reach reach)
+    : alarm_(alarm), reach_(std::move(reach)) {
   for (auto& [rank, peer] : peers) peers_[rank].peer = std::move(peer);
 }
 
@@ -80,7 +78,13 @@ absl::Status Mesh::Watch(Entry& entry) {
   return absl::OkStatus();
 }
 
+absl::Status Mesh::OpenEpoll() {
+  if (!epoll_.valid()) epoll_ = net::Fd(::epoll_create1(EPOLL_CLOEXEC));
+  return epoll_.valid() ? absl::OkStatus() : net::ErrnoError("epoll_create1", errno);
+}
+
 absl::Status Mesh::Watch(int fd, const Source& source) {
+  if (absl::Status opened = OpenEpoll(); !opened.ok()) return opened;
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.ptr = &sources_.emplace_back(source);
@@ -420,6 +424,7 @@ absl::Status Mesh::PollBusy(absl::Time now) {
 }
 
 absl::Status Mesh::PollStirred(int timeout_ms) {
+  if (absl::Status opened = OpenEpoll(); !opened.ok()) return opened;
   std::array<epoll_event, 16> events;
   const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), timeout_ms);
   if (count < 0 && errno != EINTR) return net::ErrnoError("epoll_wait", errno);

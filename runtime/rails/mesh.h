@@ -108,7 +108,7 @@ class Mesh final : public collectives::Messenger {
   Traffic Moved();
 
  private:
-  Mesh(std::map<int, std::unique_ptr<Peer>> peers, Alarm alarm, Reach reach, net::Fd epoll);
+  Mesh(std::map<int, std::unique_ptr<Peer>> peers, Alarm alarm, Reach reach);
 
   struct Entry {
     std::unique_ptr<Peer> peer;
@@ -128,6 +128,8 @@ class Mesh final : public collectives::Messenger {
   Entry* To(int rank);
   absl::Status Watch(Entry& entry);
   absl::Status Watch(int fd, const Source& source);
+  // Does nothing if it is open. A mesh of ranks that all share memory needs no epoll.
+  absl::Status OpenEpoll();
   void MakeBusy(Entry& entry);
   // Removes entries without remaining work.
   void SweepBusy();
@@ -189,7 +191,7 @@ class Mesh final : public collectives::Messenger {
   absl::Status broken_;             // error of creating a peer
   collectives::Call call_;
   bool copies_small_ = true;
-  net::Fd epoll_;
+  net::Fd epoll_;               // once needed
   bool finishing_ = false;      // waits for NICs and sockets
   uint32_t spins_in_vain_ = 0;  // waits in a row that outlasted the spin
   bool must_poll_ = false;      // some link has no descriptor

@@ -184,6 +184,18 @@ TEST(SegmentTest, OthersMapTheSameMemory) {
   EXPECT_NE(ftruncate(mine.fd(), 10), 0) << "it could pull the ground from under the others";
 }
 
+// A process has a segment for each communicator.
+TEST(SegmentTest, TheMemoryOutlivesItsFile) {
+  Segment mine = *Segment::Create(1U << 20U);
+  const absl::StatusOr<Segment> theirs = Segment::Open(net::Fd(dup(mine.fd())), 1U << 20U);
+  ASSERT_TRUE(theirs.ok()) << theirs.status();
+  EXPECT_EQ(theirs->fd(), -1);
+  mine.CloseFile();
+  EXPECT_EQ(mine.fd(), -1);
+  mine.data()[12345] = std::byte{7};
+  EXPECT_EQ(theirs->data()[12345], std::byte{7});
+}
+
 TEST(SegmentTest, WhatIsNotAsAnnouncedIsRefused) {
   const Segment mine = *Segment::Create(1U << 20U);
   EXPECT_FALSE(Segment::Open(net::Fd(dup(mine.fd())), 2U << 20U).ok());

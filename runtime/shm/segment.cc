@@ -49,7 +49,9 @@ absl::StatusOr<Segment> Segment::Open(net::Fd fd, size_t bytes) {
       (fcntl(fd.get(), F_GET_SEALS) & kSeals) != kSeals) {
     return absl::FailedPreconditionError("the shared memory differs from its announcement");
   }
-  return Map(std::move(fd), bytes);
+  absl::StatusOr<Segment> segment = Map(std::move(fd), bytes);
+  if (segment.ok()) segment->CloseFile();
+  return segment;
 }
 
 absl::StatusOr<Segment> Segment::Map(net::Fd fd, size_t bytes) {

@@ -25,8 +25,10 @@ class Segment {
 
   std::byte* data() const { return map_.get(); }
   size_t size() const { return map_.get_deleter().bytes; }
-  // Descriptor to pass to other processes.
+  // Descriptor to pass to other processes; -1 for a segment of another process, or after CloseFile.
   int fd() const { return fd_.get(); }
+  // Call when all processes have the segment; the memory stays.
+  void CloseFile() { fd_.Reset(); }
 
  private:
   struct Unmap {

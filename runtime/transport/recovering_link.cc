@@ -28,20 +28,17 @@ absl::Status Watch(int epoll, int fd) {
 
 absl::StatusOr<std::unique_ptr<Link>> RecoveringLink::Create(
     std::unique_ptr<Reconnector> reconnector, std::unique_ptr<WireMaker> maker) {
-  net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
   // Whoever waits in the acceptor is woken by that, too.
-  absl::Status watched = Watch(epoll.get(), reconnector->event_fd());
-  if (maker->event_fd() >= 0) watched.Update(Watch(epoll.get(), maker->event_fd()));
-  if (!watched.ok()) return watched;
-  return std::unique_ptr<Link>(
-      new RecoveringLink(std::move(reconnector), std::move(maker), std::move(epoll)));
+  if (maker->event_fd() >= 0) {
+    absl::Status watched = Watch(reconnector->event_fd(), maker->event_fd());
+    if (!watched.ok()) return watched;
+  }
+  return std::unique_ptr<Link>(new RecoveringLink(std::move(reconnector), std::move(maker)));
 }
 
 RecoveringLink::RecoveringLink(std::unique_ptr<Reconnector> reconnector,
-                               std::unique_ptr<WireMaker> maker, net::Fd epoll)
+                               std::unique_ptr<WireMaker> maker)
     : reconnector_(std::move(reconnector)),
-      epoll_(std::move(epoll)),
       maker_(std::move(maker)),
       error_(maker_->At(absl::UnavailableError("not connected yet"))) {}
 
@@ -121,7 +118,8 @@ absl::Status RecoveringLink::Work(absl::Time now) {
     return absl::UnavailableError("the peer gave up");
   }
   if (line->valid()) {
-    const absl::Status begun = maker_->Begin(*std::move(line), {epoll_.get(), &stats_}, now);
+    const absl::Status begun =
+        maker_->Begin(*std::move(line), {reconnector_->event_fd(), &stats_}, now);
     if (!begun.ok()) return begun;
   }
   if (!maker_->begun()) {

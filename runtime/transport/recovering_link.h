@@ -27,7 +27,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "runtime/net/fd.h"
 #include "runtime/transport/connect/reconnector.h"
 #include "runtime/transport/link.h"
 #include "runtime/transport/wire.h"
@@ -56,15 +55,14 @@ class RecoveringLink final : public Link {
   void SetHold(size_t bytes) override {
     if (wire_ != nullptr) wire_->SetHold(bytes);
   }
-  int event_fd() const override { return epoll_.get(); }
+  int event_fd() const override { return reconnector_->event_fd(); }
   void Answer(absl::Time now) override;
   absl::Status Acknowledge() override;
   absl::Status Arm(Wake wake) override;
   const LinkStats& stats() const override { return stats_; }
 
  private:
-  RecoveringLink(std::unique_ptr<Reconnector> reconnector, std::unique_ptr<WireMaker> maker,
-                 net::Fd epoll);
+  RecoveringLink(std::unique_ptr<Reconnector> reconnector, std::unique_ptr<WireMaker> maker);
 
   // Ends the connection; returns its error, which applies from now on.
   absl::Status Lose(const absl::Status& status);
@@ -72,9 +70,8 @@ class RecoveringLink final : public Link {
   absl::Status Work(absl::Time now);
   void CountStrangers();
 
+  // Its epoll watches all that the link waits for, and is included in callers' waits.
   const std::unique_ptr<Reconnector> reconnector_;
-  // Included in callers' waits; watches what the link waits for.
-  const net::Fd epoll_;
   LinkStats stats_;
   uint64_t reconnector_strangers_ = 0;  // already counted
   const std::unique_ptr<WireMaker> maker_;

@@ -80,7 +80,6 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Start(CommunicatorOp
   comm->rank_ = rendezvous.rank;
   comm->world_size_ = rendezvous.world_size;
   comm->self_ = self;
-  if (auto files = fabric::RootFiles::Open(comm->setup_.root); files.ok()) comm->files_ = *files;
   comm->rejected_ = bootstrap->rejected_connections();
   comm->address_ = bootstrap->local_address().value_or(net::LikelyPublicAddress());
 
@@ -101,9 +100,19 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Start(CommunicatorOp
   if (!watch.ok()) return watch.status();
   comm->watch_ = *std::move(watch);
   const StartAbort::Told told(options.abort, *comm->watch_);
-  absl::StatusOr<std::unique_ptr<rails::Mesh>> mesh = rails::Mesh::Create(
-      std::move(comm->fabric_.peers), {&comm->watch_->failed(), comm->watch_->event_fd()},
-      comm->fabric_.reach ? comm->fabric_.reach(*comm->watch_) : rails::Reach());
+  Alarm alarm = {&comm->watch_->failed()};
+  rails::Reach reach;
+  // Where all ranks share memory, the mesh never sleeps.
+  if (comm->fabric_.reach != nullptr) {
+    const absl::StatusOr<int> event_fd = comm->watch_->event_fd();
+    if (!event_fd.ok()) return event_fd.status();
+    alarm.event_fd = *event_fd;
+    absl::StatusOr<rails::Reach> others = comm->fabric_.reach(*comm->watch_);
+    if (!others.ok()) return others.status();
+    reach = *std::move(others);
+  }
+  absl::StatusOr<std::unique_ptr<rails::Mesh>> mesh =
+      rails::Mesh::Create(std::move(comm->fabric_.peers), alarm, std::move(reach));
   if (!mesh.ok()) return mesh.status();
   comm->mesh_ = *std::move(mesh);
   comm->patient_ = std::make_unique<Patient>(*comm->mesh_, comm->go_on_,

@@ -26,7 +26,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "fabric/root_files.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/base/parts.h"
@@ -319,9 +318,8 @@ class Communicator {
   SetupOptions setup_;
   std::unique_ptr<Staging> staging_ = std::make_unique<Staging>();  // null after Depart
   const std::shared_ptr<KnownGpus> known_gpus_ = std::make_shared<KnownGpus>();
-  bool over_verbs_ = false;                 // all messages go over RDMA
-  std::optional<fabric::RootFiles> files_;  // nullopt if they cannot be read
-  net::IpAddress address_;                  // address of this process for other ranks
+  bool over_verbs_ = false;  // all messages go over RDMA
+  net::IpAddress address_;   // address of this process for other ranks
   int rank_ = 0;
   int world_size_ = 1;
   std::string self_;  // "rank 2 (pod a on node b)"

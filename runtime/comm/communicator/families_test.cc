@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "railhead/railhead.h"
@@ -104,6 +105,39 @@ TEST_P(FamiliesTest, TrainingGoesOnWithoutLostRanks) {
   });
   EXPECT_EQ(outputs[1], "1 of 4: 23; 0 of 3: 22; 0 of 2: 6; ");
   EXPECT_EQ(outputs[2], "2 of 4: 23; 1 of 3: 22; 1 of 2: 6; ");
+}
+
+// At the one address of a process.
+TEST_P(FamiliesTest, TwoMeetAgainAtOnce) {
+  const auto outputs = RunForks(4, GetParam(), [](rhComm_t comm, int rank) -> std::string {
+    constexpr size_t kParts = 3;
+    std::array<rhComm_t, kParts> parts = {};
+    for (rhComm_t& part : parts) {
+      if (rhCommSplit(comm, 0, 0, &part, nullptr) != rhSuccess) return rhGetLastError(comm);
+    }
+    std::array<std::string, kParts> texts;
+    if (rank < 3) {
+      std::vector<std::thread> meetings;
+      for (size_t i = 0; i < kParts; ++i) {
+        meetings.emplace_back([&part = parts[i], &text = texts[i], rank] {
+          rhComm_t smaller = nullptr;
+          const int excluded = 3;
+          const rhResult_t met = rhCommShrink(part, &excluded, 1, &smaller, nullptr);
+          text = met == rhSuccess ? Describe(smaller, 1 << rank) : rhGetLastError(part);
+          rhCommDestroy(smaller);
+        });
+      }
+      for (std::thread& meeting : meetings) meeting.join();
+    }
+    // Rank 3 stays until the others have met.
+    const std::string text = absl::StrCat(Describe(comm, 1), "; ", absl::StrJoin(texts, ", "));
+    for (rhComm_t part : parts) rhCommDestroy(part);
+    return text;
+  });
+  EXPECT_EQ(outputs, (std::vector<std::string>{"0 of 4: 4; 0 of 3: 7, 0 of 3: 7, 0 of 3: 7",
+                                               "1 of 4: 4; 1 of 3: 7, 1 of 3: 7, 1 of 3: 7",
+                                               "2 of 4: 4; 2 of 3: 7, 2 of 3: 7, 2 of 3: 7",
+                                               "3 of 4: 4; , , "}));
 }
 
 TEST_P(FamiliesTest, NewRanksJoin) {

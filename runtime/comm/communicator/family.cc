@@ -91,7 +91,10 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Shrink(const std::se
   meeting.place.port = (*address)->port;
   meeting.place.key = absl::StrCat(fabric_.rejoin_key, first);
   if (meeting.members.front() == rank_) {
-    meeting.listener = std::exchange(fabric_.rejoin_listener, std::nullopt);
+    // It has an address, so it has a listener.
+    absl::StatusOr<net::Fd> listener = fabric_.rejoin_listener->Share();
+    if (!listener.ok()) return listener.status();
+    meeting.listener = *std::move(listener);
   }
   meeting.world_size = static_cast<int>(meeting.members.size());
   meeting.setup = setup_;

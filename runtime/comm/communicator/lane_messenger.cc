@@ -2,8 +2,6 @@
 #include "runtime/comm/communicator/lane_messenger.h"
 
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -78,11 +76,12 @@ bool LaneMessenger::ReceiveDone(int peer, Ticket ticket) const {
 
 absl::Status LaneMessenger::Beside::Open(shm::Mailbox* mailbox) {
   mailbox_ = mailbox;
-  event_ = net::Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!event_.valid()) return net::ErrnoError("eventfd", errno);
+  absl::StatusOr<net::Event> opened = net::Event::Open();
+  if (!opened.ok()) return opened.status();
+  event_ = *std::move(opened);
   epoll_ = net::Fd(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_.valid()) return net::ErrnoError("epoll_create1", errno);
-  for (const int fd : {event_.get(), mailbox != nullptr ? mailbox->event_fd() : -1}) {
+  for (const int fd : {event_.fd(), mailbox != nullptr ? mailbox->event_fd() : -1}) {
     epoll_event event{};
     event.events = EPOLLIN;
     if (fd >= 0 && ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
@@ -94,9 +93,7 @@ absl::Status LaneMessenger::Beside::Open(shm::Mailbox* mailbox) {
 
 void LaneMessenger::Beside::Ring() {
   rung_.store(true, std::memory_order_release);
-  const uint64_t one = 1;
-  // Fails only if the descriptor is readable already.
-  [[maybe_unused]] const ssize_t written = ::write(event_.get(), &one, sizeof one);
+  event_.Signal();
 }
 
 absl::StatusOr<bool> LaneMessenger::Beside::Poll() {
@@ -114,8 +111,7 @@ void LaneMessenger::Beside::Arm() {
 }
 
 void LaneMessenger::Beside::Answer() {
-  uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = ::read(event_.get(), &count, sizeof count);
+  event_.Clear();
   if (mailbox_ != nullptr) mailbox_->Answer();
 }
 

@@ -18,6 +18,7 @@
 #include "runtime/base/companion.h"
 #include "runtime/base/traffic.h"
 #include "runtime/collectives/messenger.h"
+#include "runtime/net/event.h"
 #include "runtime/net/fd.h"
 #include "runtime/rails/mesh.h"
 #include "runtime/shm/mailbox.h"
@@ -82,7 +83,7 @@ class LaneMessenger final : public collectives::Messenger {
     shm::Mailbox* mailbox_ = nullptr;
     std::atomic<bool> rung_{false};
     uint64_t rings_ = 0;
-    net::Fd event_;
+    net::Event event_;
     net::Fd epoll_;
   };
   static constexpr int kElsewhere = -1;

@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "fabric/port_counters.h"
+#include "fabric/root_files.h"
 #include "runtime/base/log.h"
 #include "runtime/base/traffic.h"
 #include "runtime/collectives/collective.h"
@@ -98,7 +99,7 @@ std::unique_ptr<HangReporter> Communicator::MakeHangReporter(const std::string& 
     return awaited_;
   };
   // Communicators of a family have the same ports; the first one reports them.
-  if (files_.has_value() && !setup_.rank_in_metrics.has_value()) {
+  if (transport_ == "verbs" && !setup_.rank_in_metrics.has_value()) {
     options.ports = [this] { return Ports(); };
   }
   options.log = log;
@@ -132,9 +133,12 @@ std::vector<rails::RailTotals> Communicator::Rails() const {
 
 std::vector<metrics::PortSnapshot> Communicator::Ports() const {
   std::vector<metrics::PortSnapshot> ports;
+  if (transport_ != "verbs") return ports;
+  // Opened each time: a process may have many communicators, and reads this every few seconds.
+  const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(setup_.root);
+  if (!files.ok()) return ports;
   for (const rails::RailName& name : fabric_.rails) {
-    if (!files_.has_value() || name.transport != "verbs") continue;
-    ports.push_back({name, fabric::ReadPortCounters(*files_, name.device, name.port)});
+    ports.push_back({name, fabric::ReadPortCounters(*files, name.device, name.port)});
   }
   return ports;
 }

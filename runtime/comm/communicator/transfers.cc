@@ -41,8 +41,14 @@ absl::StatusOr<std::unique_ptr<Lane>> Communicator::StartLane() const {
   options.rank = rank_;
   options.world_size = world_size_;
   options.timeout = setup_.settings.timeout;
-  options.alarm = {&watch_->failed(), watch_->event_fd()};
-  if (fabric_.lane_reach) options.reach = fabric_.lane_reach(*watch_);
+  const absl::StatusOr<int> event_fd = watch_->event_fd();
+  if (!event_fd.ok()) return event_fd.status();
+  options.alarm = {&watch_->failed(), *event_fd};
+  if (fabric_.lane_reach != nullptr) {
+    absl::StatusOr<rails::Reach> others = fabric_.lane_reach(*watch_);
+    if (!others.ok()) return others.status();
+    options.reach = *std::move(others);
+  }
   if (fabric_.lane_memory != nullptr) {
     options.memory = fabric_.lane_memory;
     options.here = hierarchy_ != nullptr ? hierarchy_->here() : fabric_.decision.places.front();

@@ -33,8 +33,9 @@ struct OpenRail {
 // Returns the means by which a mesh connects to ranks without a peer yet; the watchdog looks up
 // their addresses. `known`: ranks whose addresses are known already. The addresses of these rails
 // start at index `first` of a rank's addresses. The watchdog must outlive the result.
-rails::Reach ReachOthers(std::vector<OpenRail> rails, std::map<int, Whereabouts> known,
-                         int world_size, size_t first, const Logger& log, bootstrap::Watch& watch);
+absl::StatusOr<rails::Reach> ReachOthers(std::vector<OpenRail> rails,
+                                         std::map<int, Whereabouts> known, int world_size,
+                                         size_t first, const Logger& log, bootstrap::Watch& watch);
 
 }  // namespace railhead::comm
 

@@ -22,7 +22,6 @@
 #include "runtime/comm/setup/own_rails.h"
 #include "runtime/comm/setup/reach.h"
 #include "runtime/comm/setup/start_warnings.h"
-#include "runtime/comm/setup/unique_id.h"
 #include "runtime/net/address.h"
 #include "runtime/net/socket.h"
 #include "runtime/preflight/local.h"
@@ -43,7 +42,7 @@ constexpr size_t kKeyBytes = 16;
 constexpr absl::Duration kLongestRdmaConnect = absl::Seconds(6);
 
 // Descriptors that one connection needs.
-constexpr size_t kDescriptors = 3;
+constexpr size_t kDescriptors = 2;
 
 // Returns a random key for ranks that meet again at a rejoin address of this job.
 std::string NewKey() {
@@ -117,7 +116,7 @@ class Setup {
   Coordinator coordinator_;  // used by rank 0
   Agreement agreement_;
   Particulars particulars_;
-  std::optional<net::Fd> rejoin_listener_;
+  std::shared_ptr<RejoinListener> rejoin_listener_;
   Acceptors acceptors_;
   Acceptors lane_acceptors_;  // for transfers
 };
@@ -257,6 +256,7 @@ absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory() {
   changed = Agree(absl::OkStatus(), {}, Deadline(kLongestRdmaConnect));
   if (!changed.ok()) return changed.status();
   if (failed || *changed) return std::nullopt;
+  segment->CloseFile();
   return *std::move(segment);
 }
 
@@ -301,12 +301,12 @@ void Setup::TakeStock(Fabric& fabric) {
 }
 
 void Setup::OpenRejoinListener() {
-  const absl::StatusOr<UniqueId> id =
-      MakeUniqueId(bootstrap_.local_address().value_or(net::LikelyPublicAddress()));
+  absl::StatusOr<std::shared_ptr<RejoinListener>> listener = RejoinListener::Get();
   // Only a group that continues without lost ranks needs it, and reports the error then.
-  if (!id.ok()) return;
-  rejoin_listener_ = TakeListener(*id);
-  own_.report.rejoin_address = bootstrap::EncodePlace(net::SocketAddress{id->address, id->port});
+  if (!listener.ok()) return;
+  rejoin_listener_ = *std::move(listener);
+  own_.report.rejoin_address = bootstrap::EncodePlace(net::SocketAddress{
+      bootstrap_.local_address().value_or(net::LikelyPublicAddress()), rejoin_listener_->port()});
 }
 
 absl::Status Setup::Blame(const ChosenRail& rail, absl::string_view what,

@@ -22,9 +22,9 @@
 #include "runtime/bootstrap/watch.h"
 #include "runtime/comm/setup/decision.h"
 #include "runtime/comm/setup/rdma_rail.h"
+#include "runtime/comm/setup/rejoin.h"
 #include "runtime/config/env.h"
 #include "runtime/device/cuda_api.h"
-#include "runtime/net/fd.h"
 #include "runtime/preflight/facts.h"
 #include "runtime/rails/mesh.h"
 #include "runtime/rails/peer.h"
@@ -62,14 +62,15 @@ struct Fabric {
   std::map<int, std::unique_ptr<RdmaRail>> devices;   // by rail; must outlive the peers
   std::map<int, std::unique_ptr<rails::Peer>> peers;  // by rank; empty with shared memory
   // Connects to all other ranks, found by the watchdog, which must outlive the result.
-  std::function<rails::Reach(bootstrap::Watch& watch)> reach;
+  // Null with shared memory.
+  std::function<absl::StatusOr<rails::Reach>(bootstrap::Watch& watch)> reach;
   // The connections for transfers (lane.h), which have their own acceptors.
-  std::function<rails::Reach(bootstrap::Watch& watch)> lane_reach;
+  std::function<absl::StatusOr<rails::Reach>(bootstrap::Watch& watch)> lane_reach;
   // Addresses where ranks meet again after a loss of ranks (bootstrap::EncodePlace), by rank; the
-  // key of these; and the socket of this rank.
+  // key of these; and the socket of this process, if it could be opened.
   std::vector<std::string> rejoin_addresses;
   std::string rejoin_key;
-  std::optional<net::Fd> rejoin_listener;
+  std::shared_ptr<RejoinListener> rejoin_listener;
   // Shared memory of this rank's place, if any. Contents, without rails: group, its mailbox; with
   // rails: hierarchy. Then in both cases the mailbox of transfers.
   std::optional<shm::Segment> segment;

@@ -63,8 +63,8 @@ class Reconnector {
   // error ends one attempt only; a later call starts the next.
   absl::StatusOr<Line> Advance(absl::Time now);
 
-  // Readable when Advance may have work, besides the acceptor's descriptor. Attempts also start and
-  // time out without it.
+  // An epoll, readable when Advance may have work, besides the acceptor's descriptor. Attempts also
+  // start and time out without it. The link adds what its connections wait for.
   int event_fd() const { return epoll_.get(); }
 
   // Rejected connections in the acceptor that no other caller has counted.
@@ -96,7 +96,7 @@ class Reconnector {
   std::shared_ptr<Acceptor> acceptor_;
   Locator locate_;
   std::optional<Acceptor::Place> remote_;
-  net::Fd epoll_;  // of the connection
+  net::Fd epoll_;
   std::string peer_;
   uint64_t strangers_ = 0;
 

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a further communicator of the same ranks costs a process: descriptors and threads. Programs
+// such as PyTorch jobs make dozens.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <system_error>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "railhead/railhead.h"
+#include "runtime/base/now.h"
+#include "runtime/testing/processes.h"
+#include "runtime/testing/ranks.h"
+
+namespace railhead {
+namespace {
+
+using testing::Process;
+
+constexpr int kFurther = 8;
+
+// Open descriptors by kind ("socket", "anon_inode"), and threads.
+std::map<std::string, int> Held() {
+  namespace fs = std::filesystem;
+  // The system may show a thread for a moment after its end.
+  absl::SleepFor(absl::Milliseconds(20));
+  std::map<std::string, int> held;
+  for (const fs::directory_entry& entry : fs::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    std::string target = fs::read_symlink(entry.path(), gone).string();
+    if (gone || absl::StartsWith(target, "/proc/")) continue;  // that of this loop
+    ++held[target.substr(0, target.find(":["))];
+  }
+  for ([[maybe_unused]] const auto& thread : fs::directory_iterator("/proc/self/task")) {
+    ++held["thread"];
+  }
+  return held;
+}
+
+using Make = rhResult_t (*)(rhComm_t comm, int rank, int count, rhComm_t* made);
+
+rhResult_t BySplit(rhComm_t comm, int /*rank*/, int /*count*/, rhComm_t* made) {
+  return rhCommSplit(comm, 0, 0, made, nullptr);
+}
+
+rhResult_t ById(rhComm_t comm, int rank, int count, rhComm_t* made) {
+  rhUniqueId id{};
+  if (rank == 0) rhGetUniqueId(&id);
+  const rhResult_t told = rhBroadcast(&id, &id, sizeof id, rhUint8, 0, comm, nullptr);
+  return told == rhSuccess ? rhCommInitRank(made, count, id, rank) : told;
+}
+
+// What each of several further communicators adds on a rank: "socket 1, thread 0".
+std::string Cost(int rank, int count, Make make) {
+  rhComm_t comm = nullptr;
+  if (rhCommInitFromEnv(&comm) != rhSuccess) return rhGetLastError(nullptr);
+  std::array<rhComm_t, kFurther + 1> made = {};
+  std::map<std::string, int> before;
+  for (rhComm_t& further : made) {
+    // The first may open what all share.
+    if (&further == &made[1]) before = Held();
+    if (make(comm, rank, count, &further) != rhSuccess) return rhGetLastError(nullptr);
+    int value = 1;
+    if (rhAllReduce(&value, &value, 1, rhInt32, rhSum, further, nullptr) != rhSuccess) {
+      return rhGetLastError(further);
+    }
+  }
+  std::map<std::string, int> after = Held();
+  std::vector<std::string> parts;
+  for (const auto& [kind, number] : after) {
+    const int more = number - before[kind];
+    if (more == 0) continue;
+    parts.push_back(absl::StrCat(kind, " ", more / kFurther, more % kFurther == 0 ? "" : "?"));
+  }
+  for (rhComm_t further : made) rhCommDestroy(further);
+  rhCommDestroy(comm);
+  return absl::StrJoin(parts, ", ");
+}
+
+std::vector<std::string> Costs(int ranks, const std::string& transport, Make make) {
+  const int port = testing::FreePort();
+  std::vector<Process> processes;
+  for (int rank = 0; rank < ranks; ++rank) {
+    testing::Environment environment = testing::RankEnvironment(rank, ranks, port);
+    environment["RAILHEAD_TRANSPORT"] = transport;
+    environment["RAILHEAD_SOCKET_IFNAME"] = "lo,lo";
+    processes.push_back(Process::Fork(environment, [&] { return Cost(rank, ranks, make); }));
+  }
+  const absl::Time deadline = MonotonicNow() + absl::Seconds(100);
+  std::vector<std::string> outputs;
+  for (Process& process : processes) outputs.push_back(process.Wait(deadline).output);
+  return outputs;
+}
+
+// A connection to each rank that it has in the tree, and no thread. Rank 0 has one to each of the
+// others in worlds of up to 21 ranks.
+std::string InMemory(int rank, int ranks) {
+  return absl::StrCat("socket ", rank == 0 ? ranks - 1 : 1);
+}
+
+class FamilyCostTest : public ::testing::TestWithParam<std::tuple<int, Make>> {};
+
+TEST_P(FamilyCostTest, InMemoryAFurtherCommunicatorCostsItsPlaceInTheTree) {
+  const auto [ranks, make] = GetParam();
+  const std::vector<std::string> costs = Costs(ranks, "shm", make);
+  for (int rank = 0; rank < ranks; ++rank) {
+    EXPECT_EQ(costs[static_cast<size_t>(rank)], InMemory(rank, ranks)) << rank;
+  }
+}
+
+// With two rails: four listening sockets with an epoll each, for collectives and transfers; an
+// event and the epoll of the rails; and each connection has an epoll.
+TEST_P(FamilyCostTest, OverTcpItAlsoCostsItsConnections) {
+  const auto [ranks, make] = GetParam();
+  const std::vector<std::string> costs = Costs(ranks, "tcp", make);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int links = 2 * (ranks - 1);
+    const int tree = rank == 0 ? ranks - 1 : 1;
+    EXPECT_EQ(costs[static_cast<size_t>(rank)],
+              absl::StrCat("anon_inode ", 6 + links, ", socket ", 4 + links + tree))
+        << rank;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, FamilyCostTest,
+                         ::testing::Combine(::testing::Values(2, 4),
+                                            ::testing::Values(BySplit, ById)),
+                         [](const auto& way) {
+                           return absl::StrCat(
+                               "Of", std::get<0>(way.param), "Ranks",
+                               std::get<1>(way.param) == BySplit ? "BySplit" : "ById");
+                         });
+
+}  // namespace
+}  // namespace railhead
