@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <set>
+#include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -253,7 +256,16 @@ absl::Status DevicePort::ReadAddresses(PortState& state) const {
 }
 
 absl::Status DevicePort::UseGids(absl::Span<const ibv_gid_entry> table, PortState& state) const {
-  state.gids = UsableGids(table, port_, state.infiniband(), api_->OwnAddresses());
+  std::set<uint32_t> node;  // of its interface there
+  for (const ibv_gid_entry& entry : table) {
+    if (state.infiniband() || interface_.empty() || entry.port_num != port_) continue;
+    const std::string netdev = api_->GidInterface(context(), port_, entry.gid_index);
+    // VLANs on it are the node's too.
+    if (netdev == interface_ || absl::StartsWith(netdev, interface_ + ".")) {
+      node.insert(entry.gid_index);
+    }
+  }
+  state.gids = UsableGids(table, port_, state.infiniband(), api_->OwnAddresses(), node);
   if (state.gids.empty() && !state.infiniband()) {
     return absl::FailedPreconditionError(absl::StrCat(
         name_, ": none of the ", table.size(),

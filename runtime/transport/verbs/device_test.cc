@@ -90,6 +90,22 @@ TEST_F(DeviceTest, NoUsableGid) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("IP address"));
 }
 
+// The address of another pod's macvlan interface comes first in the table.
+TEST_F(DeviceTest, APodWithoutAnAddressUsesTheNodes) {
+  FakeDevice device;
+  device.gids = {FakeGid(1, "fe80::1", IBV_GID_TYPE_ROCE_V2),
+                 FakeGid(3, "10.0.0.7", IBV_GID_TYPE_ROCE_V2),
+                 FakeGid(9, "10.0.0.1", IBV_GID_TYPE_ROCE_V2)};
+  device.interfaces = {{1, "eth1"}, {3, "net1"}, {9, "eth1.100"}};
+  Make({device});
+  fabric::PodRail rail = RailOf("fake0");
+  rail.netdev = "eth1";
+  const absl::StatusOr<std::unique_ptr<VerbsDevice>> opened =
+      OpenVerbsDevice(rail, {}, fake_, [this] { return fake_->Now(); });
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_THAT((*opened)->Describe(), HasSubstr("10.0.0.1 (GID index 9)"));
+}
+
 class PkeyDeviceTest : public DeviceTest {
  protected:
   // Opens an InfiniBand port with this table.

@@ -986,6 +986,13 @@ ssize_t FakeVerbs::QueryGidTable(ibv_context* context, absl::Span<ibv_gid_entry>
   return static_cast<ssize_t>(gids.size());
 }
 
+std::string FakeVerbs::GidInterface(ibv_context* context, uint8_t /*port*/, uint32_t index) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  const std::map<uint32_t, std::string>& interfaces = Fabric::Of(context).nic->config.interfaces;
+  const auto found = interfaces.find(index);
+  return found == interfaces.end() ? "" : found->second;
+}
+
 ibv_pd* FakeVerbs::AllocPd(ibv_context* context) const {
   const std::lock_guard<std::mutex> hold(fabric_->lock);
   auto domain = std::make_unique<ibv_pd>();

@@ -22,6 +22,7 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,7 +52,8 @@ struct FakeDevice {
   // errno of the next OpenDevice; 0: success.
   int open_error = 0;
   std::vector<ibv_gid_entry> gids;
-  std::vector<uint16_t> pkeys = {0xffff};  // the port's table; 0: an empty entry
+  std::map<uint32_t, std::string> interfaces;  // of GIDs, by index
+  std::vector<uint16_t> pkeys = {0xffff};      // the port's table; 0: an empty entry
   // iWARP: addresses of its interface, in this process's network namespace.
   std::vector<net::IpAddress> addresses;
 };
@@ -145,6 +147,7 @@ class FakeVerbs final : public VerbsApi {
   int QueryDevice(ibv_context* context, ibv_device_attr* attributes) const override;
   int QueryPort(ibv_context* context, uint8_t port, ibv_port_attr* attributes) const override;
   std::vector<net::IpAddress> OwnAddresses() const override { return own_addresses_; }
+  std::string GidInterface(ibv_context* context, uint8_t port, uint32_t index) const override;
   int QueryPkey(ibv_context* context, uint8_t port, int index, uint16_t& pkey) const override;
   ssize_t QueryGidTable(ibv_context* context, absl::Span<ibv_gid_entry> entries) const override;
   int GetAsyncEvent(ibv_context* context, ibv_async_event* event) const override;

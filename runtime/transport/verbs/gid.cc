@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 namespace railhead::transport::verbs {
 namespace {
@@ -106,7 +107,8 @@ bool GidFitsKind(const Gid& gid, GidKind kind) {
 }
 
 std::vector<GidChoice> UsableGids(absl::Span<const ibv_gid_entry> table, uint32_t port,
-                                  bool infiniband, absl::Span<const net::IpAddress> own) {
+                                  bool infiniband, absl::Span<const net::IpAddress> own,
+                                  const std::set<uint32_t>& node) {
   std::vector<GidChoice> usable;
   for (const ibv_gid_entry& entry : table) {
     if (entry.port_num != port || entry.gid_index > kMaxGidIndex) continue;
@@ -120,8 +122,14 @@ std::vector<GidChoice> UsableGids(absl::Span<const ibv_gid_entry> table, uint32_
       return GidOf(address) == choice.gid;
     });
   };
+  const auto is_routable_of_node = [&node](const GidChoice& choice) {
+    const Family family = FamilyOf(choice.gid);
+    return node.contains(choice.index) && (family == Family::kIpv4 || family == Family::kIpv6);
+  };
   if (!infiniband && std::any_of(usable.begin(), usable.end(), is_own)) {
     std::erase_if(usable, [&](const GidChoice& choice) { return !is_own(choice); });
+  } else if (!infiniband && std::any_of(usable.begin(), usable.end(), is_routable_of_node)) {
+    std::erase_if(usable, [&](const GidChoice& choice) { return !node.contains(choice.index); });
   }
   std::array<std::optional<GidChoice>, kGidKinds + 1> best;
   for (const GidChoice& choice : usable) {

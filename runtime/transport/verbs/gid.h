@@ -4,8 +4,7 @@
 // index differs per node, pod and NIC. Here it is automatic: both sides examine their tables and
 // agree on a common kind.
 //
-// Pure: no device, no system call. In a pod, a GID's netdev may be in another network namespace, so
-// only addresses are examined, not interfaces.
+// Pure: no device, no system call.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_GID_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_GID_H_
 
@@ -14,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,9 +62,11 @@ bool GidFitsKind(const Gid& gid, GidKind kind);
 // A RoCE port's table has the addresses of every interface above it, in any network namespace: the
 // node's and other pods' (macvlan, VLAN). `own` are the addresses of this namespace. If routable
 // ones are in the table, only these are used: packets with another's would have a source that is
-// not this pod's. Otherwise the node shares its own.
+// not this pod's. Otherwise the node shares its own: if routable GIDs are among those with an index
+// in `node`, only these are used.
 std::vector<GidChoice> UsableGids(absl::Span<const ibv_gid_entry> table, uint32_t port,
-                                  bool infiniband, absl::Span<const net::IpAddress> own);
+                                  bool infiniband, absl::Span<const net::IpAddress> own,
+                                  const std::set<uint32_t>& node = {});
 
 struct GidPair {
   GidChoice local;

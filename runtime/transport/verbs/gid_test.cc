@@ -26,10 +26,11 @@ std::vector<std::string> Texts(const std::vector<GidChoice>& choices) {
 }
 
 std::vector<std::string> UsableRoce(const std::vector<ibv_gid_entry>& table, uint32_t port = 1,
-                                    const std::vector<std::string>& own = {}) {
+                                    const std::vector<std::string>& own = {},
+                                    const std::set<uint32_t>& node = {}) {
   std::vector<net::IpAddress> addresses;
   for (const std::string& text : own) addresses.push_back(*net::IpAddress::Parse(text));
-  return Texts(UsableGids(table, port, /*infiniband=*/false, addresses));
+  return Texts(UsableGids(table, port, /*infiniband=*/false, addresses, node));
 }
 
 TEST(UsableGids, TheUsualTableOfANicWithOneAddress) {
@@ -61,6 +62,19 @@ TEST(UsableGids, APodTakesItsOwnAndNobodyElses) {
   EXPECT_EQ(UsableRoce(table, 1, {"10.244.3.5"}).front(), "RoCE v2 over IPv4=10.0.0.1@3");
   // It is the node.
   EXPECT_EQ(UsableRoce(table, 1, {"10.0.0.1"}).front(), "RoCE v2 over IPv4=10.0.0.1@3");
+}
+
+// The node's address was given again, and came behind another pod's.
+TEST(UsableGids, APodWithoutItsOwnTakesTheNodesAndNobodyElses) {
+  const std::vector<ibv_gid_entry> table = {FakeGid(1, "fe80::1", kV2), FakeGid(3, "10.0.0.7", kV2),
+                                            FakeGid(9, "10.0.0.1", kV2)};
+  EXPECT_THAT(UsableRoce(table, 1, {"10.244.3.5"}, {1, 9}),
+              testing::ElementsAre("RoCE v2 over IPv4=10.0.0.1@9",
+                                   "RoCE v2 over link-local IPv6=fe80::1@1"));
+  EXPECT_THAT(UsableRoce(table, 1, {"10.0.0.7"}, {1, 9}),
+              testing::ElementsAre("RoCE v2 over IPv4=10.0.0.7@3"));
+  // The node's address may be that of an interface with another name, which is not known.
+  EXPECT_EQ(UsableRoce(table, 1, {"10.244.3.5"}, {1}).front(), "RoCE v2 over IPv4=10.0.0.7@3");
 }
 
 TEST(UsableGids, OrderOfTheTableDoesNotMatter) {

@@ -8,7 +8,10 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "runtime/transport/verbs/shared_library.h"
 
 namespace railhead::transport::verbs {
@@ -89,6 +92,13 @@ class LibraryVerbsApi final : public VerbsApi {
     return query_port_(context, port, attributes);
   }
   std::vector<net::IpAddress> OwnAddresses() const override { return net::OwnAddresses(); }
+  std::string GidInterface(ibv_context* context, uint8_t port, uint32_t index) const override {
+    constexpr size_t kMostBytes = 4096;  // a page, as sysfs says of each of its files
+    const std::string path =
+        absl::StrCat(context->device->ibdev_path, "/ports/", int{port}, "/gid_attrs/ndevs/", index);
+    const absl::StatusOr<std::string> text = ReadWholeFile(path, kMostBytes);
+    return text.ok() ? std::string(absl::StripAsciiWhitespace(*text)) : "";
+  }
   int QueryPkey(ibv_context* context, uint8_t port, int index, uint16_t& pkey) const override {
     // It reads a file, and does not always say why it could not.
     errno = EIO;

@@ -18,6 +18,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -39,9 +41,11 @@ class VerbsApi {
   virtual int CloseDevice(ibv_context* context) const = 0;
   virtual int QueryDevice(ibv_context* context, ibv_device_attr* attributes) const = 0;
   virtual int QueryPort(ibv_context* context, uint8_t port, ibv_port_attr* attributes) const = 0;
-  // In the byte order of this machine.
   // Returns net::OwnAddresses(): the addresses whose GIDs belong to this network namespace.
   virtual std::vector<net::IpAddress> OwnAddresses() const = 0;
+  // Returns the name of the interface of a GID, as its network namespace calls it; "" if unknown.
+  virtual std::string GidInterface(ibv_context* context, uint8_t port, uint32_t index) const = 0;
+  // In the byte order of this machine.
   virtual int QueryPkey(ibv_context* context, uint8_t port, int index, uint16_t& pkey) const = 0;
   // Fills `entries` with the valid entries of all ports; returns their number, or a negative errno
   // value.
