@@ -181,7 +181,7 @@ TEST(NodeRules, TaintsAreToleratedByTheirNumbersAsTheSchedulerDoes) {
   EXPECT_TRUE(tolerated("Lt", "0", "-5"));
   EXPECT_FALSE(tolerated("Lt", "-5", "-5"));
   EXPECT_TRUE(tolerated("Lt", "9223372036854775807", "9223372036854775806"));
-  // What is not an integer, as the API server's validation defines it, is not tolerated.
+  // Values that the API server's validation does not accept as integers tolerate nothing.
   for (const char* odd : {"", "x", "1.5", "+5", "05", "-0", " 5", "9223372036854775808"}) {
     EXPECT_FALSE(tolerated("Gt", odd, "950")) << odd;
     EXPECT_FALSE(tolerated("Lt", "950", odd)) << odd;

@@ -32,6 +32,17 @@ constexpr absl::Duration kOwnGoodbye = absl::Seconds(1);
 // After which a rank is asked again where it can be reached.
 constexpr absl::Duration kSearchPause = absl::Seconds(1);
 
+// Returns the descriptor of an event. The first call opens it, and signals it if `happened`.
+absl::StatusOr<int> OpenOnce(net::Event& event, bool happened) {
+  if (!event.valid()) {
+    absl::StatusOr<net::Event> opened = net::Event::Open();
+    if (!opened.ok()) return opened.status();
+    event = *std::move(opened);
+    if (happened) event.Signal();
+  }
+  return event.fd();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Watch>> Watch::Start(Bootstrap bootstrap) {
@@ -54,24 +65,12 @@ Watch::~Watch() {
 
 absl::StatusOr<int> Watch::event_fd() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!event_.valid()) {
-    absl::StatusOr<net::Event> opened = net::Event::Open();
-    if (!opened.ok()) return opened.status();
-    event_ = *std::move(opened);
-    if (failed_) event_.Signal();
-  }
-  return event_.fd();
+  return OpenOnce(event_, failed_);
 }
 
 absl::StatusOr<int> Watch::located_fd() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!located_event_.valid()) {
-    absl::StatusOr<net::Event> opened = net::Event::Open();
-    if (!opened.ok()) return opened.status();
-    located_event_ = *std::move(opened);
-    if (!located_.empty()) located_event_.Signal();
-  }
-  return located_event_.fd();
+  return OpenOnce(located_event_, !located_.empty());
 }
 
 absl::Status Watch::verdict() const {

@@ -125,7 +125,7 @@ TEST(WatchThreadTest, AClientHasATurnWhenItsConnectionStirs) {
     stirs.Signal();
     EXPECT_TRUE(client.Gets(turns));
   }
-  // What stirs after its client's end disturbs nobody.
+  // A descriptor that stirs after its client's end does not disturb other clients.
   client.End();
   stirs.Signal();
   other.Wake();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a further communicator of the same ranks costs a process: descriptors and threads. Programs
-// such as PyTorch jobs make dozens.
+// The descriptors and threads that a further communicator of the same ranks costs a process.
+// Programs such as PyTorch jobs make dozens.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -61,7 +61,7 @@ rhResult_t ById(rhComm_t comm, int rank, int count, rhComm_t* made) {
   return told == rhSuccess ? rhCommInitRank(made, count, id, rank) : told;
 }
 
-// What each of several further communicators adds on a rank: "socket 1, thread 0".
+// Returns what each of several further communicators adds on a rank: "socket 1, thread 0".
 std::string Cost(int rank, int count, Make make) {
   rhComm_t comm = nullptr;
   if (rhCommInitFromEnv(&comm) != rhSuccess) return rhGetLastError(nullptr);

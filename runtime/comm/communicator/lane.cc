@@ -174,7 +174,7 @@ absl::Status Lane::LookAround(absl::Time now) {
   NoteProgress(now);
   std::vector<int> late;
   for (const auto& [peer, moved] : moved_) {
-    // What a peer sent before it left may not have been received yet.
+    // A peer may have left after it sent something that has not been received yet.
     if (moved.since == now) continue;
     if (absl::Status in_vain = WhyInVain(peer); !in_vain.ok()) return in_vain;
     if (now - moved.since >= options_.timeout) late.push_back(peer);
