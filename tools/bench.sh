@@ -3,7 +3,7 @@
 #
 # Runs the benchmarks and writes their tables, with machine, date and versions, to docs/.
 # usage: tools/bench.sh [PART]...     without a part: all of them. The parts:
-#        node-agent cache placement planner verdict admission scale reduce start world idle stream metrics auth
+#        node-agent cache placement planner verdict admission scale reduce start family world idle stream metrics auth
 #        allreduce (with all collectives) rails verbs torch (make wheel must have run)
 #        collectives (the second half of allreduce)
 #        gangs (half an hour), days (two hours): not among all of them, but in make soak
@@ -147,6 +147,16 @@ EOT
   build/release/runtime/railhead_world_bench
 }
 
+family() {
+  cat <<'EOT'
+300 communicators of all ranks, made one after the other by rhCommSplit; each does one all-reduce of 8 B, and
+all stay. Figures are per communicator, of the rank that spent most. Memory that ranks share counts for
+each of them. In a world of 16, rank 0 has a connection to each of the others, and other ranks have one.
+
+EOT
+  build/release/runtime/railhead_family_bench
+}
+
 idle() {
   cat <<'EOT'
 Two TCP rails on the loopback device, ranks that are processes of this machine and all connected. Rounds of
@@ -225,7 +235,7 @@ torch() {
   /usr/bin/python3 tests/bench/torch/run.py
 }
 
-[ $# -gt 0 ] || set -- node-agent cache placement planner verdict admission scale reduce start world idle stream metrics auth allreduce rails verbs torch
+[ $# -gt 0 ] || set -- node-agent cache placement planner verdict admission scale reduce start family world idle stream metrics auth allreduce rails verbs torch
 # What is measured is what the stamp says, also when a part is run by hand.
 cmake --build --preset release --target railhead_programs railhead_benches > /dev/null
 for part in "$@"; do
@@ -253,6 +263,7 @@ for part in "$@"; do
       ;;
     reduce) page "$part" "How fast reductions are" reduce ;;
     start) page "$part" "How long a job takes to start" start ;;
+    family) page "$part" "What a further communicator costs" family ;;
     world) page "$part" "What a rank of a large world takes" world ;;
     idle) page "$part" "Small messages beside idle ranks" idle ;;
     stream) page "$part" "One TCP rail beside a bare socket" stream ;;

@@ -11,10 +11,9 @@
 
 namespace railhead {
 
-// When a job fails, `raised` becomes true and `event_fd` readable.
+// When a job fails, `raised` becomes true.
 struct Alarm {
   const std::atomic<bool>* raised = nullptr;
-  int event_fd = -1;
 
   // Cancelled once it is raised.
   absl::Status Check() const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An object that all users in a process share: made by the first, destroyed by the last. A forked
+// Objects that all users in a process share: made by the first, destroyed by the last. A forked
 // child has none: it makes its own, without waiting for locks that its parent held at the fork.
 #ifndef RAILHEAD_RUNTIME_BASE_ONE_PER_PROCESS_H_
 #define RAILHEAD_RUNTIME_BASE_ONE_PER_PROCESS_H_
@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
@@ -24,19 +26,22 @@ class OnePerProcess {
   using Made = absl::StatusOr<std::shared_ptr<Object>>;
 
   // Returns the object; makes it if it has no user.
-  Made Get(absl::FunctionRef<Made()> make) {
+  Made Get(absl::FunctionRef<Made()> make) { return Get("", make); }
+  // The same for one of several, each with a name.
+  Made Get(const std::string& name, absl::FunctionRef<Made()> make) {
     State& state = OfThisProcess();
     const std::lock_guard<std::mutex> lock(state.mutex);
-    if (std::shared_ptr<Object> object = state.object.lock()) return object;
+    std::weak_ptr<Object>& known = state.objects[name];
+    if (std::shared_ptr<Object> object = known.lock()) return object;
     Made made = make();
-    if (made.ok()) state.object = *made;
+    if (made.ok()) known = *made;
     return made;
   }
 
  private:
   struct State {
     std::mutex mutex;
-    std::weak_ptr<Object> object;
+    std::map<std::string, std::weak_ptr<Object>> objects;
     const pid_t process = ::getpid();
   };
 

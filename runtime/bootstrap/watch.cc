@@ -32,26 +32,15 @@ constexpr absl::Duration kOwnGoodbye = absl::Seconds(1);
 // After which a rank is asked again where it can be reached.
 constexpr absl::Duration kSearchPause = absl::Seconds(1);
 
-// Returns the descriptor of an event. The first call opens it, and signals it if `happened`.
-absl::StatusOr<int> OpenOnce(net::Event& event, bool happened) {
-  if (!event.valid()) {
-    absl::StatusOr<net::Event> opened = net::Event::Open();
-    if (!opened.ok()) return opened.status();
-    event = *std::move(opened);
-    if (happened) event.Signal();
-  }
-  return event.fd();
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Watch>> Watch::Start(Bootstrap bootstrap) {
-  absl::StatusOr<std::shared_ptr<WatchThread>> thread = WatchThread::Get();
+  absl::StatusOr<std::shared_ptr<net::WatchThread>> thread = net::WatchThread::Get();
   if (!thread.ok()) return thread.status();
   auto [node, links] = std::move(bootstrap).Take();
   std::unique_ptr<Watch> watch(new Watch(*std::move(thread), std::move(node), std::move(links)));
   absl::Status stirs = watch->links_.StirFrom(watch->thread_->epoll(),
-                                              static_cast<WatchThread::Client*>(watch.get()));
+                                              static_cast<net::WatchThread::Client*>(watch.get()));
   if (!stirs.ok()) return stirs;
   watch->Wake();
   return watch;
@@ -63,14 +52,10 @@ Watch::~Watch() {
   thread_->AwaitEnd(*this);
 }
 
-absl::StatusOr<int> Watch::event_fd() {
+void Watch::OnNews(std::function<void()> wake) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return OpenOnce(event_, failed_);
-}
-
-absl::StatusOr<int> Watch::located_fd() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return OpenOnce(located_event_, !located_.empty());
+  if (failed_) wake();
+  wakes_.push_back(std::move(wake));
 }
 
 absl::Status Watch::verdict() const {
@@ -158,7 +143,7 @@ absl::Time Watch::Search(absl::Time now) {
   for (const auto& [rank, place] : located) sought_.erase(rank);
   if (!located.empty()) {
     located_.merge(located);
-    if (located_event_.valid()) located_event_.Signal();
+    for (const auto& wake : wakes_) wake();
   }
   absl::Time again = absl::InfiniteFuture();
   for (auto& [rank, when] : sought_) {
@@ -255,7 +240,7 @@ void Watch::Publish() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     failed_.store(true, std::memory_order_release);
-    if (event_.valid()) event_.Signal();
+    for (const auto& wake : wakes_) wake();
   }
   if (observer_ != nullptr) observer_->Failed(node_.verdict());
 }

@@ -10,6 +10,7 @@
 #define RAILHEAD_RUNTIME_BOOTSTRAP_WATCH_H_
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -26,13 +27,12 @@
 #include "runtime/bootstrap/hang_observer.h"
 #include "runtime/bootstrap/links.h"
 #include "runtime/bootstrap/node.h"
-#include "runtime/bootstrap/watch_thread.h"
-#include "runtime/net/event.h"
+#include "runtime/net/watch_thread.h"
 
 namespace railhead::bootstrap {
 
 // Thread-safe. Used by Communicator.
-class Watch final : private WatchThread::Client {
+class Watch final : private net::WatchThread::Client {
  public:
   // Takes over the connections of `bootstrap` and starts to watch them.
   static absl::StatusOr<std::unique_ptr<Watch>> Start(Bootstrap bootstrap);
@@ -49,9 +49,9 @@ class Watch final : private WatchThread::Client {
   // Why the job failed; OK if it has not.
   absl::Status verdict() const;
 
-  // Returns a descriptor that is readable after the job has failed. Never read from it. The first
-  // call opens it.
-  absl::StatusOr<int> event_fd();
+  // Calls `wake` from now on when the job has failed, or the address of a rank has arrived; at once
+  // if the job has failed. It must not block or call this object.
+  void OnNews(std::function<void()> wake);
 
   // Reports that this rank cannot continue, and waits briefly for the job's verdict: this text, or
   // an earlier one of another rank (probably the cause). Returns it.
@@ -65,11 +65,8 @@ class Watch final : private WatchThread::Client {
   void Ask();
 
   // Returns the address a rank gave for itself (Bootstrap::SetPlace); nullopt while unknown: then
-  // it is requested, and located_fd becomes readable when any answer has arrived.
+  // it is requested (see OnNews).
   std::optional<std::string> Locate(int rank);
-  // Readable when addresses have arrived, until ClearLocated. The first call opens it.
-  absl::StatusOr<int> located_fd();
-  void ClearLocated() const { located_event_.Clear(); }
 
   // Reports that this rank is leaving, and waits until all have left or the job has failed (true),
   // or the deadline (false). The report is sent in any case. May be called again.
@@ -80,7 +77,7 @@ class Watch final : private WatchThread::Client {
   std::vector<Gone> gone() const;
 
  private:
-  Watch(std::shared_ptr<WatchThread> thread, Node node, Links links)
+  Watch(std::shared_ptr<net::WatchThread> thread, Node node, Links links)
       : thread_(std::move(thread)), node_(std::move(node)), links_(std::move(links)) {}
 
   std::optional<absl::Time> Turn() override;
@@ -100,7 +97,7 @@ class Watch final : private WatchThread::Client {
   void Publish();
   void Wake() { thread_->Wake(*this); }
 
-  const std::shared_ptr<WatchThread> thread_;
+  const std::shared_ptr<net::WatchThread> thread_;
 
   // Used by the thread only.
   Node node_;
@@ -120,8 +117,7 @@ class Watch final : private WatchThread::Client {
 
   mutable std::mutex mutex_;
   Condition changed_;
-  net::Event event_;
-  net::Event located_event_;
+  std::vector<std::function<void()>> wakes_;
   absl::Status failure_;              // to be reported
   bool leaving_ = false;              // to be reported
   bool asking_ = false;               // an inquiry is requested

@@ -17,6 +17,7 @@
 #include "absl/time/clock.h"
 #include "runtime/base/now.h"
 #include "runtime/bootstrap/tree.h"
+#include "runtime/net/event.h"
 #include "runtime/net/socket.h"
 #include "runtime/testing/ranks.h"
 
@@ -63,6 +64,13 @@ std::unique_ptr<Watch> World::StartAlone(int rank) const {
   return *Watch::Start(*std::move(bootstrap));
 }
 
+// Returns an event that is readable when there is news.
+std::shared_ptr<net::Event> NewsOf(Watch& watch) {
+  auto news = std::make_shared<net::Event>(*net::Event::Open());
+  watch.OnNews([news] { news->Signal(); });
+  return news;
+}
+
 class WatchTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(WatchTest, WhoLeavesTogetherLeavesInPeace) {
@@ -84,16 +92,17 @@ TEST_P(WatchTest, EachFindsAllOthers) {
   World started(world);
   RunRanks(world, [&](int rank) {
     const std::unique_ptr<Watch> watch = started.Start(rank);
+    const std::shared_ptr<net::Event> news = NewsOf(*watch);
     const absl::Time deadline = In(20);
     for (int other = 0; other < world; ++other) {
       while (other != rank && MonotonicNow() < deadline) {
-        watch->ClearLocated();
+        news->Clear();
         const std::optional<std::string> place = watch->Locate(other);
         if (place.has_value()) {
           EXPECT_EQ(*place, absl::StrCat("at ", other));
           break;
         }
-        EXPECT_TRUE(net::WaitReadable(*watch->located_fd(), deadline).ok());
+        EXPECT_TRUE(net::WaitReadable(news->fd(), deadline).ok());
       }
     }
     EXPECT_LT(MonotonicNow(), deadline);
@@ -109,7 +118,7 @@ TEST_P(WatchTest, ADeathIsKnownToAllOthers) {
     RunRanks(world, [&](int rank) {
       const std::unique_ptr<Watch> watch = started.Start(rank);
       if (rank == victim) return true;  // gone without a goodbye
-      EXPECT_TRUE(net::WaitReadable(*watch->event_fd(), In(20)).ok());
+      EXPECT_TRUE(net::WaitReadable(NewsOf(*watch)->fd(), In(20)).ok());
       EXPECT_TRUE(watch->failed());
       EXPECT_THAT(std::string(watch->verdict().message()),
                   HasSubstr(absl::StrCat("rank ", victim, " (pod p", victim, ") is gone")));
@@ -129,7 +138,7 @@ TEST_P(WatchTest, AnAnnouncedFailureIsTheSameOnAll) {
       if (rank == culprit) {
         EXPECT_EQ(watch->Announce(failure), failure);
       } else {
-        EXPECT_TRUE(net::WaitReadable(*watch->event_fd(), In(20)).ok());
+        EXPECT_TRUE(net::WaitReadable(NewsOf(*watch)->fd(), In(20)).ok());
       }
       EXPECT_EQ(watch->verdict(), failure);
       return true;
@@ -248,7 +257,7 @@ TEST_P(WatchTest, TheWitnessLearnsTheVerdictBeforeItIsDismissed) {
     if (rank == 0) {
       EXPECT_EQ(watch->Announce(failure), failure);
     } else {
-      EXPECT_TRUE(net::WaitReadable(*watch->event_fd(), In(20)).ok());
+      EXPECT_TRUE(net::WaitReadable(NewsOf(*watch)->fd(), In(20)).ok());
     }
     watch->Attend(nullptr);
     EXPECT_EQ(clerk.verdict(), failure);
@@ -266,7 +275,7 @@ TEST_P(WatchTest, WhoGoesAfterAFailureIsKnownToo) {
   RunRanks(world, [&](int rank) {
     std::unique_ptr<Watch> watch = started.Start(rank);
     if (rank == 0) watch->Announce(absl::InternalError("rank 0 failed")).IgnoreError();
-    EXPECT_TRUE(net::WaitReadable(*watch->event_fd(), In(20)).ok());
+    EXPECT_TRUE(net::WaitReadable(NewsOf(*watch)->fd(), In(20)).ok());
     EXPECT_THAT(watch->gone(), ::testing::IsEmpty());
     failed.arrive_and_wait();
     if (rank == victim) {

@@ -52,6 +52,16 @@ absl::Status WaitFor(int fd, decltype(pollfd::events) events, absl::Time deadlin
   }
 }
 
+// Returns the error of a call for which the kernel chooses a port; `none_free` is its errno if
+// there is none.
+absl::Status PortError(absl::string_view what, int error_number, int none_free) {
+  absl::Status error = ErrnoError(what, error_number);
+  if (error_number != none_free) return error;
+  return absl::Status(error.code(),
+                      absl::StrCat(error.message(), " (if all ports are in use, widen ",
+                                   "net.ipv4.ip_local_port_range)"));
+}
+
 absl::StatusOr<Fd> ListenOn(const IpAddress& address, uint16_t port, bool both_families) {
   sockaddr_storage storage;
   const socklen_t length = address.ToSockaddr(port, &storage);
@@ -61,7 +71,9 @@ absl::StatusOr<Fd> ListenOn(const IpAddress& address, uint16_t port, bool both_f
   if (both_families) SetOption(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&storage), length) != 0 ||
       ::listen(fd.get(), 1024) != 0) {
-    return ErrnoError(absl::StrCat("listen on ", HostPort(address, port)), errno);
+    const int error = errno;
+    const std::string what = absl::StrCat("listen on ", HostPort(address, port));
+    return port == 0 ? PortError(what, error, EADDRINUSE) : ErrnoError(what, error);
   }
   return fd;
 }
@@ -202,7 +214,7 @@ absl::StatusOr<Fd> StartDial(const IpAddress& remote, uint16_t port,
   }
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&storage), length) == 0) return fd;
   if (errno == EINPROGRESS) return fd;
-  return ErrnoError(absl::StrCat("connect to ", HostPort(remote, port)), errno);
+  return PortError(absl::StrCat("connect to ", HostPort(remote, port)), errno, EADDRNOTAVAIL);
 }
 
 absl::Status FinishDial(int fd, const IpAddress& remote, uint16_t port) {

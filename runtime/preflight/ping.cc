@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/preflight/ping.h"
 
-#include <poll.h>
+#include <sys/epoll.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/now.h"
 #include "runtime/base/wire.h"
+#include "runtime/net/fd.h"
 #include "runtime/net/socket.h"
 
 namespace railhead::preflight {
@@ -32,7 +35,17 @@ constexpr absl::Duration kLongPause = absl::Milliseconds(20);
 // One side's sends and receives, each of which waits.
 class Side {
  public:
-  Side(transport::Link& link, absl::Time deadline) : link_(link), deadline_(deadline) {}
+  static absl::StatusOr<std::unique_ptr<Side>> Create(transport::Link& link, absl::Time deadline) {
+    std::unique_ptr<Side> side(new Side(link, deadline));
+    if (!side->epoll_.valid()) return net::ErrnoError("epoll_create1", errno);
+    const absl::StatusOr<bool> wakes = link.WakeBy(side->epoll_.get(), nullptr);
+    if (!wakes.ok()) return wakes.status();
+    side->wakes_ = *wakes;
+    return side;
+  }
+  ~Side() { link_.WakeBy(-1, nullptr).IgnoreError(); }
+  Side(const Side&) = delete;
+  Side& operator=(const Side&) = delete;
 
   absl::Status Send(uint64_t number) {
     WireWriter writer;
@@ -107,23 +120,30 @@ class Side {
     if (absl::Status armed = link_.Arm(transport::Wake::kFrames); !armed.ok()) return armed;
     // What has come before the link was armed does not wake anybody.
     if (absl::Status polled = Poll(); !polled.ok() || got_.has_value()) return polled;
-    pollfd entry = {link_.event_fd(), POLLIN, 0};
-    const absl::Duration pause = entry.fd >= 0 ? kLongPause : kShortPause;
-    ::poll(&entry, entry.fd >= 0 ? 1 : 0,
-           net::PollTimeout(std::min(deadline_, MonotonicNow() + pause)));
+    epoll_event any{};
+    ::epoll_wait(epoll_.get(), &any, 1,
+                 net::PollTimeout(
+                     std::min(deadline_, MonotonicNow() + (wakes_ ? kLongPause : kShortPause))));
     link_.Answer(MonotonicNow());
     return absl::OkStatus();
   }
 
+  Side(transport::Link& link, absl::Time deadline)
+      : link_(link), deadline_(deadline), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
+
   transport::Link& link_;
   const absl::Time deadline_;
+  const net::Fd epoll_;
+  bool wakes_ = false;
   std::optional<uint64_t> got_;
 };
 
 }  // namespace
 
 absl::StatusOr<absl::Duration> Ping(transport::Link& link, bool begins, absl::Time deadline) {
-  Side side(link, deadline);
+  const absl::StatusOr<std::unique_ptr<Side>> created = Side::Create(link, deadline);
+  if (!created.ok()) return created.status();
+  Side& side = **created;
   std::vector<absl::Duration> times;
   for (uint64_t i = 0; i < kWarmUp + kRounds; ++i) {
     const absl::Time start = MonotonicNow();

@@ -25,6 +25,7 @@
 #include "runtime/base/now.h"
 #include "runtime/rails/peer.h"
 #include "runtime/rails/send_ledger.h"
+#include "runtime/testing/acceptors.h"
 #include "runtime/testing/fake_link.h"
 #include "runtime/testing/programs.h"
 #include "runtime/transport/tcp/tcp.h"
@@ -284,8 +285,7 @@ TEST(DeliveryTest, LegalProgramsEndOverTcp) {
     std::vector<std::vector<std::shared_ptr<transport::Acceptor>>> acceptors(program.ranks.size());
     for (auto& of_rank : acceptors) {
       for (size_t rail = 0; rail < rails; ++rail) {
-        of_rank.push_back(
-            *transport::Acceptor::Open(*net::IpAddress::Parse("127.0.0.1"), program.ranks.size()));
+        of_rank.push_back(railhead::testing::OpenAcceptor(program.ranks.size()));
       }
     }
     World world(program, rails, [&](int a, int b, size_t rail) {

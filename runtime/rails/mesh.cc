@@ -44,9 +44,9 @@ absl::StatusOr<std::unique_ptr<Mesh>> Mesh::Create(std::map<int, std::unique_ptr
                                                    Alarm alarm, Reach reach) {
   std::unique_ptr<Mesh> mesh(new Mesh(std::move(peers), alarm, std::move(reach)));
   absl::Status watched;
-  if (alarm.event_fd >= 0) watched.Update(mesh->Watch(alarm.event_fd, {}));
-  for (const auto& doorbell : mesh->reach_.doorbells) {
-    watched.Update(mesh->Watch(doorbell->event_fd(), {doorbell.get(), nullptr}));
+  if (transport::WakeEvent* const wake = mesh->reach_.wake.get(); wake != nullptr) {
+    watched.Update(wake->Open());
+    if (watched.ok()) watched.Update(mesh->Watch(wake->fd(), {wake, nullptr}));
   }
   for (auto& [rank, entry] : mesh->peers_) {
     watched.Update(mesh->Watch(entry));
@@ -70,10 +70,11 @@ absl::Status Mesh::Watch(Entry& entry) {
   for (size_t i = 0; i < entry.peer->rail_count(); ++i) {
     transport::Link& link = entry.peer->link(i);
     entry.in_memory = entry.in_memory && link.polls_in_memory();
-    const int fd = link.event_fd();
-    must_poll_ = must_poll_ || fd < 0;
-    if (fd < 0) continue;
-    if (absl::Status added = Watch(fd, {&link, &entry, i}); !added.ok()) return added;
+    if (absl::Status opened = OpenEpoll(); !opened.ok()) return opened;
+    const absl::StatusOr<bool> wakes =
+        link.WakeBy(epoll_.get(), &sources_.emplace_back(Source{nullptr, &entry, i}));
+    if (!wakes.ok()) return wakes.status();
+    must_poll_ = must_poll_ || !*wakes;
   }
   return absl::OkStatus();
 }
@@ -360,8 +361,6 @@ absl::Status Mesh::Poll(absl::Time now) {
 }
 
 absl::Status Mesh::PollRound(absl::Time now) {
-  // Those who come are let in when there is room again, if there was none.
-  for (const auto& doorbell : reach_.doorbells) doorbell->Answer(now);
   LetCallersIn();
   absl::Status polled = PollCompanion();
   return polled.ok() ? PollPeers(now, kMostInRound) : polled;
@@ -435,12 +434,15 @@ absl::Status Mesh::PollStirred(int timeout_ms) {
   const Entry* last = nullptr;
   for (int i = 0; i < count; ++i) {
     const auto& stirred = *static_cast<const Source*>(events[static_cast<size_t>(i)].data.ptr);
-    if (stirred.source != nullptr) stirred.source->Answer(now);
     if (stirred.entry != nullptr) {
+      stirred.entry->peer->link(stirred.rail).Answer(now);
       stirred.entry->peer->Stir(stirred.rail);
       MakeBusy(*stirred.entry);
+    } else if (stirred.wake != nullptr) {
+      stirred.wake->Clear();
+      rang = true;
     } else {
-      (stirred.source != nullptr ? rang : beside) = true;
+      beside = true;
     }
   }
   for (int i = 0; i < count; ++i) {

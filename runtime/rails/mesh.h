@@ -31,6 +31,7 @@
 #include "runtime/collectives/messenger.h"
 #include "runtime/net/fd.h"
 #include "runtime/rails/peer.h"
+#include "runtime/transport/wake_event.h"
 
 namespace railhead::rails {
 
@@ -53,15 +54,17 @@ struct RailTotals {
 struct Reach {
   // Creates the peer, not connected yet; empty: there are no others.
   std::function<absl::StatusOr<std::unique_ptr<Peer>>(int rank)> open;
-  // Descriptors of connections from ranks without a peer yet, and the ranks that wait there.
-  std::vector<std::shared_ptr<transport::WakeSource>> doorbells;
+  // Wakes the mesh: for connections from ranks without a peer yet, addresses, and the alarm.
+  std::shared_ptr<transport::WakeEvent> wake = nullptr;
+  // Returns the ranks without a peer yet that wait with a connection.
   std::function<std::vector<int>()> callers;
 };
 
 // Use from one thread at a time, except where stated.
 class Mesh final : public collectives::Messenger {
  public:
-  // `peers` by rank, all with the same rails in the same order. `alarm` must outlive the mesh.
+  // `peers` by rank, all with the same rails in the same order. `alarm` must outlive the mesh;
+  // the wake event of `reach` must be signalled when it is raised, or waits end late.
   static absl::StatusOr<std::unique_ptr<Mesh>> Create(std::map<int, std::unique_ptr<Peer>> peers,
                                                       Alarm alarm, Reach reach = {});
 
@@ -116,9 +119,9 @@ class Mesh final : public collectives::Messenger {
     bool in_memory = true;  // polling costs no system call
     Traffic counted;        // its part of moved_of_idle_, while not busy
   };
-  // Owner of a descriptor in `epoll_`. Alarm and companion have no source, doorbells no peer.
+  // Owner of a descriptor in `epoll_`: the wake event, a rail of a peer, or else the companion.
   struct Source {
-    transport::WakeSource* source = nullptr;
+    transport::WakeEvent* wake = nullptr;
     Entry* entry = nullptr;
     size_t rail = 0;  // of the peer
   };
@@ -176,6 +179,7 @@ class Mesh final : public collectives::Messenger {
   enum class Holder { kNone, kOwner, kTender };
   void Hold();
 
+  net::Fd epoll_;  // once needed; links use it until they are destroyed
   // Readers on other threads hold the mutex, as does the owner when it adds a peer.
   std::map<int, Entry> peers_;
   mutable std::mutex mutex_;
@@ -191,10 +195,9 @@ class Mesh final : public collectives::Messenger {
   absl::Status broken_;             // error of creating a peer
   collectives::Call call_;
   bool copies_small_ = true;
-  net::Fd epoll_;               // once needed
   bool finishing_ = false;      // waits for NICs and sockets
   uint32_t spins_in_vain_ = 0;  // waits in a row that outlasted the spin
-  bool must_poll_ = false;      // some link has no descriptor
+  bool must_poll_ = false;      // some link does not stir
   absl::Duration patience_ = absl::InfiniteDuration();
   uint64_t progress_of_idle_ = 0;  // of idle peers
   Traffic moved_of_idle_;

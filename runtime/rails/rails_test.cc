@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -27,6 +26,7 @@
 #include "runtime/rails/unexpected_queue.h"
 #include "runtime/testing/exchange.h"
 #include "runtime/testing/fake_link.h"
+#include "runtime/transport/wake_event.h"
 
 namespace railhead::rails {
 namespace {
@@ -406,10 +406,10 @@ TEST(PeerTest, AFrameThatComesTooEarlyWaits) {
 
 // ---- Mesh ----
 
-std::unique_ptr<Mesh> MeshOf(std::unique_ptr<Peer> peer, Alarm alarm = {}) {
+std::unique_ptr<Mesh> MeshOf(std::unique_ptr<Peer> peer, Alarm alarm = {}, Reach reach = {}) {
   std::map<int, std::unique_ptr<Peer>> peers;
   peers[1] = std::move(peer);
-  return *Mesh::Create(std::move(peers), alarm);
+  return *Mesh::Create(std::move(peers), alarm, std::move(reach));
 }
 
 TEST(MeshTest, WhatStandsStillFailsAndSaysWhatIsMissing) {
@@ -430,17 +430,17 @@ TEST(MeshTest, WhatStandsStillFailsAndSaysWhatIsMissing) {
 
 TEST(MeshTest, TheAlarmEndsAWait) {
   PeerPair pair = MakePeers(1);
-  // With a descriptor that never stirs, only the alarm can wake the mesh.
-  const net::Fd never(::eventfd(0, EFD_CLOEXEC));
-  pair.links_a[0]->descriptor = never.get();
-  const net::Fd event(::eventfd(0, EFD_CLOEXEC));
+  // With a link that never stirs, only the event can wake the mesh.
+  pair.links_a[0]->wakes = true;
+  const auto wake = std::make_shared<transport::WakeEvent>();
+  ASSERT_TRUE(wake->Open().ok());
   std::atomic<bool> raised{false};
-  const std::unique_ptr<Mesh> mesh = MeshOf(std::move(pair.a), {&raised, event.get()});
+  const std::unique_ptr<Mesh> mesh = MeshOf(std::move(pair.a), {&raised}, {nullptr, wake, nullptr});
   mesh->Begin(absl::Seconds(100));
   std::thread other([&] {
     absl::SleepFor(absl::Milliseconds(20));
     raised = true;
-    ASSERT_EQ(::eventfd_write(event.get(), 1), 0);
+    wake->Signal();
   });
   EXPECT_EQ(mesh->Progress().code(), absl::StatusCode::kCancelled);
   other.join();

@@ -58,7 +58,7 @@ class FakeLink final : public transport::Link {
   std::function<bool()> places = [] { return false; };  // asked whether a frame is placed in halves
   std::function<bool()> notices = [] { return true; };  // asked whether a cut shows
   absl::Status broken;                                  // returned by everything if not OK
-  int descriptor = -1;
+  bool wakes = false;                                   // returned by WakeBy
   // Tells of what it took as real links do: in passing, when that is awaited, of many, when asked.
   bool lazy = false;
   uint64_t polls = 0;  // calls of Poll
@@ -155,7 +155,7 @@ class FakeLink final : public transport::Link {
     if (broken.ok() && !Lost()) Tell();
     return broken;
   }
-  int event_fd() const override { return descriptor; }
+  absl::StatusOr<bool> WakeBy(int /*epoll*/, void* /*tag*/) override { return wakes; }
   void Answer(absl::Time /*now*/) override {}
   absl::Status Arm(transport::Wake /*wake*/) override { return broken; }
   const transport::LinkStats& stats() const override { return stats_; }

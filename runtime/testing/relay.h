@@ -20,7 +20,8 @@
 
 namespace railhead::testing {
 
-// The address of a acceptor whose connections somebody else takes, at another port of this machine.
+// The address of an acceptor whose connections somebody else takes, at another port of this
+// machine.
 inline std::string AddressAt(const transport::Acceptor& acceptor, uint16_t port) {
   WireWriter writer;
   writer.String(acceptor.own().ip.Bytes());

@@ -10,7 +10,7 @@
 
 #include "absl/time/time.h"
 #include "runtime/base/now.h"
-#include "runtime/net/address.h"
+#include "runtime/testing/acceptors.h"
 #include "runtime/transport/connect/acceptor.h"
 #include "runtime/transport/link.h"
 #include "runtime/transport/tcp/tcp.h"
@@ -41,10 +41,7 @@ inline TcpPair ConnectedTcp(const std::shared_ptr<transport::Acceptor>& acceptor
 }
 
 inline TcpPair ConnectedTcp(transport::FrameProtection protection = {}) {
-  const auto open = [] {
-    return *transport::Acceptor::Open(*net::IpAddress::Parse("127.0.0.1"), 1);
-  };
-  return ConnectedTcp(open(), open(), protection);
+  return ConnectedTcp(OpenAcceptor(), OpenAcceptor(), protection);
 }
 
 }  // namespace railhead::testing

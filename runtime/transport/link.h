@@ -104,17 +104,6 @@ enum class Wake {
   kAll,     // also changes of Flushed() and load()
 };
 
-// A descriptor to sleep on.
-class WakeSource {
- public:
-  virtual ~WakeSource() = default;
-
-  // Readable when there may be work; -1 if the caller must poll.
-  virtual int event_fd() const = 0;
-  // Call when it was readable; otherwise it stays readable, and the next sleep ends at once.
-  virtual void Answer(absl::Time now) = 0;
-};
-
 // The interface that a link shares with its connections (wire.h).
 class Carrier {
  public:
@@ -166,18 +155,25 @@ class Carrier {
   // Sends an acknowledgement without a frame. Call it before a long sleep or the end.
   virtual absl::Status Acknowledge() { return absl::OkStatus(); }
 
-  // Call before each wait for the descriptor; then Poll once more before sleeping.
+  // Call before each wait for the link to stir; then Poll once more before sleeping.
   virtual absl::Status Arm(Wake wake) = 0;
 };
 
-// Its descriptor is readable when Poll may have work.
-class Link : public WakeSource, public Carrier {
+class Link : public Carrier {
  public:
+  // Registers all that Poll may wait for in this epoll, with `tag` as its data, also what it will
+  // wait for later; -1: in none. Replaces the last call; the epoll must stay open until the next,
+  // or until the link is destroyed. Returns false if nothing would stir, so that the caller must
+  // poll.
+  virtual absl::StatusOr<bool> WakeBy(int epoll, void* tag) = 0;
+  // Call when it stirred; otherwise it goes on, and the next sleep ends at once.
+  virtual void Answer(absl::Time now) = 0;
+
   // The largest payload of one frame, in bytes.
   virtual size_t max_payload() const = 0;
 
   // Returns true if Poll without arrivals costs no system call. For other links the caller waits
-  // for the descriptor before it calls Poll.
+  // until it stirs before it calls Poll.
   virtual bool polls_in_memory() const { return true; }
 
   // Ends the connection, as if Poll had failed.

@@ -3,11 +3,9 @@
 
 #include <sys/epoll.h>
 
-#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/net/socket.h"
 
 namespace railhead::transport {
 namespace {
@@ -19,18 +17,10 @@ constexpr absl::Duration kKnocksFade = absl::Milliseconds(200);
 
 }  // namespace
 
-absl::Status Watch(int epoll, int fd) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0) return absl::OkStatus();
-  return net::ErrnoError("epoll_ctl", errno);
-}
-
 absl::StatusOr<std::unique_ptr<Link>> RecoveringLink::Create(
     std::unique_ptr<Reconnector> reconnector, std::unique_ptr<WireMaker> maker) {
-  // Whoever waits in the acceptor is woken by that, too.
   if (maker->event_fd() >= 0) {
-    absl::Status watched = Watch(reconnector->event_fd(), maker->event_fd());
+    absl::Status watched = reconnector->waits().Watch(maker->event_fd(), EPOLLIN);
     if (!watched.ok()) return watched;
   }
   return std::unique_ptr<Link>(new RecoveringLink(std::move(reconnector), std::move(maker)));
@@ -41,6 +31,11 @@ RecoveringLink::RecoveringLink(std::unique_ptr<Reconnector> reconnector,
     : reconnector_(std::move(reconnector)),
       maker_(std::move(maker)),
       error_(maker_->At(absl::UnavailableError("not connected yet"))) {}
+
+RecoveringLink::~RecoveringLink() {
+  // Descriptors that are not the only ones of their files stay in an epoll when they are closed.
+  reconnector_->waits().MoveTo(-1, nullptr).IgnoreError();
+}
 
 absl::StatusOr<bool> RecoveringLink::TrySend(const FrameHeader& header,
                                              absl::Span<const std::byte> payload) {
@@ -119,7 +114,7 @@ absl::Status RecoveringLink::Work(absl::Time now) {
   }
   if (line->valid()) {
     const absl::Status begun =
-        maker_->Begin(*std::move(line), {reconnector_->event_fd(), &stats_}, now);
+        maker_->Begin(*std::move(line), {&reconnector_->waits(), &stats_}, now);
     if (!begun.ok()) return begun;
   }
   if (!maker_->begun()) {
@@ -130,6 +125,11 @@ absl::Status RecoveringLink::Work(absl::Time now) {
   if (!wire.ok()) return wire.status();
   wire_ = *std::move(wire);
   return absl::OkStatus();
+}
+
+absl::StatusOr<bool> RecoveringLink::WakeBy(int epoll, void* tag) {
+  if (absl::Status moved = reconnector_->waits().MoveTo(epoll, tag); !moved.ok()) return moved;
+  return true;
 }
 
 void RecoveringLink::Answer(absl::Time /*now*/) {

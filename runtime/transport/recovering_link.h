@@ -38,6 +38,9 @@ class RecoveringLink final : public Link {
   // Returns a link without a connection.
   static absl::StatusOr<std::unique_ptr<Link>> Create(std::unique_ptr<Reconnector> reconnector,
                                                       std::unique_ptr<WireMaker> maker);
+  ~RecoveringLink() override;
+  RecoveringLink(const RecoveringLink&) = delete;
+  RecoveringLink& operator=(const RecoveringLink&) = delete;
 
   size_t max_payload() const override { return maker_->max_payload(); }
   absl::StatusOr<bool> TrySend(const FrameHeader& header,
@@ -55,7 +58,7 @@ class RecoveringLink final : public Link {
   void SetHold(size_t bytes) override {
     if (wire_ != nullptr) wire_->SetHold(bytes);
   }
-  int event_fd() const override { return reconnector_->event_fd(); }
+  absl::StatusOr<bool> WakeBy(int epoll, void* tag) override;
   void Answer(absl::Time now) override;
   absl::Status Acknowledge() override;
   absl::Status Arm(Wake wake) override;
@@ -70,7 +73,7 @@ class RecoveringLink final : public Link {
   absl::Status Work(absl::Time now);
   void CountStrangers();
 
-  // Its epoll watches all that the link waits for, and is included in callers' waits.
+  // With all that the link waits for.
   const std::unique_ptr<Reconnector> reconnector_;
   LinkStats stats_;
   uint64_t reconnector_strangers_ = 0;  // already counted
@@ -79,9 +82,6 @@ class RecoveringLink final : public Link {
   absl::Status error_;                           // why there is no connection
   absl::Time next_look_ = absl::InfinitePast();  // at the connector
 };
-
-// Adds `fd` to `epoll` for reading.
-absl::Status Watch(int epoll, int fd);
 
 }  // namespace railhead::transport
 

@@ -16,6 +16,7 @@
 #include "runtime/net/fd.h"
 #include "runtime/transport/connect/reconnector.h"
 #include "runtime/transport/link.h"
+#include "runtime/transport/link_waits.h"
 
 namespace railhead::transport {
 
@@ -59,7 +60,7 @@ class Wire : public Carrier {
 
 // Parts of a link that its wires use. Both must outlive them.
 struct WireOwner {
-  int epoll = -1;  // included in callers' waits
+  LinkWaits* waits = nullptr;
   LinkStats* stats = nullptr;
 };
 

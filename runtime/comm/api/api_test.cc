@@ -855,14 +855,14 @@ TEST(ProcessesTest, APinThatCannotBeFollowedIsAnErrorOnAllRanks) {
 TEST(ProcessesTest, ARankWithTooFewDescriptorsSaysHowManyItNeeds) {
   const auto outputs = RunForks(
       Environments(3, {{"RAILHEAD_SOCKET_IFNAME", "lo,lo,lo,lo,lo,lo,lo,lo"}}), [](int rank) {
-        const rlimit limit = {30, 30};
+        const rlimit limit = {20, 20};
         if (rank == 1) ::setrlimit(RLIMIT_NOFILE, &limit);
         rhComm_t comm = nullptr;
         return Join(&comm);
       });
   EXPECT_THAT(outputs,
               Each(AllOf(HasSubstr("rank 1 (pod p1)"),
-                         HasSubstr("Too many open files (EMFILE: this process may have 30"),
+                         HasSubstr("Too many open files (EMFILE: this process may have 20"),
                          HasSubstr("it needs about "))));
 }
 
@@ -870,7 +870,7 @@ TEST(ProcessesTest, ARankWithTooFewDescriptorsSaysHowManyItNeeds) {
 TEST(ProcessesTest, ARankRaisesItsLimitOfDescriptors) {
   const auto outputs = RunForks(
       Environments(3, {{"RAILHEAD_SOCKET_IFNAME", "lo,lo,lo,lo,lo,lo,lo,lo"}}), [](int rank) {
-        const rlimit limit = {30, 1000};
+        const rlimit limit = {20, 1000};
         if (rank == 1) ::setrlimit(RLIMIT_NOFILE, &limit);
         rhComm_t comm = nullptr;
         std::string error = Join(&comm);

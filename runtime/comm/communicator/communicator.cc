@@ -100,19 +100,11 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Start(CommunicatorOp
   if (!watch.ok()) return watch.status();
   comm->watch_ = *std::move(watch);
   const StartAbort::Told told(options.abort, *comm->watch_);
-  Alarm alarm = {&comm->watch_->failed()};
   rails::Reach reach;
   // Where all ranks share memory, the mesh never sleeps.
-  if (comm->fabric_.reach != nullptr) {
-    const absl::StatusOr<int> event_fd = comm->watch_->event_fd();
-    if (!event_fd.ok()) return event_fd.status();
-    alarm.event_fd = *event_fd;
-    absl::StatusOr<rails::Reach> others = comm->fabric_.reach(*comm->watch_);
-    if (!others.ok()) return others.status();
-    reach = *std::move(others);
-  }
-  absl::StatusOr<std::unique_ptr<rails::Mesh>> mesh =
-      rails::Mesh::Create(std::move(comm->fabric_.peers), alarm, std::move(reach));
+  if (comm->fabric_.reach != nullptr) reach = comm->fabric_.reach(*comm->watch_);
+  absl::StatusOr<std::unique_ptr<rails::Mesh>> mesh = rails::Mesh::Create(
+      std::move(comm->fabric_.peers), {&comm->watch_->failed()}, std::move(reach));
   if (!mesh.ok()) return mesh.status();
   comm->mesh_ = *std::move(mesh);
   comm->patient_ = std::make_unique<Patient>(*comm->mesh_, comm->go_on_,
@@ -224,8 +216,9 @@ int Communicator::MostPeers() const {
   for (const preflight::RailFacts& rail : fabric_.facts.rails) {
     if (rail.port.has_value()) bytes_each += rail.port->least_bytes;
   }
-  // In smaller worlds all ranks are connected already.
-  if (!over_verbs_ || bytes_each == 0 || world_size_ <= kAllConnected) return INT_MAX;
+  // In smaller worlds all ranks are mostly connected already.
+  const bool connected = world_size_ <= kAllConnected && !fabric_.decision.ring_only;
+  if (!over_verbs_ || bytes_each == 0 || connected) return INT_MAX;
   return static_cast<int>(std::min<uint64_t>(fabric_.facts.memlock / bytes_each, INT_MAX));
 }
 

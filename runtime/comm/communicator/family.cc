@@ -70,6 +70,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Split(int color, int
   meeting.world_size = static_cast<int>(members.size());
   meeting.sound = true;
   meeting.setup = setup_;
+  meeting.setup.met = fabric_.met;
   meeting.setup.rank_in_metrics = setup_.rank_in_metrics.value_or(rank_);
   return Meet(std::move(meeting), options);
 }
@@ -98,6 +99,8 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Shrink(const std::se
   }
   meeting.world_size = static_cast<int>(meeting.members.size());
   meeting.setup = setup_;
+  // What made ranks leave may have cut a connection between others, too.
+  meeting.setup.met = watch_->failed() ? Met() : fabric_.met;
   // The new communicator counts from zero, under its own rank.
   metrics_.reset();
   return Meet(std::move(meeting), options);
@@ -114,6 +117,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Grow(const UniqueId&
   meeting.world_size = world_size;
   meeting.sound = watch_->verdict().ok();
   meeting.setup = setup_;
+  meeting.setup.met = Met();
   // New ranks may belong to another job; the id is their common secret.
   meeting.setup.settings.job_secret = false;
   return Meet(std::move(meeting), options);
@@ -121,8 +125,13 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Grow(const UniqueId&
 
 absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Meet(
     Meeting meeting, const MakingOptions& making) const {
-  absl::Status set = config::Configure(making.fields, meeting.setup.settings);
-  if (!set.ok()) return set;
+  config::Settings& settings = meeting.setup.settings;
+  if (absl::Status set = config::Configure(making.fields, settings); !set.ok()) return set;
+  const config::Settings& own = setup_.settings;
+  const bool same_rails = settings.transport == own.transport && settings.rails == own.rails &&
+                          settings.socket_ifname == own.socket_ifname &&
+                          settings.more_socket_ifnames == own.more_socket_ifnames;
+  if (!same_rails) meeting.setup.met = Met();
   const std::vector<int>& members = meeting.members;
   const auto self = std::find(members.begin(), members.end(), rank_) - members.begin();
   CommunicatorOptions options;

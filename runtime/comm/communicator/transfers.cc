@@ -13,6 +13,8 @@
 #include "runtime/bootstrap/watch.h"
 #include "runtime/comm/communicator/communicator.h"
 #include "runtime/comm/communicator/lane.h"
+#include "runtime/comm/setup/reach.h"
+#include "runtime/transport/wake_event.h"
 
 namespace railhead::comm {
 
@@ -41,13 +43,12 @@ absl::StatusOr<std::unique_ptr<Lane>> Communicator::StartLane() const {
   options.rank = rank_;
   options.world_size = world_size_;
   options.timeout = setup_.settings.timeout;
-  const absl::StatusOr<int> event_fd = watch_->event_fd();
-  if (!event_fd.ok()) return event_fd.status();
-  options.alarm = {&watch_->failed(), *event_fd};
+  options.alarm = {&watch_->failed()};
   if (fabric_.lane_reach != nullptr) {
-    absl::StatusOr<rails::Reach> others = fabric_.lane_reach(*watch_);
-    if (!others.ok()) return others.status();
-    options.reach = *std::move(others);
+    options.reach = fabric_.lane_reach(*watch_);
+  } else {
+    options.reach.wake = std::make_shared<transport::WakeEvent>();
+    WakeOnNews(*watch_, options.reach.wake);
   }
   if (fabric_.lane_memory != nullptr) {
     options.memory = fabric_.lane_memory;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/comm/setup/connect.h"
 
-#include <poll.h>
+#include <sys/epoll.h>
 
 #include <algorithm>
+#include <cerrno>
 
+#include "absl/cleanup/cleanup.h"
 #include "runtime/base/now.h"
+#include "runtime/net/fd.h"
 #include "runtime/net/socket.h"
 
 namespace railhead::comm {
@@ -34,9 +37,26 @@ bool Work(Connecting& connecting) {
 
 }  // namespace
 
-absl::Status ConnectAll(std::vector<Connecting>& links,
-                        absl::Span<const std::shared_ptr<transport::Acceptor>> acceptors,
+absl::Status ConnectAll(std::vector<Connecting>& links, transport::WakeEvent& wake,
                         absl::Time deadline, const Halt& halt) {
+  if (absl::Status opened = wake.Open(); !opened.ok()) return opened;
+  const net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
+  epoll_event arrival{};
+  arrival.events = EPOLLIN;
+  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.fd(), &arrival) != 0) {
+    return net::ErrnoError("epoll_ctl", errno);
+  }
+  const auto wake_all_by = [&links](int fd) {
+    absl::Status set;
+    for (const Connecting& connecting : links) {
+      if (connecting.link != nullptr) set.Update(connecting.link->WakeBy(fd, nullptr).status());
+    }
+    return set;
+  };
+  const absl::Cleanup leave = [&] { wake_all_by(-1).IgnoreError(); };
+  if (absl::Status set = wake_all_by(epoll.get()); !set.ok()) return set;
+
   std::vector<Connecting*> waiting;
   for (Connecting& connecting : links) {
     if (connecting.link == nullptr) continue;
@@ -47,22 +67,23 @@ absl::Status ConnectAll(std::vector<Connecting>& links,
     if (absl::Status halted = CheckHalt(halt); !halted.ok()) return halted;
     const bool late = MonotonicNow() >= deadline;
     std::erase_if(waiting, [](Connecting* connecting) {
-      if (Work(*connecting)) return true;
-      // Tries again, for data that arrived before Arm. This also returns the error of Arm.
-      connecting->link->Arm(transport::Wake::kAll).IgnoreError();
-      return Work(*connecting);
+      bool done = Work(*connecting);
+      if (!done) {
+        // Tries again, for data that arrived before Arm. This also returns the error of Arm.
+        connecting->link->Arm(transport::Wake::kAll).IgnoreError();
+        done = Work(*connecting);
+      }
+      // Its first frames must not end each sleep.
+      if (done) connecting->link->WakeBy(-1, nullptr).IgnoreError();
+      return done;
     });
     if (waiting.empty() || late) return absl::OkStatus();
 
     // Does not spin, since many ranks may share a core while they start.
-    std::vector<pollfd> entries;
-    for (const auto& acceptor : acceptors) entries.push_back({acceptor->event_fd(), POLLIN, 0});
-    for (const Connecting* connecting : waiting) {
-      entries.push_back({connecting->link->event_fd(), POLLIN, 0});
-    }
-    ::poll(entries.data(), entries.size(),
-           net::PollTimeout(std::min(deadline, MonotonicNow() + kPause)));
-    for (const auto& acceptor : acceptors) acceptor->Answer(MonotonicNow());
+    epoll_event any{};
+    ::epoll_wait(epoll.get(), &any, 1,
+                 net::PollTimeout(std::min(deadline, MonotonicNow() + kPause)));
+    wake.Clear();
     for (Connecting* connecting : waiting) connecting->link->Answer(MonotonicNow());
   }
 }

@@ -9,10 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "runtime/base/halt.h"
-#include "runtime/transport/connect/acceptor.h"
 #include "runtime/transport/link.h"
+#include "runtime/transport/wake_event.h"
 
 namespace railhead::comm {
 
@@ -24,10 +23,9 @@ struct Connecting {
 // Connects all links concurrently, in any order. A link counts as connected when both sides have
 // received data over the rail: the peer's link is connected then, or will be, whatever this rank
 // does next. Sets each result: at once if the configuration of the two sides prevents the
-// connection, at the deadline if the network or the peer may be late. The peers connect to
-// `acceptors`. Returns why the wait was aborted; OK if it was not.
-absl::Status ConnectAll(std::vector<Connecting>& links,
-                        absl::Span<const std::shared_ptr<transport::Acceptor>> acceptors,
+// connection, at the deadline if the network or the peer may be late. `wake` is that of the
+// acceptors to which the peers connect. Returns why the wait was aborted; OK if it was not.
+absl::Status ConnectAll(std::vector<Connecting>& links, transport::WakeEvent& wake,
                         absl::Time deadline, const Halt& halt);
 
 }  // namespace railhead::comm

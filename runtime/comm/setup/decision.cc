@@ -271,6 +271,16 @@ transport::FrameProtection ProtectionFor(config::FrameWish wish,
              : transport::FrameProtection::kChaCha20Poly1305;
 }
 
+bool HaveMet(absl::Span<const RankReport> reports, const Decision& decision) {
+  return std::all_of(reports.begin(), reports.end(), [&decision](const RankReport& report) {
+    if (!decision.verbs) return report.met.tcp;
+    return std::all_of(decision.rails.begin(), decision.rails.end(), [&report](int rail) {
+      return std::find(report.met.rails.begin(), report.met.rails.end(), rail) !=
+             report.met.rails.end();
+    });
+  });
+}
+
 }  // namespace
 
 std::vector<int> PlaceNumbers(absl::Span<const RankReport> reports) {
@@ -362,6 +372,7 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
   const std::string memory = WhyMemoryFailed(reports);
   decision.degraded_reason =
       absl::StrCat(memory, !memory.empty() && !less.empty() ? "; " : "", less);
+  decision.ring_only = HaveMet(reports, decision);
   if (decision.verbs) return decision;
   if (absl::Status even = CheckTcpRails(reports); !even.ok()) return even;
   return decision;
@@ -400,6 +411,9 @@ std::string Encode(const RankReport& report) {
   }
   writer.U8(static_cast<uint8_t>(report.frames));
   writer.U8(report.has_aes ? 1 : 0);
+  writer.U8(report.met.tcp ? 1 : 0);
+  writer.U32(static_cast<uint32_t>(report.met.rails.size()));
+  for (const int rail : report.met.rails) writer.U32(static_cast<uint32_t>(rail));
   return writer.Take();
 }
 
@@ -445,6 +459,11 @@ absl::StatusOr<RankReport> ParseReport(absl::string_view bytes) {
   }
   const uint8_t frames = reader.U8();
   report.has_aes = reader.U8() != 0;
+  report.met.tcp = reader.U8() != 0;
+  const uint32_t met = reader.U32();
+  for (uint32_t i = 0; i < met && reader.ok(); ++i) {
+    report.met.rails.push_back(static_cast<int>(reader.U32()));
+  }
   if (!reader.Complete() || frames > static_cast<uint8_t>(config::FrameWish::kEncrypted)) {
     return absl::InternalError("a rank's report is malformed");
   }

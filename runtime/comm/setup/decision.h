@@ -75,6 +75,14 @@ struct RailReport {
 // Maximum size of RankReport::rejoin_address, in bytes.
 inline constexpr size_t kRejoinAddressLimit = 18;
 
+// Rails over which a rank has connected with each rank of a group.
+struct Met {
+  bool tcp = false;
+  std::vector<int> rails;  // over verbs, ascending
+
+  bool operator==(const Met&) const = default;
+};
+
 // Report of one rank: its settings and its resources.
 struct RankReport {
   std::string name;  // "rank 2 (pod a on node b)"
@@ -97,6 +105,8 @@ struct RankReport {
   config::Fields configured;  // fields set by its program that must be equal on all ranks
   config::FrameWish frames = config::FrameWish::kPlain;  // RAILHEAD_AUTH
   bool has_aes = false;                                  // transport::HasAes256Gcm()
+  // Rails over which it has connected with each of the other ranks, in another communicator.
+  Met met;
 
   bool operator==(const RankReport&) const = default;
 };
@@ -110,6 +120,9 @@ struct Decision {
   // set it up, or no place has two ranks.
   std::string flat_reason;
   bool crowded = false;  // in some place, not every rank has its own core
+  // At start, ranks connect only to their neighbours on the ring (neighbours.h): all have met over
+  // these rails.
+  bool ring_only = false;
   bool verbs = false;
   std::vector<int> rails;       // rails in use, ascending, if verbs
   std::string degraded_reason;  // "" if the job got what it requested

@@ -474,6 +474,24 @@ TEST(DecisionTest, RandomReportsKeepThePromises) {
   }
 }
 
+TEST(DecisionTest, RanksThatAllHaveMetOverTheseRailsConnectOnlyOnTheRing) {
+  std::vector<RankReport> reports = {Rank(0, {0, 1}), Rank(1, {0, 1}), Rank(2, {0, 1})};
+  const auto ring_only = [&reports](const Met& met) {
+    for (RankReport& report : reports) report.met = met;
+    return Decide(reports)->ring_only;
+  };
+  EXPECT_FALSE(ring_only({}));
+  EXPECT_FALSE(ring_only({true, {}})) << "over TCP only";
+  EXPECT_FALSE(ring_only({true, {0}})) << "not over rail 1";
+  EXPECT_TRUE(ring_only({false, {0, 1}}));
+  EXPECT_TRUE(ring_only({true, {0, 1, 5}}));
+  reports[1].met = {};  // a rank that joined the others
+  EXPECT_FALSE(Decide(reports)->ring_only);
+  for (RankReport& report : reports) report.choice = TransportChoice::kTcp;
+  EXPECT_FALSE(ring_only({false, {0, 1}})) << "not over TCP";
+  EXPECT_TRUE(ring_only({true, {}}));
+}
+
 TEST(DecisionTest, ReportsTravel) {
   RankReport report = Rank(3, {0, 5});
   report.choice = TransportChoice::kVerbs;
@@ -484,6 +502,7 @@ TEST(DecisionTest, ReportsTravel) {
   report.ib_service_level = 3;
   report.frames = config::FrameWish::kEncrypted;
   report.has_aes = true;
+  report.met = {true, {0, 5}};
   report.rails[1].trouble = "down";
   report.rails[0].rate = "400 Gb/sec (4X NDR)";
   report.rails[0].mtu = 4096;

@@ -53,6 +53,7 @@ OwnRails OpenOwnRails(const std::string& self, const SetupOptions& options) {
   own.report.configured = settings.SetAlike();
   own.report.frames = settings.frames;
   own.report.has_aes = transport::HasAes256Gcm();
+  own.report.met = options.met;
   // With another transport, errors of RDMA are irrelevant.
   if (settings.transport == config::TransportChoice::kTcp ||
       settings.transport == config::TransportChoice::kShm) {

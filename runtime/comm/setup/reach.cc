@@ -11,18 +11,6 @@
 namespace railhead::comm {
 namespace {
 
-// Wakes the mesh when the watchdog has found the address of a rank.
-class Found final : public transport::WakeSource {
- public:
-  Found(bootstrap::Watch& watch, int located_fd) : watch_(watch), located_fd_(located_fd) {}
-  int event_fd() const override { return located_fd_; }
-  void Answer(absl::Time /*now*/) override { watch_.ClearLocated(); }
-
- private:
-  const bootstrap::Watch& watch_;
-  const int located_fd_;
-};
-
 // All other ranks, and their addresses as far as known. Used by the thread of the mesh.
 class Others {
  public:
@@ -100,19 +88,19 @@ class Others {
 
 }  // namespace
 
-absl::StatusOr<rails::Reach> ReachOthers(std::vector<OpenRail> rails,
-                                         std::map<int, Whereabouts> known, int world_size,
-                                         size_t first, const Logger& log, bootstrap::Watch& watch) {
-  const bool all_known = known.size() + 1 >= static_cast<size_t>(world_size);
+void WakeOnNews(bootstrap::Watch& watch, const std::shared_ptr<transport::WakeEvent>& wake) {
+  watch.OnNews([event = std::weak_ptr<transport::WakeEvent>(wake)] {
+    if (const std::shared_ptr<transport::WakeEvent> mesh = event.lock()) mesh->Signal();
+  });
+}
+
+rails::Reach ReachOthers(std::vector<OpenRail> rails, std::map<int, Whereabouts> known,
+                         int world_size, size_t first, const Logger& log, bootstrap::Watch& watch) {
   const auto others =
       std::make_shared<Others>(std::move(rails), std::move(known), world_size, first, log, watch);
   rails::Reach reach;
-  for (const OpenRail& rail : others->rails()) reach.doorbells.push_back(rail.acceptor);
-  if (!all_known) {
-    const absl::StatusOr<int> located_fd = watch.located_fd();
-    if (!located_fd.ok()) return located_fd.status();
-    reach.doorbells.push_back(std::make_shared<Found>(watch, *located_fd));
-  }
+  reach.wake = others->rails().front().acceptor->wake();
+  WakeOnNews(watch, reach.wake);
   reach.open = [others](int rank) { return Others::Open(others, rank); };
   reach.callers = [others] { return others->Callers(); };
   return reach;

@@ -17,6 +17,7 @@
 #include "runtime/rails/mesh.h"
 #include "runtime/transport/connect/acceptor.h"
 #include "runtime/transport/link.h"
+#include "runtime/transport/wake_event.h"
 
 namespace railhead::comm {
 
@@ -31,11 +32,15 @@ struct OpenRail {
 };
 
 // Returns the means by which a mesh connects to ranks without a peer yet; the watchdog looks up
-// their addresses. `known`: ranks whose addresses are known already. The addresses of these rails
-// start at index `first` of a rank's addresses. The watchdog must outlive the result.
-absl::StatusOr<rails::Reach> ReachOthers(std::vector<OpenRail> rails,
-                                         std::map<int, Whereabouts> known, int world_size,
-                                         size_t first, const Logger& log, bootstrap::Watch& watch);
+// their addresses, and wakes the mesh when the job has failed. `known`: ranks whose addresses are
+// known already. The addresses of these rails start at index `first` of a rank's addresses. The
+// watchdog must outlive the result.
+rails::Reach ReachOthers(std::vector<OpenRail> rails, std::map<int, Whereabouts> known,
+                         int world_size, size_t first, const Logger& log, bootstrap::Watch& watch);
+
+// Signals the event, as long as it exists, when the watchdog has news: the job has failed, or
+// the address of a rank has arrived.
+void WakeOnNews(bootstrap::Watch& watch, const std::shared_ptr<transport::WakeEvent>& wake);
 
 }  // namespace railhead::comm
 

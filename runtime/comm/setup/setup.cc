@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/comm/setup/setup.h"
 
-#include <unistd.h>
+#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -41,13 +42,26 @@ constexpr size_t kKeyBytes = 16;
 // job that requires RDMA to fail soon.
 constexpr absl::Duration kLongestRdmaConnect = absl::Seconds(6);
 
-// Descriptors that one connection needs.
-constexpr size_t kDescriptors = 2;
+// Returns the number of descriptors that the connections to one other rank need.
+size_t Descriptors(const std::vector<ChosenRail>& rails) {
+  size_t sum = 0;
+  // TCP: a socket; verbs: an epoll and the channel of completions.
+  for (const ChosenRail& rail : rails) sum += rail.device != nullptr ? 2 : 1;
+  return sum;
+}
 
 // Returns a random key for ranks that meet again at a rejoin address of this job.
 std::string NewKey() {
   const absl::StatusOr<std::string> random = RandomBytes(kKeyBytes);
   return random.ok() ? absl::BytesToHexString(*random) : "";
+}
+
+// Adds the rails of the decision.
+void AddTo(Met& met, const Decision& decision) {
+  met.tcp = met.tcp || !decision.verbs;
+  std::set<int> rails(met.rails.begin(), met.rails.end());
+  rails.insert(decision.rails.begin(), decision.rails.end());
+  met.rails.assign(rails.begin(), rails.end());
 }
 
 // Returns the offset of the memory of transfers, which follows the memory of collectives.
@@ -157,7 +171,7 @@ absl::StatusOr<Fabric> Setup::Run() {
     const std::vector<ChosenRail> rails = ChooseRails(decision, own_, *tcp);
     const int world = bootstrap_.world_size();
     // Other pairs of ranks connect at their first message.
-    neighbours_ = world <= kAllConnected || options_.all_neighbours
+    neighbours_ = (world <= kAllConnected && !decision.ring_only) || options_.all_neighbours
                       ? Neighbours(bootstrap_.rank(), world)
                       : RingNeighbours(bootstrap_.rank(), world);
     absl::Status opened = OpenAcceptors(rails, acceptors_);
@@ -167,7 +181,8 @@ absl::StatusOr<Fabric> Setup::Run() {
     for (const Acceptors& acceptors : {acceptors_, lane_acceptors_}) {
       for (const auto& acceptor : acceptors) statement.addresses.push_back(acceptor->Address());
     }
-    statement.wanted = neighbours_;
+    // Others are asked for addresses that they may not be there any more to give.
+    statement.wanted = world <= kAllConnected ? Neighbours(bootstrap_.rank(), world) : neighbours_;
     bootstrap_.SetPlace(Encode(Whereabouts{self_, statement.addresses}));
     changed = Agree(WithNeeds(opened, rails), std::move(statement), Deadline());
     if (!changed.ok() || *changed) continue;
@@ -182,6 +197,8 @@ absl::StatusOr<Fabric> Setup::Run() {
     Fabric fabric;
     for (const ChosenRail& rail : rails) fabric.rails.push_back(rail.name);
     TakeStock(fabric);
+    fabric.met = options_.met;
+    if (neighbours_.size() + 1 == static_cast<size_t>(world)) AddTo(fabric.met, decision);
     for (size_t i = 0; i < neighbours_.size(); ++i) {
       std::vector<rails::Rail> peer_rails;
       peer_rails.reserve(rails.size());
@@ -326,12 +343,12 @@ absl::Status Setup::Blame(const ChosenRail& rail, absl::string_view what,
 absl::Status Setup::WithNeeds(const absl::Status& status,
                               const std::vector<ChosenRail>& rails) const {
   if (!absl::IsResourceExhausted(status)) return status;
-  // Descriptors of the rendezvous, the tree and the library; and of each rail.
+  // Descriptors of the rendezvous, the tree and the library; and of each rail's listener.
   constexpr size_t kOwn = 32;
-  constexpr size_t kRail = 4;
+  constexpr size_t kRail = 2;
   const auto world = static_cast<size_t>(bootstrap_.world_size());
-  const size_t needed = kOwn + (bootstrap_.rank() == 0 ? world : 0) +
-                        rails.size() * (kRail + neighbours_.size() * kDescriptors);
+  const size_t needed = kOwn + (bootstrap_.rank() == 0 ? world : 0) + rails.size() * kRail +
+                        neighbours_.size() * Descriptors(rails);
   return absl::ResourceExhaustedError(
       absl::StrCat(status.message(), "; with ", rails.size(), " rails to ", neighbours_.size(),
                    " ranks it needs about ", needed, " descriptors in addition to the program's"));
@@ -340,11 +357,19 @@ absl::Status Setup::WithNeeds(const absl::Status& status,
 absl::Status Setup::OpenAcceptors(const std::vector<ChosenRail>& rails,
                                   Acceptors& acceptors) const {
   acceptors.clear();
+  const auto wake = std::make_shared<transport::WakeEvent>();
   for (const ChosenRail& rail : rails) {
-    absl::StatusOr<std::shared_ptr<transport::Acceptor>> acceptor = transport::Acceptor::Open(
-        rail.address, static_cast<size_t>(bootstrap_.world_size()),
-        static_cast<uint32_t>(bootstrap_.rank()),
-        {bootstrap_.session().Mac("railhead rails", {}), static_cast<uint32_t>(rail.name.rail)});
+    const auto open = [&]() -> absl::StatusOr<std::shared_ptr<transport::Acceptor>> {
+      absl::StatusOr<std::shared_ptr<transport::RailListener>> listener =
+          transport::RailListener::Shared(rail.address);
+      if (!listener.ok()) return listener.status();
+      return transport::Acceptor::Open(
+          *std::move(listener), static_cast<size_t>(bootstrap_.world_size()),
+          static_cast<uint32_t>(bootstrap_.rank()),
+          {bootstrap_.session().Mac("railhead rails", {}), static_cast<uint32_t>(rail.name.rail)},
+          wake);
+    };
+    absl::StatusOr<std::shared_ptr<transport::Acceptor>> acceptor = open();
     if (!acceptor.ok()) {
       return absl::Status(acceptor.status().code(),
                           absl::StrCat(self_, ": it cannot listen for ", rails::ToString(rail.name),
@@ -357,8 +382,8 @@ absl::Status Setup::OpenAcceptors(const std::vector<ChosenRail>& rails,
 
 absl::Status Setup::TryNeeds(const std::vector<ChosenRail>& rails) {
   std::vector<net::Fd> trial;
-  while (trial.size() < rails.size() * neighbours_.size() * kDescriptors) {
-    trial.emplace_back(::dup(acceptors_.front()->event_fd()));
+  while (trial.size() < neighbours_.size() * Descriptors(rails)) {
+    trial.emplace_back(::eventfd(0, EFD_CLOEXEC));
     if (trial.back().valid()) continue;
     const absl::Status error = net::ErrnoError("open what connections need", errno);
     return absl::Status(error.code(), absl::StrCat(self_, ": ", error.message()));
@@ -424,7 +449,10 @@ absl::Status Setup::Connect(const std::vector<ChosenRail>& rails, absl::Duration
       if (link.ok()) connecting.link = *std::move(link);
     }
   }
-  absl::Status result = ConnectAll(links, acceptors_, deadline, aborted_);
+  absl::Status result = ConnectAll(links, *acceptors_.front()->wake(), deadline, aborted_);
+  if (!result.ok()) {
+    result = absl::Status(result.code(), absl::StrCat(self_, ": ", result.message()));
+  }
   for (size_t i = 0; i < links.size(); ++i) {
     if (links[i].result.ok()) continue;
     const std::string peer = Of(neighbours_[i / rails.size()]).name;

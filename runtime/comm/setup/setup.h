@@ -45,6 +45,7 @@ struct SetupOptions {
   // If true, this rank connects to all its neighbours before the job starts. Otherwise, in large
   // worlds, ranks connect on first use.
   bool all_neighbours = false;
+  Met met;  // see RankReport
   // Rank under which metrics count it, common to communicators of one family; nullopt: the rank in
   // this communicator.
   std::optional<int> rank_in_metrics;
@@ -57,15 +58,16 @@ struct Fabric {
   preflight::RankFacts facts;  // of this rank, about its RDMA rails
   int pods = 1;                // number of pods of these ranks
   int partner = 0;             // the rank with which this rank measures the rails
+  Met met;                     // what this rank has met each of the others over
   std::string trouble;         // why its rails are unknown; "" if they are known or not needed
   std::vector<std::string> warnings;                  // about the rails in use, for the log
   std::map<int, std::unique_ptr<RdmaRail>> devices;   // by rail; must outlive the peers
   std::map<int, std::unique_ptr<rails::Peer>> peers;  // by rank; empty with shared memory
   // Connects to all other ranks, found by the watchdog, which must outlive the result.
   // Null with shared memory.
-  std::function<absl::StatusOr<rails::Reach>(bootstrap::Watch& watch)> reach;
+  std::function<rails::Reach(bootstrap::Watch& watch)> reach;
   // The connections for transfers (lane.h), which have their own acceptors.
-  std::function<absl::StatusOr<rails::Reach>(bootstrap::Watch& watch)> lane_reach;
+  std::function<rails::Reach(bootstrap::Watch& watch)> lane_reach;
   // Addresses where ranks meet again after a loss of ranks (bootstrap::EncodePlace), by rank; the
   // key of these; and the socket of this process, if it could be opened.
   std::vector<std::string> rejoin_addresses;

@@ -54,7 +54,7 @@ class StuckLink final : public transport::Link {
   absl::StatusOr<bool> Reconnect(absl::Time /*now*/) override { return reconnects_; }
   bool Flushed() const override { return true; }
   Load load() const override { return {}; }
-  int event_fd() const override { return -1; }
+  absl::StatusOr<bool> WakeBy(int /*epoll*/, void* /*tag*/) override { return false; }
   void Answer(absl::Time /*now*/) override {}
   absl::Status Arm(transport::Wake /*wake*/) override { return absl::OkStatus(); }
   const transport::LinkStats& stats() const override { return stats_; }

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Acceptor: listens on one rail of a rank for the connections of all its peers. Used by both
-// transports, with one Reconnector per peer.
+// Acceptor: takes the connections of all peers of a rank on one rail. Used by both transports, with
+// one Reconnector per peer.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_CONNECT_ACCEPTOR_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_CONNECT_ACCEPTOR_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <list>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,17 +19,17 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "runtime/net/address.h"
-#include "runtime/net/fd.h"
 #include "runtime/transport/connect/rail_handshake.h"
+#include "runtime/transport/connect/rail_listener.h"
 #include "runtime/transport/link.h"
 
 namespace railhead::transport {
 
 // A client names its rank and proves that it has the job's key (rail_handshake.h); the connection
 // then waits until its Reconnector takes it, even if this rank does not expect it yet. Clients
-// without the key, and replays, are rejected and counted. Use from one thread at a time; no call
-// blocks.
-class Acceptor final : public WakeSource {
+// without the key, and replays, are rejected and counted. The acceptors of a process share a
+// listener. Use from one thread at a time; no call blocks.
+class Acceptor {
  public:
   // Address of an acceptor, for other ranks.
   struct Place {
@@ -40,33 +38,32 @@ class Acceptor final : public WakeSource {
     std::string token;
   };
 
-  // Listens on `local`. Besides `peers`, a fixed number of connections may wait. The token
-  // identifies the acceptor of `rank`; all acceptors of the rail have the same key.
-  static absl::StatusOr<std::shared_ptr<Acceptor>> Open(const net::IpAddress& local, size_t peers,
-                                                        uint32_t rank = 0, RailKey key = {});
+  // `peers`: the number of connections that may wait. The token identifies the acceptor of `rank`;
+  // all acceptors of the rail have the same key. `wake` is signalled when a connection has arrived.
+  static absl::StatusOr<std::shared_ptr<Acceptor>> Open(std::shared_ptr<RailListener> listener,
+                                                        size_t peers, uint32_t rank = 0,
+                                                        RailKey key = {},
+                                                        std::shared_ptr<WakeEvent> wake = nullptr);
+  ~Acceptor() { listener_->Remove(inbox_); }
+  Acceptor(const Acceptor&) = delete;
+  Acceptor& operator=(const Acceptor&) = delete;
 
   // Input of ParsePlace, which does not trust it.
   std::string Address() const;
   static absl::StatusOr<Place> ParsePlace(absl::string_view address);
   const Place& own() const { return own_; }
-  const RailKey& key() const { return key_; }
-
-  // Readable when a connection has arrived.
-  int event_fd() const override { return epoll_.get(); }
-  void Answer(absl::Time now) override { Admit(now).IgnoreError(); }
+  const RailKey& key() const { return inbox_.key; }
+  const std::shared_ptr<RailListener>& listener() const { return listener_; }
+  // See Open; null without one.
+  const std::shared_ptr<WakeEvent>& wake() const { return inbox_.wake; }
 
   // Accepts connections and reads what they send.
-  absl::Status Admit(absl::Time now);
+  absl::Status Admit(absl::Time now) { return listener_->Admit(now); }
   // Does the same, rate-limited, for callers without a descriptor to wait on.
   void LookRound(absl::Time now);
-  // Latest connection of the rank with this token, and its Hello, or an invalid descriptor. A newer
-  // connection replaces older ones, which the peer has given up.
-  struct Caller {
-    net::Fd fd;
-    std::string hello;
-  };
-  Caller Take(absl::string_view token);
-  bool Has(absl::string_view token) const;
+  // As in RailListener.
+  RailListener::Caller Take(absl::string_view token) { return listener_->Take(inbox_, token); }
+  bool Has(absl::string_view token) const { return listener_->Has(inbox_, token); }
   // Returns the ranks with a waiting connection.
   std::vector<uint32_t> Callers() const;
 
@@ -89,36 +86,20 @@ class Acceptor final : public WakeSource {
   };
   bool MayDial() const { return dialing_ < kMostDialing; }
   // Returns the number of connections rejected since the last call.
-  uint64_t TakeStrangers() { return std::exchange(strangers_, 0); }
+  uint64_t TakeStrangers() { return listener_->TakeStrangers(inbox_); }
 
  private:
-  struct Visitor {
-    net::Fd fd;
-    std::string said;
-    absl::Time patience;
-    std::string from = "";  // token of the proven rank; "" before
-  };
+  Acceptor(std::shared_ptr<RailListener> listener, Place own, size_t peers, RailKey key,
+           std::shared_ptr<WakeEvent> wake);
 
-  Acceptor(net::Fd listener, net::Fd epoll, Place own, RailKey key, size_t most);
-
-  bool Hear(Visitor& visitor, absl::Time now);
-  void Believe(Visitor& visitor);
-  absl::Status Watch(const net::Fd& fd);
-
-  net::Fd listener_;
-  net::Fd epoll_;
-  Place own_;
-  RailKey key_;
   static constexpr int kMostDialing = 16;
 
-  size_t most_;
+  const std::shared_ptr<RailListener> listener_;
+  const Place own_;
+  RailListener::Inbox inbox_;
   int dialing_ = 0;
-  uint64_t strangers_ = 0;
-  uint64_t hellos_ = 0;                    // sent by this side
-  std::map<std::string, uint64_t> heard_;  // by token: number of the last Hello received
+  uint64_t hellos_ = 0;  // sent by this side
   absl::Time next_look_ = absl::InfinitePast();
-  absl::Time closed_until_ = absl::InfiniteFuture();  // the listener is not polled until then
-  std::list<Visitor> visitors_;
 };
 
 // Returns the self-described address of a peer's acceptor; nullopt while unknown.

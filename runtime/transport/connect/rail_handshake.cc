@@ -60,11 +60,15 @@ std::optional<RailHello> ParseRailHello(const RailKey& key, absl::string_view by
   return hello;
 }
 
-bool MayBeRailHello(absl::string_view bytes, absl::string_view to) {
-  constexpr size_t kTo = kRailMagic.size() + kTokenSize;
+bool MayBeRailHello(absl::string_view bytes) {
   return bytes.size() <= RailHelloSize() &&
-         absl::StartsWith(kRailMagic, bytes.substr(0, kRailMagic.size())) &&
-         (bytes.size() <= kTo || absl::StartsWith(to, bytes.substr(kTo, kTokenSize)));
+         absl::StartsWith(kRailMagic, bytes.substr(0, kRailMagic.size()));
+}
+
+std::optional<absl::string_view> RailHelloTarget(absl::string_view bytes) {
+  constexpr size_t kTo = kRailMagic.size() + kTokenSize;
+  if (!MayBeRailHello(bytes) || bytes.size() < kTo + kTokenSize) return std::nullopt;
+  return bytes.substr(kTo, kTokenSize);
 }
 
 RailHandshake RailHandshake::OfDialer(RailKey key, std::string hello) {

@@ -32,7 +32,7 @@
 
 namespace railhead::transport {
 
-// Identity of a acceptor: random bytes and the rank. Not secret: it crosses the network.
+// Identity of an acceptor: random bytes and the rank. Not secret: it crosses the network.
 inline constexpr size_t kTokenRandom = 12;
 inline constexpr size_t kTokenSize = kTokenRandom + sizeof(uint32_t);
 inline constexpr size_t kRailNonceSize = 16;
@@ -53,8 +53,11 @@ std::string EncodeRailHello(const RailKey& key, const RailHello& hello);
 size_t RailHelloSize();
 // Returns nullopt unless the Hello was made with this key.
 std::optional<RailHello> ParseRailHello(const RailKey& key, absl::string_view bytes);
-// Returns true if these can be the first bytes of a Hello for that token.
-bool MayBeRailHello(absl::string_view bytes, absl::string_view to);
+// Returns true if these can be the first bytes of a Hello.
+bool MayBeRailHello(absl::string_view bytes);
+// Returns the token of the accepting side that these first bytes of a Hello name; nullopt if there
+// are too few of them, or if they are of no Hello. It is not authenticated.
+std::optional<absl::string_view> RailHelloTarget(absl::string_view bytes);
 
 // Keys of one connection, one per direction.
 struct LineKeys {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes that a stranger says to a acceptor, or answers who dials with, prove nothing. What is
+// Any bytes that a stranger says to an acceptor, or answers who dials with, prove nothing. What is
 // said by who has the key is read as it was meant.
 #include <cstddef>
 #include <cstdint>
@@ -30,12 +30,14 @@ RailHello FuzzHello(uint64_t number) {
 
 // Strangers do not have the key, so nothing of theirs may be taken.
 void Strangers(absl::string_view bytes) {
-  const std::string to(kTokenSize, 't');
   MustHold(!ParseRailHello(FuzzKey(), bytes).has_value());
-  MayBeRailHello(bytes, to);
   for (size_t i = 1; i <= bytes.size(); ++i) {
     // What cannot become a Hello any more does not with more bytes.
-    MustHold(MayBeRailHello(bytes.substr(0, i - 1), to) || !MayBeRailHello(bytes.substr(0, i), to));
+    MustHold(MayBeRailHello(bytes.substr(0, i - 1)) || !MayBeRailHello(bytes.substr(0, i)));
+    // The target does not change once it is known.
+    const std::optional<absl::string_view> before = RailHelloTarget(bytes.substr(0, i - 1));
+    const std::optional<absl::string_view> target = RailHelloTarget(bytes.substr(0, i));
+    MustHold(!before.has_value() || !target.has_value() || *before == *target);
   }
   const std::string hello = EncodeRailHello(FuzzKey(), FuzzHello(7));
   RailHandshake dialer = RailHandshake::OfDialer(FuzzKey(), hello);

@@ -116,11 +116,25 @@ TEST(RailHandshakeTest, NothingServesInAnotherPlace) {
 TEST(RailHandshakeTest, WhatCannotBecomeAHelloIsKnownEarly) {
   const std::string hello = EncodeRailHello(kKey, AHello());
   for (size_t i = 0; i <= hello.size(); ++i) {
-    EXPECT_TRUE(MayBeRailHello(hello.substr(0, i), AHello().to)) << i;
+    EXPECT_TRUE(MayBeRailHello(hello.substr(0, i))) << i;
   }
-  EXPECT_FALSE(MayBeRailHello(hello + "!", AHello().to));
-  EXPECT_FALSE(MayBeRailHello(hello, std::string(kTokenSize, 'c')));
-  EXPECT_FALSE(MayBeRailHello("GET ", AHello().to));
+  EXPECT_FALSE(MayBeRailHello(hello + "!"));
+  EXPECT_FALSE(MayBeRailHello("GET "));
+}
+
+TEST(RailHandshakeTest, TheBeginningOfAHelloNamesItsTarget) {
+  const std::string hello = EncodeRailHello(kKey, AHello());
+  bool known = false;
+  for (size_t i = 0; i <= hello.size(); ++i) {
+    const std::optional<absl::string_view> target =
+        RailHelloTarget(absl::string_view(hello).substr(0, i));
+    EXPECT_TRUE(target.has_value() || !known) << i;
+    known = target.has_value();
+    EXPECT_EQ(target.value_or(AHello().to), AHello().to) << i;
+  }
+  EXPECT_TRUE(known);
+  EXPECT_FALSE(RailHelloTarget(hello + "!").has_value());
+  EXPECT_FALSE(RailHelloTarget(std::string(hello.size(), 'x')).has_value());
 }
 
 }  // namespace

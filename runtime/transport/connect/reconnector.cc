@@ -5,7 +5,6 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -33,20 +32,14 @@ absl::Status Say(int fd, absl::string_view words) {
 absl::StatusOr<std::unique_ptr<Reconnector>> Reconnector::Open(std::shared_ptr<Acceptor> acceptor,
                                                                Locator peer_acceptor,
                                                                absl::string_view peer) {
-  net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
-  std::unique_ptr<Reconnector> reconnector(new Reconnector(
-      std::move(acceptor), std::move(peer_acceptor), std::move(epoll), std::string(peer)));
+  std::unique_ptr<Reconnector> reconnector(
+      new Reconnector(std::move(acceptor), std::move(peer_acceptor), std::string(peer)));
   if (absl::Status located = reconnector->Locate(); !located.ok()) return located;
   return reconnector;
 }
 
-Reconnector::Reconnector(std::shared_ptr<Acceptor> acceptor, Locator locate, net::Fd epoll,
-                         std::string peer)
-    : acceptor_(std::move(acceptor)),
-      locate_(std::move(locate)),
-      epoll_(std::move(epoll)),
-      peer_(std::move(peer)) {}
+Reconnector::Reconnector(std::shared_ptr<Acceptor> acceptor, Locator locate, std::string peer)
+    : acceptor_(std::move(acceptor)), locate_(std::move(locate)), peer_(std::move(peer)) {}
 
 absl::Status Reconnector::Locate() {
   if (remote_.has_value()) return absl::OkStatus();
@@ -74,21 +67,23 @@ std::string Reconnector::Name() const {
 }
 
 absl::Status Reconnector::Use(net::Fd line, uint32_t events, absl::Time give_up) {
+  Close();
   line_ = std::move(line);
-  permit_.reset();
   handshake_.reset();
   answered_ = false;
   heard_.clear();
   give_up_ = give_up;
-  epoll_event event{};
-  event.events = events;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, line_.get(), &event) == 0) return absl::OkStatus();
-  return net::ErrnoError("epoll_ctl", errno);
+  return waits_.Watch(line_.get(), events);
+}
+
+void Reconnector::Close() {
+  if (line_.valid()) waits_.Watch(line_.get(), 0).IgnoreError();
+  line_.Reset();
+  permit_.reset();
 }
 
 absl::Status Reconnector::GiveUp(const absl::Status& why) {
-  line_.Reset();
-  permit_.reset();
+  Close();
   answered_ = false;
   return absl::Status(why.code(), absl::StrCat(peer_, ": ", why.message()));
 }
@@ -111,11 +106,7 @@ absl::Status Reconnector::Call(absl::Time now) {
   // The more patient the longer it takes: a peer that shares its core with many answers late, and
   // who then comes anew has to be answered again.
   give_up_ = now + kAnswerPatience * std::min<uint64_t>(attempts_, kMostPatient);
-  epoll_event event{};
-  event.events = EPOLLIN;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, line_.get(), &event) != 0) {
-    return net::ErrnoError("epoll_ctl", errno);
-  }
+  if (absl::Status watched = waits_.Watch(line_.get(), EPOLLIN); !watched.ok()) return watched;
   const absl::Status called = net::FinishDial(line_.get(), remote_->ip, remote_->port);
   return called.ok() ? Say(line_.get(), handshake_->Begin()) : called;
 }
@@ -137,7 +128,7 @@ absl::StatusOr<Line> Reconnector::Dial(absl::Time now) {
 
 absl::StatusOr<Line> Reconnector::Await(absl::Time now) {
   const absl::Status admitted = acceptor_->Admit(now);
-  if (Acceptor::Caller caller = acceptor_->Take(remote_->token); caller.fd.valid()) {
+  if (RailListener::Caller caller = acceptor_->Take(remote_->token); caller.fd.valid()) {
     next_attempt_ = absl::InfinitePast();
     // In place of a knock, which has been heard, or of one who calls again.
     const absl::Status answered = AnswerTo(std::move(caller), now);
@@ -151,7 +142,7 @@ absl::StatusOr<Line> Reconnector::Await(absl::Time now) {
   return GiveUp(absl::DeadlineExceededError("handshake timed out after the peer's answer"));
 }
 
-absl::Status Reconnector::AnswerTo(Acceptor::Caller caller, absl::Time now) {
+absl::Status Reconnector::AnswerTo(RailListener::Caller caller, absl::Time now) {
   absl::StatusOr<std::string> nonce = RandomBytes(kRailNonceSize);
   if (!nonce.ok()) return nonce.status();
   absl::Status used = Use(std::move(caller.fd), EPOLLIN, now + kAnswerPatience);
@@ -180,7 +171,7 @@ absl::StatusOr<Line> Reconnector::Hear() {
     if (absl::Status said = Say(line_.get(), *reply); !said.ok()) return said;
   }
   // It belongs to the link now, and so do its events.
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, line_.get(), nullptr);
+  waits_.Watch(line_.get(), 0).IgnoreError();
   answered_ = false;
   permit_.reset();
   attempts_ = 0;
@@ -196,8 +187,7 @@ void Reconnector::Knock(absl::Time now) {
   if (answered_ || (!line_.valid() && (now < next_attempt_ || !acceptor_->MayDial()))) return;
   // What stands at the reconnector stays there until it is seen, or too old.
   if (Call(now).ok() && now < give_up_) return;
-  line_.Reset();
-  permit_.reset();
+  Close();
 }
 
 bool Reconnector::PeerLeft(absl::Time now) {

@@ -18,6 +18,7 @@
 #include "runtime/net/fd.h"
 #include "runtime/transport/connect/acceptor.h"
 #include "runtime/transport/connect/rail_handshake.h"
+#include "runtime/transport/link_waits.h"
 
 namespace railhead::transport {
 
@@ -63,9 +64,9 @@ class Reconnector {
   // error ends one attempt only; a later call starts the next.
   absl::StatusOr<Line> Advance(absl::Time now);
 
-  // An epoll, readable when Advance may have work, besides the acceptor's descriptor. Attempts also
-  // start and time out without it. The link adds what its connections wait for.
-  int event_fd() const { return epoll_.get(); }
+  // What Advance waits for, besides the acceptor's descriptors. Attempts also start and time out
+  // without it. The link adds what its connections wait for.
+  LinkWaits& waits() { return waits_; }
 
   // Rejected connections in the acceptor that no other caller has counted.
   uint64_t strangers() {
@@ -76,7 +77,7 @@ class Reconnector {
   std::string Name() const;
 
  private:
-  Reconnector(std::shared_ptr<Acceptor> acceptor, Locator locate, net::Fd epoll, std::string peer);
+  Reconnector(std::shared_ptr<Acceptor> acceptor, Locator locate, std::string peer);
 
   // Resolves the peer's address, if it is known.
   absl::Status Locate();
@@ -86,17 +87,18 @@ class Reconnector {
   absl::StatusOr<Line> Dial(absl::Time now);
   absl::StatusOr<Line> Await(absl::Time now);
   // Starts the handshake with an accepted connection.
-  absl::Status AnswerTo(Acceptor::Caller caller, absl::Time now);
+  absl::Status AnswerTo(RailListener::Caller caller, absl::Time now);
   // Returns the connection after the peer has proven its identity; an invalid one before.
   absl::StatusOr<Line> Hear();
-  // Starts an attempt on a connection; GiveUp ends it.
+  // Starts an attempt on a connection; Close and GiveUp end it.
   absl::Status Use(net::Fd line, uint32_t events, absl::Time give_up);
+  void Close();
   absl::Status GiveUp(const absl::Status& why);
 
   std::shared_ptr<Acceptor> acceptor_;
   Locator locate_;
   std::optional<Acceptor::Place> remote_;
-  net::Fd epoll_;
+  LinkWaits waits_;
   std::string peer_;
   uint64_t strangers_ = 0;
 

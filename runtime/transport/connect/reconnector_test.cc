@@ -16,6 +16,7 @@
 #include "runtime/base/mac.h"
 #include "runtime/base/now.h"
 #include "runtime/net/socket.h"
+#include "runtime/testing/acceptors.h"
 #include "runtime/testing/ranks.h"
 #include "runtime/testing/relay.h"
 #include "runtime/transport/connect/rail_handshake.h"
@@ -34,7 +35,7 @@ const RailKey kJobsKey{"a key that the job's ranks have", 1};
 absl::Time Soon() { return MonotonicNow() + absl::Seconds(20); }
 
 std::shared_ptr<Acceptor> HallOf(uint32_t rank, const RailKey& key = kJobsKey) {
-  return *Acceptor::Open(*net::IpAddress::Parse("127.0.0.1"), 1, rank, key);
+  return railhead::testing::OpenAcceptor(1, rank, key);
 }
 
 // Two acceptors of which the first one's rank dials.

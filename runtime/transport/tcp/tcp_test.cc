@@ -26,8 +26,10 @@
 #include "absl/time/clock.h"
 #include "runtime/base/now.h"
 #include "runtime/net/socket.h"
+#include "runtime/testing/acceptors.h"
 #include "runtime/testing/ranks.h"
 #include "runtime/testing/relay.h"
+#include "runtime/testing/sleeper.h"
 #include "runtime/testing/tcp_pair.h"
 #include "runtime/transport/connect/reconnector.h"
 #include "runtime/transport/tcp/ack_timeout.h"
@@ -38,16 +40,12 @@ namespace railhead::transport {
 namespace {
 
 using railhead::testing::DialStranger;
+using railhead::testing::Sleeper;
 using ::testing::HasSubstr;
 
 absl::Time In(double seconds) { return MonotonicNow() + absl::Seconds(seconds); }
 
-const net::IpAddress& Loopback() {
-  static const net::IpAddress loopback = *net::IpAddress::Parse("127.0.0.1");
-  return loopback;
-}
-
-std::shared_ptr<Acceptor> AHall() { return *Acceptor::Open(Loopback(), 1); }
+std::shared_ptr<Acceptor> AHall() { return railhead::testing::OpenAcceptor(); }
 
 absl::Span<const std::byte> Bytes(absl::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
@@ -176,8 +174,7 @@ TEST_P(FramesTest, AFullWireRefusesAndThenTakesMore) {
   int taken = 0;
   while (*pair.a->TrySend({0, 0}, Bytes(payload))) ASSERT_LT(++taken, 1000);
   ASSERT_TRUE(pair.a->Arm(Wake::kAll).ok());
-  pollfd entry{pair.a->event_fd(), POLLIN, 0};
-  EXPECT_EQ(::poll(&entry, 1, 0), 0) << "nothing to do while the wire is full";
+  EXPECT_FALSE(Sleeper(*pair.a).Wakes(0)) << "nothing to do while the wire is full";
   const absl::Time deadline = In(20);
   while (!*pair.a->TrySend({0, 0}, Bytes(payload))) {
     ASSERT_LT(MonotonicNow(), deadline);
@@ -226,10 +223,10 @@ TEST(TcpTest, WhatThisSideDidWrongIsNoLostRail) {
 TEST(TcpTest, TheDescriptorWakesForArrivals) {
   const Pair pair = Connected();
   ASSERT_TRUE(pair.b->Arm(Wake::kAll).ok());
-  pollfd entry{pair.b->event_fd(), POLLIN, 0};
-  EXPECT_EQ(::poll(&entry, 1, 0), 0);
+  const Sleeper sleeper(*pair.b);
+  EXPECT_FALSE(sleeper.Wakes(0));
   ASSERT_TRUE(*pair.a->TrySend({1, 2}, Bytes("hello")));
-  EXPECT_TRUE(net::WaitReadable(pair.b->event_fd(), In(20)).ok());
+  EXPECT_TRUE(sleeper.Wakes(20000));
 }
 
 TEST(TcpTest, TooLongAFrameIsRefusedHere) {
@@ -426,8 +423,8 @@ TEST_P(FramesTest, WhoSleepsIsWokenByWhatIsUnderWay) {
                     })
                     .moved.ok());
     ASSERT_TRUE(pair.b->Arm(Wake::kFrames).ok());
-    pollfd stirred = {pair.b->event_fd(), POLLIN, 0};
-    while (taken < sent && ::poll(&stirred, 1, 1) == 0) {
+    const Sleeper sleeper(*pair.b);
+    while (taken < sent && !sleeper.Wakes(1)) {
       ASSERT_LT(MonotonicNow(), deadline) << taken << " of " << sent << " frames were taken";
       ASSERT_TRUE(Drop(*pair.a).ok());
     }
@@ -657,41 +654,48 @@ TEST(TcpTest, ALostConnectionThatAChildHoldsWakesNobody) {
   }
   ASSERT_GT(child, 0);
   // A link that has slept watches its socket.
+  const Sleeper sleeper(*pair.b);
   ASSERT_TRUE(pair.b->Arm(Wake::kAll).ok());
   pair.b->Drop("the test says so");
   ASSERT_TRUE(pair.b->Arm(Wake::kAll).ok());
   // The peer's end of the connection makes it readable for as long as anybody has it open.
   pair.a->Drop("and so does the other side");
-  pollfd entry{pair.b->event_fd(), POLLIN, 0};
-  EXPECT_EQ(::poll(&entry, 1, 50), 0);
+  EXPECT_FALSE(sleeper.Wakes(50));
   ::kill(child, SIGKILL);
   EXPECT_EQ(::waitpid(child, nullptr, 0), child);
 }
 
 TEST(TcpTest, WithoutDescriptorsACallerWakesNobodyAgainAndAgain) {
   const std::shared_ptr<Acceptor> acceptor = AHall();
-  const auto place = Acceptor::ParsePlace(acceptor->Address());
-  ASSERT_TRUE(place.ok());
+  // Sockets that exist already, since there will be no descriptors for others.
+  const net::Fd first(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const net::Fd second(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage place{};
+  const socklen_t size = acceptor->own().ip.ToSockaddr(acceptor->own().port, &place);
+  const auto call = [&](const net::Fd& socket) {
+    ASSERT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&place), size), 0);
+    ASSERT_EQ(::send(socket.get(), "?", 1, MSG_NOSIGNAL), 1);
+  };
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
-  const net::Fd caller = *net::StartDial(place->ip, place->port, std::nullopt);
   const rlimit none = {0, limit.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  const absl::Status refused = acceptor->Admit(MonotonicNow());
+  call(first);
+  const auto cpu = [] {
+    rusage used{};
+    ::getrusage(RUSAGE_SELF, &used);
+    return absl::DurationFromTimeval(used.ru_utime) + absl::DurationFromTimeval(used.ru_stime);
+  };
+  const absl::Duration before = cpu();
+  absl::SleepFor(absl::Milliseconds(500));
+  EXPECT_LT(cpu() - before, absl::Milliseconds(250)) << "the thread that accepts does not sleep";
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
-  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
-  pollfd entry{acceptor->event_fd(), POLLIN, 0};
-  EXPECT_EQ(::poll(&entry, 1, 50), 0);
   // It is let in when there is room again.
-  EXPECT_TRUE(acceptor->Admit(MonotonicNow() + absl::Seconds(1)).ok());
-  ASSERT_EQ(::send(caller.get(), "?", 1, MSG_NOSIGNAL), 1);
+  call(second);
   const absl::Time deadline = In(20);
   uint64_t strangers = 0;
-  while (strangers == 0 && MonotonicNow() < deadline) {
-    ASSERT_TRUE(acceptor->Admit(MonotonicNow()).ok());
-    strangers += acceptor->TakeStrangers();
-  }
-  EXPECT_EQ(strangers, 1U);
+  while (strangers < 2 && MonotonicNow() < deadline) strangers += acceptor->TakeStrangers();
+  EXPECT_EQ(strangers, 2U);
 }
 
 TEST(TcpTest, WhereThePeerIsMayBecomeKnownLater) {
@@ -723,7 +727,7 @@ TEST(TcpTest, WhereThePeerIsMayBecomeKnownLater) {
 // Everybody dials everybody: not all at once, and all come to it.
 TEST(TcpTest, FewAreDialedAtOnceAndAllInTheEnd) {
   constexpr size_t kPeers = 60;
-  const std::shared_ptr<Acceptor> own = *Acceptor::Open(Loopback(), kPeers);
+  const std::shared_ptr<Acceptor> own = railhead::testing::OpenAcceptor(kPeers);
   std::vector<std::shared_ptr<Acceptor>> acceptors;
   std::vector<std::unique_ptr<Reconnector>> here;
   std::vector<std::unique_ptr<Reconnector>> there;
@@ -791,7 +795,7 @@ TEST(TcpTest, LinksConnectWhenBothSidesWorkAtIt) {
         EXPECT_FALSE(link->connected());
       }
       for (const std::shared_ptr<Acceptor>& acceptor : acceptors) {
-        acceptor->Answer(MonotonicNow());
+        acceptor->Admit(MonotonicNow()).IgnoreError();
         standing += acceptor->Callers().size();
       }
     }

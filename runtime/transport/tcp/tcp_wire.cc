@@ -103,9 +103,9 @@ TcpWire::TcpWire(net::Fd socket, std::string name, const WireOwner& owner,
   SetOption(socket_.get(), IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
-// A forked child may hold the socket, too: then closing it here does not take it out of the set.
+// A forked child may hold the socket, too: then closing it here does not take it out of an epoll.
 TcpWire::~TcpWire() {
-  if (watched_ != 0) ::epoll_ctl(owner_.epoll, EPOLL_CTL_DEL, socket_.get(), nullptr);
+  if (watched_ != 0) owner_.waits->Watch(socket_.get(), 0).IgnoreError();
 }
 
 Link::Load TcpWire::load() const {
@@ -500,13 +500,10 @@ absl::Status TcpWire::Arm(Wake /*wake*/) {
   if (!end_of_stream_ && in_end_ < kInputSize) wanted |= EPOLLIN;
   if (refused_ || !Drained()) wanted |= EPOLLOUT;
   if (wanted == watched_) return absl::OkStatus();
-  epoll_event event{};
-  event.events = wanted;
-  // Without any wish the socket leaves the set: its hang-up would be reported all the same, and
-  // turn the wait into a busy loop.
-  const int operation = wanted == 0 ? EPOLL_CTL_DEL : watched_ == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-  if (::epoll_ctl(owner_.epoll, operation, socket_.get(), &event) != 0) {
-    return Error(net::ErrnoError("epoll_ctl", errno).message(), absl::StatusCode::kInternal);
+  // If it waits for nothing, the socket leaves the set: its hang-up would be reported all the same,
+  // and turn the wait into a busy loop.
+  if (const absl::Status watched = owner_.waits->Watch(socket_.get(), wanted); !watched.ok()) {
+    return Error(watched.message(), absl::StatusCode::kInternal);
   }
   watched_ = wanted;
   return absl::OkStatus();

@@ -88,7 +88,7 @@ class TcpWire final : public Wire {
   net::Fd socket_;
   const std::string name_;
   const WireOwner owner_;
-  uint32_t watched_ = 0;      // in the epoll, with the events that matter now
+  uint32_t watched_ = 0;      // events that it waits for now
   int hold_;                  // maximum unsent bytes in the kernel
   uint32_t retransmits_ = 0;  // already counted
   std::optional<FrameSeals> seals_;

@@ -37,7 +37,7 @@ class Wired {
     int ends[2];
     MustHold(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
     far_ = net::Fd(ends[1]);
-    wire_ = std::make_unique<TcpWire>(net::Fd(ends[0]), "fuzz", WireOwner{-1, &stats_}, seals);
+    wire_ = std::make_unique<TcpWire>(net::Fd(ends[0]), "fuzz", WireOwner{nullptr, &stats_}, seals);
   }
 
   TcpWire& wire() { return *wire_; }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transport/verbs/channel.h"
 
+#include <sys/epoll.h>
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -106,8 +108,20 @@ Channel::Channel(ChannelParts parts, ChannelPeer peer, absl::Time deadline, Link
 
 // The queue pairs go before the memory that frames under way are in. Who connected one has it too.
 Channel::~Channel() {
+  if (waits_ != nullptr) {
+    waits_->Watch(parts_.completions->event_fd(), 0).IgnoreError();
+    waits_->Watch(connection_fd_, 0).IgnoreError();
+  }
   peer_.connection.reset();
   lanes_.clear();
+}
+
+absl::Status Channel::WaitIn(LinkWaits& waits) {
+  waits_ = &waits;
+  absl::Status watched = waits.Watch(parts_.completions->event_fd(), EPOLLIN);
+  connection_fd_ = peer_.connection->event_fd();
+  if (connection_fd_ >= 0) watched.Update(waits.Watch(connection_fd_, EPOLLIN));
+  return watched;
 }
 
 size_t Channel::max_payload() const {

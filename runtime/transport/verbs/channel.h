@@ -113,9 +113,8 @@ class Channel final : public Wire {
   Link::Load load() const override { return {bytes_in_flight_, carried_ - bytes_in_flight_}; }
   // Limits the payload bytes in flight; at least one frame, at most kMaxBytesInFlight.
   void SetHold(size_t bytes) override;
-  int event_fd() const { return parts_.completions->event_fd(); }
-  // Returns the descriptor of its connection setup, or -1.
-  int connection_fd() const { return peer_.connection->event_fd(); }
+  // Waits for completions, and for its connection setup; `waits` must outlive it.
+  absl::Status WaitIn(LinkWaits& waits);
   absl::Status Acknowledge() override;
   void Answer() override { parts_.completions->Answer(); }
   absl::Status Arm(Wake wake) override;
@@ -147,6 +146,8 @@ class Channel final : public Wire {
   ChannelPeer peer_;
   absl::Time deadline_;  // of the handshake
   LinkStats& stats_;
+  LinkWaits* waits_ = nullptr;
+  int connection_fd_ = -1;  // in `waits_`
   UserMemory::Reader memory_;
 
   std::vector<Lane> lanes_;

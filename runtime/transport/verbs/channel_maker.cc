@@ -11,6 +11,10 @@
 // Each connection begins with new queue pairs on both sides, with counters at their beginning.
 // Losing one destroys its queue pairs, so from then on nothing arrives, no slot is written, and
 // nothing of the user's memory is read.
+#include <fcntl.h>
+#include <sys/epoll.h>
+
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -46,9 +50,15 @@ absl::Status Say(int fd, absl::string_view bytes) {
 class ChannelMaker final : public WireMaker {
  public:
   // `peer` is its name in errors.
-  ChannelMaker(std::shared_ptr<const DevicePort> port, std::shared_ptr<UserMemory> memory,
-               absl::string_view peer)
-      : port_(std::move(port)), memory_(std::move(memory)), peer_(peer) {}
+  static absl::StatusOr<std::unique_ptr<WireMaker>> Create(std::shared_ptr<const DevicePort> port,
+                                                           std::shared_ptr<UserMemory> memory,
+                                                           absl::string_view peer) {
+    // All links of the device wait for its events.
+    net::Fd events(::fcntl(port->event_fd(), F_DUPFD_CLOEXEC, 0));
+    if (!events.valid()) return net::ErrnoError("fcntl", errno);
+    return std::unique_ptr<WireMaker>(
+        new ChannelMaker(std::move(port), std::move(memory), peer, std::move(events)));
+  }
   // The queue pairs go before the memory that they use.
   ~ChannelMaker() override { GiveUp(); }
 
@@ -60,7 +70,7 @@ class ChannelMaker final : public WireMaker {
     if (absl::StartsWith(status.message(), where)) return status;
     return absl::Status(status.code(), absl::StrCat(where, ": ", status.message()));
   }
-  int event_fd() const override { return port_->event_fd(); }
+  int event_fd() const override { return events_.get(); }
   bool HasNews() override {
     port_->LookAtEvents();
     return std::exchange(ups_, port_->ups()) != port_->ups();
@@ -76,13 +86,13 @@ class ChannelMaker final : public WireMaker {
     const std::string offer = SignedOffer(send_key_, offer_->Address());
     if (absl::Status said = Say(line.fd.get(), offer); !said.ok()) return said;
     socket_ = std::move(line.fd);
-    return Watch(owner_.epoll, socket_.get());
+    return owner_.waits->Watch(socket_.get(), EPOLLIN);
   }
   bool begun() const override { return socket_.valid() || channel_ != nullptr; }
   void GiveUp() override {
     channel_.reset();
     offer_.reset();
-    socket_.Reset();
+    CloseSocket();
   }
   absl::StatusOr<std::unique_ptr<Wire>> Advance(absl::Time now) override {
     if (socket_.valid()) {
@@ -102,6 +112,17 @@ class ChannelMaker final : public WireMaker {
   }
 
  private:
+  void CloseSocket() {
+    if (socket_.valid()) owner_.waits->Watch(socket_.get(), 0).IgnoreError();
+    socket_.Reset();
+  }
+  ChannelMaker(std::shared_ptr<const DevicePort> port, std::shared_ptr<UserMemory> memory,
+               absl::string_view peer, net::Fd events)
+      : port_(std::move(port)),
+        memory_(std::move(memory)),
+        peer_(peer),
+        events_(std::move(events)) {}
+
   absl::Status Prepare();
   // The same with what memory may be pinned now.
   absl::Status MakeOffer();
@@ -111,7 +132,8 @@ class ChannelMaker final : public WireMaker {
   const std::shared_ptr<const DevicePort> port_;
   const std::shared_ptr<UserMemory> memory_;
   const std::string peer_;
-  uint64_t ups_ = 0;  // of the port, as far as was told
+  const net::Fd events_;  // of the port
+  uint64_t ups_ = 0;      // of the port, as far as was told
 
   std::optional<Rings> rings_;  // from the first offer on
   WireOwner owner_;
@@ -161,7 +183,7 @@ absl::Status ChannelMaker::Exchange(absl::Time now) {
     const absl::StatusOr<bool> ready = peers_->Ready();
     if (!ready.ok()) return ready.status();
     if (*ready) {
-      socket_.Reset();
+      CloseSocket();
       return absl::OkStatus();
     }
   }
@@ -178,10 +200,7 @@ absl::Status ChannelMaker::Accept(absl::string_view address) {
       std::move(offer).Accept(address, peer_, port_->Now() + kGreetingPatience, *owner_.stats);
   if (!channel.ok()) return channel.status();
   channel_ = *std::move(channel);
-  absl::Status watched = Watch(owner_.epoll, channel_->event_fd());
-  if (channel_->connection_fd() >= 0) {
-    watched.Update(Watch(owner_.epoll, channel_->connection_fd()));
-  }
+  const absl::Status watched = channel_->WaitIn(*owner_.waits);
   return watched.ok() ? Say(socket_.get(), SignedReady(send_key_)) : watched;
 }
 
@@ -196,8 +215,10 @@ absl::StatusOr<std::unique_ptr<Link>> OpenVerbsLink(VerbsDevice& device,
   absl::StatusOr<std::unique_ptr<Reconnector>> reconnector =
       Reconnector::Open(std::move(acceptor), std::move(peer_acceptor), peer);
   if (!reconnector.ok()) return reconnector.status();
-  return RecoveringLink::Create(*std::move(reconnector), std::make_unique<verbs::ChannelMaker>(
-                                                             device.port(), device.memory(), peer));
+  absl::StatusOr<std::unique_ptr<WireMaker>> maker =
+      verbs::ChannelMaker::Create(device.port(), device.memory(), peer);
+  if (!maker.ok()) return maker.status();
+  return RecoveringLink::Create(*std::move(reconnector), *std::move(maker));
 }
 
 }  // namespace railhead::transport

@@ -17,7 +17,7 @@
 namespace railhead::transport::verbs {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class DeviceTest : public VerbsPairTest {
  protected:
@@ -125,7 +125,7 @@ class PkeyDeviceTest : public DeviceTest {
 TEST_F(PkeyDeviceTest, APortOffersItsPartitionsOrTheOneThatIsSet) {
   absl::StatusOr<std::unique_ptr<VerbsDevice>> device = OpenWith({0x7fff, 0, 0x8001}, 0);
   ASSERT_TRUE(device.ok()) << device.status();
-  EXPECT_THAT(WithoutIndices((*device)->port()->pkeys()), testing::ElementsAre(0x8001, 0x7fff));
+  EXPECT_THAT(WithoutIndices((*device)->port()->pkeys()), ::testing::ElementsAre(0x8001, 0x7fff));
   device = OpenWith({0x7fff, 0, 0x8001}, 0x0001);
   ASSERT_TRUE(device.ok()) << device.status();
   ASSERT_EQ((*device)->port()->pkeys().size(), 1u);
@@ -136,8 +136,8 @@ TEST_F(PkeyDeviceTest, APartitionThatThePortIsNotInIsNamedWithThoseThatItIsIn) {
   const absl::Status status = OpenWith({0xffff, 0x8001}, 0x8002).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()),
-              testing::AllOf(HasSubstr("rail 0, device fake0 port 1"), HasSubstr("0x8002"),
-                             HasSubstr("RAILHEAD_IB_PKEY"), HasSubstr("0xffff, 0x8001")));
+              ::testing::AllOf(HasSubstr("rail 0, device fake0 port 1"), HasSubstr("0x8002"),
+                               HasSubstr("RAILHEAD_IB_PKEY"), HasSubstr("0xffff, 0x8001")));
 }
 
 TEST_F(PkeyDeviceTest, AnEmptyTableIsAnError) {
@@ -165,8 +165,8 @@ TEST_F(DeviceTest, OnRoceAServiceLevelIsAPriority) {
   const absl::Status status = OpenFake(fake_, "fake0", settings).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
-              testing::AllOf(HasSubstr("device fake0"), HasSubstr("service level 8"),
-                             HasSubstr("RAILHEAD_IB_SL")));
+              ::testing::AllOf(HasSubstr("device fake0"), HasSubstr("service level 8"),
+                               HasSubstr("RAILHEAD_IB_SL")));
 }
 
 TEST_F(DeviceTest, FromOneToEightQueuePairs) {
@@ -178,7 +178,7 @@ TEST_F(DeviceTest, FromOneToEightQueuePairs) {
     if (status.ok()) continue;
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()),
-                testing::AllOf(HasSubstr("device fake0"), HasSubstr("RAILHEAD_IB_QPS_PER_RAIL")));
+                ::testing::AllOf(HasSubstr("device fake0"), HasSubstr("RAILHEAD_IB_QPS_PER_RAIL")));
   }
 }
 
@@ -218,7 +218,7 @@ TEST_F(DeviceTest, MemoryIsBoundedAndHasNoMoreRightsThanItNeeds) {
   }
   EXPECT_LE(total, uint64_t{3} << 20);
   EXPECT_THAT(access,
-              testing::UnorderedElementsAre(
+              ::testing::UnorderedElementsAre(
                   IBV_ACCESS_RELAXED_ORDERING,
                   IBV_ACCESS_RELAXED_ORDERING | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
 }

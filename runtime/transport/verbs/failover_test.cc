@@ -3,7 +3,6 @@
 // Links that are lost and come back, over fake NICs and real acceptors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 
 #include <cstdlib>
 #include <random>
@@ -16,12 +15,14 @@
 #include "runtime/base/now.h"
 #include "runtime/rails/peer.h"
 #include "runtime/testing/exchange.h"
+#include "runtime/testing/sleeper.h"
 #include "runtime/transport/verbs/user_memory.h"
 #include "runtime/transport/verbs/verbs_pair_for_test.h"
 
 namespace railhead::transport::verbs {
 namespace {
 
+using railhead::testing::Sleeper;
 using ::testing::HasSubstr;
 
 class RecoveringLinkTest : public EveryNetworkTest {
@@ -115,8 +116,7 @@ TEST_P(RecoveringLinkTest, APortThatGoesDownIsALostConnectionAtOnce) {
     const auto wakes = [&] {
       side->link->Answer(fake_->Now());
       EXPECT_TRUE(side->link->Arm(Wake::kAll).ok());
-      pollfd entry{side->link->event_fd(), POLLIN, 0};
-      return ::poll(&entry, 1, 0) == 1;
+      return Sleeper(*side->link).Wakes(0);
     };
     Live(kSoon);
     EXPECT_FALSE(wakes());

@@ -13,7 +13,7 @@
 namespace railhead::transport::verbs {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class IwarpTest : public VerbsPairTest {
  protected:

@@ -3,7 +3,6 @@
 // Links that work: data, order, credits, completions, waiting.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 
 #include <atomic>
 #include <cstring>
@@ -13,14 +12,17 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "runtime/testing/sleeper.h"
 #include "runtime/transport/verbs/verbs_pair_for_test.h"
 
 namespace railhead::transport::verbs {
 namespace {
 
+using railhead::testing::Sleeper;
+
 class LinkTest : public EveryNetworkTest {};
 
-INSTANTIATE_TEST_SUITE_P(Networks, LinkTest, testing::ValuesIn(kEveryWay), WayName);
+INSTANTIATE_TEST_SUITE_P(Networks, LinkTest, ::testing::ValuesIn(kEveryWay), WayName);
 
 std::string RandomBytes(std::mt19937& random, size_t size) {
   std::string bytes(size, '\0');
@@ -313,8 +315,7 @@ TEST_P(LinkTest, WaitingOnTheDescriptor) {
       moved = side.link->Poll(sink).moved;
       ASSERT_TRUE(moved.ok()) << moved.status();
       if (*moved) continue;
-      pollfd wait = {side.link->event_fd(), POLLIN, 0};
-      if (poll(&wait, 1, 20000) != 1) {
+      if (!Sleeper(*side.link).Wakes(20000)) {
         slept_too_long = true;
         return;
       }
@@ -330,22 +331,19 @@ TEST_P(LinkTest, TheDescriptorIsQuietWhenThereIsNothing) {
   ConnectBoth();
   ASSERT_TRUE(b_.link->Arm(Wake::kAll).ok());
   PollUntilQuiet();
-  pollfd wait = {b_.link->event_fd(), POLLIN, 0};
-  EXPECT_EQ(poll(&wait, 1, 0), 0);
+  const Sleeper sleeper(*b_.link);
+  EXPECT_FALSE(sleeper.Wakes(0));
   ASSERT_TRUE(a_.Send(0, 0, "wake up").value());
-  EXPECT_EQ(poll(&wait, 1, 0), 1);
+  EXPECT_TRUE(sleeper.Wakes(0));
   ASSERT_TRUE(b_.Poll().ok());
   ASSERT_TRUE(b_.link->Arm(Wake::kAll).ok());
-  EXPECT_EQ(poll(&wait, 1, 0), 0);
+  EXPECT_FALSE(sleeper.Wakes(0));
 }
 
 TEST_P(LinkTest, WhoWaitsForFramesIsNotWokenByWhatItSent) {
   ConnectBoth();
   PollUntilQuiet();
-  const auto stirred = [](Side& side) {
-    pollfd wait = {side.link->event_fd(), POLLIN, 0};
-    return poll(&wait, 1, 0) == 1;
-  };
+  const auto stirred = [](Side& side) { return Sleeper(*side.link).Wakes(0); };
   ASSERT_TRUE(a_.link->Arm(Wake::kFrames).ok());
   ASSERT_TRUE(b_.link->Arm(Wake::kFrames).ok());
   ASSERT_TRUE(a_.Send(0, 0, "wake up").value());

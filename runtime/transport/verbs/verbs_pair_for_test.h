@@ -19,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
 #include "runtime/base/now.h"
+#include "runtime/testing/acceptors.h"
 #include "runtime/transport/verbs/fake_verbs.h"
 #include "runtime/transport/verbs/verbs.h"
 
@@ -84,9 +85,7 @@ inline absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenFake(const std::shared_p
   return OpenVerbsDevice(RailOf(device), settings, fake, [raw = fake.get()] { return raw->Now(); });
 }
 
-inline std::shared_ptr<Acceptor> OpenAcceptor() {
-  return *Acceptor::Open(*net::IpAddress::Parse("127.0.0.1"), 2);
-}
+inline std::shared_ptr<Acceptor> OpenAcceptor() { return railhead::testing::OpenAcceptor(2); }
 
 // One side: device, link, and received frames.
 struct Side {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The thread of all watches (watch.h) of this process: a process with dozens of communicators has
-// one. It sleeps until a connection of a watch stirs, a watch is woken, or a time has come.
-#ifndef RAILHEAD_RUNTIME_BOOTSTRAP_WATCH_THREAD_H_
-#define RAILHEAD_RUNTIME_BOOTSTRAP_WATCH_THREAD_H_
+// A thread that waits for descriptors, for all its clients in this process: a process with dozens
+// of communicators has one. It sleeps until a descriptor of a client stirs, a client is woken, or a
+// time has come. Used by bootstrap::Watch and transport::RailListener.
+#ifndef RAILHEAD_RUNTIME_NET_WATCH_THREAD_H_
+#define RAILHEAD_RUNTIME_NET_WATCH_THREAD_H_
 
 #include <map>
 #include <memory>
@@ -19,7 +20,7 @@
 #include "runtime/net/event.h"
 #include "runtime/net/fd.h"
 
-namespace railhead::bootstrap {
+namespace railhead::net {
 
 // Thread-safe.
 class WatchThread {
@@ -66,6 +67,6 @@ class WatchThread {
   std::thread thread_;
 };
 
-}  // namespace railhead::bootstrap
+}  // namespace railhead::net
 
-#endif  // RAILHEAD_RUNTIME_BOOTSTRAP_WATCH_THREAD_H_
+#endif  // RAILHEAD_RUNTIME_NET_WATCH_THREAD_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/bootstrap/watch_thread.h"
+#include "runtime/net/watch_thread.h"
 
 #include <gtest/gtest.h>
 #include <sys/epoll.h>
@@ -21,7 +21,7 @@
 #include "runtime/base/now.h"
 #include "runtime/net/event.h"
 
-namespace railhead::bootstrap {
+namespace railhead::net {
 namespace {
 
 size_t Threads() {
@@ -166,4 +166,4 @@ TEST(WatchThreadTest, ManyComeAndGo) {
 }
 
 }  // namespace
-}  // namespace railhead::bootstrap
+}  // namespace railhead::net

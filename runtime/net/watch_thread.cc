@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/bootstrap/watch_thread.h"
+#include "runtime/net/watch_thread.h"
 
 #include <sys/epoll.h>
 
@@ -13,7 +13,7 @@
 #include "runtime/base/thread.h"
 #include "runtime/net/socket.h"
 
-namespace railhead::bootstrap {
+namespace railhead::net {
 
 absl::StatusOr<std::shared_ptr<WatchThread>> WatchThread::Get() {
   static OnePerProcess<WatchThread> thread;
@@ -113,4 +113,4 @@ std::set<WatchThread::Client*> WatchThread::Sleep() {
   return stirred;
 }
 
-}  // namespace railhead::bootstrap
+}  // namespace railhead::net
