@@ -11,11 +11,21 @@ Inquiry::Inquiry(int rank, int world_size)
     : rank_(rank), world_size_(world_size), below_(Subtree(rank, world_size).size()) {}
 
 void Inquiry::Call() {
-  if (called_ || quiet_) return;
+  if (called_) return;
+  // The caller's own time of silence may be over before this rank notes the end of its own.
+  if (quiet_) {
+    missed_ = true;
+    return;
+  }
   // The root's own question is answered soon.
   if (rank_ == 0 && gathering()) return;
   called_ = true;
   if (rank_ != 0) outgoing_.push_back({true, FrameKind::kCall, ""});
+}
+
+void Inquiry::Reopen() {
+  quiet_ = false;
+  if (std::exchange(missed_, false)) Call();
 }
 
 void Inquiry::Ask() {
@@ -104,6 +114,8 @@ void Inquiry::Hear(const Question& question, std::string report) {
   outgoing_.push_back({false, FrameKind::kReport, EncodeInquiryReport({question, report})});
   report_ = std::move(report);
   called_ = false;
+  // Whoever asked before hears this report.
+  missed_ = false;
   quiet_ = true;
 }
 

@@ -9,7 +9,8 @@
 // answered queries the ranks below it.
 //
 // Each rank exchanges a few messages with each tree peer. If many ranks request at once, only one
-// request is forwarded, and none for a time after a report.
+// request is forwarded, and none for a time after a report: one that comes then is kept until that
+// time is over.
 //
 // Pure: messages in, messages out, as Node, which owns it. Contents of replies and reports are
 // opaque.
@@ -61,13 +62,16 @@ class Inquiry {
   // Processes a message. An error is a protocol violation.
   absl::Status Receive(int from, FrameKind kind, absl::string_view payload);
 
-  // Timeouts: stop waiting for replies; allow requests again after a report.
+  // Timeouts: stop waiting for replies; allow requests again after a report, and make the one that
+  // was kept.
   void Hurry();
-  void Reopen() { quiet_ = false; }
+  void Reopen();
 
   // State. A request waits for a report; a root's own waits for Ask().
   bool called() const { return called_; }
   bool quiet() const { return quiet_; }
+  // Returns true if a request is kept for Reopen().
+  bool missed() const { return missed_; }
   bool asked() const { return asked_; }
   bool gathering() const { return question_.has_value(); }
   // By rank.
@@ -97,6 +101,7 @@ class Inquiry {
   std::map<int, uint32_t> told_;  // last report of each
   bool called_ = false;
   bool quiet_ = false;
+  bool missed_ = false;
   bool asked_ = false;
   std::optional<Question> question_;  // the query in progress
   std::map<int, std::string> answers_;

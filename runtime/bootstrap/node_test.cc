@@ -558,6 +558,39 @@ TEST_P(NodeSizeTest, AnInquiryFindsAllForFewMessagesWhoeverCalls) {
   }
 }
 
+TEST(NodeInquiryTest, ACallThatComesTooSoonAfterAReportIsMadeLater) {
+  Simulation simulation(6, 1);
+  const auto tell = [&] {
+    Ask(simulation, 0);
+    Answer(simulation);
+    simulation.Do(0, [](Node& node) { node.inquiry().Tell("all are there"); });
+    Answer(simulation);
+  };
+  const auto reopen = [&](int rank) {
+    simulation.Do(rank, [](Node& node) { node.inquiry().Reopen(); });
+    Answer(simulation);
+  };
+  const auto called = [&](int rank) {
+    bool is_called = false;
+    simulation.Do(rank, [&](Node& node) { is_called = node.inquiry().called(); });
+    return is_called;
+  };
+  tell();
+  // Of the call of rank 5, both ranks above it are silent still.
+  reopen(5);
+  simulation.Do(5, [](Node& node) { node.inquiry().Call(); });
+  Answer(simulation);
+  EXPECT_FALSE(called(0));
+  reopen(0);
+  EXPECT_TRUE(called(0));
+  // The report that follows answers it wherever it was kept.
+  tell();
+  for (int rank = 0; rank < 6; ++rank) {
+    reopen(rank);
+    EXPECT_FALSE(called(rank)) << rank;
+  }
+}
+
 TEST(NodeInquiryTest, WhoIsStoppedIsFoundWhereverItIsAndHidesNobody) {
   for (const int world : {2, 6, 22, 60}) {
     for (int victim = 1; victim < world; ++victim) {

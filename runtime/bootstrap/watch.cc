@@ -190,12 +190,10 @@ absl::Time Watch::Inquire(absl::Time now) {
   if (now >= told_ + pace.fresh) inquiry.Reopen();
   if (now >= next_look_) {
     next_look_ = now + pace.look;
-    wanted_ = observer_->Look(now) || wanted_;
+    // Soon after a report there is little to add to it.
+    if (observer_->Look(now) && !inquiry.quiet()) wanted_ = true;
   }
-  if (wanted_ && !inquiry.quiet()) {
-    wanted_ = false;
-    inquiry.Call();
-  }
+  if (std::exchange(wanted_, false)) inquiry.Call();
   if (!inquiry.called()) called_ = absl::InfiniteFuture();
   if (inquiry.called() && called_ == absl::InfiniteFuture()) called_ = now;
   // The root is never asked. The others wait until those above them must have answered, or have
@@ -220,7 +218,7 @@ absl::Time Watch::Inquire(absl::Time now) {
     if (const absl::Status verdict = observer_->Verdict(); !verdict.ok()) node_.Report(verdict);
   }
   Hear(now);
-  const absl::Time reopens = wanted_ ? told_ + pace.fresh : absl::InfiniteFuture();
+  const absl::Time reopens = inquiry.missed() ? told_ + pace.fresh : absl::InfiniteFuture();
   return std::min({next_look_, gather_until_, called_ + above, reopens});
 }
 

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -159,11 +160,9 @@ TEST_P(WatchTest, ManyFailuresHaveOneVerdict) {
 // Says who it is, and joins what the others say.
 class Clerk final : public HangObserver {
  public:
-  explicit Clerk(int rank) : rank_(rank) {}
+  explicit Clerk(int rank, Pace pace = kPatient) : rank_(rank), pace_(pace) {}
 
-  Pace pace() const override {
-    return {absl::Milliseconds(50), absl::Milliseconds(200), absl::Seconds(100)};
-  }
+  Pace pace() const override { return pace_; }
   bool Look(absl::Time /*now*/) override { return false; }
   std::string Testify(absl::Time /*now*/) override { return absl::StrCat("here is ", rank_); }
   std::string Conclude(const std::vector<Said>& ranks) override {
@@ -188,7 +187,7 @@ class Clerk final : public HangObserver {
   std::string Await() {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait_for(lock, std::chrono::seconds(20), [this] { return !heard_.empty(); });
-    return heard_;
+    return std::exchange(heard_, "");
   }
   absl::Status verdict() const {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -196,7 +195,10 @@ class Clerk final : public HangObserver {
   }
 
  private:
+  static constexpr Pace kPatient = {absl::Milliseconds(50), absl::Milliseconds(200),
+                                    absl::Seconds(100)};
   const int rank_;
+  const Pace pace_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::string heard_;
@@ -336,6 +338,28 @@ TEST(WatchAloneTest, GoodbyeEndsAtItsDeadlineWhereOthersStay) {
       while (!left) absl::SleepFor(absl::Milliseconds(5));
     }
     EXPECT_FALSE(watch->failed());  // leaving is not dying
+    return true;
+  });
+}
+
+// The two ranks' times without inquiries end together, and the call of one may arrive while that of
+// the other still lasts.
+TEST(WatchAloneTest, WhoAsksAgainAsSoonAsItMayHearsAllAgain) {
+  World started(2);
+  std::barrier<> heard(2);
+  RunRanks(2, [&](int rank) {
+    Clerk clerk(rank, {.look = absl::Seconds(10),
+                       .answer = absl::Milliseconds(200),
+                       .fresh = absl::Milliseconds(200)});
+    const std::unique_ptr<Watch> watch = started.Start(rank);
+    watch->Attend(&clerk);
+    heard.arrive_and_wait();
+    for (int i = 0; rank == 1 && i < 5; ++i) {
+      watch->Ask();
+      EXPECT_EQ(clerk.Await(), "rank 0 (pod p0): here is 0; rank 1 (pod p1): here is 1; ") << i;
+    }
+    heard.arrive_and_wait();
+    watch->Attend(nullptr);
     return true;
   });
 }
