@@ -673,6 +673,49 @@ TEST_P(TransfersOfProcessesTest, OtherTransfersDoNotHideThatOneMakesNoProgress) 
   }
 }
 
+// A server always has receives from any rank posted. While messages arrive, nobody asks whether
+// rank 2, with which there is no transfer, is alive.
+TEST_P(TransfersOfProcessesTest, ReceivesFromAnyRankThatAreMatchedOneAfterTheOtherDoNotTimeOut) {
+  const int port = testing::FreePort();
+  std::vector<Process> ranks;
+  for (int rank = 0; rank < 3; ++rank) {
+    testing::Environment environment = testing::RankEnvironment(rank, 3, port);
+    environment["RAILHEAD_TRANSPORT"] = GetParam();
+    environment["RAILHEAD_TIMEOUT_SECONDS"] = "2";
+    ranks.push_back(Process::Fork(environment, [rank]() -> std::string {
+      rhComm_t comm = nullptr;
+      if (rhCommInitFromEnv(&comm) != rhSuccess) return rhGetLastError(nullptr);
+      if (rank == 2) {
+        ::raise(SIGSTOP);
+        return "";
+      }
+      std::string text;
+      const absl::Time end = absl::Now() + absl::Seconds(5);
+      std::vector<int> data(10);
+      if (rank == 1) {
+        // Longer than the server listens, which then ends.
+        while (text.empty() && absl::Now() < end + absl::Seconds(10)) {
+          text = Finish(Isend(data, 0, 0, comm));
+          absl::SleepFor(absl::Milliseconds(5));
+        }
+        return text;
+      }
+      std::vector<int> other(10);
+      rhRequest_t first = Irecv(data, RH_ANY_SOURCE, RH_ANY_TAG, comm);
+      rhRequest_t second = Irecv(other, RH_ANY_SOURCE, RH_ANY_TAG, comm);
+      while (text.empty() && absl::Now() < end) {
+        text = Finish(first);
+        std::swap(first, second);
+        std::swap(data, other);
+        if (text.empty()) second = Irecv(other, RH_ANY_SOURCE, RH_ANY_TAG, comm);
+      }
+      return text.empty() ? "served" : text;
+    }));
+  }
+  const absl::Time deadline = MonotonicNow() + absl::Seconds(40);
+  EXPECT_EQ(ranks[0].Wait(deadline).output, "served");
+}
+
 TEST_P(TransfersOfProcessesTest, AChildHasNoPartInThem) {
   EXPECT_EQ(RunForks(2, GetParam(),
                      [](rhComm_t& comm, int rank) -> std::string {

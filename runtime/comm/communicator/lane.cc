@@ -162,7 +162,8 @@ void Lane::NoteProgress(absl::Time now) {
     const int peer = PeerOf(*transfer);
     if (moved.contains(peer)) continue;
     const bool other = peer != transfers::kAny && peer != options_.rank;
-    const uint64_t progress = other ? messages_->progress(peer) : 0;
+    // Without a peer: that the oldest is another one.
+    const uint64_t progress = other ? messages_->progress(peer) : number;
     const auto before = moved_.find(peer);
     const bool same = before != moved_.end() && before->second.progress == progress;
     moved[peer] = {progress, same ? before->second.since : now};

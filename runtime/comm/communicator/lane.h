@@ -115,7 +115,8 @@ class Lane {
   std::unique_ptr<transfers::Engine> engine_;
   absl::Time looked_ = absl::InfinitePast();  // the last LookAround
   // Progress of the unfinished transfers with a peer, and when it was first seen. They wait for
-  // each other, but not for those with other peers. kAny: of receives that match nothing yet.
+  // each other, but not for those with other peers. Of receives that match nothing yet (kAny), and
+  // of transfers to this rank itself: the number of the oldest.
   struct Moved {
     uint64_t progress = 0;
     absl::Time since;
