@@ -135,8 +135,9 @@ absl::Status Peer::PollRail(size_t index, absl::Time now) {
   RailState& state = states_[index];
   if (*report.moved) {
     moved_ = true;
-    // A part of a frame counts, too, but not where it may be the same part again and again.
-    if (state.health.failovers.load(std::memory_order_relaxed) == 0) ++progress_;
+    // A part of a frame counts, too, but not where it may be the same part again and again, or news
+    // of a rail that comes and goes.
+    if (!any_lost_) ++progress_;
   }
   scheduler_.SetFull(index, false);
   scheduler_.SetOwing(index, report.owes);
@@ -242,6 +243,7 @@ absl::Status Peer::Lose(size_t index, const absl::Status& status) {
   // Only what the network does to us passes; nonsense from the peer would come again.
   if (!absl::IsUnavailable(status)) return LinkError(index, status);
   state.health.failovers.fetch_add(1, std::memory_order_relaxed);
+  any_lost_ = true;
   state.lost = std::string(status.message());
   state.placing.reset();
   moved_ = true;

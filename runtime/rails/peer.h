@@ -209,6 +209,7 @@ class Peer {
   bool held_back_ = false;            // at the last Poll
   bool settled_ = false;              // every rail has been connected, and all are up
   bool may_close_ = false;            // see ExpectClose
+  bool any_lost_ = false;             // rail
   uint64_t progress_ = 0;             // besides that of the ledgers
   absl::Status receive_error_;
   absl::Status send_error_;  // of a message that was sent at once

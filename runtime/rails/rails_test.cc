@@ -792,6 +792,27 @@ TEST(FailoverTest, WithoutAnyRailAMeshWaitsUntilItsPatienceEndsAndSaysWhy) {
   mesh->Settle(MonotonicNow() + absl::Milliseconds(20));  // ends, although nothing can arrive
 }
 
+// What the ranks tell each other of a rail that is lost again and again brings no transfer nearer.
+TEST(FailoverTest, ARailThatComesAndGoesDoesNotHideThatNothingMoves) {
+  PeerPair pair = MakeRecoveringPeers(2);
+  railhead::testing::FakeCable& cable = pair.links_a[0]->cable();
+  const std::unique_ptr<Mesh> mesh = MeshOf(std::move(pair.a));
+  std::string into(100, '\0');
+  mesh->PostReceive(1, Into(into));
+  mesh->Begin(absl::Milliseconds(50));
+  absl::Status status;
+  const absl::Time end = MonotonicNow() + absl::Seconds(2);
+  while (status.ok() && MonotonicNow() < end) {
+    cable.Cut();
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
+    status = mesh->Progress();
+    cable.plugged = true;
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
+    if (status.ok()) status = mesh->Progress();
+  }
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+}
+
 // Whoever only sends, and then computes for long, must not lose what a dying rail had taken.
 TEST(FailoverTest, WhatALostRailHadIsRepeatedWhileItsOwnerIsAway) {
   PeerPair pair = MakeRecoveringPeers(2);
