@@ -83,27 +83,29 @@ void AwaitBackground() {
   jobs.Reap();
 }
 
-void RunInBackground(absl::Time deadline, const std::function<void()>& work) {
+absl::Status TryRunInBackground(absl::Time deadline, const std::function<void()>& work) {
   Jobs& jobs = AllJobs();
   static const End end;
-  {
-    const std::lock_guard<std::mutex> lock(jobs.mutex);
-    jobs.Reap();
-    const auto job = jobs.list.insert(jobs.list.end(), {std::thread(), deadline});
-    absl::StatusOr<std::thread> thread = TryStartThread([&jobs, job, work] {
-      work();
-      const std::lock_guard<std::mutex> done(jobs.mutex);
-      job->done = true;
-      jobs.changed.NotifyAll();
-    });
-    if (thread.ok()) {
-      job->thread = *std::move(thread);
-      return;
-    }
+  const std::lock_guard<std::mutex> lock(jobs.mutex);
+  jobs.Reap();
+  const auto job = jobs.list.insert(jobs.list.end(), {std::thread(), deadline});
+  absl::StatusOr<std::thread> thread = TryStartThread([&jobs, job, work] {
+    work();
+    const std::lock_guard<std::mutex> done(jobs.mutex);
+    job->done = true;
+    jobs.changed.NotifyAll();
+  });
+  if (!thread.ok()) {
     jobs.list.erase(job);
+    return thread.status();
   }
+  job->thread = *std::move(thread);
+  return absl::OkStatus();
+}
+
+void RunInBackground(absl::Time deadline, const std::function<void()>& work) {
   // Without the lock: the work may wait for a thread that starts other work here.
-  work();
+  if (!TryRunInBackground(deadline, work).ok()) work();
 }
 
 }  // namespace railhead

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Work that its caller does not wait for: the end of a communicator that takes long, and the file
-// of the flight recorder.
+// Work that its caller does not wait for: the end of a communicator that takes long, the file of
+// the flight recorder, and counters of ports.
 #ifndef RAILHEAD_RUNTIME_BASE_BACKGROUND_H_
 #define RAILHEAD_RUNTIME_BASE_BACKGROUND_H_
 
 #include <functional>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 
 namespace railhead {
@@ -15,6 +16,10 @@ namespace railhead {
 // from main) waits for it until `deadline`; _exit and signals do not. Thread-safe. Runs the work at
 // once if no thread can be started.
 void RunInBackground(absl::Time deadline, const std::function<void()>& work);
+
+// Does the same for work that may block, which this thread must not: if no thread can be started,
+// returns ResourceExhausted and does not run the work.
+absl::Status TryRunInBackground(absl::Time deadline, const std::function<void()>& work);
 
 // Waits for all background work, as the end of the process does.
 void AwaitBackground();

@@ -81,5 +81,20 @@ TEST(BackgroundTest, WithoutAThreadTheWorkRunsAtOnceAndMayStartMore) {
             "inner outer");
 }
 
+TEST(BackgroundTest, WorkThatMayBlockDoesNotRunWithoutAThread) {
+  bool done = false;
+  const auto work = [&done] { done = true; };
+  {
+    const testing::NoThreads none;
+    EXPECT_EQ(TryRunInBackground(MonotonicNow() + absl::Seconds(20), work).code(),
+              absl::StatusCode::kResourceExhausted);
+  }
+  AwaitBackground();
+  EXPECT_FALSE(done);
+  EXPECT_TRUE(TryRunInBackground(MonotonicNow() + absl::Seconds(20), work).ok());
+  AwaitBackground();
+  EXPECT_TRUE(done);
+}
+
 }  // namespace
 }  // namespace railhead

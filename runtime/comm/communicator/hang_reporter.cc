@@ -143,11 +143,11 @@ void HangReporter::Failed(const absl::Status& verdict) {
   flight.error = std::string(verdict.message());
   flight.flows = options_.flows();
   flight.operations = options_.recorder->Read();
-  writing_ = std::make_shared<Writing>();
-  // A file system may hang; it must not delay the end of the job.
-  RunInBackground(
+  const auto writing = std::make_shared<Writing>();
+  // A file system may hang; it must not delay the end of the job, nor other communicators.
+  const absl::Status started = TryRunInBackground(
       MonotonicNow() + kLongestWriting,
-      [flight = std::move(flight), path = options_.path, log = options_.log, writing = writing_] {
+      [flight = std::move(flight), path = options_.path, log = options_.log, writing] {
         const absl::Status written = recorder::WriteFile(path, recorder::ToJson(flight));
         log.Warn(written.ok() ? absl::StrCat("the last operations are in ", path)
                               : absl::StrCat("RAILHEAD_FLIGHT_RECORDER: ", written.message()));
@@ -155,6 +155,12 @@ void HangReporter::Failed(const absl::Status& verdict) {
         writing->done = true;
         writing->changed.NotifyAll();
       });
+  if (started.ok()) {
+    writing_ = writing;
+  } else {
+    options_.log.Warn(
+        absl::StrCat("RAILHEAD_FLIGHT_RECORDER: no file is written: ", started.message()));
+  }
 }
 
 }  // namespace railhead::comm

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a hang reporter leaves to other threads: the watchdog's thread, which all communicators of a
+// process share, does not wait for a file system, also where no thread can be started.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/comm/communicator/hang_reporter.h"
+#include "runtime/testing/no_threads.h"
+
+namespace railhead::comm {
+namespace {
+
+using ::testing::HasSubstr;
+
+class HangReporterThreadsTest : public ::testing::Test {
+ protected:
+  // A test that waits after all is ended.
+  void SetUp() override { ::alarm(20); }
+  void TearDown() override { ::alarm(0); }
+
+  HangReporter::Options Options() const {
+    HangReporter::Options options;
+    options.timeout = absl::Seconds(60);
+    options.recorder = &recorder_;
+    options.flows = [] { return std::vector<Flow>(); };
+    options.log = Logger(LogLevel::kWarn, "rank 3");
+    return options;
+  }
+
+ private:
+  const recorder::FlightRecorder recorder_;
+};
+
+// The file is a pipe without a reader: opening it blocks, as on a hanging file system.
+TEST_F(HangReporterThreadsTest, WithoutAThreadNoFlightFileIsWritten) {
+  std::string folder = absl::StrCat(::testing::TempDir(), "/flight-XXXXXX");
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  HangReporter::Options options = Options();
+  options.path = absl::StrCat(folder, "/flight.json");
+  const std::string draft = absl::StrCat(options.path, ".part");
+  ASSERT_EQ(::mkfifo(draft.c_str(), 0600), 0);
+  ::testing::internal::CaptureStderr();
+  {
+    HangReporter reporter(std::move(options));
+    const testing::NoThreads none;
+    reporter.Failed(absl::InternalError("rank 1 failed"));
+  }
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("RAILHEAD_FLIGHT_RECORDER: no file is written: cannot start a thread"));
+  ::unlink(draft.c_str());
+  ::rmdir(folder.c_str());
+}
+
+}  // namespace
+}  // namespace railhead::comm
