@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/background.h"
 #include "runtime/comm/communicator/hang_reporter.h"
 
 namespace railhead::comm {
@@ -147,6 +148,7 @@ TEST(CongestionTest, TheHangReporterLooksNowAndThenAndLogs) {
   ::testing::internal::CaptureStderr();
   for (int second = 0; second <= 20; ++second) {
     EXPECT_FALSE(reporter.Look(kStart + absl::Seconds(second)));
+    AwaitBackground();
   }
   const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(reads, 5);

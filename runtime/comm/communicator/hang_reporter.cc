@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -24,6 +25,8 @@ static_assert(recorder::kReportLimit + 65536 / 8 + 8 <= bootstrap::kReportLimit)
 // waits for a shorter time.
 constexpr absl::Duration kLongestWriting = absl::Seconds(5);
 constexpr absl::Duration kWritingMoment = absl::Seconds(1);
+// Maximum wait for a reading of ports' counters at the end of the process.
+constexpr absl::Duration kReadingMoment = absl::Seconds(1);
 
 // Returns the time without progress after which ranks are queried: long before the operation fails,
 // but longer than ranks usually wait for each other.
@@ -52,11 +55,31 @@ HangReporter::~HangReporter() {
 
 bool HangReporter::Look(absl::Time now) {
   if (options_.tend != nullptr) options_.tend(now);
-  if (options_.ports != nullptr && now >= next_ports_) {
-    next_ports_ = now + Congestion::kPace;
-    for (const std::string& text : congestion_.Look(now, options_.ports())) options_.log.Warn(text);
-  }
+  if (options_.ports != nullptr) LookAtPorts(now);
   return stillness_.Look(now, options_.recorder->Last(), options_.flows());
+}
+
+void HangReporter::LookAtPorts(absl::Time now) {
+  std::optional<PortReading::Result> last;
+  {
+    const std::lock_guard<std::mutex> lock(reading_->mutex);
+    last = std::exchange(reading_->result, std::nullopt);
+    if (now >= next_ports_ && !reading_->runs) reading_->runs = StartReading(now);
+  }
+  if (now >= next_ports_) next_ports_ = now + Congestion::kPace;
+  if (!last.has_value()) return;
+  for (const std::string& text : congestion_.Look(last->time, last->ports)) options_.log.Warn(text);
+}
+
+bool HangReporter::StartReading(absl::Time now) const {
+  const absl::Time start = MonotonicNow();
+  const auto read = [ports = options_.ports, reading = reading_, now, start] {
+    std::vector<metrics::PortSnapshot> counters = ports();
+    const std::lock_guard<std::mutex> lock(reading->mutex);
+    reading->result = {std::move(counters), now + (MonotonicNow() - start)};
+    reading->runs = false;
+  };
+  return TryRunInBackground(start + kReadingMoment, read).ok();
 }
 
 std::string HangReporter::Testify(absl::Time now) {

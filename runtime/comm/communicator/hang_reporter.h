@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,8 @@ class HangReporter final : public bootstrap::HangObserver {
     // Resends messages that were not acknowledged while no call is running; thread-safe. May be
     // null.
     std::function<void(absl::Time now)> tend;
-    // Reads the counters of the rails' ports; thread-safe. Null: no congestion detection.
+    // Reads the counters of the rails' ports. Called on other threads, also after the end of this
+    // object. Null: no congestion detection.
     std::function<std::vector<metrics::PortSnapshot>()> ports;
     Logger log;
   };
@@ -69,6 +71,11 @@ class HangReporter final : public bootstrap::HangObserver {
   void Failed(const absl::Status& verdict) override;
 
  private:
+  // Uses the last reading, and starts the next one when it is due.
+  void LookAtPorts(absl::Time now);
+  // Returns false if no thread can be started: then there are no counters.
+  bool StartReading(absl::Time now) const;
+
   const Options options_;
   const absl::Duration patience_;
   const Pace pace_;
@@ -76,6 +83,18 @@ class HangReporter final : public bootstrap::HangObserver {
   absl::Status contradiction_;  // from the last conclusion
   Congestion congestion_;
   absl::Time next_ports_ = absl::InfinitePast();
+  // One reading at a time of the ports' counters, in the background: the firmware of an adapter may
+  // hang.
+  struct PortReading {
+    struct Result {
+      std::vector<metrics::PortSnapshot> ports;
+      absl::Time time;
+    };
+    std::mutex mutex;
+    bool runs = false;
+    std::optional<Result> result;  // of the last one, until it is used
+  };
+  const std::shared_ptr<PortReading> reading_ = std::make_shared<PortReading>();
 
   struct Writing {
     std::mutex mutex;

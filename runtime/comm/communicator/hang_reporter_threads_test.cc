@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a hang reporter leaves to other threads: the watchdog's thread, which all communicators of a
-// process share, does not wait for a file system, also where no thread can be started.
+// process share, waits neither for an adapter nor for a file system, also where no thread can be
+// started.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <functional>
+#include <future>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/background.h"
+#include "runtime/base/now.h"
+#include "runtime/comm/communicator/congestion.h"
 #include "runtime/comm/communicator/hang_reporter.h"
 #include "runtime/testing/no_threads.h"
 
@@ -39,6 +47,52 @@ class HangReporterThreadsTest : public ::testing::Test {
  private:
   const recorder::FlightRecorder recorder_;
 };
+
+// The firmware of an adapter hangs.
+TEST_F(HangReporterThreadsTest, APortThatDoesNotAnswerHoldsUpNeitherALookNorTheEnd) {
+  struct Port {
+    std::atomic<int> reads = 0;
+    std::promise<void> answers;
+  };
+  const auto port = std::make_shared<Port>();
+  {
+    HangReporter::Options options = Options();
+    options.ports = [port] {
+      ++port->reads;
+      port->answers.get_future().wait();
+      return std::vector<metrics::PortSnapshot>();
+    };
+    HangReporter reporter(std::move(options));
+    const absl::Time start = MonotonicNow();
+    for (int i = 0; i < 5; ++i) {
+      EXPECT_FALSE(reporter.Look(start + i * 2 * Congestion::kPace));
+    }
+  }
+  port->answers.set_value();
+  AwaitBackground();
+  // No second one while the first has not ended.
+  EXPECT_EQ(port->reads, 1);
+}
+
+TEST_F(HangReporterThreadsTest, WithoutAThreadPortsAreNotRead) {
+  int reads = 0;
+  HangReporter::Options options = Options();
+  options.ports = [&reads] {
+    ++reads;
+    return std::vector<metrics::PortSnapshot>();
+  };
+  HangReporter reporter(std::move(options));
+  const absl::Time start = MonotonicNow();
+  {
+    const testing::NoThreads none;
+    EXPECT_FALSE(reporter.Look(start));
+    EXPECT_FALSE(reporter.Look(start + Congestion::kPace));
+  }
+  EXPECT_EQ(reads, 0);
+  EXPECT_FALSE(reporter.Look(start + 2 * Congestion::kPace));
+  AwaitBackground();
+  EXPECT_EQ(reads, 1);
+}
 
 // The file is a pipe without a reader: opening it blocks, as on a hanging file system.
 TEST_F(HangReporterThreadsTest, WithoutAThreadNoFlightFileIsWritten) {

@@ -31,6 +31,22 @@ namespace railhead::comm {
 
 using collectives::Collective;
 
+namespace {
+
+std::vector<metrics::PortSnapshot> ReadPorts(const std::string& root,
+                                             const std::vector<rails::RailName>& rails) {
+  std::vector<metrics::PortSnapshot> ports;
+  // Opened each time: a process may have many communicators, and reads this every few seconds.
+  const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(root);
+  if (!files.ok()) return ports;
+  for (const rails::RailName& name : rails) {
+    ports.push_back({name, fabric::ReadPortCounters(*files, name.device, name.port)});
+  }
+  return ports;
+}
+
+}  // namespace
+
 absl::StatusOr<std::string> Communicator::Explain(absl::string_view collective,
                                                   size_t bytes) const {
   const auto* const name = std::find(collectives::kCollectiveNames.begin(),
@@ -100,7 +116,7 @@ std::unique_ptr<HangReporter> Communicator::MakeHangReporter(const std::string& 
   };
   // Communicators of a family have the same ports; the first one reports them.
   if (transport_ == "verbs" && !setup_.rank_in_metrics.has_value()) {
-    options.ports = [this] { return Ports(); };
+    options.ports = [root = setup_.root, rails = fabric_.rails] { return ReadPorts(root, rails); };
   }
   options.log = log;
   return std::make_unique<HangReporter>(std::move(options));
@@ -132,15 +148,8 @@ std::vector<rails::RailTotals> Communicator::Rails() const {
 }
 
 std::vector<metrics::PortSnapshot> Communicator::Ports() const {
-  std::vector<metrics::PortSnapshot> ports;
-  if (transport_ != "verbs") return ports;
-  // Opened each time: a process may have many communicators, and reads this every few seconds.
-  const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(setup_.root);
-  if (!files.ok()) return ports;
-  for (const rails::RailName& name : fabric_.rails) {
-    ports.push_back({name, fabric::ReadPortCounters(*files, name.device, name.port)});
-  }
-  return ports;
+  if (transport_ != "verbs") return {};
+  return ReadPorts(setup_.root, fabric_.rails);
 }
 
 metrics::Snapshot Communicator::Read() const {
