@@ -261,7 +261,7 @@ void Node::Lost(int neighbour) {
     SpreadGone({neighbour, Describe(neighbour)});
   }
   // It may not have passed on that all below this rank have said goodbye.
-  if (neighbour == Parent(rank_)) said_done_ = false;
+  if (neighbour == Parent(rank_) || neighbour == Guardian(rank_)) said_done_ = false;
   SayDone();
 }
 
@@ -340,12 +340,15 @@ void Node::Goodbye() {
 
 bool Node::AllBelowSaidGoodbye() const {
   const auto done = [this](int rank) { return said_done_below_.count(rank) > 0; };
+  const auto gone = [this](int rank) { return said_bye_.count(rank) > 0 && !Has(down_, rank); };
   return std::all_of(children_.begin(), children_.end(), [&](const Child& child) {
     if (done(child.rank)) return true;
     // It has left before its children, and they are this rank's now.
-    if (said_bye_.count(child.rank) == 0 || Has(down_, child.rank)) return false;
+    if (!gone(child.rank)) return false;
     const std::vector<int> orphans = Children(child.rank, world_size_);
-    return std::all_of(orphans.begin(), orphans.end(), done);
+    // Those below one that has left, too, are cut off: they cannot tell anybody above them.
+    return std::all_of(orphans.begin(), orphans.end(),
+                       [&](int rank) { return done(rank) || gone(rank); });
   });
 }
 

@@ -395,6 +395,44 @@ TEST(NodeDeathTest, WhoLeavesEarlyHasNotDiedAndTheOthersStillPart) {
   }
 }
 
+// Those below both are cut off: nobody waits for them, and they wait for nobody.
+TEST(NodeDeathTest, WhereARankAndItsParentLeaveEarlyTheOthersStillPart) {
+  std::mt19937 random(29);
+  for (int trial = 0; trial < 400; ++trial) {
+    const int world = 2 + static_cast<int>(random() % 100);
+    const int below = 1 + static_cast<int>(random() % static_cast<uint32_t>(world - 1));
+    std::vector<int> leavers = {below, *Parent(below)};
+    if (random() % 2 == 0) std::swap(leavers[0], leavers[1]);
+    std::vector<int> others;
+    for (int rank = 0; rank < world; ++rank) {
+      if (rank != leavers[0] && rank != leavers[1]) others.push_back(rank);
+    }
+    std::shuffle(others.begin(), others.end(), random);
+    // So many of the others go before the two end.
+    const size_t before = random() % 2 == 0 ? 0 : random() % (others.size() + 1);
+    Simulation simulation(world, random());
+    const auto goodbye = [&](int rank) {
+      simulation.Do(rank, [](Node& node) { node.Goodbye(); });
+      for (uint32_t i = random() % 4; i > 0; --i) simulation.Deliver();
+    };
+    for (const int rank : leavers) goodbye(rank);
+    for (size_t i = 0; i < before; ++i) goodbye(others[i]);
+    for (const int rank : leavers) {
+      simulation.Kill(rank);
+      for (uint32_t i = random() % 4; i > 0; --i) simulation.Deliver();
+    }
+    for (size_t i = before; i < others.size(); ++i) goodbye(others[i]);
+    while (simulation.Deliver()) {
+    }
+    for (const int rank : others) {
+      ASSERT_TRUE(simulation.At(rank).verdict().ok()) << simulation.At(rank).verdict();
+      ASSERT_TRUE(simulation.At(rank).everybody_left())
+          << "rank " << rank << " of " << world << " without " << leavers[0] << " and "
+          << leavers[1] << ", trial " << trial;
+    }
+  }
+}
+
 // Everybody who is left finds everybody who is left, past one that has left.
 TEST(NodeLocateTest, OneThatHasLeftHidesNobody) {
   for (const int world : {6, 22, 40, 90}) {
