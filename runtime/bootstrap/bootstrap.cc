@@ -32,6 +32,8 @@ constexpr absl::Duration kGrowth = absl::Seconds(10);
 
 constexpr absl::Duration kFirstRetry = absl::Milliseconds(5);
 constexpr absl::Duration kLastRetry = absl::Seconds(1);
+// Until a rendezvous opens, whose process is there.
+constexpr absl::Duration kNotOpenRetry = absl::Milliseconds(100);
 constexpr absl::Duration kQuiet = absl::Seconds(3);
 // How long a rank that cannot take part tries to say so.
 constexpr absl::Duration kTelling = absl::Seconds(5);
@@ -112,7 +114,7 @@ void Bootstrap::TellTrouble(JoinOptions& options) {
   const absl::Time start = MonotonicNow();
   options.deadline = std::min(options.deadline, start + kTelling);
   if (options.rank == 0) {
-    absl::StatusOr<net::Fd> listener = ListenFor(options);
+    absl::StatusOr<ListeningSocket> listener = ListenFor(options);
     if (!listener.ok()) return;
     RendezvousServer rendezvous(
         *std::move(listener), options.world_size,
@@ -137,10 +139,13 @@ void Bootstrap::TellTrouble(JoinOptions& options) {
 
 // ---- Rank 0 ----
 
-absl::StatusOr<net::Fd> Bootstrap::ListenFor(JoinOptions& options) const {
-  if (options.listener.has_value()) return *std::move(options.listener);
+absl::StatusOr<ListeningSocket> Bootstrap::ListenFor(JoinOptions& options) const {
+  if (options.shared_listener != nullptr) {
+    return ListeningSocket{net::Fd(), options.shared_listener};
+  }
+  if (options.listener.has_value()) return ListeningSocket{*std::move(options.listener)};
   absl::StatusOr<net::Fd> opened = net::Listen(std::nullopt, static_cast<uint16_t>(options.port));
-  if (opened.ok()) return opened;
+  if (opened.ok()) return ListeningSocket{*std::move(opened)};
   return absl::Status(
       opened.status().code(),
       absl::StrCat(Describe(0), " cannot listen on MASTER_PORT ", options.port, ": ",
@@ -148,7 +153,7 @@ absl::StatusOr<net::Fd> Bootstrap::ListenFor(JoinOptions& options) const {
 }
 
 absl::Status Bootstrap::HostJoin(JoinOptions& options) {
-  absl::StatusOr<net::Fd> listener = ListenFor(options);
+  absl::StatusOr<ListeningSocket> listener = ListenFor(options);
   if (!listener.ok()) return listener.status();
   const int world = options.world_size;
   RendezvousServer rendezvous(*std::move(listener), world, {0, options.job, options.name},
@@ -260,8 +265,9 @@ absl::Status Bootstrap::GuestJoin(const JoinOptions& options) {
                                         " is not a child or grandchild of rank ", options.rank)};
     };
     server = std::make_unique<HandshakeServer>(
-        std::move(listener), HostHandshake::Identity{options.rank, options.job, options.name},
-        session_, children.size() + grandchildren.size(), object, options.log);
+        ListeningSocket{std::move(listener)},
+        HostHandshake::Identity{options.rank, options.job, options.name}, session_,
+        children.size() + grandchildren.size(), object, options.log);
   }
   absl::Status stands = TryTree(deadline, server.get());
   if (!stands.ok()) return stands;
@@ -298,7 +304,8 @@ absl::StatusOr<Call> Bootstrap::Arrive(const JoinOptions& options, uint16_t list
           call.status.code(), absl::StrCat(call.status.message(), "; before, ", refusal.message()));
     }
     const absl::Time now = MonotonicNow();
-    if (call.final || now + pause >= options.deadline) {
+    const absl::Duration wait = call.not_open ? kNotOpenRetry : pause;
+    if (call.final || now + wait >= options.deadline) {
       return absl::Status(
           call.status.code(),
           absl::StrCat(Describe(options.rank), " could not join the rendezvous at ", where,
@@ -313,8 +320,8 @@ absl::StatusOr<Call> Bootstrap::Arrive(const JoinOptions& options, uint16_t list
       next_word = now + 3 * kQuiet;
     }
     // What ends the sleep is asked for again after one more attempt.
-    SleepUntil(now + Spread(pause), options.hopeless).IgnoreError();
-    pause = std::min(pause * 2, kLastRetry);
+    SleepUntil(now + Spread(wait), options.hopeless).IgnoreError();
+    if (!call.not_open) pause = std::min(pause * 2, kLastRetry);
   }
 }
 

@@ -19,6 +19,7 @@
 #define RAILHEAD_RUNTIME_BOOTSTRAP_BOOTSTRAP_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -35,6 +36,7 @@
 #include "runtime/bootstrap/links.h"
 #include "runtime/bootstrap/node.h"
 #include "runtime/bootstrap/secret.h"
+#include "runtime/bootstrap/shared_listener.h"
 #include "runtime/net/address.h"
 #include "runtime/net/fd.h"
 
@@ -47,6 +49,8 @@ struct JoinOptions {
   int port = 0;
   // Rank 0 only: a listening socket. Without it, rank 0 listens on `port`.
   std::optional<net::Fd> listener;
+  // Rank 0 only: instead, a socket that it shares with other rendezvous of this process.
+  std::shared_ptr<SharedListener> shared_listener;
   std::string job;   // ranks of another job are rejected
   Secret secret;     // so are ranks without this secret
   std::string name;  // where this rank runs ("pod a on node b"), for messages; may be empty
@@ -105,7 +109,7 @@ class Bootstrap {
   Bootstrap(int rank, int world_size) : node_(rank, world_size) {}
 
   // Returns the listener of rank 0.
-  absl::StatusOr<net::Fd> ListenFor(JoinOptions& options) const;
+  absl::StatusOr<ListeningSocket> ListenFor(JoinOptions& options) const;
   absl::Status HostJoin(JoinOptions& options);
   absl::Status GuestJoin(const JoinOptions& options);
   // Reports this rank's error to the ranks it can reach.

@@ -51,6 +51,7 @@ Call ShakeHands(net::Fd fd, Hello hello, const Secret& secret, absl::Time deadli
     if (!step.error.ok()) {
       call.status = std::move(step.error);
       call.final = step.final;
+      call.not_open = step.not_open;
       return call;
     }
     reply = std::move(step.reply);

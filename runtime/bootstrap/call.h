@@ -27,7 +27,8 @@ using Waiter = absl::FunctionRef<absl::Status(int fd, absl::Time deadline)>;
 // A mutually authenticated connection, or the error.
 struct Call {
   absl::Status status;
-  bool final = false;  // a retry is useless
+  bool final = false;     // a retry is useless
+  bool not_open = false;  // see Refusal
   net::Fd fd;
   FrameReader reader{kHelloLimit};
   std::string host_name;

@@ -44,7 +44,9 @@ HostHandshake::Step HostHandshake::ReceiveHello(absl::string_view payload) {
   }
   hello_ = *hello;
   if (const std::optional<Refusal> objection = Object(); objection.has_value()) {
-    return Refuse(*objection);
+    Step step = Refuse(*objection);
+    step.other_job = hello_.version == kProtocolVersion && hello_.job != self_.job;
+    return step;
   }
   transcript_[0] = std::string(payload);
   transcript_[1] = EncodeChallenge({self_.name, nonce_});
@@ -113,6 +115,9 @@ GuestHandshake::Step GuestHandshake::Receive(const Frame& frame) {
   if (frame.kind == FrameKind::kRefuse) {
     const absl::StatusOr<Refusal> refusal = ParseRefusal(frame.payload);
     if (!refusal.ok()) return {"", refusal.status()};
+    if (refusal->not_open) {
+      return {"", absl::UnavailableError(absl::StrCat(Host(), ": ", refusal->text)), false, true};
+    }
     // Where there is a secret, only who has proven to know it can end the matter for good.
     return {
         "",

@@ -49,6 +49,7 @@ class HostHandshake {
     std::string reply;          // frames for the guest
     std::string refusal;        // reason of rejection; "" otherwise
     bool cannot_prove = false;  // see Refusal
+    bool other_job = false;     // rejected because it belongs to another job
   };
   Step Receive(const Frame& frame);
 
@@ -84,8 +85,9 @@ class GuestHandshake {
 
   struct Step {
     std::string reply;
-    absl::Status error;  // why this host is not authentic, or rejects this guest
-    bool final = false;  // a retry is useless
+    absl::Status error;     // why this host is not authentic, or rejects this guest
+    bool final = false;     // a retry is useless
+    bool not_open = false;  // see Refusal
   };
   Step Receive(const Frame& frame);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Handshake server of a rank: accepts connections and performs all handshakes concurrently. Used by
-// RendezvousServer and Bootstrap.
+// Handshake server of a rank: accepts connections and performs all handshakes concurrently. At a
+// shared socket, it hands guests of other jobs over to their servers. Used by RendezvousServer and
+// Bootstrap.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_HANDSHAKE_SERVER_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_HANDSHAKE_SERVER_H_
 
@@ -24,6 +25,7 @@
 #include "runtime/bootstrap/frame.h"
 #include "runtime/bootstrap/handshake.h"
 #include "runtime/bootstrap/secret.h"
+#include "runtime/bootstrap/shared_listener.h"
 #include "runtime/net/fd.h"
 
 namespace railhead::bootstrap {
@@ -36,14 +38,8 @@ class HandshakeServer {
   using Objection = std::function<std::optional<Refusal>(const Hello& hello)>;
 
   // `expected` is the maximum number of concurrent clients.
-  HandshakeServer(net::Fd listener, HostHandshake::Identity self, Secret secret, size_t expected,
-                  Objection objection, Logger log)
-      : listener_(std::move(listener)),
-        self_(std::move(self)),
-        secret_(std::move(secret)),
-        expected_(expected),
-        objection_(std::move(objection)),
-        log_(std::move(log)) {}
+  HandshakeServer(ListeningSocket listener, HostHandshake::Identity self, Secret secret,
+                  size_t expected, Objection objection, Logger log);
 
   // Adds descriptors to poll to `entries`, and lowers `deadline` to the next timeout.
   void Prepare(std::vector<pollfd>& entries, absl::Time& deadline) const;
@@ -62,7 +58,8 @@ class HandshakeServer {
   // use the server in between.
   std::vector<Guest> Serve(const pollfd* entries);
 
-  // Number of rejected connections, and a description of the last.
+  // Number of rejected connections, and a description of the last. Guests of other jobs at a shared
+  // socket do not count.
   uint64_t rejected() const { return rejected_; }
   const std::string& last_rejection() const { return last_rejection_; }
   // Error of the last failed accept; OK if none failed.
@@ -81,17 +78,24 @@ class HandshakeServer {
     std::string from;
   };
 
-  void TakeVisitors();
+  void TakeVisitors(std::vector<Guest>& guests);
+  // Reads from a new connection, and keeps it if its handshake is not done.
+  void Admit(SharedListener::Connection connection, std::vector<Guest>& guests);
   // Reads from one client. Returns true if it is done: accepted or rejected.
   bool ServeOne(Visitor& visitor, std::vector<Guest>& guests);
+  // Hands a guest of another job over to its server, or tells it to come again.
+  void PassOn(Visitor& visitor, const Frame& hello);
   void Reject(const Visitor& visitor, absl::string_view why);
+  // Returns the maximum number of visitors.
+  size_t Most() const;
 
-  net::Fd listener_;
+  ListeningSocket listener_;
   HostHandshake::Identity self_;
   Secret secret_;
   size_t expected_;
   Objection objection_;
   Logger log_;
+  std::optional<SharedListener::Rendezvous> shared_;  // at a shared socket
   std::list<Visitor> visitors_;
   uint64_t rejected_ = 0;
   std::string last_rejection_;

@@ -176,6 +176,29 @@ TEST(HandshakeTest, StrangersAreToldApart) {
   }
 }
 
+// At a shared socket they may look for another rendezvous of the process. Of other versions, only
+// the version is known.
+TEST(HandshakeTest, GuestsOfOtherJobsAreMarked) {
+  Hello hello = FromRank3();
+  EXPECT_FALSE(Host(Secret()).Receive({FrameKind::kHello, EncodeHello(hello)}).other_job);
+  hello.host_rank = 2;
+  EXPECT_FALSE(Host(Secret()).Receive({FrameKind::kHello, EncodeHello(hello)}).other_job);
+  hello.job = "other";
+  EXPECT_TRUE(Host(Secret()).Receive({FrameKind::kHello, EncodeHello(hello)}).other_job);
+  hello.version = 99;
+  EXPECT_FALSE(Host(Secret()).Receive({FrameKind::kHello, EncodeHello(hello)}).other_job);
+}
+
+TEST(HandshakeTest, ARendezvousThatIsNotOpenYetIsNoRejection) {
+  Refusal refusal{false, "not yet"};
+  refusal.not_open = true;
+  GuestHandshake guest(FromRank3(), Secret());
+  const GuestHandshake::Step step = guest.Receive({FrameKind::kRefuse, EncodeRefusal(refusal)});
+  EXPECT_EQ(step.error, absl::UnavailableError("rank 0: not yet"));
+  EXPECT_TRUE(step.not_open);
+  EXPECT_FALSE(step.final);
+}
+
 TEST(HandshakeTest, FramesOutOfTurnAreRefused) {
   const std::string hello = EncodeHello(FromRank3());
   for (const FrameKind kind : {FrameKind::kProof, FrameKind::kAccept, FrameKind::kBye}) {
@@ -199,6 +222,7 @@ TEST(HelloTest, WhatIsSaidTravelsAndWhatIsBrokenIsRefused) {
   const std::string refusal = EncodeRefusal({true, "because"});
   ASSERT_TRUE(ParseRefusal(refusal).ok());
   EXPECT_TRUE(ParseRefusal(refusal)->final);
+  EXPECT_FALSE(ParseRefusal(refusal)->not_open);
   for (size_t size = 0; size < hello.size(); ++size) {
     EXPECT_FALSE(ParseHello(absl::string_view(hello).substr(0, size)).ok());
   }

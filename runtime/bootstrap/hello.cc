@@ -13,6 +13,10 @@ namespace {
 
 constexpr size_t kTroubleLimit = 512;
 
+// Bits of a refusal.
+constexpr uint8_t kFinal = 1;
+constexpr uint8_t kNotOpen = 2;
+
 }  // namespace
 
 std::string OnOneLine(std::string text) {
@@ -76,7 +80,7 @@ absl::StatusOr<Challenge> ParseChallenge(absl::string_view payload) {
 
 std::string EncodeRefusal(const Refusal& refusal) {
   WireWriter writer;
-  writer.U8(refusal.final ? 1 : 0);
+  writer.U8(static_cast<uint8_t>((refusal.final ? kFinal : 0) | (refusal.not_open ? kNotOpen : 0)));
   writer.String(refusal.text);
   return writer.Take();
 }
@@ -84,7 +88,9 @@ std::string EncodeRefusal(const Refusal& refusal) {
 absl::StatusOr<Refusal> ParseRefusal(absl::string_view payload) {
   WireReader reader(payload);
   Refusal refusal;
-  refusal.final = reader.U8() != 0;
+  const uint8_t bits = reader.U8();
+  refusal.final = (bits & kFinal) != 0;
+  refusal.not_open = (bits & kNotOpen) != 0;
   refusal.text = OnOneLine(reader.String(kHelloLimit));
   if (!reader.Complete()) return absl::InvalidArgumentError("a malformed refusal");
   return refusal;

@@ -59,6 +59,8 @@ struct Refusal {
   std::string text;
   // The guest has no means of authentication that the host could accept. Not sent.
   bool cannot_prove = false;
+  // The rendezvous of the guest's job is not open at this address, and may be soon.
+  bool not_open = false;
 };
 
 std::string EncodeRefusal(const Refusal& refusal);

@@ -105,9 +105,11 @@ absl::Status RendezvousServer::Late(absl::Duration waited) const {
                                      "; the rendezvous needs one descriptor for each of ",
                                      world_size_, " ranks, in addition to the program's"));
   }
-  absl::StrAppend(&text,
-                  ": check that their pods run, and that their MASTER_ADDR, MASTER_PORT and "
-                  "RAILHEAD_JOB match those of rank 0");
+  // Ranks that meet at a shared socket know its address from a job that they were all in.
+  absl::StrAppend(&text, ": check that their pods run, and that ",
+                  shares_socket_ ? "they make this communicator, too"
+                                 : "their MASTER_ADDR, MASTER_PORT and RAILHEAD_JOB match those of "
+                                   "rank 0");
   if (handshakes_.rejected() > 0) {
     absl::StrAppend(&text, "; ", handshakes_.rejected(), " connection(s) rejected");
   }

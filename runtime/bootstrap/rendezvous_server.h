@@ -22,10 +22,11 @@ namespace railhead::bootstrap {
 // Accepts ranks until all have come. A rank that disconnects may connect again.
 class RendezvousServer {
  public:
-  RendezvousServer(net::Fd listener, int world_size, HostHandshake::Identity self, Secret secret,
-                   const Logger& log)
+  RendezvousServer(ListeningSocket listener, int world_size, HostHandshake::Identity self,
+                   Secret secret, const Logger& log)
       : world_size_(static_cast<uint32_t>(world_size)),
         log_(log),
+        shares_socket_(listener.shared != nullptr),
         has_secret_(secret.proves()),
         handshakes_(
             std::move(listener), std::move(self), std::move(secret),
@@ -59,6 +60,7 @@ class RendezvousServer {
 
   uint32_t world_size_;
   Logger log_;
+  bool shares_socket_;
   bool has_secret_;
   HandshakeServer handshakes_;
   std::map<uint32_t, HandshakeServer::Guest> guests_;

@@ -292,10 +292,11 @@ class Communicator {
   // Members and rendezvous of a new communicator. `place` is at its first member.
   struct Meeting {
     UniqueId place;
-    std::optional<net::Fd> listener;  // only on the first member
-    std::vector<int> members;         // ranks of this communicator, in the new order
-    int world_size = 0;               // including new ranks
-    bool sound = false;               // a failure of this communicator ends it, too
+    std::optional<net::Fd> listener;                             // only on the first member
+    std::shared_ptr<bootstrap::SharedListener> shared_listener;  // instead
+    std::vector<int> members;  // ranks of this communicator, in the new order
+    int world_size = 0;        // including new ranks
+    bool sound = false;        // a failure of this communicator ends it, too
     SetupOptions setup;
   };
   absl::StatusOr<std::unique_ptr<Communicator>> Meet(Meeting meeting,

@@ -140,6 +140,53 @@ TEST_P(FamiliesTest, TwoMeetAgainAtOnce) {
                                                "3 of 4: 4; , , "}));
 }
 
+// As above, in the background: as many as a program of PyTorch has.
+TEST_P(FamiliesTest, ManyMeetAgainAtOnce) {
+  constexpr size_t kParts = 24;
+  const auto outputs = RunForks(4, GetParam(), [](rhComm_t comm, int rank) -> std::string {
+    std::array<rhComm_t, kParts> parts = {};
+    for (rhComm_t& part : parts) {
+      if (rhCommSplit(comm, 0, 0, &part, nullptr) != rhSuccess) return rhGetLastError(comm);
+    }
+    std::string texts;
+    if (rank < 3) {
+      std::array<rhComm_t, kParts> smaller = {};
+      rhConfig_t config = RH_CONFIG_INITIALIZER;
+      config.blocking = 0;
+      const int excluded = 3;
+      const absl::Time start = MonotonicNow();
+      for (size_t i = 0; i < kParts; ++i) {
+        // Rank 2 begins with the last.
+        const size_t next = rank == 2 ? kParts - 1 - i : i;
+        if (rhCommShrink(parts[next], &excluded, 1, &smaller[next], &config) != rhInProgress) {
+          return rhGetLastError(parts[next]);
+        }
+      }
+      for (rhComm_t made : smaller) {
+        rhResult_t state = rhInProgress;
+        while (state == rhInProgress) {
+          absl::SleepFor(absl::Milliseconds(1));
+          rhCommGetAsyncError(made, &state);
+        }
+        if (state != rhSuccess) return rhGetLastError(made);
+      }
+      const absl::Duration took = MonotonicNow() - start;
+      if (took > absl::Seconds(10)) texts = absl::StrCat("took ", absl::FormatDuration(took), "; ");
+      for (rhComm_t made : smaller) {
+        const std::string text = Describe(made, 1 << rank);
+        if (text != absl::StrCat(rank, " of 3: 7")) absl::StrAppend(&texts, text, "; ");
+        rhCommDestroy(made);
+      }
+    }
+    // Rank 3 stays until the others have met.
+    absl::StrAppend(&texts, Describe(comm, 1));
+    for (rhComm_t part : parts) rhCommDestroy(part);
+    return texts;
+  });
+  EXPECT_EQ(outputs,
+            (std::vector<std::string>{"0 of 4: 4", "1 of 4: 4", "2 of 4: 4", "3 of 4: 4"}));
+}
+
 TEST_P(FamiliesTest, NewRanksJoin) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP()

@@ -91,12 +91,8 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Shrink(const std::se
   meeting.place.address = (*address)->address;
   meeting.place.port = (*address)->port;
   meeting.place.key = absl::StrCat(fabric_.rejoin_key, first);
-  if (meeting.members.front() == rank_) {
-    // It has an address, so it has a listener.
-    absl::StatusOr<net::Fd> listener = fabric_.rejoin_listener->Share();
-    if (!listener.ok()) return listener.status();
-    meeting.listener = *std::move(listener);
-  }
+  // It has an address, so it has a listener.
+  if (meeting.members.front() == rank_) meeting.shared_listener = fabric_.rejoin_listener->socket();
   meeting.world_size = static_cast<int>(meeting.members.size());
   meeting.setup = setup_;
   // What made ranks leave may have cut a connection between others, too.
@@ -138,6 +134,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Meet(
   options.rendezvous = {static_cast<int>(self), meeting.world_size,
                         meeting.place.address.ToString(), meeting.place.port};
   if (self == 0) options.listener = std::move(meeting.listener);
+  options.shared_listener = std::move(meeting.shared_listener);
   options.key = meeting.place.key;
   options.setup = std::move(meeting.setup);
   options.made_of_another = true;

@@ -90,6 +90,7 @@ absl::StatusOr<bootstrap::Bootstrap> Join(CommunicatorOptions& options) {
   join.host = options.rendezvous.master_addr;
   join.port = options.rendezvous.master_port;
   join.listener = std::exchange(options.listener, std::nullopt);
+  join.shared_listener = std::move(options.shared_listener);
   join.job = GroupOf(options);
   join.secret = bootstrap::Secret(secret.ok() ? *secret : "", options.key);
   join.name = Place(settings);

@@ -21,6 +21,8 @@ namespace railhead::comm {
 struct CommunicatorOptions {
   config::Rendezvous rendezvous;
   std::optional<net::Fd> listener;  // rank 0 only: a listening socket
+  // Rank 0 only: instead, a shared one.
+  std::shared_ptr<bootstrap::SharedListener> shared_listener;
   // Key of the unique id; ranks without it are rejected. "": the job's name identifies the group.
   std::string key;
   SetupOptions setup;

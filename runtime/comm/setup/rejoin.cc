@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/comm/setup/rejoin.h"
 
-#include <fcntl.h>
-
-#include <cerrno>
 #include <optional>
 
 #include "runtime/base/one_per_process.h"
@@ -21,13 +18,6 @@ absl::StatusOr<std::shared_ptr<RejoinListener>> RejoinListener::Get() {
     if (!bound.ok()) return bound.status();
     return std::shared_ptr<RejoinListener>(new RejoinListener(*std::move(socket), bound->port));
   });
-}
-
-absl::StatusOr<net::Fd> RejoinListener::Share() const {
-  net::Fd socket(::fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0));
-  if (!socket.valid()) return net::ErrnoError("fcntl", errno);
-  socket.KeepFromChildren();
-  return socket;
 }
 
 }  // namespace railhead::comm

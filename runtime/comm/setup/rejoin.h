@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "runtime/bootstrap/shared_listener.h"
 #include "runtime/net/fd.h"
 
 namespace railhead::comm {
@@ -22,15 +23,15 @@ class RejoinListener {
 
   uint16_t port() const { return port_; }
 
-  // Returns the socket for one rendezvous. If there are several at once, each may get ranks that
-  // look for another: it rejects them, and they try again.
-  absl::StatusOr<net::Fd> Share() const;
+  // The socket, for any number of rendezvous at once.
+  const std::shared_ptr<bootstrap::SharedListener>& socket() const { return socket_; }
 
  private:
-  RejoinListener(net::Fd socket, uint16_t port) : socket_(std::move(socket)), port_(port) {}
+  RejoinListener(net::Fd socket, uint16_t port)
+      : socket_(std::make_shared<bootstrap::SharedListener>(std::move(socket))), port_(port) {}
 
-  net::Fd socket_;
-  uint16_t port_;
+  const std::shared_ptr<bootstrap::SharedListener> socket_;
+  const uint16_t port_;
 };
 
 }  // namespace railhead::comm
