@@ -167,6 +167,20 @@ absl::StatusOr<ListPage> ListOnce(Api& api, const ObjectRef& collection, const L
   return page;
 }
 
+absl::StatusOr<ListPage> ListWhatFits(Api& api, const ObjectRef& collection, ListOptions& options,
+                                      absl::FunctionRef<absl::Status(const Json& object)> visit) {
+  for (;;) {
+    bool visited = false;
+    absl::StatusOr<ListPage> page = ListOnce(api, collection, options, [&](const Json& object) {
+      visited = true;
+      return visit(object);
+    });
+    // After a visit it is the visitor's error.
+    if (!absl::IsResourceExhausted(page.status()) || visited || options.limit <= 1) return page;
+    options.limit /= 2;
+  }
+}
+
 absl::Status ForEach(Api& api, const ObjectRef& collection,
                      const std::function<absl::Status(const Json&)>& visit,
                      absl::string_view selector) {

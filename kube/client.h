@@ -111,6 +111,10 @@ struct ListPage {
 // DataLoss if the response is not a list. Objects before an error have been visited.
 absl::StatusOr<ListPage> ListOnce(Api& api, const ObjectRef& collection, const ListOptions& options,
                                   absl::FunctionRef<absl::Status(const Json& object)> visit);
+// As ListOnce, for objects of any size: while the page is too large an answer, halves
+// `options.limit` and requests it again.
+absl::StatusOr<ListPage> ListWhatFits(Api& api, const ObjectRef& collection, ListOptions& options,
+                                      absl::FunctionRef<absl::Status(const Json& object)> visit);
 // Visits the objects of a collection that a selector of ListOptions leaves, page by page; stops at
 // the first error.
 absl::Status ForEach(Api& api, const ObjectRef& collection,

@@ -15,7 +15,10 @@ TEST(NextPageSize, ShrinksAtOnceAndGrowsBackSlowly) {
   const absl::Status large = absl::ResourceExhaustedError("the answer is too large");
   EXPECT_EQ(NextPageSize(large, 100, 100), 50);
   EXPECT_EQ(NextPageSize(absl::DeadlineExceededError("late"), 10, 100), 8);
-  EXPECT_EQ(NextPageSize(large, 4, 100), 4);
+  EXPECT_EQ(NextPageSize(absl::DeadlineExceededError("late"), 4, 100), 4);
+  EXPECT_EQ(NextPageSize(large, 8, 100), 4);
+  EXPECT_EQ(NextPageSize(large, 3, 100), 1);
+  EXPECT_EQ(NextPageSize(large, 1, 100), 1);
   EXPECT_EQ(NextPageSize(absl::UnavailableError("away"), 50, 100), 50);
   std::vector<int> sizes;
   for (int size = 50; sizes.size() < 5; sizes.push_back(size)) {

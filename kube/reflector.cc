@@ -3,6 +3,7 @@
 
 #include <malloc.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <utility>
@@ -92,12 +93,14 @@ absl::Status Reflector::List() {
   list.limit = page_size_;
   do {
     const absl::StatusOr<ListPage> page =
-        ListOnce(*api_, options_.collection, list, [this](const Json& object) {
+        ListWhatFits(*api_, options_.collection, list, [this](const Json& object) {
           sink_->Put(object);
           return absl::OkStatus();
         });
     if (!page.ok()) return page.status();
     list.go_on = page->go_on;
+    // The large objects may be few: the rest is not read one by one.
+    list.limit = std::min(page_size_, 2 * list.limit);
     version_ = list.go_on.empty() ? page->resource_version : "";
   } while (!list.go_on.empty());
   sink_->EndList();

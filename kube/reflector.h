@@ -52,8 +52,9 @@ struct ReflectorOptions {
 // watch, as the server may never send anything from a version that it lost. If the kind may be
 // absent, a 404 empties the sink, and the list is retried; likewise a 403 if that may be.
 //
-// Objects may be of any size. After a page that was too large or timed out, pages are halved,
-// because the same list would fail again.
+// Objects may be of any size. A page that is too large is requested again with half as many
+// objects, down to one. After a page that timed out, pages of later lists are halved, because the
+// same list would fail again.
 class Reflector {
  public:
   // `api` and `sink` must outlive the reflector. Run's thread alone calls `random` and `clock`

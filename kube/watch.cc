@@ -10,8 +10,9 @@
 namespace railhead::kube {
 namespace {
 
-// etcd takes no object above 1.5 MiB; JSON may be a few times longer than what is stored.
-constexpr size_t kMaxLineBytes = 8U << 20U;
+// As an answer to a call (rest_client.h). etcd takes no object above 1.5 MiB, of which JSON may be
+// six times as long: it escapes some characters ("\u0001").
+constexpr size_t kMaxLineBytes = 16U << 20U;
 // The server ends a watch in its own time; that it did not is an error only after this.
 constexpr absl::Duration kOverdue = absl::Seconds(30);
 
