@@ -18,6 +18,7 @@ int NextPageSize(const absl::Status& listed, int size, int initial) {
   if (absl::IsDeadlineExceeded(listed)) {
     return std::max(std::min(size, kShortestPageInTime), size / 2);
   }
+  if (absl::IsOutOfRange(listed)) return std::min(initial, 2 * size);
   if (!listed.ok()) return size;
   return std::min(initial, size + std::max(1, initial / kListsToGrow));
 }

@@ -10,8 +10,9 @@ namespace railhead::kube {
 
 // Returns the page size for the list after one that ended with `listed`. After a page that was too
 // large or timed out, pages are halved, because the same list would fail again: down to one object,
-// or to 8 after a timeout. After a complete list they grow by an eighth of `initial`, up to that:
-// the large objects may be gone.
+// or to 8 after a timeout. After a list that took too long for its version (OutOfRange) they are
+// doubled, and after a complete list they grow by an eighth of `initial`, up to that: the large
+// objects may be gone.
 int NextPageSize(const absl::Status& listed, int size, int initial);
 
 }  // namespace railhead::kube

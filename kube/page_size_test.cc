@@ -20,6 +20,9 @@ TEST(NextPageSize, ShrinksAtOnceAndGrowsBackSlowly) {
   EXPECT_EQ(NextPageSize(large, 3, 100), 1);
   EXPECT_EQ(NextPageSize(large, 1, 100), 1);
   EXPECT_EQ(NextPageSize(absl::UnavailableError("away"), 50, 100), 50);
+  const absl::Status expired = absl::OutOfRangeError("410");
+  EXPECT_EQ(NextPageSize(expired, 8, 100), 16);
+  EXPECT_EQ(NextPageSize(expired, 80, 100), 100);
   std::vector<int> sizes;
   for (int size = 50; sizes.size() < 5; sizes.push_back(size)) {
     size = NextPageSize(absl::OkStatus(), size, 100);

@@ -30,6 +30,21 @@ bool MayGoOn(const absl::Status& end) {
   }
 }
 
+// How often the page of a list that has begun is requested again: what the list has read so far is
+// of no use otherwise. With pauses, that is far less than the server keeps the list's version.
+constexpr int kPageRepeats = 4;
+
+bool MayPass(const absl::Status& failed) {
+  return absl::IsUnavailable(failed) || absl::IsDeadlineExceeded(failed);
+}
+
+void Pause(absl::Duration pause, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any condition;
+  std::unique_lock<std::mutex> lock(mutex);
+  condition.wait_for(lock, stop, absl::ToChronoNanoseconds(pause), [] { return false; });
+}
+
 }  // namespace
 
 Reflector::Reflector(ReflectorOptions options, Api* api, ObjectSink* sink, Random random,
@@ -45,19 +60,13 @@ Reflector::Reflector(ReflectorOptions options, Api* api, ObjectSink* sink, Rando
       page_size_(options_.page_size) {}
 
 void Reflector::Run(const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any condition;
-  while (!stop.stop_requested()) {
-    const absl::Duration pause = Step(stop);
-    std::unique_lock<std::mutex> lock(mutex);
-    condition.wait_for(lock, stop, absl::ToChronoNanoseconds(pause), [] { return false; });
-  }
+  while (!stop.stop_requested()) Pause(Step(stop), stop);
 }
 
 absl::Duration Reflector::Step(const std::stop_token& stop) {
   const absl::Time begin = clock_();
   if (version_.empty()) {
-    const absl::Status listed = List();
+    const absl::Status listed = List(stop);
     page_size_ = NextPageSize(listed, page_size_, options_.page_size);
     if (listed.ok()) {
       Hear();
@@ -87,16 +96,28 @@ absl::Duration Reflector::Step(const std::stop_token& stop) {
   return backoff_.After(clock_() - begin);
 }
 
-absl::Status Reflector::List() {
-  sink_->BeginList();
-  ListOptions list;
-  list.limit = page_size_;
-  do {
-    const absl::StatusOr<ListPage> page =
+absl::StatusOr<ListPage> Reflector::ReadPage(ListOptions& list, const std::stop_token& stop) {
+  for (int failures = 0;;) {
+    absl::StatusOr<ListPage> page =
         ListWhatFits(*api_, options_.collection, list, [this](const Json& object) {
           sink_->Put(object);
           return absl::OkStatus();
         });
+    // After the first page nothing is lost; Step pauses longer.
+    if (list.go_on.empty() || !MayPass(page.status()) || failures == kPageRepeats) return page;
+    page_size_ = NextPageSize(page.status(), page_size_, options_.page_size);
+    list.limit = std::min(list.limit, page_size_);
+    Pause(PauseAfter(options_.backoff, ++failures, random_()), stop);
+    if (stop.stop_requested()) return page;
+  }
+}
+
+absl::Status Reflector::List(const std::stop_token& stop) {
+  sink_->BeginList();
+  ListOptions list;
+  list.limit = page_size_;
+  do {
+    const absl::StatusOr<ListPage> page = ReadPage(list, stop);
     if (!page.ok()) return page.status();
     list.go_on = page->go_on;
     // The large objects may be few: the rest is not read one by one.

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "kube/backoff.h"
 #include "kube/client.h"
@@ -53,8 +54,10 @@ struct ReflectorOptions {
 // absent, a 404 empties the sink, and the list is retried; likewise a 403 if that may be.
 //
 // Objects may be of any size. A page that is too large is requested again with half as many
-// objects, down to one. After a page that timed out, pages of later lists are halved, because the
-// same list would fail again.
+// objects, down to one. After a page that timed out, pages are halved, because it would fail again.
+//
+// A page after the first is requested again a few times if the server is unavailable or too slow:
+// a list of a large collection that began anew each time might never be complete.
 class Reflector {
  public:
   // `api` and `sink` must outlive the reflector. Run's thread alone calls `random` and `clock`
@@ -76,7 +79,9 @@ class Reflector {
   absl::Time HeardAt() const;
 
  private:
-  absl::Status List();
+  absl::Status List(const std::stop_token& stop);
+  // Reads the page of `list`, whose limit it may reduce.
+  absl::StatusOr<ListPage> ReadPage(ListOptions& list, const std::stop_token& stop);
   absl::Status WatchOn(const std::stop_token& stop);
   absl::Status Take(const WatchEvent& event);
   void Hear();

@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -25,8 +26,10 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 const ObjectRef kPods = {"v1", "pods", "team", ""};
+constexpr BackoffOptions kShort = {absl::Milliseconds(1), absl::Milliseconds(4)};
 
 Json Pod(const std::string& name, int version, int value = 0) {
   return {{"metadata",
@@ -195,9 +198,56 @@ TEST_F(ReflectorTest, AnObjectLargerThanWhatIsStoredOfItIsWatched) {
   EXPECT_THAT(Keys(), ElementsAre("team/a", "team/b"));
 }
 
+TEST_F(ReflectorTest, APageThatFailsIsReadAgainAndNotTheWholeList) {
+  Reflector reflector(
+      {.collection = kPods, .page_size = 2, .backoff = kShort}, &api_, &cache_, [] { return 0.5; },
+      [this] { return api_.now; }, [this](const absl::Status& end) { ends_.push_back(end); });
+  const absl::Status away = absl::UnavailableError("429");
+  api_.lists = {Page({Pod("a", 3)}, 10, "t"), away, absl::DeadlineExceededError("504"),
+                Page({Pod("b", 4)}, 10)};
+  EXPECT_EQ(reflector.Step({}), absl::ZeroDuration());
+  EXPECT_TRUE(reflector.Synced());
+  EXPECT_THAT(Keys(), ElementsAre("team/a", "team/b"));
+  EXPECT_THAT(ends_, IsEmpty());
+  EXPECT_THAT(api_.TakeCalls(), ElementsAre("list?limit=2", "list?limit=2&continue=t",
+                                            "list?limit=2&continue=t", "list?limit=2&continue=t"));
+}
+
+TEST_F(ReflectorTest, APageThatAlwaysFailsEndsTheList) {
+  Reflector reflector(
+      {.collection = kPods, .page_size = 2, .backoff = kShort}, &api_, &cache_, [] { return 0.5; },
+      [this] { return api_.now; }, [this](const absl::Status& end) { ends_.push_back(end); });
+  const absl::Status away = absl::UnavailableError("503");
+  api_.lists = {Page({Pod("a", 3)}, 10, "t"), away};
+  api_.repeat = true;
+  EXPECT_GT(reflector.Step({}), absl::ZeroDuration());
+  EXPECT_FALSE(reflector.Synced());
+  EXPECT_THAT(ends_, ElementsAre(away));
+  EXPECT_THAT(api_.TakeCalls(), SizeIs(6));
+  // One that is stopped pauses no more.
+  std::stop_source stop;
+  stop.request_stop();
+  api_.lists = {Page({Pod("a", 3)}, 10, "t"), away};
+  reflector.Step(stop.get_token());
+  EXPECT_THAT(api_.TakeCalls(), SizeIs(2));
+}
+
+TEST_F(ReflectorTest, AListThatTookTooLongForItsVersionHasLongerPagesTheNextTime) {
+  Reflector reflector(
+      {.collection = kPods, .page_size = 20, .backoff = kShort}, &api_, &cache_, [] { return 0.5; },
+      [this] { return api_.now; }, [this](const absl::Status& end) { ends_.push_back(end); });
+  const absl::Status slow = absl::DeadlineExceededError("no complete answer within 5s");
+  api_.lists = {slow, slow, Page({Pod("a", 3)}, 10, "t"), absl::OutOfRangeError("410"),
+                Page({Pod("a", 3)}, 20)};
+  for (int i = 0; i < 4; ++i) reflector.Step({});
+  EXPECT_TRUE(reflector.Synced());
+  EXPECT_THAT(api_.TakeCalls(), ElementsAre("list?limit=20", "list?limit=10", "list?limit=8",
+                                            "list?limit=8&continue=t", "list?limit=16"));
+}
+
 TEST_F(ReflectorTest, APageThatWasTooMuchMakesPagesShorter) {
   Reflector reflector(
-      {.collection = kPods, .page_size = 20}, &api_, &cache_, [] { return 0.5; },
+      {.collection = kPods, .page_size = 20, .backoff = kShort}, &api_, &cache_, [] { return 0.5; },
       [this] { return api_.now; }, [this](const absl::Status& end) { ends_.push_back(end); });
   const absl::Status large = absl::ResourceExhaustedError("the answer is larger than 4096 bytes");
   const absl::Status slow = absl::DeadlineExceededError("no complete answer within 5s");
@@ -207,16 +257,16 @@ TEST_F(ReflectorTest, APageThatWasTooMuchMakesPagesShorter) {
                 Page({Pod("a", 3)}, 10, "t"),
                 slow,
                 slow,
-                Page({Pod("a", 3)}, 20, "u"),
-                Page({Pod("b", 4)}, 20)};
-  for (int i = 0; i < 3; ++i) EXPECT_GT(reflector.Step({}), absl::ZeroDuration());
+                Page({Pod("b", 4)}, 10, "u"),
+                Page({Pod("c", 4)}, 10)};
+  EXPECT_GT(reflector.Step({}), absl::ZeroDuration());
   EXPECT_FALSE(reflector.Synced());
   EXPECT_EQ(reflector.Step({}), absl::ZeroDuration());
-  EXPECT_THAT(Keys(), ElementsAre("team/a", "team/b"));
-  EXPECT_THAT(ends_, ElementsAre(away, slow, slow));
+  EXPECT_THAT(Keys(), ElementsAre("team/a", "team/b", "team/c"));
+  EXPECT_THAT(ends_, ElementsAre(away));
   EXPECT_THAT(api_.TakeCalls(), ElementsAre("list?limit=20", "list?limit=10", "list?limit=20",
-                                            "list?limit=20&continue=t", "list?limit=10",
-                                            "list?limit=8", "list?limit=8&continue=u"));
+                                            "list?limit=20&continue=t", "list?limit=10&continue=t",
+                                            "list?limit=8&continue=t", "list?limit=8&continue=u"));
   api_.watches = {{"", absl::OutOfRangeError("410")}};
   reflector.Step({});
   api_.TakeCalls();
