@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kube/client.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -185,11 +186,13 @@ absl::Status ForEach(Api& api, const ObjectRef& collection,
                      const std::function<absl::Status(const Json&)>& visit,
                      absl::string_view selector) {
   ListOptions options;
+  const int longest = options.limit;
   options.selector = std::string(selector);
   do {
-    const absl::StatusOr<ListPage> page = ListOnce(api, collection, options, visit);
+    const absl::StatusOr<ListPage> page = ListWhatFits(api, collection, options, visit);
     if (!page.ok()) return page.status();
     options.go_on = page->go_on;
+    options.limit = std::min(longest, 2 * options.limit);
   } while (!options.go_on.empty());
   return absl::OkStatus();
 }

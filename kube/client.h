@@ -115,8 +115,8 @@ absl::StatusOr<ListPage> ListOnce(Api& api, const ObjectRef& collection, const L
 // `options.limit` and requests it again.
 absl::StatusOr<ListPage> ListWhatFits(Api& api, const ObjectRef& collection, ListOptions& options,
                                       absl::FunctionRef<absl::Status(const Json& object)> visit);
-// Visits the objects of a collection that a selector of ListOptions leaves, page by page; stops at
-// the first error.
+// Visits the objects of a collection that a selector of ListOptions leaves, of any size, page by
+// page; stops at the first error.
 absl::Status ForEach(Api& api, const ObjectRef& collection,
                      const std::function<absl::Status(const Json&)>& visit,
                      absl::string_view selector = "");
