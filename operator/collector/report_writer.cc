@@ -101,8 +101,7 @@ void ReportWriter::Put(const std::string& job, const RailReport& report) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const std::string key = ReportKey(report.space, report.name);
     const auto written = written_.find(key);
-    const bool stands =
-        written != written_.end() && (!written->second.is_clear || written->second.is_unsure);
+    const bool stands = written != written_.end() && written->second.MayHaveFault();
     // Swept reports are their own jobs until then.
     if (written != written_.end() && (written->second.job.empty() || written->second.job == key) &&
         HaveOneInCommon(written->second.owners, kube::DumpJson(report.owners))) {
@@ -130,8 +129,8 @@ void ReportWriter::Forget(const std::string& job) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto key = keys_.find(job);
     const auto written = key == keys_.end() ? written_.end() : written_.find(key->second);
-    if (written == written_.end() || written->second.job != job || written->second.is_clear ||
-        !MayOutlivePods(written->second.owners) || !leads) {
+    if (written == written_.end() || written->second.job != job ||
+        !written->second.MayHaveFault() || !MayOutlivePods(written->second.owners) || !leads) {
       Drop(job);
       return;
     }
@@ -160,6 +159,11 @@ void ReportWriter::Drop(const std::string& job) {
     written_.erase(written);
   }
   keys_.erase(key);
+}
+
+void ReportWriter::DropEnded(const std::string& job) {
+  const auto wanted = wanted_.find(job);
+  if (wanted != wanted_.end() && wanted->second.is_last) Drop(job);
 }
 
 void ReportWriter::Claim(const std::string& job, const std::string& key) {
@@ -373,7 +377,10 @@ absl::StatusOr<bool> ReportWriter::Write(const std::string& job) {
     if (MayBeDone(applied)) return applied;
     const bool is_known = written_.erase(key) > 0;  // else its job is gone
     if (absl::IsNotFound(applied)) {                // somebody has removed it
-      if (next->is_last) return false;
+      if (next->is_last) {
+        DropEnded(job);
+        return false;
+      }
     } else if (before && is_known) {
       written_[key] = *std::move(before);
     }
@@ -381,12 +388,11 @@ absl::StatusOr<bool> ReportWriter::Write(const std::string& job) {
   }
   written_[key] = {next->owners, next->status, next->is_clear};
   Claim(job, key);
-  const auto wanted = wanted_.find(job);
-  if (wanted == wanted_.end() && loaded_) {  // its last pod has gone meanwhile
+  if (!wanted_.contains(job) && loaded_) {  // its last pod has gone meanwhile
     WantEnd(job, key);
     queue_.Add(job);
-  } else if (next->is_last && wanted != wanted_.end() && wanted->second.is_last) {
-    Drop(job);
+  } else if (next->is_last) {
+    DropEnded(job);
   }
   return true;
 }

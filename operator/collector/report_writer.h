@@ -71,6 +71,8 @@ class ReportWriter {
     std::string job = {};  // its job; empty if this replica has not diagnosed it yet
     // A write is in progress or got no answer: the server may have it, and not what is here.
     bool is_unsure = false;
+
+    bool MayHaveFault() const { return !is_clear || is_unsure; }
   };
   struct Wanted {
     std::string space;
@@ -89,6 +91,8 @@ class ReportWriter {
   // Wants the report to be clear, and then forgotten.
   void WantEnd(const std::string& job, const std::string& key);
   void Drop(const std::string& job);
+  // Likewise, unless it has pods again.
+  void DropEnded(const std::string& job);
   bool HasRoom(const std::string& space) const;
 
   // Return whether they wrote.

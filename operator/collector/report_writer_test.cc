@@ -40,6 +40,9 @@ class LossyApi final : public kube::Api {
     if (absl::StrContains(request.path, "/status") && --lost >= 0) {
       return absl::DeadlineExceededError("no complete answer within 5s");
     }
+    if (absl::StrContains(request.path, "/status") && --gone >= 0) {
+      return absl::NotFoundError("404");
+    }
     return answer;
   }
   absl::Status Stream(const kube::StreamRequest& request,
@@ -48,7 +51,9 @@ class LossyApi final : public kube::Api {
   }
 
   std::atomic<int> lost{0};  // answers to the next writes of a status
-  // Runs once, between the next write of a status and its answer. Set it before there is one.
+  std::atomic<int> gone{0};  // likewise: somebody has removed the reports
+  // Runs once, between the next write of a status and its answer. Set it before there is one, or
+  // there.
   std::function<void()> after_status;
 
  private:
@@ -364,6 +369,42 @@ TEST_F(ReportWriterTest, AFaultThatIsBackBeforeTheLostAnswerIsKnownIsWritten) {
   ASSERT_TRUE(Soon([&] { return lossy_.lost < 1; }));
   absl::SleepFor(absl::Milliseconds(50));
   writer_.Put("a", ReportOn("a", "RailDown"));
+  EXPECT_TRUE(Soon([&] { return SeverityOf("a") == "Warning"; }));
+}
+
+TEST_F(ReportWriterTest, AFaultWhosePodsGoBeforeItsLostAnswerIsKnownDoesNotStay) {
+  writer_.OnLead();
+  writer_.Put("a", ReportOn("a", "RailDown"));
+  WaitForAll();
+  seconds_ = 60;
+  writer_.Put("a", ReportOn("a", ""));
+  WaitForAll();
+  ASSERT_EQ(SeverityOf("a"), "None");
+  lossy_.lost = 1;
+  seconds_ = 120;
+  writer_.Put("a", ReportOn("a", "RailDown"));
+  ASSERT_TRUE(Soon([&] { return SeverityOf("a") == "Warning"; }));
+  ASSERT_TRUE(Soon([&] { return lossy_.lost < 1; }));
+  absl::SleepFor(absl::Milliseconds(50));  // less than until the next try
+  writer_.Forget("a");
+  EXPECT_TRUE(Soon([&] { return SeverityOf("a") == "None"; }));
+}
+
+TEST_F(ReportWriterTest, PodsThatComeBackWhileTheLastReportIsFoundGoneHaveOneAgain) {
+  lossy_.after_status = [this] {
+    lossy_.after_status = [this] {
+      writer_.Put("a", ReportOn("a", "RailFlaky"));
+      lossy_.gone = 1;
+    };
+  };
+  writer_.OnLead();
+  writer_.Put("a", ReportOn("a", "RailDown"));
+  ASSERT_TRUE(Soon([&] { return SeverityOf("a") == "Warning"; }));
+  writer_.Forget("a");
+  seconds_ = 60;
+  ASSERT_TRUE(Soon([&] { return Writes().size() == 5; }));
+  EXPECT_EQ(Writes()[2], absl::StrCat(kPath, "a/status"));
+  EXPECT_EQ(Writes()[3], absl::StrCat(kPath, "a"));
   EXPECT_TRUE(Soon([&] { return SeverityOf("a") == "Warning"; }));
 }
 
