@@ -154,7 +154,8 @@ class Planner {
                                          : absl::InfinitePast();
     const bool patient = options_.now < patient_until;
     const std::optional<int> required = fabric::LevelIndex(tree_.model, request.require_level);
-    if (patient && (!required || *required < *preferred)) {
+    // A required level that there is not stays one, and is an error.
+    if (patient && (request.require_level.empty() || (required && *required < *preferred))) {
       request.require_level = request.prefer_level;
     }
     const bool first_of_its_own = gang.space != turn_ && !spaces_on_nodes_.contains(gang.space);

@@ -662,6 +662,18 @@ TEST(Planner, APreferredLevelThatTheClusterDoesNotHaveIsNamedAndNoReasonToWait) 
   EXPECT_THAT(decision.message, HasSubstr("there is no level rack"));
 }
 
+TEST(Planner, APreferredLevelDoesNotReplaceARequiredOneThatTheClusterDoesNotHave) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "job", 4, {.require_level = "nvlink"});
+  Annotate(cluster, "job", kPreferLevel, "leaf");
+  Annotate(cluster, "job", kPreferWait, "5m");
+  for (const int second : {0, 299, 300}) {
+    const Decision decision = cluster.Decide({}, {}, At(second))[0];
+    EXPECT_EQ(decision.state, State::kIncomplete) << second;
+    EXPECT_THAT(decision.message, HasSubstr("has no level \"nvlink\"")) << second;
+  }
+}
+
 TEST(Planner, AWaitEndsWhenThePodsSayItDoes) {
   SmallCluster cluster = TwoSpines();
   AddJob(cluster, "job", 17, {.second = 5});
