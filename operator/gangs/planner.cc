@@ -53,9 +53,11 @@ class Planner {
     const Gang* owner = nullptr;
     for (const Gang& gang : gangs) {
       if (!gang.released.empty()) spaces_on_nodes_.insert(gang.space);
-      if (!MayReserve(gang) || !WhyNotComplete(gang).empty()) continue;
+      const bool owns = gang.key == options_.reserves;
+      if (!owns && wanting.contains(gang.space)) continue;
+      if (!MayReserve(gang) || !CanReserve(gang)) continue;
       wanting.insert(gang.space);
-      if (gang.key == options_.reserves) owner = &gang;
+      if (owns) owner = &gang;
     }
     if (wanting.empty()) return;
     // The time alone decides, so that it is the same for every leader, and for whoever makes its
@@ -130,6 +132,32 @@ class Planner {
 
   absl::Duration Waited(const Gang& gang) const { return options_.now - gang.waits_since; }
 
+  struct Asked {
+    PlacementRequest request;
+    std::optional<int> preferred;  // nullopt: no level, or one that the cluster does not have
+    absl::Time patient_until;      // until then the preferred level is required
+  };
+
+  // What a gang asks for now.
+  Asked AskedBy(const Gang& gang) const {
+    Asked asked = {RequestOf(gang, room_.rdma()), std::nullopt, absl::InfinitePast()};
+    PlacementRequest& request = asked.request;
+    asked.preferred = fabric::LevelIndex(tree_.model, request.prefer_level);
+    if (!asked.preferred) {  // a preference that nothing can meet is no reason to wait
+      request.prefer_level.clear();
+      return asked;
+    }
+    if (gang.begun()) return asked;
+    asked.patient_until = gang.waits_since + gang.gated.front()->member->terms->prefer_wait;
+    const std::optional<int> required = fabric::LevelIndex(tree_.model, request.require_level);
+    // A required level that there is not stays one, and is an error.
+    if (options_.now < asked.patient_until &&
+        (request.require_level.empty() || (required && *required < *asked.preferred))) {
+      request.require_level = request.prefer_level;
+    }
+    return asked;
+  }
+
   void Place(Decision& decision) {
     const Gang& gang = decision.gang;
     if (IsChosenByOthers(gang)) {
@@ -137,7 +165,8 @@ class Planner {
       return;
     }
     const Membership& member = *gang.gated.front()->member;
-    PlacementRequest request = RequestOf(gang, room_.rdma());
+    const Asked asked = AskedBy(gang);
+    const PlacementRequest& request = asked.request;
     if (request.gpus_per_pod == 0 && request.hcas_per_pod == 0) {
       decision.message =
           absl::StrCat("pod ", gang.gated.front()->name,
@@ -145,18 +174,6 @@ class Planner {
                        "gangs are placed; remove its label ",
                        kGangLabel);
       return;
-    }
-    const std::optional<int> preferred = fabric::LevelIndex(tree_.model, request.prefer_level);
-    // A preference that nothing can meet is no reason to wait.
-    if (!preferred) request.prefer_level.clear();
-    const absl::Time patient_until = preferred && !gang.begun()
-                                         ? gang.waits_since + member.terms->prefer_wait
-                                         : absl::InfinitePast();
-    const bool patient = options_.now < patient_until;
-    const std::optional<int> required = fabric::LevelIndex(tree_.model, request.require_level);
-    // A required level that there is not stays one, and is an error.
-    if (patient && (request.require_level.empty() || (required && *required < *preferred))) {
-      request.require_level = request.prefer_level;
     }
     const bool first_of_its_own = gang.space != turn_ && !spaces_on_nodes_.contains(gang.space);
     const Outside kept_free = gang.begun() || first_of_its_own ? Outside() : kept_free_;
@@ -181,10 +198,11 @@ class Planner {
       const FabricModel& model = room_.ModelFor(gang, RefusedTo(gang), last);
       decision.state = State::kPlaced;
       decision.message = WherePlaced(model, found->node_of_rank, found->score);
-      if (!member.terms->prefer_level.empty() && !preferred) {
+      if (!member.terms->prefer_level.empty() && !asked.preferred) {
         absl::StrAppend(&decision.message, "; there is no level ", member.terms->prefer_level, " (",
                         kPreferLevel, ")");
-      } else if (preferred && found->score.domains[static_cast<size_t>(*preferred)] > 1) {
+      } else if (asked.preferred &&
+                 found->score.domains[static_cast<size_t>(*asked.preferred)] > 1) {
         absl::StrAppend(&decision.message, "; no ", request.prefer_level, " had room for all (",
                         kPreferLevel, ")");
       }
@@ -192,7 +210,7 @@ class Planner {
       Assign(found->node_of_rank, decision);
       return;
     }
-    Wait(decision, request, last, patient ? patient_until : absl::InfinitePast());
+    Wait(decision, request, last, asked.patient_until);
   }
 
   // Places the gang elsewhere in the same area if it is on nodes where its pods have failed, and no
@@ -298,9 +316,22 @@ class Planner {
     return !gang.gated.empty() && !gang.begun() && Waited(gang) >= options_.reserve_after;
   }
 
-  void KeepFree(const Gang& gang, const PlacementRequest& request) {
+  // Whether it could be placed if everything else ended: of one that could not, its namespace would
+  // have a turn of which nobody has anything.
+  bool CanReserve(const Gang& gang) {
+    if (options_.put_off.contains(gang.key) || IsChosenByOthers(gang)) return false;
+    return WhyNotComplete(gang).empty() && FitsWhenFree(gang, AskedBy(gang).request);
+  }
+
+  bool FitsWhenFree(const Gang& gang, const PlacementRequest& request) {
     const std::optional<int> level = fabric::LevelIndex(tree_.model, request.require_level);
-    if (room_.MostRoomWhenFree(gang, level) < request.pods) return;
+    if (!level && !request.require_level.empty()) return false;
+    return room_.MostRoomWhenFree(gang, level) >= request.pods;
+  }
+
+  void KeepFree(const Gang& gang, const PlacementRequest& request) {
+    if (!FitsWhenFree(gang, request)) return;
+    const std::optional<int> level = fabric::LevelIndex(tree_.model, request.require_level);
     const std::vector<int> everywhere(tree_.nodes.size(), 0);
     const std::vector<size_t> kept =
         NodesToKeepFree(room_.OutlookFor(gang, RefusedTo(gang)),

@@ -72,8 +72,8 @@ struct DecideOptions {
 // From then on, later gangs get no node that is kept free for it (reservation.h). Only one
 // such gang has reserved nodes: for kReservations times `reserve_after`, then none for the same
 // time. Within that time a gang keeps its reservation until it is placed, is gone, or cannot be
-// placed any more. Namespaces take turns, and a namespace without a gang on any node is not blocked
-// by another namespace's reservation.
+// placed any more. Namespaces with a gang that could be placed if everything else ended take turns,
+// and a namespace without a gang on any node is not blocked by another namespace's reservation.
 //
 // A gang uses nodes without a place in the topology only if it does not fit on nodes with one, and
 // never with a require-level. In a begun gang, each pod goes to the innermost domain of its

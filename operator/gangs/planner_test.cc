@@ -565,6 +565,47 @@ TEST(Planner, ANamespaceWhoseGangIsIncompleteHasNoTurn) {
   }));
 }
 
+TEST(Planner, ANamespaceWhoseGangsCanNeverStartHasNoTurn) {
+  const auto reserves = [](SmallCluster& cluster, const std::set<std::string>& put_off = {}) {
+    for (auto& [name, pod] : cluster.pods) {
+      if (name.starts_with("never-")) pod["metadata"]["namespace"] = "a";
+    }
+    DecideOptions options = At(700, absl::Minutes(10));
+    options.put_off = put_off;
+    std::vector<std::string> names;
+    for (const Decision& decision : cluster.Decide({}, {}, options)) {
+      if (decision.reserves) names.push_back(decision.gang.name);
+    }
+    return names;
+  };
+  SmallCluster larger_than_the_cluster = WithAGangThatNeverFits();
+  AddJob(larger_than_the_cluster, "never", 100, {.second = 1});
+  EXPECT_THAT(reserves(larger_than_the_cluster), ElementsAre("large"));
+
+  SmallCluster larger_than_a_leaf = WithAGangThatNeverFits();
+  AddJob(larger_than_a_leaf, "never", 5, {.require_level = "leaf", .second = 1});
+  EXPECT_THAT(reserves(larger_than_a_leaf), ElementsAre("large"));
+
+  SmallCluster unknown_level = WithAGangThatNeverFits();
+  AddJob(unknown_level, "never", 16, {.require_level = "rack", .second = 1});
+  EXPECT_THAT(reserves(unknown_level), ElementsAre("large"));
+
+  SmallCluster chosen_by_others = WithAGangThatNeverFits();
+  AddJob(chosen_by_others, "never", 2, {.second = 1});
+  for (auto& [name, pod] : chosen_by_others.pods) {
+    if (name.starts_with("never-")) pod["spec"]["nodeSelector"][kHostname] = "n00";
+  }
+  EXPECT_THAT(reserves(chosen_by_others), ElementsAre("large"));
+
+  SmallCluster rejected = WithAGangThatNeverFits();
+  AddJob(rejected, "never", 16, {.second = 1});
+  EXPECT_THAT(reserves(rejected), ElementsAre("never"));
+  for (const Decision& decision : rejected.Decide({}, {}, At(0))) {
+    if (decision.gang.name != "never") continue;
+    EXPECT_THAT(reserves(rejected, {decision.gang.key}), ElementsAre("large"));
+  }
+}
+
 TEST(Planner, ANamespaceThatHasNothingIsNotKeptAwayByAnother) {
   SmallCluster cluster = WithAGangThatNeverFits();
   AddJob(cluster, "small", 2, {.second = 500});
