@@ -170,7 +170,7 @@ void GangMachine::EndOrdered(const std::vector<Decision>& decisions, absl::Time 
     if (decision.state != Decision::State::kIncomplete || gang.gated.size() != 1) continue;
     const PodValue& pod = gang.gated.front();
     const OwnerRules& rules = RulesOfOwner(pod->member->terms->kind);
-    if (!rules.may_be_in_order || gang.begun()) continue;
+    if (!rules.may_be_in_order || gang.begun() || given_up_.contains(pod->uid)) continue;
     const auto seen = alone_.find(pod->uid);
     const absl::Time since = seen == alone_.end() ? now : seen->second;
     alone[pod->uid] = since;

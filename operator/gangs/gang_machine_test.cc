@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -95,6 +96,22 @@ TEST_F(GangMachineTest, AReservationEndsWhenItsOwnerCannotBePlacedAnyMore) {
     cluster_.pods[absl::StrCat("of-m-", i)]["spec"]["nodeSelector"]["zone"] = "none";
   }
   EXPECT_EQ(OwnerAt(702), "a");
+}
+
+TEST_F(GangMachineTest, AGateThatIsRemovedIsNotRemovedAgainUntilTheWatchShowsIt) {
+  cluster_.AddPod(
+      {.name = "set-0", .gang = "g", .size = 3, .owner = "set", .index = 0, .kind = "StatefulSet"});
+  tree_ = BuildTree(cluster_.Nodes());
+  ClusterRoom room(&tree_);
+  EXPECT_TRUE(machine_.Next(cluster_.Pods(), room, At(0)).works.empty());
+  const std::vector<PodValue> pods = cluster_.Pods();
+  const GangMachine::Step step = machine_.Next(pods, room, At(31));
+  ASSERT_EQ(step.works.size(), 1U);
+  ASSERT_EQ(step.works[0].actions[0].kind, Action::Kind::kUngate);
+  machine_.Happened(step.works[0], {{Result::Outcome::kDone, ""}}, At(31));
+  const GangMachine::Step next = machine_.Next(pods, room, At(32));
+  EXPECT_TRUE(next.works.empty());
+  EXPECT_TRUE(next.notices.empty());
 }
 
 TEST_F(GangMachineTest, AgesAreByTheClockThatStampsObjectsAndPausesAreNot) {
