@@ -154,7 +154,8 @@ absl::Status GangController::Act(const GangMachine::Step& step, std::vector<Noti
         std::find_if(results[i].begin(), results[i].end(),
                      [](const Result& result) { return result.outcome != Result::Outcome::kDone; });
     if (failed == results[i].end()) {
-      carried_out.insert(work.gang);
+      // Other works of a gang that is placed come before its release, and it waits for them.
+      if (work.actions.front().kind == Action::Kind::kRelease) carried_out.insert(work.gang);
     } else if (failed->outcome == Result::Outcome::kUnknown) {
       answered.Update(absl::UnavailableError(failed->words));
     } else if (!work.again && !failed->words.empty()) {

@@ -152,6 +152,26 @@ TEST_F(GangControllerTest, APodThatTheSchedulerRefusesComesBackAndGoesElsewhere)
   EXPECT_EQ(controller_->Counts().replanned, 1U);
 }
 
+TEST_F(GangControllerTest, AGangThatLosesAPodIsNotPlacedInThatRound) {
+  StartLeading();
+  PutJob("job", 4);
+  ASSERT_TRUE(Soon([&] { return ReleasedOf("job", 4) == 4; }));
+  Json pod = api_.At(Pod("job-2"));
+  pod["metadata"]["annotations"][kEvictable] = "true";
+  api_.Put(Pod("job-2"), pod);
+  Unschedulable("job-2", "0/8 nodes are available: 1 Insufficient rdma/hca.");
+  api_.Remove(Pod("job-3"));
+  ASSERT_TRUE(CaughtUp());
+  // In one round, job-2 is to be evicted and there is room for job-3.
+  seconds_ += 31;
+  PutPod({.name = "job-3", .gang = "true", .size = 4, .owner = "job", .index = 3});
+  ASSERT_TRUE(Soon([&] { return !Told("GangReplanned", "job").empty(); }));
+  ASSERT_TRUE(Soon([&] { return !NodeOf("job-3").empty(); }));
+  ASSERT_TRUE(CaughtUp());
+  ASSERT_TRUE(Soon([&] { return !Told("GangPlaced", absl::StrCat("later-", serial_)).empty(); }));
+  EXPECT_EQ(controller_->Counts().placed, 4U);  // the job, job-3, and two of CaughtUp
+}
+
 TEST_F(GangControllerTest, NoGangWaitsForEvents) {
   std::atomic<bool> answers{false};
   std::atomic<int> asked{0};
