@@ -2,12 +2,15 @@
 #include "device-plugin/cluster/metrics_page.h"
 
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "device-plugin/cluster/counter_reader.h"
 #include "device-plugin/cluster/metrics.h"
 #include "device-plugin/cluster/node_facts.h"
 #include "device-plugin/offer/container_devices.h"
@@ -22,16 +25,26 @@ namespace {
 
 constexpr std::chrono::seconds kReadEvery(1);
 constexpr std::chrono::seconds kAskEvery(10);
+// Firmware takes milliseconds for a port's counters. Prometheus waits ten seconds by default.
+constexpr std::chrono::seconds kPatience(1);
+
+// If the root cannot be opened, the rest of the page is still valid.
+fabric::PortCounters ReadPort(const std::string& root, const Port& port) {
+  const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(root);
+  return files.ok() ? fabric::ReadPortCounters(*files, port.first, port.second)
+                    : fabric::PortCounters();
+}
 
 }  // namespace
 
 MetricsPage::MetricsPage(std::string root, std::string node, const DeviceBoard& board,
                          AskHolders ask, Clock clock)
-    : root_(std::move(root)),
-      node_(std::move(node)),
+    : node_(std::move(node)),
       board_(board),
       ask_(std::move(ask)),
-      clock_(std::move(clock)) {}
+      clock_(std::move(clock)),
+      counters_([root = std::move(root)](const Port& port) { return ReadPort(root, port); },
+                kPatience) {}
 
 void MetricsPage::ScanTook(std::chrono::duration<double> time) {
   const std::lock_guard<std::mutex> lock(facts_mutex_);
@@ -76,16 +89,18 @@ std::string MetricsPage::Text() const {
     const std::lock_guard<std::mutex> facts_lock(facts_mutex_);
     metrics.agent = facts_;
   }
-  // If the root cannot be opened, the rest of the page is still valid.
-  if (const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(root_); files.ok()) {
-    for (const Device& device : metrics.devices->devices) {
-      // Another one may have its name now; or reading it does not end.
-      if (!device.hca.present || fabric::Hangs(device.hca)) continue;
-      for (const fabric::HcaPort& port : device.hca.ports) {
-        metrics.counters[{device.id, port.port}] =
-            fabric::ReadPortCounters(*files, device.hca.name, port.port);
-      }
+  std::vector<Port> ports;
+  std::map<Port, Port> keys;  // in the page, by name of the HCA
+  for (const Device& device : metrics.devices->devices) {
+    // Another one may have its name now; or reading it does not end.
+    if (!device.hca.present || fabric::Hangs(device.hca)) continue;
+    for (const fabric::HcaPort& port : device.hca.ports) {
+      ports.emplace_back(device.hca.name, port.port);
+      keys[ports.back()] = {device.id, port.port};
     }
+  }
+  for (const auto& [port, counters] : counters_.Read(std::move(ports))) {
+    metrics.counters[keys[port]] = counters;
   }
   text_ = ToPrometheusText(metrics);
   read_at_ = now;

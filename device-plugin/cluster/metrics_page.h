@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Collects the data of /metrics on request: sysfs at most once per second, kubelet at most once per
-// ten seconds.
+// ten seconds. An HCA that hangs loses its counters, and no others.
 #ifndef RAILHEAD_DEVICE_PLUGIN_CLUSTER_METRICS_PAGE_H_
 #define RAILHEAD_DEVICE_PLUGIN_CLUSTER_METRICS_PAGE_H_
 
@@ -12,6 +12,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "device-plugin/cluster/counter_reader.h"
 #include "device-plugin/cluster/metrics.h"
 #include "device-plugin/cluster/node_facts.h"
 #include "device-plugin/kubelet/registration.h"
@@ -48,7 +49,6 @@ class MetricsPage {
  private:
   void RefreshHolders() const;
 
-  const std::string root_;
   const std::string node_;
   const DeviceBoard& board_;
   const AskHolders ask_;
@@ -64,6 +64,7 @@ class MetricsPage {
 
   // Held while sysfs is read; concurrent requests wait for the same text.
   mutable std::mutex text_mutex_;
+  mutable CounterReader counters_;
   mutable std::optional<TimePoint> read_at_;
   mutable std::string text_;
 };
