@@ -71,8 +71,8 @@ std::map<Port, fabric::PortCounters> CounterReader::Read(std::vector<Port> ports
     std::thread([shared = shared_, job] { shared->Run(*job); }).detach();
     while (!job->left.empty()) {
       const size_t before = job->left.size();
-      const bool moved = shared_->changed.wait_for(
-          lock, patience_, [&] { return job->left.size() != before; });
+      const bool moved =
+          shared_->changed.wait_for(lock, patience_, [&] { return job->left.size() != before; });
       if (!moved) break;
     }
     result.merge(job->read);
@@ -82,9 +82,8 @@ std::map<Port, fabric::PortCounters> CounterReader::Read(std::vector<Port> ports
     ports.assign(job->left.begin(), job->left.end());
   }
   // All ports of an HCA, or none.
-  std::erase_if(result, [this](const auto& entry) {
-    return shared_->hanging.contains(entry.first.first);
-  });
+  std::erase_if(result,
+                [this](const auto& entry) { return shared_->hanging.contains(entry.first.first); });
   return result;
 }
 

@@ -474,9 +474,9 @@ RH_EXPORT rhResult_t rhIrecv(void* recvbuf, size_t count, rhDataType_t datatype,
 
 /* Start and end a group. Inside a group, calls of this thread check their arguments and are
  * recorded. The outermost rhGroupEnd then runs them, all communicators at the same time: for each,
- * its collectives in order, then all its sends and receives at the same time. If a rank's sends and
- * receives to itself do not match, none of that communicator's calls starts. Returns the first
- * failure. */
+ * its collectives in order, then all its sends and receives at the same time. A call with a wrong
+ * argument is not recorded. If this rank's sends and receives to itself do not match, no call of
+ * the group starts on this rank. Returns the first failure. */
 RH_EXPORT rhResult_t rhGroupStart(void);
 RH_EXPORT rhResult_t rhGroupEnd(void);
 
