@@ -481,6 +481,13 @@ const Fault kFaults[] = {
     {"a device is unhealthy",
      [](Server& s) { s.At(NodeRef("n1"))["status"]["allocatable"]["rdma/hca"] = "1"; }, "warn",
      "devices", "node n1", "1 of 2 rdma/hca healthy", "logs agent-n1"},
+    {"a resource has been renamed",
+     [](Server& s) {
+       json& status = s.At(NodeRef("n1"))["status"];
+       status["capacity"]["rdma/old"] = "2";
+       status["allocatable"]["rdma/old"] = "0";
+     },
+     "warn", "devices", "node n1", "0 of 2 rdma/old healthy", "removes it within 5 minutes"},
     {"NICs are far from the GPUs",
      [](Server& s) {
        s.Event("Pod", "team", "train-0", true, "HcasNotNearest", "mlx5_1 is at another socket");

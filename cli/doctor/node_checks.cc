@@ -158,8 +158,14 @@ void CheckDevices(const Evidence& evidence, Notes& notes) {
       offered[resource] += healthy;
       // If a rail is down, the agent has already reported which one.
       if (healthy >= capacity || node.rails_ready == false) continue;
-      notes.Warn(object, absl::StrCat(healthy, " of ", capacity, " ", resource, " healthy"),
-                 absl::StrCat("see its agent's log: ", AgentLogs(evidence, name)));
+      // The kubelet keeps a resource for five minutes after its agent has stopped offering it.
+      const bool may_be_old = healthy == 0 && node.rails_ready == true;
+      notes.Warn(
+          object, absl::StrCat(healthy, " of ", capacity, " ", resource, " healthy"),
+          absl::StrCat(may_be_old ? "if the agents' configuration no longer has this resource, "
+                                    "the kubelet removes it within 5 minutes; otherwise "
+                                  : "",
+                       "see its agent's log: ", AgentLogs(evidence, name)));
     }
   }
   for (const Told& told : evidence.events) {
