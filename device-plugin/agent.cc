@@ -135,7 +135,8 @@ Agent::Agent(AgentOptions options, AgentConfig config, std::unique_ptr<WakeUp> w
       topologies_(folder, options_.root),
       rail_map_file_(folder, {options_.node_name, BoardOf(options_.root)}),
       gives_topology_(config.nccl_topology),
-      config_(std::move(config)) {
+      config_(std::move(config)),
+      config_is_new_(!options_.config_file.empty()) {
   offer_.flap_damper = FlapDamper(options_.flap_damper);
   if (options_.job_key_file.empty()) return;
   if (options_.api == nullptr) {
@@ -227,6 +228,7 @@ bool Agent::Reload() {
       spdlog::info("configuration file is valid again, unchanged");
       TellEvent(
           NodeEvent(false, "ConfigurationTaken", "configuration file is valid again, unchanged"));
+      config_is_new_ = true;  // that event ends the warnings about it, which may still be true
     }
     last_config_error_.clear();
     metrics_.ConfigRefused(false);
@@ -365,7 +367,10 @@ void Agent::Offer(TimePoint now) {
   HoldAllocated();
   offer_ = NextState(std::move(offer_), {config_, *scan_, holdings_, now});
   SaveRailMap();
-  if (std::exchange(config_is_new_, false)) TellConfig();
+  if (config_is_new_ && !offer_.found.hcas.empty()) {
+    config_is_new_ = false;
+    TellConfig();
+  }
   const std::shared_ptr<const DeviceSnapshot> before = overview_.Current();
   Publish();
   TellCluster(*before);

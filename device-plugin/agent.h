@@ -180,7 +180,7 @@ class Agent {
   std::string last_rail_map_error_;
   std::atomic<bool> gives_topology_;  // of config_, for kubelet's calls
   AgentConfig config_;
-  bool config_is_new_ = false;  // changed since the last offer
+  bool config_is_new_;  // not judged by TellConfig yet
   std::string last_config_error_;
   std::string last_scan_error_;
   std::optional<Scan> scan_;       // latest

@@ -1119,6 +1119,47 @@ TEST_F(ClusterTest, HearsOfAWrongConfiguration) {
   EXPECT_TRUE(WaitForEvent("ConfigurationTaken: "));
 }
 
+TEST_F(ClusterTest, HearsOfAConfigurationThatWasWrongFromTheStart) {
+  Configure("resources: [{name: rdma/hca, selectors: [{rails: [7]}]}]");
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  EXPECT_TRUE(WaitForEvent("ResourceWithoutHcas: rdma/hca gets no HCA of this node: "));
+  EXPECT_THAT(Events(), Not(HasSubstr("ConfigurationTaken")));
+}
+
+TEST_F(ClusterTest, HearsAgainOfAWrongConfigurationThatIsTakenAgain) {
+  const char* const wrong = "resources: [{name: rdma/hca, selectors: [{rails: [7]}]}]";
+  Configure(wrong);
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  const auto warnings = [this] {
+    for (const kube::Json& event : api_.In("/api/v1/namespaces/default/events")) {
+      if (event["reason"] == "ResourceWithoutHcas") return event["count"].get<int>();
+    }
+    return 0;
+  };
+  EXPECT_TRUE(Eventually([&] { return warnings() == 1; }));
+  Configure("resources:\n- name: hca\n");
+  EXPECT_TRUE(WaitForEvent("ConfigurationRefused: "));
+  Configure(wrong);
+  EXPECT_TRUE(WaitForEvent("ConfigurationTaken: configuration file is valid again"));
+  EXPECT_TRUE(Eventually([&] { return warnings() == 2; }));
+}
+
+// Most nodes of a cluster may have no RDMA devices, and nothing is wrong with its configuration.
+TEST_F(ClusterTest, ANodeWithoutHcasHasNothingToSayOfTheConfiguration) {
+  tree_.RemoveHca(Rxe(0));
+  tree_.RemoveHca(Rxe(1));
+  Configure("resources: [{name: rdma/hca, selectors: [{rails: [7]}]}]");
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(Eventually([&] { return agent.health().Ready().ok(); }));
+  ASSERT_TRUE(reporter_->Flush(absl::Seconds(30)));
+  EXPECT_THAT(Events(), Not(HasSubstr("ResourceWithoutHcas")));
+  tree_.AddRxe(Rxe(1));
+  EXPECT_TRUE(WaitForEvent("ResourceWithoutHcas: rdma/hca gets no HCA of this node: "));
+}
+
 TEST_F(ClusterTest, HearsOfAPodWhoseHcasAreNotTheNearest) {
   tree_.Write("/sys/devices/pci0000:40/0000:40:01.0/0000:41:00.0/class", "0x030200\n");
   tree_.Write("/sys/devices/pci0000:40/0000:40:01.0/0000:41:00.0/vendor", "0x10de\n");

@@ -618,10 +618,35 @@ TEST_F(DoctorTest, EachFaultIsNamedWithItsFix) {
   }
 }
 
+// Whether a finding that is no pass has this check and cause.
+bool Names(const json& findings, const std::string& check, const std::string& cause) {
+  for (const json& finding : findings) {
+    if (finding["check"] == check && absl::StrContains(finding["cause"].get<std::string>(), cause))
+      return true;
+  }
+  return false;
+}
+
 TEST_F(DoctorTest, WhatIsOverIsNotTold) {
   server_.Event("Node", "", "n0", true, "ConfigurationRefused", "wrong", Now() - absl::Hours(1));
   server_.Event("Node", "", "n0", false, "ConfigurationTaken", "right");
   server_.Event("Node", "", "n1", true, "RailDown", "rail 0");
+  EXPECT_EQ(Run(), kAllPass) << Findings().dump(1);
+}
+
+// The agent reports both within a second of each other.
+TEST_F(DoctorTest, AWarningAboutAConfigurationIsNotHiddenByItsAnnouncement) {
+  server_.Event("Node", "", "n0", false, "ConfigurationTaken", "1 resources");
+  server_.Event("Node", "", "n0", true, "ResourceWithoutHcas", "rdma/hca gets no HCA of this node");
+  EXPECT_EQ(Run(), kWarned) << Findings().dump(1);
+  EXPECT_TRUE(Names(Findings(), "nodes", "ResourceWithoutHcas: rdma/hca gets no HCA"))
+      << Findings().dump(1);
+  // One event had to be created, the other one only to be counted.
+  json& taken = server_.At({"v1", "events", "default", "n0.ConfigurationTaken"});
+  taken["metadata"]["creationTimestamp"] = Stamp(Now() + absl::Seconds(5));
+  EXPECT_EQ(Run(), kWarned) << Findings().dump(1);
+  server_.Event("Node", "", "n0", false, "ConfigurationTaken", "1 resources",
+                Now() + absl::Seconds(1));
   EXPECT_EQ(Run(), kAllPass) << Findings().dump(1);
 }
 
@@ -679,15 +704,6 @@ json ReportOwnedBy(const json& owner, const std::string& name) {
            {{"severity", "Warning"},
             {"pods", 2},
             {"reasons", json::array({ReasonOf("RailDown", "repair the cable")})}}}};
-}
-
-// Whether a finding that is no pass has this check and cause.
-bool Names(const json& findings, const std::string& check, const std::string& cause) {
-  for (const json& finding : findings) {
-    if (finding["check"] == check && absl::StrContains(finding["cause"].get<std::string>(), cause))
-      return true;
-  }
-  return false;
 }
 
 TEST_F(DoctorTest, AGangThatRunsIsLookedAtWithItsNodesAndReport) {

@@ -173,8 +173,12 @@ std::optional<Told> ReadEvent(const Json& event) {
   told.warning = StringAt(event, {"type"}) == "Warning";
   told.reason = StringAt(event, {"reason"});
   told.message = StringAt(event, {"message"});
-  told.at = std::max(TimeOf(StringAt(event, {"lastTimestamp"})),
-                     TimeOf(StringAt(event, {"metadata", "creationTimestamp"})));
+  // By the reporter's clock, if it is set: the server's would put events that had to wait for the
+  // server in another order.
+  told.at = TimeOf(StringAt(event, {"lastTimestamp"}));
+  if (told.at == absl::InfinitePast()) {
+    told.at = TimeOf(StringAt(event, {"metadata", "creationTimestamp"}));
+  }
   const std::string source = StringAt(event, {"source", "component"});
   if (told.name.empty() || !source.starts_with("railhead")) return std::nullopt;
   return told;

@@ -23,12 +23,19 @@ using op::verdict::RowOf;
 
 constexpr size_t kMostNames = 3;
 
-// Events of the agent, each with the event that ends it.
-constexpr std::pair<absl::string_view, absl::string_view> kOver[] = {
-    {"ConfigurationRefused", "ConfigurationTaken"},
-    {"ResourceWithoutHcas", "ConfigurationTaken"},
-    {"DeviceScanHangs", "DeviceScanWorks"},
-    {"RailDown", "RailUp"},
+// An event of the agent, and the event that ends it.
+struct Ending {
+  absl::string_view reason;
+  absl::string_view over;
+  // Whether the event that ends it may have the same time: times have a precision of a second.
+  bool at_once;
+};
+constexpr Ending kOver[] = {
+    {"ConfigurationRefused", "ConfigurationTaken", true},
+    // The agent judges a configuration right after it has taken it.
+    {"ResourceWithoutHcas", "ConfigurationTaken", false},
+    {"DeviceScanHangs", "DeviceScanWorks", true},
+    {"RailDown", "RailUp", true},
 };
 // Node events that other checks report in more detail.
 constexpr absl::string_view kKnownBetter[] = {"RailDown", "RailUp"};
@@ -64,11 +71,11 @@ bool HasDevices(const Node& node) {
 }
 
 bool IsOver(const Told& told, const std::vector<Told>& events) {
-  for (const auto& [reason, over] : kOver) {
-    if (told.reason != reason) continue;
+  for (const Ending& ending : kOver) {
+    if (told.reason != ending.reason) continue;
     for (const Told& other : events) {
-      if (other.reason == over && other.kind == told.kind && other.name == told.name &&
-          other.at >= told.at) {
+      if (other.reason == ending.over && other.kind == told.kind && other.name == told.name &&
+          (other.at > told.at || (ending.at_once && other.at == told.at))) {
         return true;
       }
     }

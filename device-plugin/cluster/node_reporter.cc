@@ -78,6 +78,7 @@ void NodeReporter::Tell(kube::Event event) {
     event.name = options_.node;
     event.uid = options_.node;
   }
+  if (!event.at.has_value()) event.at = absl::Now();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (queue_.size() == kMaxQueued) queue_.pop_front();

@@ -54,8 +54,8 @@ class NodeReporter {
   // Sets the current facts. If the server is slow, only the last ones are written.
   void Publish(const NodeFacts& facts);
 
-  // Queues an event; an empty kind means the node. Above a hundred queued events, the oldest are
-  // dropped.
+  // Queues an event that happens now, unless it has a time; an empty kind means the node. Above a
+  // hundred queued events, the oldest are dropped.
   void Tell(kube::Event event);
 
   // Returns true if the server has accepted everything published and queued.

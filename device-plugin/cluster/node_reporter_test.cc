@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "device-plugin/cluster/node_facts.h"
 #include "kube/events.h"
@@ -148,6 +149,23 @@ TEST_F(NodeReporterTest, AnOutageLosesNothing) {
   EXPECT_EQ(api_.At(kNode)["metadata"]["labels"]["railhead.io/rails"], "3");
   ASSERT_THAT(api_.In(kEvents), SizeIs(1));
   EXPECT_EQ(api_.In(kEvents)[0]["involvedObject"]["name"], "node-1");
+}
+
+TEST_F(NodeReporterTest, AnEventThatWaitsKeepsItsTime) {
+  api_.SetOutage(absl::UnavailableError("no connection"));
+  Start();
+  kube::Event event;
+  event.reason = "RailDown";
+  const absl::Time before = absl::Now();
+  reporter_->Tell(event);
+  absl::SleepFor(absl::Seconds(2));
+  api_.SetOutage(absl::OkStatus());
+  ASSERT_TRUE(Flush());
+  ASSERT_THAT(api_.In(kEvents), SizeIs(1));
+  absl::Time told;
+  ASSERT_TRUE(absl::ParseTime(
+      absl::RFC3339_full, kube::StringAt(api_.In(kEvents)[0], {"lastTimestamp"}), &told, nullptr));
+  EXPECT_LT(told, before + absl::Milliseconds(1500));
 }
 
 TEST_F(NodeReporterTest, WhatIsRefusedForGoodDoesNotBlockTheRest) {
