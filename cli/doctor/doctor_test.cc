@@ -750,6 +750,47 @@ TEST_F(DoctorTest, AGangThatWaitsIsLookedAtAsAWhole) {
   EXPECT_FALSE(Names(Findings(), "gangs", "pods are there")) << Findings().dump(1);
 }
 
+// A pod of a group of a LeaderWorkerSet; its leader, with index 0, requests no RDMA.
+json PodOfAGroup(int index, int size, const char* name = "serve") {
+  json pod = MemberOfGang(index, size);
+  json& metadata = pod["metadata"];
+  metadata["name"] = absl::StrCat(name, "-0-", index);
+  metadata["uid"] = absl::StrCat("uid-", name, "-0-", index);
+  metadata["labels"] = {{"leaderworkerset.sigs.k8s.io/name", name},
+                        {"leaderworkerset.sigs.k8s.io/group-index", "0"},
+                        {"leaderworkerset.sigs.k8s.io/worker-index", absl::StrCat(index)}};
+  metadata["annotations"]["leaderworkerset.sigs.k8s.io/size"] = absl::StrCat(size);
+  if (index > 0) {
+    metadata["labels"]["railhead.io/gang"] = "true";
+    return pod;
+  }
+  metadata["annotations"].erase("railhead.io/gang-size");
+  pod["spec"] = {{"nodeName", "n0"}, {"containers", json::array({{{"name", "main"}}})}};
+  pod["status"] = {{"phase", "Running"}};
+  return pod;
+}
+
+TEST_F(DoctorTest, ALeaderWithoutRdmaCountsForItsGang) {
+  for (int i = 0; i < 4; ++i) {
+    const json pod = PodOfAGroup(i, 4);
+    server_.Put(PodRef("team", pod["metadata"]["name"]), pod);
+  }
+  server_.Event("Pod", "team", "serve-0-1", true, "GangBlocked", "the patch was rejected");
+  for (const Scope& scope : {Scope{}, Scope{Scope::Kind::kJob, "team", "serve"}}) {
+    EXPECT_EQ(Run(scope), kFailed) << error_;
+    EXPECT_TRUE(Names(Findings(), "gangs", "3 pods of 4 wait: the patch was rejected"))
+        << Findings().dump(1);
+  }
+  // Those of other jobs do not count.
+  json other = PodOfAGroup(0, 4, "other");
+  server_.Put(PodRef("team", "other-0-0"), other);
+  server_.Remove(PodRef("team", "serve-0-0"));
+  EXPECT_EQ(Run({Scope::Kind::kJob, "team", "serve"}), kWarned);
+  EXPECT_TRUE(Names(Findings(), "gangs", "3 of 4 pods exist")) << Findings().dump(1);
+  EXPECT_EQ(Run({Scope::Kind::kJob, "team", "other-0-0"}), kFailed);
+  EXPECT_THAT(error_, HasSubstr("no pod that asks for rdma/* is called other-0-0"));
+}
+
 TEST_F(DoctorTest, AJobSetIsLookedAtByItsName) {
   for (int i = 0; i < 2; ++i) {
     const json pod = PodOfASet(i);

@@ -242,7 +242,8 @@ void AddPod(const Json& pod, Evidence& evidence) {
     rdma.facts = std::make_shared<const op::verdict::PodFacts>(*std::move(facts));
     evidence.pods.push_back(std::move(rdma));
   }
-  if (auto stored = op::gangs::ReadStoredPod(pod); stored && stored->member) {
+  if (auto stored = op::gangs::ReadStoredPod(pod);
+      stored && (stored->member || !stored->beside.empty())) {
     evidence.gang_pods.push_back(std::make_shared<const op::gangs::StoredPod>(*std::move(stored)));
   }
 }
@@ -291,10 +292,17 @@ bool IsOf(const op::verdict::PodFacts& pod, const Scope& job) {
           (pod.terms->owner.has_value() && pod.terms->owner->name == job.name));
 }
 
+// `pod` is a member of a gang.
 bool IsOf(const op::gangs::StoredPod& pod, const Scope& job) {
   return pod.space == job.space &&
          (pod.name == job.name || pod.member->terms->gang == job.name ||
           pod.member->terms->owner.name == job.name || pod.member->terms->group_name == job.name);
+}
+
+// Returns the group of a gang's member, or that of a pod beside a gang.
+std::string GroupOf(const op::gangs::StoredPod& pod) {
+  if (!pod.member) return absl::StrCat(pod.space, "/", pod.beside);
+  return absl::StrCat(pod.space, "/", pod.member->terms->group, "@", pod.member->terms->attempt);
 }
 
 // Keeps whole gangs: a part would look incomplete, and the other pods explain what it waits for.
@@ -304,11 +312,16 @@ void KeepGangs(const Scope& job, Evidence& evidence) {
     if (IsOf(*pod.facts, job)) uids.insert(pod.facts->uid);
   }
   std::set<std::string> keys;
+  std::set<std::string> groups;
   for (const auto& pod : evidence.gang_pods) {
-    if (IsOf(*pod, job) || uids.contains(pod->uid)) keys.insert(op::gangs::GangKeyOf(*pod));
+    if (!pod->member || (!IsOf(*pod, job) && !uids.contains(pod->uid))) continue;
+    keys.insert(op::gangs::GangKeyOf(*pod));
+    groups.insert(GroupOf(*pod));
   }
-  std::erase_if(evidence.gang_pods,
-                [&](const auto& pod) { return !keys.contains(op::gangs::GangKeyOf(*pod)); });
+  std::erase_if(evidence.gang_pods, [&](const auto& pod) {
+    return pod->member ? !keys.contains(op::gangs::GangKeyOf(*pod))
+                       : !groups.contains(GroupOf(*pod));
+  });
 }
 
 // Returns the uids of the pods and their owners, which own the reports about them.
@@ -356,7 +369,7 @@ absl::Status NarrowToJob(const Scope& job, Evidence& evidence) {
   }
   for (const auto& pod : evidence.gang_pods) {
     pods.insert(pod->name);
-    owners.insert(pod->member->terms->owner.name);
+    if (pod->member) owners.insert(pod->member->terms->owner.name);
   }
   KeepNodes(nodes, evidence);
   std::erase_if(evidence.events, [&](const Told& told) {

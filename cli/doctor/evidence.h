@@ -164,8 +164,9 @@ struct Evidence {
   std::vector<Told> events;
   std::vector<Report> reports;
   std::optional<Topology> topology;
-  std::vector<RdmaPod> pods;                   // that request RDMA
-  std::vector<op::gangs::PodValue> gang_pods;  // members of a gang
+  std::vector<RdmaPod> pods;  // that request RDMA
+  // Members of gangs, and pods beside them (StoredPod::beside), which count for a gang's size.
+  std::vector<op::gangs::PodValue> gang_pods;
 };
 
 // Readers, one object each. An optional is nullopt for an irrelevant object.
