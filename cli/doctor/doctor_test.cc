@@ -809,6 +809,15 @@ TEST_F(DoctorTest, WithoutARightTheOtherChecksAreMade) {
   EXPECT_EQ(Findings().size(), 5) << Findings().dump(1);  // pods and events are asked twice
 }
 
+TEST_F(DoctorTest, JobsThatCouldNotBeJudgedDoNotPass) {
+  for (const std::set<std::string>& denied :
+       {std::set<std::string>{"nodes", "railreports"}, {"nodes"}, {"railreports"}, {"pods"}}) {
+    server_.denied = denied;
+    EXPECT_EQ(Run(), kWarned) << Findings().dump(1);
+    for (const json& finding : answer_["findings"]) EXPECT_NE(finding["check"], "jobs") << finding;
+  }
+}
+
 TEST_F(DoctorTest, AClusterThatDoesNotAnswerIsAFinding) {
   server_.outage = absl::UnavailableError("cannot connect to https://h:1");
   EXPECT_EQ(Run(), kFailed);

@@ -194,9 +194,10 @@ void CheckJobs(const Evidence& evidence, Notes& notes) {
   if (reports) {
     for (const Report& report : evidence.reports) RepeatReport(report, notes);
   }
-  if (pods && IsRead("nodes", evidence) && IsRead("railprofiles.railhead.io", evidence)) {
-    JudgePods(evidence, notes);
-  }
+  const bool judged =
+      pods && IsRead("nodes", evidence) && IsRead("railprofiles.railhead.io", evidence);
+  if (judged) JudgePods(evidence, notes);
+  if (!reports || !judged) return;  // CheckRights reports what could not be read
   notes.Conclude(evidence.pods.empty()
                      ? std::string("no pod requests rdma/*")
                      : absl::StrCat(Counted(static_cast<int64_t>(evidence.pods.size()), "pod"),
