@@ -106,10 +106,18 @@ absl::Status EventRecorder::Record(const Event& event) {
       {"count", 1},
   };
   absl::Status made = Create(*api_, {"v1", "events", space, ""}, object).status();
-  // An earlier process of ours has told it.
   if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   counts_[key] = 1;
   tokens_ -= 1;
+  if (made.ok() || event.part.has_value()) return absl::OkStatus();
+  // An earlier process of ours has told it; it would expire an hour after that.
+  absl::StatusOr<Json> told = Patch(*api_, {"v1", "events", space, name}, PatchType::kMerge,
+                                    {{"lastTimestamp", Stamp(now)}});
+  if (!told.ok()) return absl::IsNotFound(told.status()) ? absl::OkStatus() : told.status();
+  const Json* count_of_all = Find(*told, "count");
+  if (count_of_all != nullptr && count_of_all->is_number_integer()) {
+    counts_[key] = count_of_all->get<int>();
+  }
   return absl::OkStatus();
 }
 

@@ -51,8 +51,9 @@ class EventRecorder {
                 std::function<absl::Time()> clock, EventLimits limits = {},
                 std::function<absl::Time()> monotonic = MonotonicNow);
 
-  // Creates the event, or increments its count if it was recorded before. ResourceExhausted above
-  // the limits; else the server's error.
+  // Creates the event, or increments its count if it was recorded before. If another process has
+  // recorded it, it becomes as recent as this. ResourceExhausted above the limits; else the
+  // server's error.
   absl::Status Record(const Event& event);
   // Returns the time until the limits allow the next event; zero if they do now.
   absl::Duration UntilAllowed();

@@ -92,9 +92,15 @@ TEST_F(EventsTest, AnEventThatHasExpiredIsMadeAnew) {
 
 TEST_F(EventsTest, AnotherProcessToldItBefore) {
   ASSERT_TRUE(recorder_.Record(AboutNode("rail 3 is down")).ok());
+  ASSERT_TRUE(recorder_.Record(AboutNode("rail 3 is down")).ok());
   EventRecorder successor(&api_, "railhead-device-plugin", "node-1", [this] { return now_; });
+  now_ += absl::Minutes(50);
   EXPECT_TRUE(successor.Record(AboutNode("rail 3 is down")).ok());
   EXPECT_THAT(api_.In("/api/v1/namespaces/default/events"), SizeIs(1));
+  EXPECT_EQ(Only()["lastTimestamp"], "2027-01-15T08:50:00Z");
+  EXPECT_EQ(Only()["count"], 2);
+  EXPECT_TRUE(successor.Record(AboutNode("rail 3 is down")).ok());
+  EXPECT_EQ(Only()["count"], 3);
 }
 
 TEST_F(EventsTest, EventsOfAPodAreInItsNamespace) {
