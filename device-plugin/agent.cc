@@ -133,6 +133,7 @@ Agent::Agent(AgentOptions options, AgentConfig config, std::unique_ptr<WakeUp> w
       files_(std::move(files)),
       allocations_(std::move(allocations)),
       topologies_(folder, options_.root),
+      faults_(options_.repeat_events),
       rail_map_file_(folder, {options_.node_name, BoardOf(options_.root)}),
       gives_topology_(config.nccl_topology),
       config_(std::move(config)),
@@ -162,11 +163,12 @@ void Agent::LoadRailMap() {
   const std::string message =
       absl::StrCat("numbering rails without the stored rail map: ", Text(map.status()));
   spdlog::warn("{}", message);
-  TellEvent(NodeEvent(true, "RailMapIgnored", message));
+  TellFault("RailMapIgnored", NodeEvent(true, "RailMapIgnored", message));
 }
 
 void Agent::SaveRailMap() {
   const absl::Status status = rail_map_file_.Save(offer_.rail_map);
+  if (status.ok()) faults_.End("RailMapIgnored");  // there is a valid one again
   if (Text(status) != last_rail_map_error_) {
     last_rail_map_error_ = Text(status);
     if (!status.ok()) spdlog::error("cannot store the rail map: {}", last_rail_map_error_);
@@ -193,6 +195,7 @@ void Agent::Run(int stop_fd) {
     if (now >= rescan_at) {
       if (Reload()) settled_at = look_at = now + options_.look;
       NoteHang(now);
+      for (kube::Event& event : faults_.TakeDue(now)) TellEvent(std::move(event));
     }
     if (scan_.has_value() && (scanned || now >= rescan_at)) Offer(now);
     if (DependsOnHolders()) {
@@ -223,6 +226,7 @@ void Agent::Run(int stop_fd) {
 bool Agent::Reload() {
   if (options_.config_file.empty()) return false;
   absl::StatusOr<AgentConfig> config = LoadConfig(options_);
+  if (config.ok()) faults_.End("ConfigurationRefused");
   if (config.ok() && *config == config_) {
     if (!last_config_error_.empty()) {
       spdlog::info("configuration file is valid again, unchanged");
@@ -241,7 +245,7 @@ bool Agent::Reload() {
           absl::StrCat("the new configuration is invalid, the previous one remains in effect: ",
                        last_config_error_);
       spdlog::error("{}", message);
-      TellEvent(NodeEvent(true, "ConfigurationRefused", message));
+      TellFault("ConfigurationRefused", NodeEvent(true, "ConfigurationRefused", message));
       metrics_.ConfigRefused(true);
     }
     return false;
@@ -305,11 +309,12 @@ void Agent::NoteHang(TimePoint now) {
   const std::optional<Scanner::Busy> busy = scanner_->busy();
   const bool hangs = busy.has_value() && now - busy->since > options_.scan_hangs;
   if (std::exchange(scan_hangs_, hangs) == hangs) return;
-  if (!hangs) return TellHang(false, "reading the node's devices works again");
-  TellHang(true, absl::StrCat(
-                     "reading the node's devices has not ended for ", Seconds(now - busy->since),
-                     " s: firmware or a driver may hang; earlier devices stay offered, and no "
-                     "failure of any HCA is detected meanwhile; check dmesg, and reset the node"));
+  if (!hangs) return TellHang(false, "", "reading the node's devices works again");
+  TellHang(
+      true, "",
+      absl::StrCat("reading the node's devices has not ended for ", Seconds(now - busy->since),
+                   " s: firmware or a driver may hang; earlier devices stay offered, and no "
+                   "failure of any HCA is detected meanwhile; check dmesg, and reset the node"));
 }
 
 void Agent::TellHanging(const std::set<std::string>& hanging) {
@@ -323,26 +328,30 @@ void Agent::TellHanging(const std::set<std::string>& hanging) {
   const std::set<std::string> before = std::exchange(hanging_, hanging);
   for (const std::string& what : hanging) {
     if (before.contains(what)) continue;
-    TellHang(true, absl::StrCat("reading ", named(what), " has not ended for ",
-                                Seconds(options_.scan_hangs), " s: ",
-                                what == kGpuDriver
-                                    ? "the GPU driver may hang; HCAs are served, and the GPUs "
-                                      "stay as they were read last; check dmesg, and reset the GPU "
-                                      "or the node"
-                                    : "its firmware or driver may hang; it is unhealthy until "
-                                      "that ends, and other HCAs are served; check dmesg, and "
-                                      "reset the NIC or the node"));
+    TellHang(true, what,
+             absl::StrCat("reading ", named(what), " has not ended for ",
+                          Seconds(options_.scan_hangs), " s: ",
+                          what == kGpuDriver
+                              ? "the GPU driver may hang; HCAs are served, and the GPUs "
+                                "stay as they were read last; check dmesg, and reset the GPU "
+                                "or the node"
+                              : "its firmware or driver may hang; it is unhealthy until "
+                                "that ends, and other HCAs are served; check dmesg, and "
+                                "reset the NIC or the node"));
   }
   for (const std::string& what : before) {
     if (!hanging.contains(what)) {
-      TellHang(false, absl::StrCat("reading ", named(what), " works again"));
+      TellHang(false, what, absl::StrCat("reading ", named(what), " works again"));
     }
   }
 }
 
-void Agent::TellHang(bool hangs, const std::string& message) {
+void Agent::TellHang(bool hangs, const std::string& what, const std::string& message) {
   spdlog::log(hangs ? spdlog::level::err : spdlog::level::info, "{}", message);
-  TellEvent(NodeEvent(hangs, hangs ? "DeviceScanHangs" : "DeviceScanWorks", message));
+  const std::string fault = absl::StrCat("DeviceScanHangs ", what);
+  if (hangs) return TellFault(fault, NodeEvent(true, "DeviceScanHangs", message));
+  faults_.End(fault);
+  TellEvent(NodeEvent(false, "DeviceScanWorks", message));
 }
 
 bool Agent::DependsOnHolders() const {
@@ -390,22 +399,28 @@ void Agent::TellCluster(const DeviceSnapshot& before) {
 }
 
 void Agent::NoteRdmaNamespaces(const std::string& mode) {
-  if (std::exchange(rdma_namespaces_, mode) == mode || mode != "exclusive") return;
   const bool all_move = std::all_of(
       config_.resources.begin(), config_.resources.end(),
       [](const ResourceConfig& one) { return one.network == fabric::PodNetwork::kMoved; });
-  if (all_move) return;
+  const bool exclusive = mode == "exclusive" && !all_move;
+  if (std::exchange(rdma_exclusive_, exclusive) == exclusive) return;
+  if (!exclusive) return faults_.End("RdmaNamespacesExclusive");
   const std::string message =
       "the kernel's RDMA namespaces are exclusive: pods without hostNetwork cannot open their HCAs "
       "(EPERM), unless a CNI (rdma-cni) moves them into the pod: then set network: moved for their "
       "resource; for shared namespaces run: rdma system set netns shared (before any pod runs), "
       "and set the ib_core option netns_mode=1";
   spdlog::warn("{}", message);
-  TellEvent(NodeEvent(true, "RdmaNamespacesExclusive", message));
+  TellFault("RdmaNamespacesExclusive", NodeEvent(true, "RdmaNamespacesExclusive", message));
 }
 
 void Agent::TellEvent(kube::Event event) {
   if (options_.reporter != nullptr) options_.reporter->Tell(std::move(event));
+}
+
+void Agent::TellFault(const std::string& fault, const kube::Event& event) {
+  TellEvent(event);
+  faults_.Begin(fault, event, std::chrono::steady_clock::now());
 }
 
 void Agent::Publish() {

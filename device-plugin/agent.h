@@ -25,6 +25,7 @@
 #include "absl/time/time.h"
 #include "device-plugin/cluster/health.h"
 #include "device-plugin/cluster/job_secrets.h"
+#include "device-plugin/cluster/lasting_faults.h"
 #include "device-plugin/cluster/metrics_page.h"
 #include "device-plugin/cluster/node_facts.h"
 #include "device-plugin/cluster/node_reporter.h"
@@ -80,6 +81,8 @@ struct AgentOptions {
   absl::Duration settle_at_stop = absl::Seconds(2);
   // An HCA that is read for longer is offered as unhealthy, and scans go on without it.
   std::chrono::milliseconds scan_hangs = std::chrono::seconds(10);
+  // Interval of the Events of a fault that lasts; the API server deletes Events after an hour.
+  std::chrono::milliseconds repeat_events = std::chrono::minutes(30);
   Scanner::Read read_scan = ReadScan;
   // Reports to the cluster; null without an API server. Must outlive the agent.
   NodeReporter* reporter = nullptr;
@@ -126,7 +129,8 @@ class Agent {
   void NoteHang(TimePoint now);
   // Reports what the last scan did without, and what it reads again. `hanging`: see ScanWish.
   void TellHanging(const std::set<std::string>& hanging);
-  void TellHang(bool hangs, const std::string& message);
+  // `what`: what hangs; "": reading all of the node's devices.
+  void TellHang(bool hangs, const std::string& what, const std::string& message);
   // Computes and offers the current devices.
   void Offer(TimePoint now);
   // Returns true if a device is reported as healthy only because the container that holds it is
@@ -139,6 +143,8 @@ class Agent {
   void TellCluster(const DeviceSnapshot& before);
   void NoteRdmaNamespaces(const std::string& mode);
   void TellEvent(kube::Event event);
+  // Reports a fault now, and again while it lasts; see LastingFaults.
+  void TellFault(const std::string& fault, const kube::Event& event);
   // Reports the resources that get no HCA by the last scan.
   void TellConfig();
   // Collects all evidence of held devices. Thread-safe.
@@ -175,7 +181,8 @@ class Agent {
   std::unique_ptr<JobSecrets> secrets_;  // null without a master key file or API server
   // Folders that containers have, by the last look; nullopt if it could not tell.
   std::optional<std::set<std::string>> used_secrets_;
-  std::string rdma_namespaces_;  // last reported
+  LastingFaults faults_;
+  bool rdma_exclusive_ = false;  // last reported
   RailMapFile rail_map_file_;
   std::string last_rail_map_error_;
   std::atomic<bool> gives_topology_;  // of config_, for kubelet's calls

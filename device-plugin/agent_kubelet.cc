@@ -95,12 +95,16 @@ bool Agent::LookAtKubelet() {
 void Agent::WarnOf(const std::vector<ContainerFault>& faults, const char* reason,
                    const std::vector<CheckpointEntry>& checkpoint, std::set<std::string>& known) {
   std::set<std::string> now;
+  const auto name = [reason](const std::string& key) { return absl::StrCat(reason, " ", key); };
   for (const ContainerFault& fault : faults) {
     now.insert(KeyOf(fault.container));
     if (known.contains(KeyOf(fault.container))) continue;
     spdlog::warn("{}/{}: {}", fault.container.pod_namespace, fault.container.pod, fault.message);
-    kube::Event event = PodEvent(fault.container, checkpoint, reason, fault.message);
-    if (!event.reason.empty()) TellEvent(std::move(event));
+    const kube::Event event = PodEvent(fault.container, checkpoint, reason, fault.message);
+    if (!event.reason.empty()) TellFault(name(KeyOf(fault.container)), event);
+  }
+  for (const std::string& key : known) {
+    if (!now.contains(key)) faults_.End(name(key));
   }
   known = std::move(now);
 }

@@ -28,6 +28,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/file_descriptor.h"
 #include "device-plugin/cluster/node_reporter.h"
@@ -947,6 +948,13 @@ class ClusterTest : public ConfigTest {
     }
     return told;
   }
+  // How often an event of this reason was reported.
+  int CountOf(const std::string& reason, const std::string& space = "default") {
+    for (const kube::Json& event : api_.In("/api/v1/namespaces/" + space + "/events")) {
+      if (event["reason"] == reason) return event["count"].get<int>();
+    }
+    return 0;
+  }
   bool WaitForEvent(const std::string& text, const std::string& space = "default") {
     return Eventually([&] { return absl::StrContains(Events(space), text); });
   }
@@ -1045,10 +1053,12 @@ class HangTest : public ClusterTest {
 };
 
 TEST_F(HangTest, ANicThatHangsHoldsUpNoOther) {
+  options_.repeat_events = std::chrono::milliseconds(200);
   const RunningAgent agent(options_);
   ASSERT_TRUE(kubelet_->WaitForDevices(both_));
   SetHang("rxe1");
   EXPECT_TRUE(WaitForEvent("node-1 DeviceScanHangs: reading rxe1 (0000:00:04.0) has not ended"));
+  EXPECT_TRUE(Eventually([&] { return CountOf("DeviceScanHangs") >= 2; }));
   EXPECT_TRUE(kubelet_->WaitForDevices(first_only_));
   // Faults of the others are found, kubelet is served, and the configuration is taken.
   tree_.SetState("rxe0", "1: DOWN");
@@ -1132,18 +1142,34 @@ TEST_F(ClusterTest, HearsAgainOfAWrongConfigurationThatIsTakenAgain) {
   Configure(wrong);
   kubelet_->Start();
   const RunningAgent agent(options_);
-  const auto warnings = [this] {
-    for (const kube::Json& event : api_.In("/api/v1/namespaces/default/events")) {
-      if (event["reason"] == "ResourceWithoutHcas") return event["count"].get<int>();
-    }
-    return 0;
-  };
-  EXPECT_TRUE(Eventually([&] { return warnings() == 1; }));
+  EXPECT_TRUE(WaitForEvent("ResourceWithoutHcas: "));
   Configure("resources:\n- name: hca\n");
   EXPECT_TRUE(WaitForEvent("ConfigurationRefused: "));
   Configure(wrong);
   EXPECT_TRUE(WaitForEvent("ConfigurationTaken: configuration file is valid again"));
-  EXPECT_TRUE(Eventually([&] { return warnings() == 2; }));
+  EXPECT_TRUE(Eventually([&] { return CountOf("ResourceWithoutHcas") == 2; }));
+}
+
+// The API server deletes events after an hour.
+TEST_F(ClusterTest, HearsOfAFaultAgainWhileItLasts) {
+  options_.repeat_events = std::chrono::milliseconds(200);
+  tree_.Write("/sys/module/ib_core/parameters/netns_mode", "N\n");
+  Configure("");
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  EXPECT_TRUE(Eventually([&] { return CountOf("RdmaNamespacesExclusive") >= 3; }));
+  Configure("resources:\n- name: hca\n");
+  EXPECT_TRUE(Eventually([&] { return CountOf("ConfigurationRefused") >= 3; }));
+  // Both are over.
+  Configure("resources: [{name: rdma/hca, network: moved}]");
+  EXPECT_TRUE(WaitForEvent("ConfigurationTaken: "));
+  absl::SleepFor(absl::FromChrono(options_.repeat_events));
+  ASSERT_TRUE(reporter_->Flush(absl::Seconds(30)));
+  const int refused = CountOf("ConfigurationRefused");
+  const int exclusive = CountOf("RdmaNamespacesExclusive");
+  absl::SleepFor(3 * absl::FromChrono(options_.repeat_events));
+  EXPECT_EQ(CountOf("ConfigurationRefused"), refused);
+  EXPECT_EQ(CountOf("RdmaNamespacesExclusive"), exclusive);
 }
 
 // Most nodes of a cluster may have no RDMA devices, and nothing is wrong with its configuration.
