@@ -9,6 +9,8 @@ namespace railhead::op::gangs {
 namespace {
 
 constexpr absl::Duration kBetweenReasons = absl::Minutes(1);
+// Of the same message.
+constexpr absl::Duration kUntilRepeated = absl::Minutes(30);
 // Of the whole cluster.
 constexpr kube::EventLimits kLimits = {200, absl::Milliseconds(500)};
 
@@ -55,8 +57,9 @@ GangEvents::GangEvents(kube::Api* api, std::string host, std::function<absl::Tim
 
 void GangEvents::Waits(const Gang& gang, const std::string& why) {
   const absl::Time now = now_();
-  if (const auto told = waiting_.find(gang.key);
-      told != waiting_.end() && told->second.message == why) {
+  if (const auto told = waiting_.find(gang.key); told != waiting_.end() &&
+                                                 told->second.message == why &&
+                                                 now - told->second.sent < kUntilRepeated) {
     told->second.at = now;
     return;
   }
@@ -65,7 +68,7 @@ void GangEvents::Waits(const Gang& gang, const std::string& why) {
   event.reason = "GangWaiting";
   event.message = why;
   queue_.Add(std::move(event), gang.key);
-  waiting_[gang.key] = {why, now};
+  waiting_[gang.key] = {why, now, now};
 }
 
 void GangEvents::HasNoRoom(const Gang& gang, const std::string& why) {
@@ -91,12 +94,11 @@ void GangEvents::Notify(const Notice& notice) {
   if (notice.kind == Notice::Kind::kTimedOut) waiting_.erase(notice.gang);
   if (notice.kind == Notice::Kind::kBlocked) {
     std::map<std::string, Told>& told = blocked_[notice.gang];
-    if (const auto last = told.find(notice.pod->uid);
-        last != told.end() &&
-        (last->second.message == notice.text || now - last->second.at < kBetweenReasons)) {
-      return;
+    if (const auto last = told.find(notice.pod->uid); last != told.end()) {
+      const bool same = last->second.message == notice.text;
+      if (now - last->second.sent < (same ? kUntilRepeated : kBetweenReasons)) return;
     }
-    told[notice.pod->uid] = {notice.text, now};
+    told[notice.pod->uid] = {notice.text, now, now};
   }
   kube::Event event = About(notice.pod->member->terms->owner, *notice.pod);
   event.warning = true;

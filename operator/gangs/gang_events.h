@@ -20,10 +20,10 @@
 
 namespace railhead::op::gangs {
 
-// Does not repeat a message. Reasons for missing room change with each pod that ends anywhere, so
-// gangs take turns to report them (turns.h). Never waits for the API server: Events go into a
-// queue, and one that is lost there is repeated after a minute if its cause persists. Not
-// thread-safe.
+// Repeats a message only after half an hour, as the API server deletes Events after an hour.
+// Reasons for missing room change with each pod that ends anywhere, so gangs take turns to report
+// them (turns.h). Never waits for the API server: Events go into a queue, and one that is lost
+// there is repeated after a minute if its cause persists. Not thread-safe.
 class GangEvents {
  public:
   // `now`: clock for intervals, that of the controller. `time_of_day`: wall clock, for the Events.
@@ -41,8 +41,8 @@ class GangEvents {
   // GangWaiting; at most once per minute.
   void IsIncomplete(const Gang& gang, const std::string& why);
   void IsPlaced(const Gang& gang, const std::string& where);  // GangPlaced
-  // GangBlocked, GangReplanned, GangOrdered or GangTimedOut. An obstacle of one pod is repeated
-  // only if it changes, at most once per minute.
+  // GangBlocked, GangReplanned, GangOrdered or GangTimedOut. An obstacle of one pod is reported
+  // again if it changes, at most once per minute, and if it lasts.
   void Notify(const Notice& notice);
 
   // Ends the round. `gangs`: keys of all gangs. `without_room`: in order. Returns the time of the
@@ -53,7 +53,8 @@ class GangEvents {
  private:
   struct Told {
     std::string message;
-    absl::Time at;
+    absl::Time at;    // when it was last so
+    absl::Time sent;  // when it was last reported
   };
   void Waits(const Gang& gang, const std::string& why);
 

@@ -101,6 +101,39 @@ TEST_F(GangEventsTest, WhatIsInTheWayIsToldAgainOnlyIfItIsSomethingElse) {
   EXPECT_EQ(api_.In("/api/v1/namespaces/train/events").size(), 2U);
 }
 
+// The API server deletes Events after an hour.
+TEST_F(GangEventsTest, AReasonThatLastsIsRepeated) {
+  advance_ = false;
+  AddGangs(1);
+  const PodValue pod = cluster_.Pods().front();
+  const Notice blocked = {Notice::Kind::kBlocked, GangKeyOf(*pod), pod, "another gate"};
+  const auto counts = [this] {
+    std::map<std::string, int> by_reason;
+    for (const kube::Json& event : api_.In("/api/v1/namespaces/train/events")) {
+      by_reason[event["reason"]] = event["count"];
+    }
+    return by_reason;
+  };
+  const std::map<std::string, int> once = {{"GangWaiting", 1}, {"GangBlocked", 1}};
+  const std::map<std::string, int> twice = {{"GangWaiting", 2}, {"GangBlocked", 2}};
+  for (int minute = 0; minute < 30; ++minute) {
+    events_.Notify(blocked);
+    Round();
+    EXPECT_EQ(counts(), once) << minute;
+    now_ += absl::Minutes(1);
+  }
+  now_ += absl::Minutes(31);
+  events_.Notify(blocked);
+  Round();
+  EXPECT_EQ(counts(), twice);
+  EXPECT_EQ(api_.In("/api/v1/namespaces/train/events").size(), 2U);
+  // Not for ever the time of the first one.
+  now_ += absl::Minutes(29);
+  events_.Notify(blocked);
+  Round();
+  EXPECT_EQ(counts(), twice);
+}
+
 TEST_F(GangEventsTest, WhatCouldNotBeToldIsToldAMinuteLater) {
   AddGangs(1);
   api_.SetOutage(absl::PermissionDeniedError("403"));
