@@ -66,10 +66,27 @@ std::string StateOf(Decision::State state) {
   return "";
 }
 
+// Returns whether pods of the gang wait or run, or may.
+bool IsAlive(const Gang& gang) { return !gang.gated.empty() || !gang.released.empty(); }
+
+// Drops gangs of the name of another one of the namespace if that one has pods and they have none:
+// the earlier attempts of a job that was restarted, whose pods terminate.
+void DropFormer(const std::map<std::string, const Gang*>& gangs,
+                std::map<std::string, Subject>& by_key) {
+  std::set<std::pair<std::string, std::string>> alive;
+  for (const auto& [key, gang] : gangs) {
+    if (IsAlive(*gang)) alive.emplace(gang->space, gang->name);
+  }
+  for (const auto& [key, gang] : gangs) {
+    if (!IsAlive(*gang) && alive.contains({gang->space, gang->name})) by_key.erase(key);
+  }
+}
+
 // Returns all jobs of this name.
 std::vector<Subject> SubjectsOf(const ClusterObjects& objects, const std::vector<Gang>& gangs,
                                 const std::string& space, const std::string& job) {
   std::map<std::string, Subject> by_key;
+  std::map<std::string, const Gang*> named_gangs;
   for (const Gang& gang : gangs) {
     if (!space.empty() && gang.space != space) continue;
     Subject subject = {gang.space, gang.name, "Gang", gang.key, {}, gang.ended, {gang.owner.uid}};
@@ -83,8 +100,11 @@ std::vector<Subject> SubjectsOf(const ClusterObjects& objects, const std::vector
     };
     for (const PodValue& pod : gang.gated) add(pod);
     for (const Released& released : gang.released) add(released.pod);
-    if (named) by_key[gang.key] = std::move(subject);
+    if (!named) continue;
+    by_key[gang.key] = std::move(subject);
+    named_gangs[gang.key] = &gang;
   }
+  DropFormer(named_gangs, by_key);
   if (by_key.empty()) {
     for (const Json& pod : objects.pods) {
       const std::string here = StringAt(pod, {"metadata", "namespace"});
@@ -114,14 +134,27 @@ std::vector<Subject> SubjectsOf(const ClusterObjects& objects, const std::vector
   return subjects;
 }
 
-void Tell(const ClusterObjects& objects, const Subject& subject, WhyAnswer& answer) {
+struct PodStates {
+  size_t waiting = 0;  // without a node
+  size_t ended = 0;    // whether they had one or not
+};
+
+PodStates Tell(const ClusterObjects& objects, const Subject& subject, WhyAnswer& answer) {
+  PodStates states;
   std::map<std::string, size_t> words;
   for (const Json& pod : objects.pods) {
     if (!subject.uids.contains(StringAt(pod, {"metadata", "uid"}))) continue;
     ++answer.pods;
-    if (!StringAt(pod, {"spec", "nodeName"}).empty()) {
-      ++answer.bound;
-    } else if (std::string word = SchedulersWord(pod); !word.empty()) {
+    const bool bound = !StringAt(pod, {"spec", "nodeName"}).empty();
+    if (bound) ++answer.bound;
+    if (const std::string phase = StringAt(pod, {"status", "phase"});
+        phase == "Succeeded" || phase == "Failed") {
+      ++states.ended;
+      continue;
+    }
+    if (bound) continue;
+    ++states.waiting;
+    if (std::string word = SchedulersWord(pod); !word.empty()) {
       ++words[word];
     }
   }
@@ -142,6 +175,7 @@ void Tell(const ClusterObjects& objects, const Subject& subject, WhyAnswer& answ
     answer.told.emplace_back(StringAt(*events[i].second, {"reason"}),
                              StringAt(*events[i].second, {"message"}));
   }
+  return states;
 }
 
 }  // namespace
@@ -211,9 +245,15 @@ absl::StatusOr<WhyAnswer> Why(const ClusterObjects& objects, const std::string& 
   answer.space = subject.space;
   answer.name = subject.name;
   answer.kind = subject.kind;
-  Tell(objects, subject, answer);
+  const PodStates states = Tell(objects, subject, answer);
+  const auto finish = [&answer] {
+    answer.state = "finished";
+    answer.message = "all its pods have ended";
+    return answer;
+  };
   if (subject.kind != "Gang") {
-    answer.state = answer.bound == answer.pods ? "running" : "pending";
+    if (states.ended == answer.pods) return finish();
+    answer.state = states.waiting == 0 ? "running" : "pending";
     if (answer.pending()) {
       answer.message = "its pods are not a gang: the scheduler places each alone";
     }
@@ -221,11 +261,7 @@ absl::StatusOr<WhyAnswer> Why(const ClusterObjects& objects, const std::string& 
   }
   const auto is_it = [&](const Gang& gang) { return gang.key == subject.key; };
   const auto its_gang = std::find_if(gangs.begin(), gangs.end(), is_it);
-  if (its_gang->gated.empty() && its_gang->released.empty()) {
-    answer.state = "finished";
-    answer.message = "all its pods have ended";
-    return answer;
-  }
+  if (!IsAlive(*its_gang)) return finish();
   DecideOptions options;
   options.now = now;
   options.explain = is_it;
@@ -237,7 +273,7 @@ absl::StatusOr<WhyAnswer> Why(const ClusterObjects& objects, const std::string& 
     answer.reasons = std::move(decision.reasons);
     answer.notes = std::move(decision.notes);
     // Released, and the scheduler still finds no place for it.
-    if (decision.state == Decision::State::kRunning && answer.bound < answer.pods) {
+    if (decision.state == Decision::State::kRunning && states.waiting > 0) {
       answer.state = "pending";
       answer.message =
           WaitsInScheduler(decision.gang)

@@ -97,6 +97,58 @@ TEST(Why, AGangWhosePodsHaveEndedIsFinished) {
   EXPECT_EQ(answer.pods, 3U);
 }
 
+// The pods of a restarted JobSet's former attempt terminate while those of the new one wait.
+TEST(Why, PodsThatTerminateDoNotMakeAJobAmbiguous) {
+  SmallCluster cluster;
+  for (const char* name : {"n0", "n1"}) cluster.AddNode(name, "s", "l");
+  const auto add = [&cluster](const char* attempt) {
+    for (int i = 0; i < 2; ++i) {
+      const std::string name = absl::StrCat("js-w-", i, "-", attempt);
+      cluster.AddPod({.name = name, .gang = "true", .size = 2, .index = i});
+      Json& labels = cluster.pods[name]["metadata"]["labels"];
+      labels["jobset.sigs.k8s.io/jobset-name"] = "js";
+      labels["jobset.sigs.k8s.io/replicatedjob-name"] = "w";
+      labels["jobset.sigs.k8s.io/restart-attempt"] = attempt;
+    }
+  };
+  add("0");
+  cluster.ReleaseAll(cluster.Decide());
+  ASSERT_EQ(cluster.Bind(), 0);
+  for (auto& [name, pod] : cluster.pods) {
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
+  }
+  EXPECT_EQ(Why(ObjectsOf(cluster), "", "js", absl::UnixEpoch())->state, "finished");
+  add("1");
+  const absl::StatusOr<WhyAnswer> answer = Why(ObjectsOf(cluster), "", "js", absl::UnixEpoch());
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->gated, 2U);
+  EXPECT_EQ(answer->state, "waiting");
+}
+
+TEST(Why, PodsThatHaveEndedDoNotRun) {
+  SmallCluster cluster;
+  cluster.AddNode("n0", "s", "l");
+  for (int i = 0; i < 2; ++i) {
+    const std::string name = absl::StrCat("solo-", i);
+    cluster.AddPod({.name = name});
+    cluster.pods[name]["metadata"]["ownerReferences"] = {
+        {{"kind", "Job"}, {"name", "solo"}, {"uid", "solo"}, {"controller", true}}};
+    cluster.pods[name]["spec"]["nodeName"] = "n0";
+    cluster.pods[name]["status"]["phase"] = i == 0 ? "Succeeded" : "Failed";
+  }
+  const auto state = [&cluster] {
+    return Why(ObjectsOf(cluster), "", "solo", absl::UnixEpoch())->state;
+  };
+  EXPECT_EQ(state(), "finished");
+  cluster.pods["solo-0"]["status"]["phase"] = "Running";
+  EXPECT_EQ(state(), "running");
+  // One that was rejected before it had a node does not wait for one.
+  cluster.pods["solo-1"]["spec"].erase("nodeName");
+  EXPECT_EQ(state(), "running");
+  cluster.pods["solo-1"]["status"]["phase"] = "Pending";
+  EXPECT_EQ(state(), "pending");
+}
+
 TEST(Why, AJobSetIsNamedByTheLabelOfItsPods) {
   SmallCluster cluster;
   for (const char* job : {"js-a-0", "js-b-0"}) {
