@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/why.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "base/file.h"
 #include "base/printable_text.h"
 #include "base/yaml/document.h"
 #include "cli/cluster.h"
 #include "cli/files.h"
 #include "cli/plan.h"
+#include "kube/elements.h"
 #include "kube/json.h"
 #include "operator/gangs/why.h"
 #include "placement/decision.h"
@@ -66,6 +70,27 @@ absl::StatusOr<WhyAnswer> OfDecision(const std::string& file) {
   answer.reasons = *std::move(reasons);
   answer.state = answer.reasons.empty() ? "placed" : "waiting";
   return answer;
+}
+
+// Returns when the cluster was as these objects say: nobody knows when files were written. It is
+// the time of their last change, which kubelets make every few minutes.
+absl::Time TimeOfFiles(const ClusterObjects& objects, absl::Time now) {
+  absl::Time latest = absl::InfinitePast();
+  const auto see = [&latest](const std::string& text) {
+    absl::Time time;
+    if (absl::ParseTime(absl::RFC3339_full, text, &time, nullptr)) latest = std::max(latest, time);
+  };
+  for (const auto* list : {&objects.nodes, &objects.pods}) {
+    for (const kube::Json& object : *list) {
+      see(kube::StringAt(object, {"metadata", "creationTimestamp"}));
+      for (const kube::Json& condition : kube::ElementsAt(object, {"status", "conditions"})) {
+        see(kube::StringAt(condition, {"lastHeartbeatTime"}));
+        see(kube::StringAt(condition, {"lastTransitionTime"}));
+      }
+    }
+  }
+  for (const kube::Json& event : objects.events) see(kube::StringAt(event, {"lastTimestamp"}));
+  return latest == absl::InfinitePast() ? now : std::min(now, latest);
 }
 
 OrderedJson ToJson(const WhyAnswer& answer) {
@@ -140,7 +165,8 @@ absl::StatusOr<WhyAnswer> Answer(const WhyOptions& options, kube::Api* api, absl
   const absl::StatusOr<ClusterObjects> objects =
       options.files.empty() ? AskCluster(*api, true) : FromFiles(options.files);
   if (!objects.ok()) return objects.status();
-  return op::gangs::Why(*objects, options.space, options.job, now);
+  return op::gangs::Why(*objects, options.space, options.job,
+                        options.files.empty() ? now : TimeOfFiles(*objects, now));
 }
 
 }  // namespace

@@ -89,6 +89,35 @@ TEST_F(WhyTest, AGangWithRoomIsAboutToRun) {
   EXPECT_THAT(out_.str(), HasSubstr("3 pods on 3 nodes"));
 }
 
+TEST_F(WhyTest, AGangThatFitsAndIsNotStartedIsPending) {
+  options_.job = "train";
+  kube::testing::FakeApi api;
+  json list = {{"kind", "List"}, {"items", json::array()}};
+  for (int i = 0; i < 3; ++i) {
+    json pod = Pod(i);
+    pod["metadata"].erase("namespace");
+    pod["metadata"]["creationTimestamp"] = "1969-12-31T22:00:00Z";
+    list["items"].push_back(pod);
+    list["items"].push_back(Node(absl::StrCat("n", i)));
+    api.Put({"v1", "pods", "", absl::StrCat("train-", i)}, pod);
+    api.Put({"v1", "nodes", "", absl::StrCat("n", i)}, Node(absl::StrCat("n", i)));
+  }
+  const char* const note = "fits, but the operator has not started it for 2h; see ";
+  EXPECT_EQ(Run(&api), kPending) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr(note));
+  // In files it is as old as it was when they were written.
+  options_.files = {folder_.Write("cluster.json", list.dump())};
+  EXPECT_EQ(Run(), kRuns) << out_.str();
+  list["items"][1]["status"]["conditions"] = {
+      {{"type", "Ready"}, {"status", "True"}, {"lastHeartbeatTime", "1970-01-01T00:00:00Z"}}};
+  options_.files = {folder_.Write("later.json", list.dump())};
+  EXPECT_EQ(Run(), kPending) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr(note));
+  options_.json = true;
+  EXPECT_EQ(Run(), kPending);
+  EXPECT_THAT(json::parse(out_.str())["notes"][0], HasSubstr(note));
+}
+
 TEST_F(WhyTest, TheClusterIsAskedWhereThereAreNoFiles) {
   kube::testing::FakeApi api;
   for (const char* name : {"n0", "n1"}) api.Put({"v1", "nodes", "", name}, Node(name));

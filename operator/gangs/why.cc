@@ -30,6 +30,8 @@ using kube::Json;
 using kube::StringAt;
 
 constexpr size_t kMostTold = 5;
+// The operator starts a gang that fits within seconds.
+constexpr absl::Duration kUntilStarted = absl::Minutes(1);
 
 // The pods that one answer is about.
 struct Subject {
@@ -178,6 +180,19 @@ PodStates Tell(const ClusterObjects& objects, const Subject& subject, WhyAnswer&
   return states;
 }
 
+// Returns why a gang that fits has not been started; "" if it is about to.
+std::string WhyNotStarted(const Gang& gang, const WhyAnswer& answer, absl::Time now) {
+  if (gang.gated.empty()) return "";
+  if (!answer.told.empty() && answer.told.back().first == "GangBlocked") {
+    return absl::StrCat("fits, but the operator could not start it: ", answer.told.back().second);
+  }
+  const absl::Duration waited = now - gang.waits_since;
+  if (waited <= kUntilStarted) return "";
+  return absl::StrCat("fits, but the operator has not started it for ",
+                      absl::FormatDuration(absl::Trunc(waited, absl::Minutes(1))),
+                      "; see its events and railhead doctor");
+}
+
 }  // namespace
 
 void Collect(Json document, ClusterObjects& objects) {
@@ -272,6 +287,13 @@ absl::StatusOr<WhyAnswer> Why(const ClusterObjects& objects, const std::string& 
     answer.message = std::move(decision.message);
     answer.reasons = std::move(decision.reasons);
     answer.notes = std::move(decision.notes);
+    if (decision.state == Decision::State::kPlaced) {
+      if (std::string why = WhyNotStarted(decision.gang, answer, now); !why.empty()) {
+        answer.state = "pending";
+        answer.message = absl::StrCat(why, answer.message.empty() ? "" : "; ", answer.message);
+        answer.notes.insert(answer.notes.begin(), std::move(why));
+      }
+    }
     // Released, and the scheduler still finds no place for it.
     if (decision.state == Decision::State::kRunning && states.waiting > 0) {
       answer.state = "pending";

@@ -34,14 +34,16 @@ struct WhyAnswer {
   std::string space;
   std::string name;
   std::string kind;  // "Gang", or the kind of the owner of other pods
-  // "running", "incomplete", "waiting", "placed", "timed-out", "pending" or "finished"
+  // "running", "incomplete", "waiting", "placed", "timed-out", "pending" or "finished". A gang that
+  // fits is "placed" if the operator is about to start it, else "pending".
   std::string state;
   size_t pods = 0;
   size_t gated = 0;  // by the gang's gate
   size_t bound = 0;
   std::string message;
   std::vector<placement::Reason> reasons;
-  std::vector<std::string> notes;  // the message is the reasons and these, if there are reasons
+  // The message is the reasons and these, if there are reasons; else these begin it.
+  std::vector<std::string> notes;
   // Messages of the scheduler about pods without a node, with the number of pods.
   std::vector<std::pair<std::string, size_t>> scheduler;
   // The operator's latest Events: reason and message, oldest first.

@@ -10,6 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/time/civil_time.h"
+#include "absl/time/time.h"
 #include "kube/json.h"
 #include "operator/gangs/testing/small_cluster.h"
 
@@ -84,6 +86,39 @@ TEST(Why, AGangWithRoomIsPlacedAndOneThatRunsRuns) {
   EXPECT_EQ(answer.state, "running");
   EXPECT_FALSE(answer.pending());
   EXPECT_EQ(answer.bound, 3U);
+}
+
+TEST(Why, AGangThatFitsAndIsNotStartedIsPending) {
+  SmallCluster cluster = Cluster(3);
+  const absl::Time made = absl::FromCivil(absl::CivilSecond(2026, 1, 1), absl::UTCTimeZone());
+  WhyAnswer answer = *Why(ObjectsOf(cluster), "", "train", made + absl::Seconds(30));
+  EXPECT_EQ(answer.state, "placed");
+  EXPECT_THAT(answer.notes, IsEmpty());
+  answer = *Why(ObjectsOf(cluster), "", "train", made + absl::Minutes(61) + absl::Seconds(7));
+  EXPECT_TRUE(answer.pending());
+  EXPECT_EQ(answer.state, "pending");
+  const char* const note =
+      "fits, but the operator has not started it for 1h1m; see its events and railhead doctor";
+  EXPECT_THAT(answer.notes, ElementsAre(note));
+  EXPECT_THAT(answer.message, HasSubstr(absl::StrCat(note, "; 3 pods on 3 nodes")));
+  EXPECT_EQ(answer.gated, 3U);
+
+  ClusterObjects objects = ObjectsOf(cluster);
+  Json event = {{"kind", "Event"},
+                {"reason", "GangBlocked"},
+                {"message", "a webhook rejects the patch"},
+                {"lastTimestamp", "2026-01-01T00:00:05Z"},
+                {"involvedObject", {{"uid", "train"}}}};
+  Collect(event, objects);
+  answer = *Why(objects, "", "train", made + absl::Seconds(30));
+  EXPECT_TRUE(answer.pending());
+  EXPECT_THAT(
+      answer.notes,
+      ElementsAre("fits, but the operator could not start it: a webhook rejects the patch"));
+  event["reason"] = "GangWaiting";
+  event["lastTimestamp"] = "2026-01-01T00:00:06Z";
+  Collect(event, objects);
+  EXPECT_FALSE(Why(objects, "", "train", made + absl::Seconds(30))->pending());
 }
 
 TEST(Why, AGangWhosePodsHaveEndedIsFinished) {
