@@ -60,8 +60,10 @@ absl::StatusOr<ReachedCluster> ReachCluster(const ClusterFlags& flags) {
   absl::StatusOr<kube::InCluster> config = FindCluster(flags);
   if (!config.ok()) return config.status();
   std::signal(SIGPIPE, SIG_IGN);  // required by the client
-  return ReachedCluster{std::make_unique<kube::RestClient>(std::move(config->client)),
-                        std::move(config->space)};
+  auto clock = std::make_unique<kube::ServerClock>();
+  config->client.server_clock = clock.get();
+  auto api = std::make_unique<kube::RestClient>(std::move(config->client));
+  return ReachedCluster{std::move(clock), std::move(api), std::move(config->space)};
 }
 
 absl::StatusOr<op::gangs::ClusterObjects> AskCluster(kube::Api& api, bool with_events) {

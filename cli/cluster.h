@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kube/client.h"
+#include "kube/server_clock.h"
 #include "operator/gangs/why.h"
 
 namespace railhead::cli {
@@ -26,6 +27,9 @@ inline constexpr absl::string_view kOfTheChart =
     "labelSelector=app.kubernetes.io%2Fpart-of%3Drailhead";
 
 struct ReachedCluster {
+  // The API server's time of day, for ages of what it has stamped: valid after the first response,
+  // and until then this machine's. Fed by `api`, so it outlives that.
+  std::unique_ptr<kube::ServerClock> clock;
   std::unique_ptr<kube::Api> api;
   std::string space;  // namespace of the context
 };

@@ -43,13 +43,14 @@ int Doctor(const CommandLine& line, bool json) {
   if (!scope.ok()) return fail(scope.status());
   if (!reached.ok()) return fail(reached.status());
   const bool colours = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
-  return doctor::RunDoctor({*std::move(scope), json, colours, RAILHEAD_VERSION}, *reached->api,
-                           absl::Now(), std::cout, std::cerr);
+  return doctor::RunDoctor(
+      {*std::move(scope), json, colours, RAILHEAD_VERSION}, *reached->api,
+      [&reached] { return reached->clock->Now(); }, std::cout, std::cerr);
 }
 
 int Why(const WhyOptions& options, const ClusterFlags& cluster) {
   if (!options.files.empty() || !options.decision.empty()) {
-    return RunWhy(options, nullptr, absl::Now(), std::cout, std::cerr);
+    return RunWhy(options, nullptr, absl::Now, std::cout, std::cerr);
   }
   const absl::StatusOr<ReachedCluster> reached = ReachCluster(cluster);
   if (!reached.ok()) {
@@ -57,7 +58,9 @@ int Why(const WhyOptions& options, const ClusterFlags& cluster) {
               << "; or pass the output of `kubectl get nodes,pods,events -A -o json` with -f\n";
     return kBadInput;
   }
-  return RunWhy(options, reached->api.get(), absl::Now(), std::cout, std::cerr);
+  return RunWhy(
+      options, reached->api.get(), [&reached] { return reached->clock->Now(); }, std::cout,
+      std::cerr);
 }
 
 int Topology(const TopologyOptions& options, const ClusterFlags& cluster) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -160,19 +161,20 @@ void Print(const WhyAnswer& answer, std::ostream& out) {
   }
 }
 
-absl::StatusOr<WhyAnswer> Answer(const WhyOptions& options, kube::Api* api, absl::Time now) {
+absl::StatusOr<WhyAnswer> Answer(const WhyOptions& options, kube::Api* api,
+                                 const std::function<absl::Time()>& now) {
   if (!options.decision.empty()) return OfDecision(options.decision);
   const absl::StatusOr<ClusterObjects> objects =
       options.files.empty() ? AskCluster(*api, true) : FromFiles(options.files);
   if (!objects.ok()) return objects.status();
   return op::gangs::Why(*objects, options.space, options.job,
-                        options.files.empty() ? now : TimeOfFiles(*objects, now));
+                        options.files.empty() ? now() : TimeOfFiles(*objects, now()));
 }
 
 }  // namespace
 
-int RunWhy(const WhyOptions& options, kube::Api* api, absl::Time now, std::ostream& out,
-           std::ostream& err) {
+int RunWhy(const WhyOptions& options, kube::Api* api, const std::function<absl::Time()>& now,
+           std::ostream& out, std::ostream& err) {
   absl::StatusOr<WhyAnswer> answer = Answer(options, api, now);
   if (!answer.ok()) {
     err << "railhead why: " << PrintableText(answer.status().message()) << "\n";

@@ -4,6 +4,7 @@
 #ifndef RAILHEAD_CLI_WHY_H_
 #define RAILHEAD_CLI_WHY_H_
 
+#include <functional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -25,9 +26,10 @@ constexpr int kRuns = 0;
 constexpr int kPending = 2;  // kBadInput, 1, also if the job does not exist
 
 // Prints the explanation to `out` and errors, one per line, to `err`. Uses `api` if there are
-// neither files nor a decision. Returns the exit code.
-int RunWhy(const WhyOptions& options, kube::Api* api, absl::Time now, std::ostream& out,
-           std::ostream& err);
+// neither files nor a decision. `now`: the API server's time of day; called after the last
+// response. Returns the exit code.
+int RunWhy(const WhyOptions& options, kube::Api* api, const std::function<absl::Time()>& now,
+           std::ostream& out, std::ostream& err);
 
 }  // namespace railhead::cli
 

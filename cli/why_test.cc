@@ -50,7 +50,7 @@ class WhyTest : public ::testing::Test {
   int Run(kube::Api* api = nullptr) {
     out_.str("");
     err_.str("");
-    return RunWhy(options_, api, absl::UnixEpoch(), out_, err_);
+    return RunWhy(options_, api, absl::UnixEpoch, out_, err_);
   }
   std::string Cluster(int nodes) {
     json list = {{"kind", "List"}, {"items", json::array()}};

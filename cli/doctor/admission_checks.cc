@@ -13,7 +13,7 @@
 namespace railhead::cli::doctor {
 namespace {
 
-// A leader renews its Lease every 2 s; the rest allows for a wrong clock of this machine.
+// A leader renews its Lease every 2 s; the rest allows for a wrong clock of its node.
 constexpr absl::Duration kUntilLost = absl::Minutes(1);
 
 std::string OperatorLogs(const Evidence& evidence) {

@@ -121,13 +121,15 @@ void CollectEvents(Collector& collector, Evidence& evidence) {
 
 }  // namespace
 
-Evidence Collect(kube::Api& api, const Scope& scope, absl::Time now, const std::string& version) {
+Evidence Collect(kube::Api& api, const Scope& scope, const std::function<absl::Time()>& now,
+                 const std::string& version) {
   Evidence evidence;
-  evidence.now = now;
   evidence.version = version;
   Collector collector(api, evidence);
   // First, as it defines which resources of nodes and pods are RDMA.
   CollectInstallation(collector, evidence);
+  // Not after all lists: these may take longer than a leader has to renew its Lease.
+  evidence.now = now();
   collector.List({"v1", "nodes", "", ""}, "", [&](const Json& object) {
     evidence.nodes[StringAt(object, {"metadata", "name"})] = ReadNode(object, evidence.rdma);
   });

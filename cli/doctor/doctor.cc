@@ -43,8 +43,8 @@ absl::StatusOr<Scope> ParseScope(const std::vector<std::string>& words, const st
   return job;
 }
 
-int RunDoctor(const DoctorOptions& options, kube::Api& api, absl::Time now, std::ostream& out,
-              std::ostream& err) {
+int RunDoctor(const DoctorOptions& options, kube::Api& api, const std::function<absl::Time()>& now,
+              std::ostream& out, std::ostream& err) {
   Evidence evidence = Collect(api, options.scope, now, options.version);
   if (evidence.unreachable.empty()) {
     absl::StatusOr<Evidence> narrowed = Narrow(std::move(evidence), options.scope);

@@ -4,6 +4,7 @@
 #ifndef RAILHEAD_CLI_DOCTOR_DOCTOR_H_
 #define RAILHEAD_CLI_DOCTOR_DOCTOR_H_
 
+#include <functional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -31,9 +32,10 @@ constexpr int kFailed = 2;  // also on bad input, and if the cluster does not re
 // meant.
 absl::StatusOr<Scope> ParseScope(const std::vector<std::string>& words, const std::string& space);
 
-// Prints the diagnosis to `out` and errors, one per line, to `err`. Returns the exit code.
-int RunDoctor(const DoctorOptions& options, kube::Api& api, absl::Time now, std::ostream& out,
-              std::ostream& err);
+// Prints the diagnosis to `out` and errors, one per line, to `err`. `now`: see Collect. Returns the
+// exit code.
+int RunDoctor(const DoctorOptions& options, kube::Api& api, const std::function<absl::Time()>& now,
+              std::ostream& out, std::ostream& err);
 
 }  // namespace railhead::cli::doctor
 

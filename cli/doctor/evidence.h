@@ -148,7 +148,7 @@ struct RdmaPod {
 };
 
 struct Evidence {
-  absl::Time now;           // clock of this machine
+  absl::Time now;           // by the API server's clock
   std::string version;      // of this program
   std::string unreachable;  // why the API server does not respond; empty: it does
   std::vector<Unread> unread;
