@@ -90,6 +90,12 @@ std::optional<std::string> ReadFile(const std::string& path) {
   return *std::move(content);
 }
 
+bool MayBeReadable(const std::string& path) {
+  struct stat info = {};
+  if (lstat(path.c_str(), &info) != 0) return errno != ENOENT;
+  return S_ISREG(info.st_mode) && static_cast<size_t>(info.st_size) <= kMaxFile;
+}
+
 absl::StatusOr<std::string> StoreByContent(const std::string& folder, absl::string_view prefix,
                                            absl::string_view suffix, const std::string& content) {
   std::string path = absl::StrCat(folder, "/", prefix, ContentHash(content).substr(0, 32), suffix);

@@ -33,6 +33,10 @@ absl::StatusOr<std::string> StoreByContent(const std::string& folder, absl::stri
 // Returns nullopt if it cannot be read, is not a regular file, or is larger than 1 MiB.
 std::optional<std::string> ReadFile(const std::string& path);
 
+// Returns whether ReadFile may succeed another time: a regular file of at most 1 MiB, also one that
+// a fault of the disk, or too many open files, keep from being read now.
+bool MayBeReadable(const std::string& path);
+
 // Returns the paths of files with such names in the directory, complete or not.
 std::vector<std::string> ListFiles(const std::string& folder, absl::string_view prefix,
                                    absl::string_view suffix);

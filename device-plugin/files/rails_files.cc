@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,8 +21,11 @@ namespace {
 constexpr char kRailsPrefix[] = "rails-";
 constexpr char kRailsSuffix[] = ".json";
 
-bool HoldsUsedDevice(const std::string& path, const std::set<std::string>& in_use) {
-  const absl::StatusOr<fabric::PodRails> rails = fabric::ParsePodRails(ReadFile(path).value_or(""));
+// True as well for a file that cannot be read now, as a container may have mounted it.
+bool MayHoldUsedDevice(const std::string& path, const std::set<std::string>& in_use) {
+  const std::optional<std::string> text = ReadFile(path);
+  if (!text.has_value() && MayBeReadable(path)) return true;
+  const absl::StatusOr<fabric::PodRails> rails = fabric::ParsePodRails(text.value_or(""));
   if (!rails.ok()) return false;  // no container can use it
   return std::any_of(rails->rails.begin(), rails->rails.end(), [&](const fabric::PodRail& rail) {
     return MayBeAmong(in_use, rail.device, rail.pci_address);
@@ -44,7 +48,7 @@ absl::Status RailsFiles::Collect(const std::set<std::string>& in_use, absl::Time
   const std::lock_guard<std::mutex> lock(mutex_);
   absl::Status status;
   for (const std::string& path : ListFiles(folder_, kRailsPrefix, kRailsSuffix)) {
-    if (!NotYoungerThan(path, limit) || HoldsUsedDevice(path, in_use)) continue;
+    if (!NotYoungerThan(path, limit) || MayHoldUsedDevice(path, in_use)) continue;
     status.Update(RemoveFile(path));
   }
   status.Update(RemoveEmptyFolder(folder_));

@@ -34,7 +34,8 @@ class RailsFiles {
   bool HasFilesUntil(absl::Time limit) const;
 
   // Removes files at least as old as `limit` whose devices (DeviceId) are all absent from `in_use`,
-  // and the directory if it is then empty. Other files in the directory stay.
+  // and the directory if it is then empty. Files that cannot be read now stay, and so do other
+  // files in the directory.
   absl::Status Collect(const std::set<std::string>& in_use, absl::Time limit);
 
  private:

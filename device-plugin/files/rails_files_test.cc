@@ -3,7 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <utime.h>
 
 #include <atomic>
@@ -142,6 +144,22 @@ TEST_F(RailsFilesTest, CollectTakesRemainsButNothingThatIsNotOurs) {
   std::vector<std::string> left;
   for (const auto& entry : fs::directory_iterator(folder_)) left.push_back(entry.path().filename());
   EXPECT_THAT(left, ::testing::ElementsAre("notes.txt"));
+}
+
+TEST_F(RailsFilesTest, AFileThatCannotBeReadNowStays) {
+  const std::string path = Store({0});
+  fs::permissions(base_, fs::perms::all);
+  fs::permissions(folder_, fs::perms::all);
+  fs::permissions(path, fs::perms::none);
+  const bool is_root = geteuid() == 0;
+  if (is_root) setfsuid(65534);  // of this thread: root reads files without permissions
+  const absl::Status kept = RailsFiles(folder_).Collect({}, absl::InfiniteFuture());
+  if (is_root) setfsuid(0);
+  EXPECT_TRUE(kept.ok()) << kept;
+  ASSERT_TRUE(fs::exists(path));
+  fs::permissions(path, fs::perms::owner_all);
+  ASSERT_TRUE(RailsFiles(folder_).Collect({}, absl::InfiniteFuture()).ok());
+  EXPECT_FALSE(fs::exists(path));
 }
 
 TEST_F(RailsFilesTest, StoringAndCollectingAtTheSameTime) {
