@@ -103,6 +103,11 @@ absl::StatusOr<Loaded> Ask(kube::Api& api, const std::optional<std::string>& nam
   if (!given.ok() || !given->has_value()) {
     absl::StatusOr<DiscoveredFabric> found =
         fabric::FuseObservations(*seen, name.value_or("cluster"));
+    if (!found.ok() && !given.ok()) {
+      return absl::Status(found.status().code(),
+                          absl::StrCat(Named(given.status().message()),
+                                       "; and without it: ", found.status().message()));
+    }
     if (!found.ok()) return found.status();
     if (!given.ok()) {
       found->findings.insert(

@@ -135,6 +135,22 @@ TEST_F(Topology, TheClusterIsAskedWhereThereAreNoFiles) {
   EXPECT_THAT(out_.str(), HasSubstr("l0"));
 }
 
+TEST_F(Topology, AModelThatIsWrongIsNamedAlsoWhereNothingElseTells) {
+  kube::testing::FakeApi api;
+  api.Put({"v1", "nodes", "", "n0"},
+          json::parse(R"({"apiVersion": "v1", "metadata": {"name": "n0"}, "status": {}})"));
+  api.Put({"railhead.io/v1alpha1", "fabrictopologies", "", "cluster"}, json::parse(R"({
+    "apiVersion": "railhead.io/v1alpha1", "kind": "FabricTopology",
+    "metadata": {"name": "cluster"}, "spec": {"model": {
+      "topology": "rail-optimized", "levels": ["row"], "rails": 0, "domains": [
+        {"name": "r0", "nodes": [{"name": "n0", "gpus": 8, "hcas": 2}]}]}}})"));
+  options_.files.clear();
+  EXPECT_EQ(Run(&api), kBadSource);
+  EXPECT_THAT(err_.str(), HasSubstr("FabricTopology cluster: spec.model"));
+  EXPECT_THAT(err_.str(), HasSubstr("; and without it: no "));
+  EXPECT_THAT(err_.str(), HasSubstr("labels of their place"));
+}
+
 TEST_F(Topology, HcasAreThoseOfTheOperatorsResources) {
   kube::testing::FakeApi api;
   const auto put = [&api](const char* kind, json item, const char* name, json resources) {
