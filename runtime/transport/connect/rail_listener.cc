@@ -57,9 +57,9 @@ absl::StatusOr<std::shared_ptr<RailListener>> RailListener::Open(const net::IpAd
   return listener;
 }
 
-RailListener::RailListener(std::shared_ptr<net::WatchThread> thread, net::IpAddress ip,
+RailListener::RailListener(std::shared_ptr<net::WatchThread> thread, const net::IpAddress& ip,
                            uint16_t port, net::Fd listener)
-    : thread_(std::move(thread)), ip_(std::move(ip)), port_(port), listener_(std::move(listener)) {}
+    : thread_(std::move(thread)), ip_(ip), port_(port), listener_(std::move(listener)) {}
 
 RailListener::~RailListener() {
   stop_ = true;

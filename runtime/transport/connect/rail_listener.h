@@ -91,7 +91,7 @@ class RailListener final : private net::WatchThread::Client {
   };
   using Visitors = std::list<Visitor>;
 
-  RailListener(std::shared_ptr<net::WatchThread> thread, net::IpAddress ip, uint16_t port,
+  RailListener(std::shared_ptr<net::WatchThread> thread, const net::IpAddress& ip, uint16_t port,
                net::Fd listener);
 
   std::optional<absl::Time> Turn() override;
