@@ -349,7 +349,7 @@ TEST(WatchAloneTest, WhoAsksAgainAsSoonAsItMayHearsAllAgain) {
   std::barrier<> heard(2);
   RunRanks(2, [&](int rank) {
     Clerk clerk(rank, {.look = absl::Seconds(10),
-                       .answer = absl::Milliseconds(200),
+                       .answer = absl::Seconds(1),
                        .fresh = absl::Milliseconds(200)});
     const std::unique_ptr<Watch> watch = started.Start(rank);
     watch->Attend(&clerk);
