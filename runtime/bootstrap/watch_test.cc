@@ -348,9 +348,9 @@ TEST(WatchAloneTest, WhoAsksAgainAsSoonAsItMayHearsAllAgain) {
   World started(2);
   std::barrier<> heard(2);
   RunRanks(2, [&](int rank) {
-    Clerk clerk(rank, {.look = absl::Seconds(10),
-                       .answer = absl::Seconds(1),
-                       .fresh = absl::Milliseconds(200)});
+    Clerk clerk(
+        rank,
+        {.look = absl::Seconds(10), .answer = absl::Seconds(1), .fresh = absl::Milliseconds(200)});
     const std::unique_ptr<Watch> watch = started.Start(rank);
     watch->Attend(&clerk);
     heard.arrive_and_wait();
