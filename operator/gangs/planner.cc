@@ -138,7 +138,7 @@ class Planner {
     absl::Time patient_until;      // until then the preferred level is required
   };
 
-  // What a gang asks for now.
+  // The current request of a gang.
   Asked AskedBy(const Gang& gang) const {
     Asked asked = {RequestOf(gang, room_.rdma()), std::nullopt, absl::InfinitePast()};
     PlacementRequest& request = asked.request;

@@ -62,7 +62,7 @@ class Server {
     const absl::Time end = InSeconds(20);
     while (!done()) {
       if (MonotonicNow() >= end) return false;
-      // What another thread has done ends no poll.
+      // No poll ends when another thread makes `done` true.
       absl::Time deadline = InSeconds(0.01);
       std::vector<pollfd> entries;
       server_.Prepare(entries, deadline);

@@ -95,7 +95,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Shrink(const std::se
   if (meeting.members.front() == rank_) meeting.shared_listener = fabric_.rejoin_listener->socket();
   meeting.world_size = static_cast<int>(meeting.members.size());
   meeting.setup = setup_;
-  // What made ranks leave may have cut a connection between others, too.
+  // The failure may also have cut connections between the ranks that are left.
   meeting.setup.met = watch_->failed() ? Met() : fabric_.met;
   // The new communicator counts from zero, under its own rank.
   metrics_.reset();

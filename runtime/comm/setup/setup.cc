@@ -45,7 +45,7 @@ constexpr absl::Duration kLongestRdmaConnect = absl::Seconds(6);
 // Returns the number of descriptors that the connections to one other rank need.
 size_t Descriptors(const std::vector<ChosenRail>& rails) {
   size_t sum = 0;
-  // TCP: a socket; verbs: an epoll and the channel of completions.
+  // TCP: a socket; verbs: the device's events and the channel of completions.
   for (const ChosenRail& rail : rails) sum += rail.device != nullptr ? 2 : 1;
   return sum;
 }
@@ -181,7 +181,7 @@ absl::StatusOr<Fabric> Setup::Run() {
     for (const Acceptors& acceptors : {acceptors_, lane_acceptors_}) {
       for (const auto& acceptor : acceptors) statement.addresses.push_back(acceptor->Address());
     }
-    // Others are asked for addresses that they may not be there any more to give.
+    // Also of ranks to which this one connects later: the tree may have lost ranks by then.
     statement.wanted = world <= kAllConnected ? Neighbours(bootstrap_.rank(), world) : neighbours_;
     bootstrap_.SetPlace(Encode(Whereabouts{self_, statement.addresses}));
     changed = Agree(WithNeeds(opened, rails), std::move(statement), Deadline());

@@ -38,7 +38,7 @@ class Acceptor {
     std::string token;
   };
 
-  // `peers`: the number of connections that may wait. The token identifies the acceptor of `rank`;
+  // `peers`: the number of ranks that may connect. The token identifies the acceptor of `rank`;
   // all acceptors of the rail have the same key. `wake` is signalled when a connection has arrived.
   static absl::StatusOr<std::shared_ptr<Acceptor>> Open(std::shared_ptr<RailListener> listener,
                                                         size_t peers, uint32_t rank = 0,
@@ -53,7 +53,6 @@ class Acceptor {
   static absl::StatusOr<Place> ParsePlace(absl::string_view address);
   const Place& own() const { return own_; }
   const RailKey& key() const { return inbox_.key; }
-  const std::shared_ptr<RailListener>& listener() const { return listener_; }
   // See Open; null without one.
   const std::shared_ptr<WakeEvent>& wake() const { return inbox_.wake; }
 
