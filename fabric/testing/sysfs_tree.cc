@@ -15,6 +15,13 @@ namespace railhead::fabric::testing {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+// Where a file is written before it appears at once in its place, as the kernel's do.
+constexpr char kNew[] = "/.new";
+
+}  // namespace
+
 SysfsTree::SysfsTree() : root_(fs::temp_directory_path() / "railhead-tree-XXXXXX") {
   if (mkdtemp(root_.data()) == nullptr) {
     std::cerr << "cannot make a temporary directory\n";
@@ -33,14 +40,15 @@ void SysfsTree::MakeFolder(const std::string& path) const { fs::create_directori
 void SysfsTree::Write(const std::string& path, const std::string& content) const {
   const fs::path full = root_ + path;
   fs::create_directories(full.parent_path());
-  std::ofstream(full, std::ios::binary | std::ios::trunc) << content;
+  std::ofstream(root_ + kNew, std::ios::binary | std::ios::trunc) << content;
+  fs::rename(root_ + kNew, full);
 }
 
 void SysfsTree::Link(const std::string& path, const std::string& target) const {
   const fs::path full = root_ + path;
   fs::create_directories(full.parent_path());
-  fs::remove(full);
-  fs::create_symlink(target, full);
+  fs::create_symlink(target, root_ + kNew);
+  fs::rename(root_ + kNew, full);
 }
 
 void SysfsTree::Remove(const std::string& path) const { fs::remove_all(root_ + path); }
@@ -72,16 +80,17 @@ void SysfsTree::AddRxe(const FakeHca& hca) const {
   const std::string folder = absl::StrCat("/sys/devices/virtual/infiniband/", hca.name);
   AddCommon(hca, folder);
   Write(folder + "/parent", hca.netdev + "\n");
+  if (!hca.pci.empty()) {
+    const std::string function = absl::StrCat("/sys/devices/pci0000:00/", hca.pci);
+    const std::string net = absl::StrCat(function, "/virtio1/net/", hca.netdev);
+    Write(function + "/numa_node", hca.numa_node + "\n");
+    MakeFolder(net);
+    Link(net + "/device", "../../../virtio1");
+    Link(absl::StrCat("/sys/class/net/", hca.netdev),
+         absl::StrCat("../../devices/pci0000:00/", hca.pci, "/virtio1/net/", hca.netdev));
+  }
   Link(absl::StrCat("/sys/class/infiniband/", hca.name),
        absl::StrCat("../../devices/virtual/infiniband/", hca.name));
-  if (hca.pci.empty()) return;
-  const std::string function = absl::StrCat("/sys/devices/pci0000:00/", hca.pci);
-  const std::string net = absl::StrCat(function, "/virtio1/net/", hca.netdev);
-  Write(function + "/numa_node", hca.numa_node + "\n");
-  MakeFolder(net);
-  Link(net + "/device", "../../../virtio1");
-  Link(absl::StrCat("/sys/class/net/", hca.netdev),
-       absl::StrCat("../../devices/pci0000:00/", hca.pci, "/virtio1/net/", hca.netdev));
 }
 
 void SysfsTree::RemoveHca(const FakeHca& hca) const {
