@@ -10,9 +10,11 @@ def usual(operations, before):
 
 
 def stall(operations, fault, until):
-    """Returns by how much the slowest all-reduce between `fault` and `until` exceeds the usual one."""
+    """Returns by how much the slowest all-reduce between `fault` and `until` exceeds the usual one then: the rails that
+    are left have less bandwidth, which is no stall."""
     hit = [o.end - o.begin for o in operations if o.end > fault and o.begin < until]
-    return max(0.0, max(hit) - usual(operations, fault))
+    left = [o.end - o.begin for o in operations if o.begin > fault and o.end < until]
+    return max(0.0, max(hit) - max(usual(operations, fault), statistics.median(left or [0.0])))
 
 
 def used_again(operations, rail, repaired, enough):

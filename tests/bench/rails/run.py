@@ -55,8 +55,8 @@ ABOUT_FAILURES = """
 
 {rails} rails of {rate} Mbit/s, all-reduces of {size} MiB, every sum checked on both ranks ({operations}
 of them, none wrong). A rail fails at random for one to two seconds and returns, {failures} times.
-*Stall* is by how much the slowest all-reduce meanwhile exceeds the usual one ({usual:.0f} ms); *used
-again* is the time from the repair until the rail has carried data. Goals: stall below
+*Stall* is by how much the slowest all-reduce meanwhile exceeds the usual one on the rails that are left
+({usual:.0f} ms on all of them); *used again* is the time from the repair until the rail has carried data. Goals: stall below
 {stall_goal:.1f} s, used again in less than {return_goal:.0f} s.
 """
 

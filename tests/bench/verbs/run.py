@@ -46,8 +46,8 @@ All-reduces of {size} KiB one after the other, every sum checked on both ranks (
 wrong, no rank restarted). {count} times each, at a random moment, a rail fails for two to three seconds.
 Unplugged at one node's side of the switch, neither node sees that its link is gone: the NIC needs
 {timeout:.2f} s to give up. With its port down, the NIC of one node says so at once. *Stall* is by how much
-the slowest all-reduce meanwhile exceeds the usual one ({usual:.0f} ms). *Used again* is the time from the
-repair until the rail has carried data.
+the slowest all-reduce meanwhile exceeds the usual one on the rails that are left ({usual:.0f} ms on all of them).
+*Used again* is the time from the repair until the rail has carried data.
 """
 
 
