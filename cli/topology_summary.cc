@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/topology_summary.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 
@@ -20,8 +21,9 @@ Summary Summarize(const fabric::DiscoveredFabric& found, int first, int count) {
     sum.gpus += node.gpus;
     sum.used_gpus += node.used_gpus;
     sum.hcas += node.hcas;
-    sum.used_hcas += node.used_hcas;
-    sum.dead += static_cast<int>(node.dead_rails.size());
+    const int dead = static_cast<int>(node.dead_rails.size());
+    sum.free_hcas += std::max(0, node.hcas - dead - node.used_hcas);
+    sum.dead += dead;
     if (!node.unschedulable.empty()) ++sum.unschedulable;
     for (const fabric::RailWire& wire : found.wires[index]) {
       if (wire.miswired) ++sum.miswired;
@@ -47,7 +49,7 @@ std::string SummaryText(const Summary& sum) {
   if (sum.gpus > 0) {
     absl::StrAppend(&text, ", ", sum.gpus - sum.used_gpus, " of ", sum.gpus, " GPUs free");
   }
-  absl::StrAppend(&text, ", ", sum.hcas - sum.used_hcas, " of ", sum.hcas, " HCAs free");
+  absl::StrAppend(&text, ", ", sum.free_hcas, " of ", sum.hcas, " HCAs free");
   if (sum.dead > 0) absl::StrAppend(&text, ", ", Counted(sum.dead, "dead rail"));
   if (sum.miswired > 0) absl::StrAppend(&text, ", ", Counted(sum.miswired, "wrong cable"));
   if (sum.unschedulable > 0) absl::StrAppend(&text, ", ", sum.unschedulable, " not schedulable");

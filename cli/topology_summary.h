@@ -16,7 +16,7 @@ struct Summary {
   int gpus = 0;
   int used_gpus = 0;
   int hcas = 0;
-  int used_hcas = 0;
+  int free_hcas = 0;  // neither dead nor used
   int dead = 0;
   int miswired = 0;
   int unschedulable = 0;

@@ -82,11 +82,11 @@ TEST_F(Topology, DrawsATree) {
   EXPECT_EQ(err_.str(), "");
   EXPECT_EQ(out_.str(),
             "fabric discovered: rail-optimized, 2 rails, 1 spine, 1 leaf, 3 nodes, 21 of 24 GPUs "
-            "free, 6 of 6 HCAs free, 1 dead rail, 1 not schedulable\n"
+            "free, 5 of 6 HCAs free, 1 dead rail, 1 not schedulable\n"
             "\n"
-            "spine spine  3 nodes, 21 of 24 GPUs free, 6 of 6 HCAs free, 1 dead rail, 1 not "
+            "spine spine  3 nodes, 21 of 24 GPUs free, 5 of 6 HCAs free, 1 dead rail, 1 not "
             "schedulable\n"
-            "  leaf leaf<0>  3 nodes, 21 of 24 GPUs free, 6 of 6 HCAs free, 1 dead rail, 1 not "
+            "  leaf leaf<0>  3 nodes, 21 of 24 GPUs free, 5 of 6 HCAs free, 1 dead rail, 1 not "
             "schedulable  [leaf<0> leaf<1>]\n"
             "    n0  |x  8 of 8 GPUs free\n"
             "    n1  ||  8 of 8 GPUs free  cordoned\n"

@@ -69,6 +69,7 @@ struct Flags {
   std::string discover_output = "table";
   std::string log_level = kube::LogLevels().front();
   bool forget_agents_only = false;
+  bool forget_topology_only = false;
   std::string nri_socket = "/var/run/nri/nri.sock";
 };
 
@@ -125,12 +126,16 @@ void Declare(CLI::App& app, Flags& flags) {
       ->envname("POD_NAMESPACE");
   CLI::App* forget = app.add_subcommand(
       "forget",
-      "Remove the labels, annotations and condition that agents wrote from all nodes, and "
-      "print the nodes' names; run it in a pod");
-  forget->add_flag(
+      "Remove from all nodes the labels, annotations and condition that agents wrote, and the "
+      "operator's topology labels, and print the nodes' names; run it in a pod");
+  CLI::Option* agents_only = forget->add_flag(
       "--agents-only", flags.forget_agents_only,
       "Remove also the agents' NodeFeatures from --pod-namespace, but no labels of the "
       "operator");
+  forget
+      ->add_flag("--topology-only", flags.forget_topology_only,
+                 "Remove the operator's topology labels alone")
+      ->excludes(agents_only);
   CLI::App* memlock = app.add_subcommand(
       "memlock",
       "As a plugin of the container runtime (NRI), let containers with RDMA devices lock\n"
@@ -219,7 +224,9 @@ int Forget(const Flags& flags) {
   const std::unique_ptr<kube::RestClient> api = ApiServer();
   if (api == nullptr) return 1;
   CleanUpOptions options;
-  if (flags.forget_agents_only) options = {false, flags.agent.pod_namespace};
+  options.agents = !flags.forget_topology_only;
+  options.topology = !flags.forget_agents_only;
+  if (flags.forget_agents_only) options.space = flags.agent.pod_namespace;
   const absl::StatusOr<std::vector<std::string>> forgotten = CleanUpNodes(*api, options);
   if (!forgotten.ok()) return Fail(forgotten.status());
   for (const std::string& node : *forgotten) std::cout << node << "\n";

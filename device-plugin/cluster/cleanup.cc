@@ -53,7 +53,7 @@ absl::StatusOr<std::vector<std::string>> CleanUpNodes(kube::Api& api,
   std::vector<std::string> forgotten;
   absl::Status first_error;
   absl::Status listed = kube::ForEach(api, {"v1", "nodes", "", ""}, [&](const Json& node) {
-    const bool told = HasFieldsOf(node, kFieldManager);
+    const bool told = options.agents && HasFieldsOf(node, kFieldManager);
     const bool labelled = options.topology && HasFieldsOf(node, kTopologyManager);
     if (!told && !labelled) return absl::OkStatus();
     const std::string name = kube::StringAt(node, {"metadata", "name"});

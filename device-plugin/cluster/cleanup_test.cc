@@ -60,13 +60,25 @@ TEST(ForgetNodesTest, TakesTheAgentsFactsAlone) {
   PutNode(api, "b", "railhead-device-plugin");
   PutNode(api, "c", "railhead-topology");
   api.Put(FeatureOf("railhead", "a"), {{"metadata", {{"name", "railhead-a"}}}});
-  const auto forgotten = CleanUpNodes(api, {/*topology=*/false, "railhead"});
+  const auto forgotten = CleanUpNodes(api, {/*agents=*/true, /*topology=*/false, "railhead"});
   ASSERT_TRUE(forgotten.ok()) << forgotten.status();
   EXPECT_THAT(*forgotten, ElementsAre("a", "b"));
   EXPECT_FALSE(api.At({"v1", "nodes", "", "a"})["metadata"].contains("labels"));
   EXPECT_TRUE(api.At({"v1", "nodes", "", "c"})["metadata"].contains("labels"));
   EXPECT_THAT(api.In("/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/railhead/nodefeatures"),
               ::testing::IsEmpty());
+}
+
+// As after operator.topology.publish was switched off.
+TEST(ForgetNodesTest, TakesTheTopologyAlone) {
+  kube::testing::FakeApi api;
+  PutNode(api, "a", "railhead-device-plugin");
+  PutNode(api, "c", "railhead-topology");
+  const auto forgotten = CleanUpNodes(api, {/*agents=*/false, /*topology=*/true});
+  ASSERT_TRUE(forgotten.ok()) << forgotten.status();
+  EXPECT_THAT(*forgotten, ElementsAre("c"));
+  EXPECT_TRUE(api.At({"v1", "nodes", "", "a"})["metadata"].contains("labels"));
+  EXPECT_FALSE(api.At({"v1", "nodes", "", "c"})["metadata"].contains("labels"));
 }
 
 TEST(ForgetNodesTest, AnOutageIsAnError) {

@@ -13,6 +13,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 
 namespace railhead::op {
 namespace {
@@ -40,10 +42,32 @@ uint64_t Fingerprint(const std::string& text) {
   return hash;
 }
 
+bool IsNameLetter(char letter) {
+  return absl::ascii_islower(static_cast<unsigned char>(letter)) ||
+         absl::ascii_isdigit(static_cast<unsigned char>(letter));
+}
+
+// Whether an object can have this name: a DNS subdomain.
+bool IsObjectName(absl::string_view name) {
+  for (const absl::string_view label : absl::StrSplit(name, '.')) {
+    const bool ends = !label.empty() && IsNameLetter(label.front()) && IsNameLetter(label.back());
+    const bool fits = ends && std::all_of(label.begin(), label.end(), [](char letter) {
+                        return IsNameLetter(letter) || letter == '-';
+                      });
+    if (!fits) return false;
+  }
+  return true;
+}
+
+// The label of a gang or of a pod group need not be a name of an object.
 std::string ReportName(const JobName& job) {
-  std::string name = absl::StrCat(absl::AsciiStrToLower(job.kind), "-", job.name);
-  if (name.size() <= kMostName) return name;
-  return absl::StrCat(name.substr(0, kMostName), "-", absl::Hex(Fingerprint(name)));
+  const std::string wanted = absl::StrCat(absl::AsciiStrToLower(job.kind), "-", job.name);
+  if (wanted.size() <= kMostName && IsObjectName(wanted)) return wanted;
+  std::string name = absl::AsciiStrToLower(wanted.substr(0, kMostName));
+  for (char& letter : name) {
+    if (!IsNameLetter(letter)) letter = '-';
+  }
+  return absl::StrCat(name, "-", absl::Hex(Fingerprint(wanted)));
 }
 
 Json Reference(const std::string& api, const std::string& kind, const std::string& name,

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -120,6 +121,21 @@ TEST(RailReportTest, TheKeyOfAReportIsThatOfItsPodsJob) {
   terms.owner = {"apps/v1", "StatefulSet", "serve", "u"};
   pod.terms = std::move(terms);
   EXPECT_EQ(ReportKeyOf(pod), "team/statefulset-serve");
+}
+
+// The API server refuses other names, and would do so for ever.
+TEST(RailReportTest, TheNameOfAReportIsADnsNameWhateverTheGangIsCalled) {
+  std::set<std::string> names;
+  for (const char* gang :
+       {"Llama_70B", "llama-70b", "Llama-70b", "a..b", "a-.b", "a.", "-", "a.b"}) {
+    const RailReport report = ReportOf({"team", "PodGroup", gang, "", "", true, true}, FactsOf(1), {NotUsed(0)});
+    EXPECT_THAT(report.name,
+                ::testing::MatchesRegex(
+                    "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"));
+    EXPECT_TRUE(names.insert(report.name).second) << report.name;
+  }
+  EXPECT_TRUE(names.contains("podgroup-llama-70b"));
+  EXPECT_TRUE(names.contains("podgroup-a.b"));
 }
 
 TEST(RailReportTest, APodThatIsJudgedAloneHasItsOwn) {

@@ -23,10 +23,19 @@ void AddFabricRules(const RailProfile& profile, ProfileEnvironment& result) {
     case Fabric::kRoce:
       if (!fail) break;
       add("UCX_TLS", "^tcp", " and requireRDMA fail: no fallback to TCP");
-      // CollNet comes with a network of its own, whose name NCCL_NET would have to be.
+      // CollNet and an injected plugin come with networks of their own, whose name NCCL_NET would
+      // have to be.
       if (const auto collnet = profile.settings.find("nccl.collnet");
-          collnet == profile.settings.end() || collnet->second != "true") {
+          collnet != profile.settings.end() && collnet->second == "true") {
+        break;
+      }
+      if (profile.inject.plugin_image.empty()) {
         add("NCCL_NET", "IB", " and requireRDMA fail: no fallback to sockets");
+      } else if (!profile.environment.contains("NCCL_NET")) {
+        result.warnings.emplace_back(
+            "spec.requireRDMA: is fail, but NCCL may fall back to sockets if the injected plugin "
+            "finds no device; set spec.env[NCCL_NET] to the name of the plugin's network, such as "
+            "IBext");
       }
       break;
     case Fabric::kIwarp:
@@ -70,12 +79,15 @@ void AddSettings(const RailProfile& profile, const FabricFacts& facts, ProfileEn
     }
     if (said == profile.settings.end()) continue;
     if (AsksForGpuDirect(from, said->second) && facts.no_gpu_direct > 0) {
+      // NCCL ignores it on a node without GPUDirect, so one such node does not take it from others.
+      const bool nowhere = facts.gpu_direct == 0;
       result.warnings.push_back(absl::StrCat(
-          "spec.", from, ": ", setting.variable, " is left out: ", facts.no_gpu_direct, " of ",
-          facts.gpu_direct + facts.no_gpu_direct,
+          "spec.", from, ": ", setting.variable,
+          nowhere ? " is left out: " : " has no effect on some nodes: ", facts.no_gpu_direct,
+          " of ", facts.gpu_direct + facts.no_gpu_direct,
           " nodes with GPUs have no GPUDirect RDMA, such as ", facts.no_gpu_direct_node,
           "; load nvidia_peermem there, or use a kernel with dma-buf"));
-      continue;
+      if (nowhere) continue;
     }
     std::string value = VariableValue(setting, said->second);
     if (!value.empty()) {

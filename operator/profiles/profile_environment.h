@@ -27,8 +27,8 @@ struct ProfileEnvironment {
 // these facts. In ascending precedence:
 //  - rules of the fabric and of requireRDMA: a library that must fail instead of falling back to
 //    TCP gets no TCP;
-//  - fields of the profile, except those that the nodes contradict: GPUDirect is requested only if
-//    all nodes with GPUs have it. If no node reports facts, the profile applies;
+//  - fields of the profile, except those that the nodes contradict: GPUDirect is not requested if
+//    no node with GPUs has it. If no node reports facts, the profile applies;
 //  - spec.env;
 //  - paths of spec.inject's libraries, prepended to spec.env's LD_LIBRARY_PATH and PYTHONPATH; the
 //    other variables of injected frameworks, unless spec.env sets them.

@@ -93,6 +93,19 @@ TEST(EnvironmentOfTest, CollNetKeepsItsOwnNetwork) {
   EXPECT_EQ(values["NCCL_COLLNET_ENABLE"], "0");
 }
 
+TEST(EnvironmentOfTest, AnInjectedPluginKeepsItsOwnNetwork) {
+  RailProfile profile = Profile(Fabric::kRoce, RequireRdma::kFail);
+  profile.inject.plugin_image = "example.com/plugin:1";
+  profile.inject.plugin_library = "/lib/libnccl-net.so";
+  ProfileEnvironment environment = EnvironmentOf(profile, {});
+  EXPECT_EQ(environment.variables.count("NCCL_NET"), 0U);
+  EXPECT_THAT(environment.warnings, ElementsAre(StartsWith("spec.requireRDMA: is fail, but NCCL")));
+  profile.environment["NCCL_NET"] = "IBext";
+  environment = EnvironmentOf(profile, {});
+  EXPECT_EQ(environment.variables["NCCL_NET"].value, "IBext");
+  EXPECT_THAT(environment.warnings, IsEmpty());
+}
+
 TEST(EnvironmentOfTest, SettingsSayWhatEachLibraryTakes) {
   RailProfile profile = Profile(Fabric::kRoce, RequireRdma::kAllow);
   profile.settings = {{"nccl.gdrRead", "false"},
@@ -145,7 +158,7 @@ TEST(EnvironmentOfTest, OnlyNcclCanLeaveInterfacesOut) {
   EXPECT_THAT(environment.warnings, ElementsAre(StartsWith("spec.gloo.socketInterface: ")));
 }
 
-TEST(EnvironmentOfTest, GpuDirectOnlyWhereAllNodesHaveIt) {
+TEST(EnvironmentOfTest, GpuDirectUnlessNoNodeHasIt) {
   RailProfile profile = Profile(Fabric::kInfiniBand, RequireRdma::kAllow);
   profile.settings = {{"nccl.gdrLevel", "PXB"}, {"nccl.gdrRead", "true"}};
   const Values asked = {
@@ -160,12 +173,21 @@ TEST(EnvironmentOfTest, GpuDirectOnlyWhereAllNodesHaveIt) {
                        {"railhead.io/gpudirect", "peermem"}});
   facts.AddNode("storage", {{"railhead.io/rails", "2"}, {"railhead.io/gpus", "0"}});
   EXPECT_EQ(ValuesOf(EnvironmentOf(profile, facts)), asked);
+  // A node that starts, and whose GPU driver is not loaded yet, does not slow down the others.
   facts.AddNode("bad", {{"railhead.io/rails", "8"}, {"railhead.io/gpus", "8"}});
   ProfileEnvironment environment = EnvironmentOf(profile, facts);
+  EXPECT_EQ(ValuesOf(environment), asked);
+  EXPECT_THAT(environment.warnings,
+              ElementsAre(StartsWith("spec.nccl.gdrLevel: NCCL_NET_GDR_LEVEL has no effect on some "
+                                     "nodes: 1 of 3 nodes with GPUs have no GPUDirect RDMA, such "
+                                     "as bad"),
+                          StartsWith("spec.nccl.gdrRead: NCCL_NET_GDR_READ has no effect")));
+  facts = FabricFacts();
+  facts.AddNode("bad", {{"railhead.io/rails", "8"}, {"railhead.io/gpus", "8"}});
+  environment = EnvironmentOf(profile, facts);
   EXPECT_EQ(ValuesOf(environment), (Values{{"RAILHEAD_FALLBACK", "allow"}}));
   EXPECT_THAT(environment.warnings,
-              ElementsAre(StartsWith("spec.nccl.gdrLevel: NCCL_NET_GDR_LEVEL is left out: 1 of 3 "
-                                     "nodes with GPUs have no GPUDirect RDMA, such as bad"),
+              ElementsAre(StartsWith("spec.nccl.gdrLevel: NCCL_NET_GDR_LEVEL is left out: 1 of 1 "),
                           StartsWith("spec.nccl.gdrRead: NCCL_NET_GDR_READ is left out")));
   // To switch it off is right anywhere.
   profile.settings = {{"nccl.gdrLevel", "LOC"}, {"nccl.gdrRead", "false"}};

@@ -143,6 +143,16 @@ std::set<std::string> HcasOf(const JudgedPod& judged, const Cluster& cluster) {
   return devices;
 }
 
+// With those that the node's agent may have moved into the pod (moveInterfaces), of which the pod
+// does not say anything.
+std::set<std::string> InterfacesOf(const PodFacts& pod, const Cluster& cluster) {
+  std::set<std::string> names = *pod.terms->interfaces;
+  const NodeFacts* node = NodeOf(pod, cluster);
+  if (node == nullptr) return names;
+  for (const fabric::SeenRail& rail : node->rails) names.insert(absl::StrCat("rail", rail.rail));
+  return names;
+}
+
 void JudgeNames(const JudgedPod& judged, const ContainerFacts& container, const Cluster& cluster,
                 Findings& findings) {
   const PodFacts& pod = *judged.pod;
@@ -154,14 +164,15 @@ void JudgeNames(const JudgedPod& judged, const ContainerFacts& container, const 
   }
   // Whoever adds interfaces has done so, and has said so, when the containers run.
   if (!pod.terms->interfaces.has_value() || pod.running_since == absl::InfiniteFuture()) return;
+  const std::set<std::string> known = InterfacesOf(pod, cluster);
   for (const char* name : {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "RAILHEAD_SOCKET_IFNAME"}) {
     const auto value = ValueOf(container, name);
     if (!value.has_value()) continue;
     if (absl::StartsWith(name, "RAILHEAD") && (HasMetOthers(judged) || ReportMayCome(judged))) {
       continue;
     }
-    const bool fits = absl::StartsWith(name, "NCCL") ? AnyMatches(*value, *pod.terms->interfaces)
-                                                     : AllAreKnown(*value, *pod.terms->interfaces);
+    const bool fits =
+        absl::StartsWith(name, "NCCL") ? AnyMatches(*value, known) : AllAreKnown(*value, known);
     if (fits) continue;
     findings.push_back(MakeFinding(Reason::kSocketInterfaceUnknown, pod.name, container.name,
                                    {name, *value, absl::StrJoin(*pod.terms->interfaces, ", ")}));

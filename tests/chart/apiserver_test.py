@@ -477,14 +477,37 @@ class Chart(unittest.TestCase):
         hooks = self.cluster.get("mutatingwebhookconfiguration", CONFIGURATION)["webhooks"]
         self.assertEqual(hooks[0]["timeoutSeconds"], 5)
 
+    def hooks_of_upgrade(self, name, values):
+        """Returns the Job, and what it needs, that an upgrade runs under this name."""
+        self.cluster.helm("upgrade", RELEASE, CHART, "--no-hooks", values=values)
+        hooks = list(yaml.safe_load_all(self.cluster.helm("get", "hooks", RELEASE)))
+        return [item for item in hooks
+                if item["metadata"]["annotations"]["helm.sh/hook"] == "post-upgrade"
+                and name in item["metadata"]["name"]]
+
+    def test_the_topology_labels_go_when_they_are_switched_off(self):
+        """The upgrade takes the operator's right to them, so a Job removes them."""
+        def upgrade(values):
+            return self.hooks_of_upgrade("forget-topology", values)
+
+        self.install()
+        on = "operator: {topology: {enabled: true, publish: true}}"
+        for off in ("operator: {topology: {enabled: true}}", "operator: {topology: {enabled: false}}"):
+            self.assertEqual(upgrade(on), [])
+            objects = {item["kind"]: item for item in upgrade(off)}
+            self.assertEqual(set(objects), {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Job"})
+            pod = objects["Job"]["spec"]["template"]["spec"]
+            self.assertEqual(pod["containers"][0]["args"], ["forget", "--topology-only"])
+            self.assertEqual(objects["ClusterRole"]["rules"],
+                             [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "patch"]}])
+            self.cluster.kubectl("create", "--dry-run=server", "--validate=strict",
+                                 objects=list(objects.values()))
+            self.assertEqual(upgrade(off), [])
+
     def test_the_agents_facts_go_when_they_are_switched_off(self):
         """The upgrade takes the agents' token and rights, so a Job removes what they wrote."""
         def upgrade(values):
-            self.cluster.helm("upgrade", RELEASE, CHART, "--no-hooks", values=values)
-            hooks = list(yaml.safe_load_all(self.cluster.helm("get", "hooks", RELEASE)))
-            return [item for item in hooks
-                    if item["metadata"]["annotations"]["helm.sh/hook"] == "post-upgrade"
-                    and "forget-facts" in item["metadata"]["name"]]
+            return self.hooks_of_upgrade("forget-facts", values)
 
         self.install()
         self.assertEqual(upgrade(""), [])

@@ -250,6 +250,62 @@ class Tokens(unittest.TestCase):
             with self.subTest(patch):
                 self.refused(self.as_operator("pod", "waits", patch, subresource))
 
+    def test_only_the_operator_places_pods(self):
+        """The operator keeps room on a node for placed pods, so a tenant's claim would block that node."""
+        note = "railhead.io/placement"
+        gated = pod("gated", limits={"rdma/hca": 1})
+        gated["spec"]["schedulingGates"] = [GATE]
+        placed = copy.deepcopy(gated)
+        placed["metadata"]["name"] = "placed"
+        other = copy.deepcopy(gated)
+        other["metadata"]["name"] = "other"
+        other["spec"]["schedulingGates"] = [{"name": "example.com/mine"}]
+        self.cluster.kubectl("create", objects=[gated, placed, other])
+        free = {"op": "remove", "path": "/spec/schedulingGates/0"}
+
+        def noted(value, op="add"):
+            return {"op": op, "path": "/metadata/annotations",
+                    **({} if value is None else {"value": {note: value}})}
+
+        def as_tenant(name, patch, subresource=""):
+            return self.write(
+                [], "patch", "pod", name, "--type=json", "-p", json.dumps(patch), "--dry-run=server",
+                *([f"--subresource={subresource}"] if subresource else []))
+
+        def created(gates, value="x"):
+            item = pod("new", limits={"rdma/hca": 1})
+            item["metadata"]["annotations"] = {note: value}
+            item["spec"]["schedulingGates"] = gates
+            return self.write([], "create", "--dry-run=server", objects=[item])
+
+        wait_until(lambda: created([]), "the policy")
+        # As the operator does it.
+        release = [free, {"op": "add", "path": "/metadata/annotations", "value": {note: "one"}}]
+        self.assertEqual(self.as_operator("pod", "placed", release, dry=False), "")
+        for refusal in (
+            created([]),
+            created([], ""),
+            created([{"name": "example.com/mine"}]),
+            as_tenant("gated", [free, noted("one")]),
+            as_tenant("other", [noted("one")]),
+            as_tenant("other", [noted("one")], "status"),
+            as_tenant("placed", [noted("two")]),
+        ):
+            self.refused(refusal)
+            self.assertIn("only Railhead's operator places pods", refusal)
+        for admitted in (
+            created([GATE]),  # a copy of a placed pod, which the webhook has given the gate
+            as_tenant("gated", [noted("one")]),
+            as_tenant("gated", [free]),
+            as_tenant("placed", [{"op": "add", "path": "/metadata/labels", "value": {"mine": "a"}}]),
+            as_tenant("placed", [noted(None, "remove")]),
+            as_tenant("placed", [{"op": "add", "path": "/status/message", "value": "a"}], "status"),
+        ):
+            self.assertEqual(admitted, "")
+        # What a tenant has written beside the gate is not a release when the gate goes.
+        self.write([], "patch", "pod", "gated", "--type=json", "-p", json.dumps([noted("one")]))
+        self.refused(as_tenant("gated", [free]))
+
     def test_the_operator_tells_pods_that_wait_for_a_rank_that_and_nothing_else(self):
         waits = pod("unranked", limits={"rdma/hca": 1})
         waits["metadata"]["annotations"] = {"note": "a", "railhead.io/rank": ""}

@@ -424,6 +424,11 @@ const std::vector<Case>& GoodCases() {
          s.pods[1]["spec"]["resourceClaims"] = Json::array({{{"name", "nic"}}});
          for (const int pod : {0, 1}) s.UserSets(pod, "NCCL_SOCKET_IFNAME", "rdma0");
        }},
+      {"InterfacesThatTheAgentMoved",
+       [](Scene& s) {
+         s.UserSets(0, "NCCL_SOCKET_IFNAME", "rail0,rail1");
+         s.UserSets(1, "GLOO_SOCKET_IFNAME", "rail1");
+       }},
       {"GpuDirectAsAskedFor",
        [](Scene& s) {
          s.nodes[0]["metadata"]["labels"]["railhead.io/gpudirect"] = "dmabuf";
