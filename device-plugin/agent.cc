@@ -193,7 +193,8 @@ void Agent::Run(int stop_fd) {
     }
     const bool scanned = TakeScan();
     if (now >= rescan_at) {
-      if (Reload()) settled_at = look_at = now + options_.look;
+      // Of the moment of the change: `now` may be long ago on a busy machine.
+      if (Reload()) settled_at = look_at = std::chrono::steady_clock::now() + options_.look;
       NoteHang(now);
       for (kube::Event& event : faults_.TakeDue(now)) TellEvent(std::move(event));
     }

@@ -34,6 +34,7 @@
 #include "device-plugin/files/rails_files.h"
 #include "device-plugin/files/topology_files.h"
 #include "device-plugin/grant/allocation_store.h"
+#include "device-plugin/kubelet/pod_resources.h"
 #include "device-plugin/kubelet/registration.h"
 #include "device-plugin/kubelet/resource_plugin.h"
 #include "device-plugin/kubelet/wake_up.h"
@@ -70,6 +71,8 @@ struct AgentOptions {
   // interval of scans and config checks
   std::chrono::milliseconds rescan = std::chrono::seconds(1);
   std::chrono::milliseconds look = std::chrono::seconds(10);  // interval of kubelet's list
+  std::chrono::milliseconds list_deadline =
+      kPodResourcesDeadline;  // for each answer with that list
   // interval of removing unused files and abandoned sockets
   std::chrono::milliseconds collect = std::chrono::minutes(5);
   // Younger files may belong to a pod that kubelet does not list yet.

@@ -39,7 +39,7 @@ absl::Time Agent::FileTime() const { return std::min(absl::Now(), steady_time_()
 
 Evidence Agent::Gather() const {
   Evidence evidence;
-  absl::StatusOr<PodList> listed = ListPods(options_.pod_resources_socket, kPodResourcesDeadline);
+  absl::StatusOr<PodList> listed = ListPods(options_.pod_resources_socket, options_.list_deadline);
   if (listed.ok()) evidence.listed = *std::move(listed);
   evidence.own_pod = {options_.pod_namespace, options_.pod_name};
   evidence.checkpoint = ReadKubeletCheckpoint(options_.kubelet_dir);
@@ -116,7 +116,7 @@ std::map<std::string, std::string> Agent::GpuUuids() const {
 
 std::vector<std::string> Agent::GpusInAdmission() {
   const absl::StatusOr<std::vector<ContainerDevices>> listed =
-      ListContainerDevices(options_.pod_resources_socket, kPodResourcesDeadline);
+      ListContainerDevices(options_.pod_resources_socket, options_.list_deadline);
   if (!listed.ok()) {
     spdlog::warn("HCAs are chosen without GPU affinity: {}",
                  std::string(listed.status().message()));
@@ -141,7 +141,7 @@ std::string Agent::TopologyFile(const fabric::NodeInventory& inventory) {
 KubeletView Agent::AskKubelet() const {
   KubeletView view;
   absl::StatusOr<std::vector<ContainerDevices>> listed =
-      ListContainerDevices(options_.pod_resources_socket, kPodResourcesDeadline);
+      ListContainerDevices(options_.pod_resources_socket, options_.list_deadline);
   if (listed.ok()) {
     view.listed = *std::move(listed);
     view.gpu_uuids = GpuUuids();

@@ -53,7 +53,10 @@ std::string Read(const std::string& path) {
 // A node with two HCAs, and its agent.
 class Node {
  public:
-  Node(std::string base, kube::Api* api, const std::string& key_file) : base_(std::move(base)) {
+  // `keep_files`: long enough for a pod to start on a busy machine, during which nobody tells of
+  // it.
+  Node(std::string base, kube::Api* api, const std::string& key_file, absl::Duration keep_files)
+      : base_(std::move(base)) {
     fs::create_directories(base_ + "/dp");
     fs::create_directories(base_ + "/scratch");
     for (int i = 0; i < 2; ++i) {
@@ -74,7 +77,8 @@ class Node {
     options_.node_name = "node";
     options_.rescan = std::chrono::milliseconds(30);
     options_.look = std::chrono::milliseconds(50);
-    options_.keep_files = absl::Milliseconds(100);
+    options_.keep_files = keep_files;
+    options_.list_deadline = std::chrono::seconds(30);
     options_.settle_at_stop = absl::Milliseconds(1);
     options_.kubelet_settles = absl::ZeroDuration();
     options_.timing.settle = std::chrono::milliseconds(30);
@@ -165,9 +169,9 @@ class AgentSecretTest : public ::testing::Test {
   void SetMaster(const std::string& key) const { std::ofstream(MasterFile()) << key; }
   std::string MasterFile() const { return base_ + "/master"; }
 
-  void Boot() {
-    first_ = std::make_unique<Node>(base_ + "/1", &api_, MasterFile());
-    second_ = std::make_unique<Node>(base_ + "/2", &api_, MasterFile());
+  void Boot(absl::Duration keep_files = absl::Minutes(5)) {
+    first_ = std::make_unique<Node>(base_ + "/1", &api_, MasterFile(), keep_files);
+    second_ = std::make_unique<Node>(base_ + "/2", &api_, MasterFile(), keep_files);
   }
 
   // Its uid is NAMESPACE-NAME, unless `uid` says otherwise.
@@ -214,7 +218,7 @@ TEST_F(AgentSecretTest, PodsOfOneJobGetOneKeyOnAllNodesAndNoOtherPodDoes) {
 }
 
 TEST_F(AgentSecretTest, AKeyGoesWithItsPodAndStaysOverARestartOfTheAgent) {
-  Boot();
+  Boot(absl::Seconds(5));
   Create("team", "train-0", OfJob("j1"));
   const std::string folder = first_->Admit("team-train-0", 0);
   first_->List("team", "train-0", 0);

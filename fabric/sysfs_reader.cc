@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -257,6 +258,13 @@ absl::StatusOr<Hca> ReadHca(const RootFiles& files, const std::string& name,
   return hca;
 }
 
+// Returns true if an HCA that was listed is not there any more: its driver was unloaded, or it
+// moved into a pod. What was read of it meanwhile may lack its PCI function, as if it were another
+// one.
+bool IsGone(const RootFiles& files, const std::string& name) {
+  return absl::IsNotFound(files.ReadLink(absl::StrCat(kHcaClass, "/", name)).status());
+}
+
 }  // namespace
 
 absl::StatusOr<NodeInventory> ReadInventory(const std::string& root,
@@ -266,10 +274,13 @@ absl::StatusOr<NodeInventory> ReadInventory(const std::string& root,
                                             const std::map<std::string, Hca>& hanging) {
   absl::StatusOr<RootFiles> files = RootFiles::Open(root);
   if (!files.ok()) return files.status();
-  if (!files->IsDirectory("/sys")) {
-    return absl::NotFoundError(
-        absl::StrCat("root ", root, " has no sys directory; mount the host's /sys there"));
-  }
+  const auto check_sys = [&] {
+    return files->IsDirectory("/sys")
+               ? absl::OkStatus()
+               : absl::NotFoundError(absl::StrCat(
+                     "root ", root, " has no sys directory; mount the host's /sys there"));
+  };
+  if (absl::Status there = check_sys(); !there.ok()) return there;
   absl::StatusOr<std::vector<std::string>> names = ListIfPresent(*files, kHcaClass);
   if (!names.ok()) return names.status();
   absl::StatusOr<std::multimap<std::string, std::string>> uverbs = ReadUverbs(*files);
@@ -277,15 +288,21 @@ absl::StatusOr<NodeInventory> ReadInventory(const std::string& root,
 
   NodeInventory inventory;
   absl::Status undecided;
+  std::set<std::string> gone;
   for (const std::string& name : *names) {
     const auto before = hanging.find(name);
     if (reading != nullptr) reading(before == hanging.end() ? name : "");
     absl::StatusOr<Hca> hca = before == hanging.end()
                                   ? ReadHca(*files, name, *uverbs, known)
                                   : WithoutReading(*files, name, before->second);
+    if (IsGone(*files, name)) {
+      gone.insert(name);
+      continue;
+    }
     undecided.Update(hca.status());
     if (hca.ok()) inventory.hcas.push_back(*std::move(hca));
   }
+  std::erase_if(*names, [&gone](const std::string& name) { return gone.contains(name); });
   // After all of them, so that several are decided in as few scans as one.
   if (!undecided.ok()) return undecided;
   if (reading != nullptr) reading("");
@@ -308,6 +325,8 @@ absl::StatusOr<NodeInventory> ReadInventory(const std::string& root,
   inventory.gpus = ReadGpus(*files, gpu_vendors);
   const NodeKind cm = files->Stat(absl::StrCat(kDevFolder, "/rdma_cm")).kind;
   inventory.rdma_cm = cm == NodeKind::kCharDevice || cm == NodeKind::kFile;
+  // Without it, HCAs that are there would be gone.
+  if (absl::Status there = check_sys(); !there.ok()) return there;
   return inventory;
 }
 

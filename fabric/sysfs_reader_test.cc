@@ -299,6 +299,37 @@ TEST_F(SysfsReaderTest, AnHcaThatHangsIsAtItsPlaceAndWithheld) {
   EXPECT_EQ(look({{"rxe0", before.hcas[1]}}).hcas[0].ports.size(), 0U);
 }
 
+// Its driver is unloaded, it gets another name, or a CNI plugin moves it into a pod.
+TEST_F(SysfsReaderTest, AnHcaThatGoesWhileItIsReadIsNoOtherOne) {
+  for (int n = 0; n < 3; ++n) tree_.AddHca(Mlx(n));
+  const auto read = [this](const char* goes) {
+    return ReadInventory(tree_.root(), DefaultGpuVendors(), nullptr,
+                         [&](const std::string& name) {
+                           if (name == goes) {
+                             tree_.Remove(absl::StrCat("/sys/class/infiniband/", name));
+                           }
+                         })
+        .value();
+  };
+  const NodeInventory inventory = read("mlx5_1");
+  ASSERT_EQ(inventory.hcas.size(), 2U);
+  EXPECT_EQ(inventory.hcas[0].name, "mlx5_0");
+  EXPECT_EQ(inventory.hcas[1].name, "mlx5_2");
+  EXPECT_EQ(inventory.hcas[1].rail, 1);
+  EXPECT_THAT(inventory.moved.at("mlx5_1"), ElementsAre("/dev/infiniband/uverbs1"));
+  tree_.RemoveHca(Mlx(1));
+  EXPECT_EQ(read("mlx5_2").hcas.size(), 1U);
+}
+
+TEST_F(SysfsReaderTest, ATreeThatGoesWhileItIsReadIsAnError) {
+  for (int n = 0; n < 2; ++n) tree_.AddHca(Mlx(n));
+  const absl::Status status =
+      ReadInventory(tree_.root(), DefaultGpuVendors(), nullptr, [this](const std::string& name) {
+        if (name == "mlx5_1") tree_.Remove("/sys");
+      }).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has no sys directory"));
+}
+
 TEST_F(SysfsReaderTest, NeedsNeitherInterfaceNorPci) {
   testing::FakeHca bare = Rxe(0);
   bare.netdev = "";

@@ -178,7 +178,7 @@ TEST(HostileClientsTest, ClientsThatDoNotReadHoldLittleMemory) {
                 StartsWith("HTTP/1.1 200"));
   }
   if (CountsMemory()) {
-    EXPECT_LT(ResidentBytes() - before, 32U << 20U);
+    EXPECT_LT(ResidentBytes(), before + (32U << 20U));  // or less, if the kernel took pages away
   }
 }
 
@@ -278,7 +278,7 @@ TEST(HostileClientsTest, LargeRequestsDoNotDisplaceSmallOnesOfTheirSource) {
   ASSERT_TRUE(first.Say(large));
   ASSERT_TRUE(Soon([&] { return holder.held == 1; }));
   ASSERT_TRUE(begun.Say(small.substr(0, small.size() - 1)));
-  ASSERT_TRUE(second.Say(large));
+  second.Say(large);  // the server may refuse it before all is sent
   EXPECT_THAT(AnswerOf(server.port(), kStranger, small), StartsWith("HTTP/1.1 200"));
   ASSERT_TRUE(begun.Say("y"));
   EXPECT_THAT(begun.Hear(), StartsWith("HTTP/1.1 200"));

@@ -19,12 +19,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "kube/certificates.h"
+#include "kube/testing/http_client.h"
+#include "kube/testing/soon.h"
 
 namespace railhead::kube {
 namespace {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using testing::HttpClient;
 using ::testing::StartsWith;
 
 HttpResponse Echo(const HttpRequest& request) {
@@ -39,11 +42,11 @@ HttpServerOptions Loopback() {
   return options;
 }
 
-// A TCP connection that says exactly what a test wants. Reads give up after five seconds.
+// A TCP connection that says exactly what a test wants. Reads give up after a minute.
 class RawClient {
  public:
   explicit RawClient(int port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    const timeval patience{5, 0};
+    const timeval patience{60, 0};
     setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -103,7 +106,7 @@ std::string FirstLine(int port, const std::string& text) {
 TEST(HttpServerTest, AnswersSeveralRequestsOfOneConnection) {
   HttpServer server(Loopback(), Echo);
   ASSERT_TRUE(server.Start().ok());
-  httplib::Client client("127.0.0.1", server.port());
+  httplib::Client client = HttpClient("127.0.0.1", server.port());
   client.set_keep_alive(true);
   EXPECT_EQ(client.Get("/a?b=c")->body, "GET /a ");
   EXPECT_EQ(client.Post("/b", "{}", "application/json")->body, "POST /b {}");
@@ -146,7 +149,7 @@ TEST(HttpServerTest, AHandlerThatThrowsIsAnAnswer) {
     return Echo(request);
   });
   ASSERT_TRUE(server.Start().ok());
-  httplib::Client client("127.0.0.1", server.port());
+  httplib::Client client = HttpClient("127.0.0.1", server.port());
   EXPECT_EQ(client.Get("/bad")->status, 500);
   EXPECT_EQ(client.Get("/a")->status, 200);
 }
@@ -156,17 +159,22 @@ TEST(HttpServerTest, ListensOnBothFamiliesByDefault) {
   options.address.clear();
   HttpServer server(options, Echo);
   ASSERT_TRUE(server.Start().ok());
-  EXPECT_TRUE(httplib::Client("127.0.0.1", server.port()).Get("/"));
-  EXPECT_TRUE(httplib::Client("::1", server.port()).Get("/"));
+  EXPECT_TRUE(HttpClient("127.0.0.1", server.port()).Get("/"));
+  EXPECT_TRUE(HttpClient("::1", server.port()).Get("/"));
 }
 
 TEST(HttpServerTest, ListensOnAnIpv6AddressOnly) {
   HttpServerOptions options = Loopback();
   options.address = "::1";
-  HttpServer server(options, Echo);
+  std::atomic<int> asked{0};
+  HttpServer server(options, [&asked](const HttpRequest& request) {
+    ++asked;
+    return Echo(request);
+  });
   ASSERT_TRUE(server.Start().ok());
-  EXPECT_TRUE(httplib::Client("::1", server.port()).Get("/"));
-  EXPECT_FALSE(httplib::Client("127.0.0.1", server.port()).Get("/"));
+  EXPECT_TRUE(HttpClient("::1", server.port()).Get("/"));
+  HttpClient("127.0.0.1", server.port()).Get("/");  // another program may have that port
+  EXPECT_EQ(asked, 1);
 }
 
 TEST(HttpServerTest, SaysThatAPortIsTaken) {
@@ -186,7 +194,7 @@ TEST(HttpServerTest, RefusesLargeBodiesHoweverTheyAreSent) {
   options.max_body_bytes = 1000;
   HttpServer server(options, Echo);
   ASSERT_TRUE(server.Start().ok());
-  httplib::Client client("127.0.0.1", server.port());
+  httplib::Client client = HttpClient("127.0.0.1", server.port());
   EXPECT_EQ(client.Post("/", std::string(1000, 'x'), "application/json")->status, 200);
   EXPECT_EQ(client.Post("/", std::string(1001, 'x'), "application/json")->status, 413);
 
@@ -266,7 +274,7 @@ TEST(HttpServerTest, StopFinishesTheRequestInProgress) {
   const int port = server.port();
   std::string body;
   std::thread caller([&] {
-    httplib::Client client("127.0.0.1", port);
+    httplib::Client client = HttpClient("127.0.0.1", port);
     client.set_keep_alive(true);
     if (const auto result = client.Get("/")) body = result->body;
   });
@@ -276,7 +284,9 @@ TEST(HttpServerTest, StopFinishesTheRequestInProgress) {
   stopper.join();
   caller.join();
   EXPECT_EQ(body, "GET / ");
-  EXPECT_FALSE(httplib::Client("127.0.0.1", port).Get("/"));
+  entered = false;
+  HttpClient("127.0.0.1", port).Get("/");  // another program may have the port by now
+  EXPECT_FALSE(entered);
 }
 
 // The common name of the certificate that the server shows; empty when it shows none.
@@ -311,6 +321,7 @@ TEST(HttpServerTest, SwapsCertificatesWhileServing) {
   ASSERT_TRUE(identity.Set(*first).ok());
   EXPECT_EQ(ShownName(server.port()), "first");
   httplib::SSLClient old_client("127.0.0.1", server.port());
+  old_client.set_read_timeout(60);
   old_client.enable_server_certificate_verification(false);
   old_client.set_keep_alive(true);
   ASSERT_TRUE(old_client.Get("/a"));
@@ -358,7 +369,8 @@ TEST(HttpServerTest, SurvivesClientsThatDoNotSpeakTls) {
   FirstLine(server.port(), "GET / HTTP/1.1\r\n\r\n");
   FirstLine(server.port(), std::string(10'000, '\x16'));
   FirstLine(server.port(), "");
-  EXPECT_EQ(ShownName(server.port()), "leaf");
+  // A busy machine may be too slow for this server's clients, too.
+  EXPECT_TRUE(testing::Soon([&] { return ShownName(server.port()) == "leaf"; }));
 }
 
 }  // namespace

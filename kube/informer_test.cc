@@ -109,8 +109,7 @@ TEST_F(InformerTest, FollowsTheCollectionsOfTwoNamespacesInOneCache) {
   put("other", "a", 2);
   put("third", "a", 3);
   informer.Start();
-  ASSERT_TRUE(Soon([&] { return informer.Synced(); }));
-  EXPECT_EQ(synced, 1);
+  ASSERT_TRUE(Soon([&] { return informer.Synced() && synced == 1; }));
   EXPECT_EQ(informer.cache().size(), 2U);
   EXPECT_EQ(*informer.cache().Get("other/a"), 2);
   EXPECT_LT(informer.State().age, absl::InfiniteDuration());

@@ -19,19 +19,20 @@ using testing::Soon;
 
 const ObjectRef kLease = {"coordination.k8s.io/v1", "leases", "railhead", "operator"};
 
-ElectionOptions Quick(const std::string& identity) {
+// One that renews often, and leads for so long without.
+ElectionOptions Quick(const std::string& identity, absl::Duration renew_deadline) {
   ElectionOptions options;
   options.identity = identity;
-  options.lease = absl::Seconds(2);
-  options.renew_deadline = absl::Milliseconds(600);
+  options.lease = 2 * renew_deadline;
+  options.renew_deadline = renew_deadline;
   options.retry = absl::Milliseconds(50);
   return options;
 }
 
 class Replica {
  public:
-  Replica(const std::string& identity, Api* api)
-      : elector_(Quick(identity), kLease, api,
+  Replica(const std::string& identity, Api* api, absl::Duration renew_deadline = absl::Minutes(1))
+      : elector_(Quick(identity, renew_deadline), kLease, api,
                  {[this] { ++started; }, [this] { ++stopped; },
                   [this](const absl::Status& status) { ++(status.ok() ? recovered : troubles); }}),
         thread_([this](const std::stop_token& stop) { elector_.Run(stop); }) {}
@@ -73,15 +74,17 @@ TEST(LeaderElectorTest, OneLeadsAndTheOtherFollowsWhenItStops) {
 
 TEST(LeaderElectorTest, AnOutageEndsTheLeadAndIsTold) {
   testing::FakeApi api;
-  Replica a("a", &api);
-  ASSERT_TRUE(Soon([&a] { return a.started == 1; }));
+  Replica a("a", &api, absl::Seconds(1));
+  ASSERT_TRUE(Soon([&a] { return a.started > 0; }));
   api.SetOutage(absl::UnavailableError("down"));
-  ASSERT_TRUE(Soon([&a] { return a.stopped == 1; }));
+  ASSERT_TRUE(Soon([&a] { return a.troubles > 0; }));
+  // Not the first one that has ended, on a machine too busy to renew it.
+  ASSERT_TRUE(Soon([&a] { return a.stopped == a.started; }));
   EXPECT_FALSE(a.Leads());
-  EXPECT_GT(a.troubles, 0);
   EXPECT_EQ(a.recovered, 0);
+  const int started = a.started;
   api.SetOutage(absl::OkStatus());
-  ASSERT_TRUE(Soon([&a] { return a.started == 2 && a.Leads(); }));
+  ASSERT_TRUE(Soon([&a, started] { return a.started > started && a.Leads(); }));
   EXPECT_EQ(a.recovered, 1);
 }
 

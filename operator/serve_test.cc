@@ -6,20 +6,21 @@
 #include <httplib.h>
 #include <openssl/pem.h>
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/escaping.h"
-#include "absl/time/clock.h"
 #include "kube/json.h"
 #include "kube/testing/fake_api.h"
+#include "kube/testing/http_client.h"
+#include "kube/testing/soon.h"
 
 namespace railhead::op {
 namespace {
 
 using kube::Json;
+using kube::testing::Soon;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -27,16 +28,6 @@ const kube::ObjectRef kSecret = {"v1", "secrets", "sys", "ca"};
 const kube::ObjectRef kConfiguration = {"admissionregistration.k8s.io/v1",
                                         "mutatingwebhookconfigurations", "", "hook"};
 constexpr char kServiceName[] = "op.sys.svc";
-
-// True as soon as `condition` is; false when that takes more than 30 s.
-bool Eventually(const std::function<bool()>& condition) {
-  const absl::Time deadline = absl::Now() + absl::Seconds(30);
-  while (absl::Now() < deadline) {
-    if (condition()) return true;
-    absl::SleepFor(absl::Milliseconds(5));
-  }
-  return false;
-}
 
 class ServeTest : public ::testing::Test {
  protected:
@@ -70,7 +61,7 @@ class ServeTest : public ::testing::Test {
   }
 
   int Health(const std::string& path, std::string* body = nullptr) const {
-    const auto result = httplib::Client("127.0.0.1", operator_->health_port()).Get(path);
+    const auto result = kube::testing::HttpClient("127.0.0.1", operator_->health_port()).Get(path);
     if (!result) return 0;
     if (body != nullptr) *body = result->body;
     return result->status;
@@ -102,6 +93,7 @@ class ServeTest : public ::testing::Test {
     X509_STORE_add_cert(store, authority);
     X509_free(authority);
     httplib::SSLClient client(kServiceName, operator_->port());
+    client.set_read_timeout(60);
     client.set_hostname_addr_map({{kServiceName, "127.0.0.1"}});
     client.set_ca_cert_store(store);
     const auto result = client.Post("/mutate?timeout=5s", R"({
@@ -123,7 +115,7 @@ class ServeTest : public ::testing::Test {
 TEST_F(ServeTest, BecomesReadyServesDrainsAndStops) {
   ASSERT_TRUE(operator_->Start().ok());
   EXPECT_EQ(Health("/healthz"), 200);
-  ASSERT_TRUE(Eventually([&] { return Health("/readyz") == 200; }));
+  ASSERT_TRUE(Soon([&] { return Health("/readyz") == 200; }));
   EXPECT_EQ(AdmitPod(), 3);
   std::string metrics;
   EXPECT_EQ(Health("/metrics", &metrics), 200);
@@ -132,10 +124,10 @@ TEST_F(ServeTest, BecomesReadyServesDrainsAndStops) {
                              HasSubstr("railhead_certificate_checks_total{result=\"ok\"}")));
   EXPECT_EQ(Health("/"), 404);
 
-  EXPECT_TRUE(Eventually([&] { return Holder() == "me"; }));
+  EXPECT_TRUE(Soon([&] { return Holder() == "me"; }));
 
   operator_->Drain();
-  EXPECT_TRUE(Eventually([&] { return Holder().empty(); }));  // another one may lead at once
+  EXPECT_TRUE(Soon([&] { return Holder().empty(); }));  // another one may lead at once
   std::string reason;
   EXPECT_EQ(Health("/readyz", &reason), 503);
   EXPECT_EQ(reason, "not ready: stopping\n");
@@ -149,13 +141,13 @@ TEST_F(ServeTest, SaysWhyItIsNotReady) {
   api_.Remove(kConfiguration);
   ASSERT_TRUE(operator_->Start().ok());
   std::string reason;
-  ASSERT_TRUE(Eventually([&] {
+  ASSERT_TRUE(Soon([&] {
     return Health("/readyz", &reason) == 503 && reason.find("404") != std::string::npos;
   })) << reason;
   EXPECT_THAT(reason, HasSubstr("mutatingwebhookconfigurations hook"));
   EXPECT_EQ(Health("/healthz"), 200);
   PutConfiguration();
-  EXPECT_TRUE(Eventually([&] { return Health("/readyz") == 200; }));
+  EXPECT_TRUE(Soon([&] { return Health("/readyz") == 200; }));
 }
 
 TEST_F(ServeTest, IsReadyOnlyWithTheProfilesAndAppliesThemWhileTheServerIsAway) {
@@ -164,7 +156,7 @@ TEST_F(ServeTest, IsReadyOnlyWithTheProfilesAndAppliesThemWhileTheServerIsAway) 
     "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "train"}}}})");
   api_.Put({"railhead.io/v1alpha1", "railprofiles", "", "p"}, profile);
   ASSERT_TRUE(operator_->Start().ok());
-  ASSERT_TRUE(Eventually([&] { return Health("/readyz") == 200; }));
+  ASSERT_TRUE(Soon([&] { return Health("/readyz") == 200; }));
   EXPECT_THAT(PatchFor().dump(), HasSubstr("p@3"));
   api_.SetOutage(absl::UnavailableError("nobody there"));
   EXPECT_THAT(PatchFor().dump(), HasSubstr("p@3"));
@@ -175,21 +167,21 @@ TEST_F(ServeTest, SaysThatItDoesNotKnowTheClusterYet) {
   api_.SetOutage(absl::UnavailableError("nobody there"));
   ASSERT_TRUE(operator_->Start().ok());
   std::string reason;
-  ASSERT_TRUE(Eventually([&] {
+  ASSERT_TRUE(Soon([&] {
     return Health("/readyz", &reason) == 503 &&
            reason.find("namespaces is not complete: nobody there") != std::string::npos;
   })) << reason;
   EXPECT_EQ(Health("/healthz"), 200);
   EXPECT_EQ(AdmitPod(), -1);
   api_.SetOutage(absl::OkStatus());
-  EXPECT_TRUE(Eventually([&] { return Health("/readyz") == 200; }));
+  EXPECT_TRUE(Soon([&] { return Health("/readyz") == 200; }));
 }
 
 TEST_F(ServeTest, RepairsAnUpgradedConfiguration) {
   ASSERT_TRUE(operator_->Start().ok());
-  ASSERT_TRUE(Eventually([&] { return Health("/readyz") == 200; }));
+  ASSERT_TRUE(Soon([&] { return Health("/readyz") == 200; }));
   PutConfiguration();
-  EXPECT_TRUE(Eventually([&] { return AdmitPod() == 3; }));
+  EXPECT_TRUE(Soon([&] { return AdmitPod() == 3; }));
 }
 
 TEST_F(ServeTest, SaysThatAPortIsTaken) {

@@ -19,8 +19,8 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 
 // NICs that may hang. Outlive their readers.
 struct FakeNics {
@@ -59,9 +59,20 @@ class CounterReaderTest : public ::testing::Test {
     }
     return read;
   }
+  // Reads until these are read, as they are soon: on a busy machine, also an HCA that does not hang
+  // may be omitted for a moment. No others are ever read.
+  void ExpectToRead(const std::vector<Port>& ports, const std::vector<Port>& of) {
+    const auto end = std::chrono::steady_clock::now() + seconds(60);
+    std::vector<Port> read;
+    do {
+      read = Read(of);
+      EXPECT_THAT(ports, IsSupersetOf(read));
+    } while (read != ports && std::chrono::steady_clock::now() < end);
+    EXPECT_EQ(read, ports);
+  }
   // Returns whether that many threads come to hang.
   bool Hang(size_t threads) {
-    const auto end = std::chrono::steady_clock::now() + seconds(20);
+    const auto end = std::chrono::steady_clock::now() + seconds(60);
     while (Threads() < threads && std::chrono::steady_clock::now() < end) {
       std::this_thread::yield();
     }
@@ -74,26 +85,27 @@ class CounterReaderTest : public ::testing::Test {
 
   const std::shared_ptr<FakeNics> nics_ = std::make_shared<FakeNics>();
   CounterReader reader_{[nics = nics_](const Port& port) { return nics->Read(port); },
-                        seconds(2)};  // busy machines are slow
+                        milliseconds(500)};
 };
 
 TEST_F(CounterReaderTest, ReadsAllPorts) {
   EXPECT_THAT(Read({}), IsEmpty());
-  EXPECT_THAT(Read({{"a", 1}, {"b", 1}, {"b", 2}}),
-              ElementsAre(Port("a", 1), Port("b", 1), Port("b", 2)));
+  const std::vector<Port> all = {{"a", 1}, {"b", 1}, {"b", 2}};
+  ExpectToRead(all, all);
 }
 
 TEST_F(CounterReaderTest, HcasThatHangAreOmittedUntilTheyAnswer) {
   const std::vector<Port> all = {{"a", 1}, {"b", 1}, {"b", 2}, {"c", 1}, {"d", 1}};
+  const std::vector<Port> well = {{"a", 1}, {"c", 1}};
   nics_->Set({"b", "d"});
-  EXPECT_THAT(Read(all), ElementsAre(Port("a", 1), Port("c", 1)));
+  ExpectToRead(well, all);
   EXPECT_TRUE(Hang(2));
   // Later calls do not read them again.
-  for (int i = 0; i < 10; ++i) EXPECT_THAT(Read(all), ElementsAre(Port("a", 1), Port("c", 1)));
+  for (int i = 0; i < 10; ++i) ExpectToRead(well, all);
   EXPECT_EQ(Threads(), 2U);
   nics_->Set({"d"});
   while (Read({{"b", 1}}).empty()) std::this_thread::yield();
-  EXPECT_THAT(Read(all), ElementsAre(Port("a", 1), Port("b", 1), Port("b", 2), Port("c", 1)));
+  ExpectToRead({{"a", 1}, {"b", 1}, {"b", 2}, {"c", 1}}, all);
 }
 
 TEST_F(CounterReaderTest, AnHcaThatHangsAtItsSecondPortIsOmittedAsAWhole) {

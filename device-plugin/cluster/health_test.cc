@@ -8,6 +8,8 @@
 #include <chrono>
 #include <string>
 
+#include "kube/testing/http_client.h"
+
 namespace railhead::device_plugin {
 namespace {
 
@@ -60,7 +62,7 @@ TEST(HealthPages, AnswerProbes) {
   const auto server =
       kube::PageServer::Start("--health-address", "127.0.0.1:0", HealthPages(health));
   ASSERT_TRUE(server.ok()) << server.status();
-  httplib::Client client("127.0.0.1", (*server)->port());
+  httplib::Client client = kube::testing::HttpClient("127.0.0.1", (*server)->port());
   EXPECT_EQ(client.Get("/healthz")->status, 200);
   EXPECT_EQ(client.Get("/readyz")->status, 503);
   health.Report({true, true, true}, std::chrono::steady_clock::now());

@@ -25,8 +25,6 @@ namespace {
 
 constexpr std::chrono::seconds kReadEvery(1);
 constexpr std::chrono::seconds kAskEvery(10);
-// Firmware takes milliseconds for a port's counters. Prometheus waits ten seconds by default.
-constexpr std::chrono::seconds kPatience(1);
 
 // If the root cannot be opened, the rest of the page is still valid.
 fabric::PortCounters ReadPort(const std::string& root, const Port& port) {
@@ -38,13 +36,13 @@ fabric::PortCounters ReadPort(const std::string& root, const Port& port) {
 }  // namespace
 
 MetricsPage::MetricsPage(std::string root, std::string node, const DeviceBoard& board,
-                         AskHolders ask, Clock clock)
+                         AskHolders ask, Clock clock, std::chrono::milliseconds patience)
     : node_(std::move(node)),
       board_(board),
       ask_(std::move(ask)),
       clock_(std::move(clock)),
       counters_([root = std::move(root)](const Port& port) { return ReadPort(root, port); },
-                kPatience) {}
+                patience) {}
 
 void MetricsPage::ScanTook(std::chrono::duration<double> time) {
   const std::lock_guard<std::mutex> lock(facts_mutex_);

@@ -27,11 +27,14 @@ class MetricsPage {
   using AskHolders = std::function<absl::StatusOr<DeviceHolders>()>;
   using Clock = std::function<TimePoint()>;
 
+  // Firmware takes milliseconds for a port's counters. Prometheus waits ten seconds by default.
+  static constexpr std::chrono::milliseconds kPatience{1000};
+
   // Reads counters below `root` of the HCAs on `board` (whole HCAs, not slots), which must outlive
   // the page. `ask` is called on the thread of a request, never concurrently. Callbacks must not
-  // throw.
+  // throw. `patience`: see CounterReader.
   MetricsPage(std::string root, std::string node, const DeviceBoard& board, AskHolders ask,
-              Clock clock);
+              Clock clock, std::chrono::milliseconds patience = kPatience);
 
   // Reports of the agent's loop.
   void ScanTook(std::chrono::duration<double> time);

@@ -15,6 +15,7 @@
 #include "kube/events.h"
 #include "kube/json.h"
 #include "kube/testing/fake_api.h"
+#include "kube/testing/soon.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -49,7 +50,7 @@ class NodeReporterTest : public ::testing::Test {
     options_.first_retry = absl::Milliseconds(5);
   }
   void Start() { reporter_ = std::make_unique<NodeReporter>(options_, &api_); }
-  bool Flush() { return reporter_->Flush(absl::Seconds(10)); }
+  bool Flush() { return reporter_->Flush(absl::Seconds(60)); }
   Json Condition() { return api_.At(kStatus)["status"]["conditions"][0]; }
 
   kube::testing::FakeApi api_;
@@ -156,8 +157,8 @@ TEST_F(NodeReporterTest, AnEventThatWaitsKeepsItsTime) {
   Start();
   kube::Event event;
   event.reason = "RailDown";
-  const absl::Time before = absl::Now();
   reporter_->Tell(event);
+  const absl::Time happened = absl::Now();
   absl::SleepFor(absl::Seconds(2));
   api_.SetOutage(absl::OkStatus());
   ASSERT_TRUE(Flush());
@@ -165,7 +166,7 @@ TEST_F(NodeReporterTest, AnEventThatWaitsKeepsItsTime) {
   absl::Time told;
   ASSERT_TRUE(absl::ParseTime(
       absl::RFC3339_full, kube::StringAt(api_.In(kEvents)[0], {"lastTimestamp"}), &told, nullptr));
-  EXPECT_LT(told, before + absl::Milliseconds(1500));
+  EXPECT_LE(told, happened);
 }
 
 TEST_F(NodeReporterTest, WhatIsRefusedForGoodDoesNotBlockTheRest) {
@@ -201,9 +202,8 @@ TEST_F(NodeReporterTest, WritesAgainWhatSomebodyHasChanged) {
   reporter_->Publish(Facts("2", true));
   ASSERT_TRUE(Flush());
   api_.Put(kNode, {{"metadata", {{"name", "node-1"}}}});
-  for (int i = 0; i < 500 && !api_.At(kNode)["metadata"].contains("labels"); ++i) {
-    absl::SleepFor(absl::Milliseconds(10));
-  }
+  ASSERT_TRUE(
+      kube::testing::Soon([this] { return api_.At(kNode)["metadata"].contains("labels"); }));
   EXPECT_EQ(api_.At(kNode)["metadata"]["labels"]["railhead.io/rails"], "2");
 }
 

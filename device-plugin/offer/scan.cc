@@ -11,8 +11,10 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "fabric/gpu_direct.h"
 #include "fabric/gpu_uuids.h"
+#include "fabric/hca_netdev.h"
 #include "fabric/inventory.h"
 #include "fabric/port_counters.h"
 #include "fabric/root_files.h"
@@ -30,9 +32,21 @@ std::string RdmaNamespaces(const fabric::RootFiles& files) {
   return shared == "Y" || shared == "1" ? "shared" : "exclusive";
 }
 
-void ReadCounters(const fabric::RootFiles& files,
+// The interface of an HCA that moves into a pod goes down, or away, before its port counts the lost
+// link. If it has counted one since the last scan, the interface as read before is out of date.
+void LookAgainAtInterface(const fabric::RootFiles& files, const ScanWish& wish, const Scan& scan,
+                          fabric::Hca& hca) {
+  if (wish.last == nullptr || !scan.link_downs.contains(hca.name)) return;
+  const auto before = wish.last->link_downs.find(hca.name);
+  if (before == wish.last->link_downs.end()) return;
+  if (before->second == scan.link_downs.at(hca.name) || !hca.interface_here) return;
+  hca.interface_here = files.IsDirectory(absl::StrCat("/sys/class/net/", hca.netdev));
+  hca.set_down = hca.set_down || fabric::IsSetDown(files, hca.netdev);
+}
+
+void ReadCounters(const ScanWish& wish, const fabric::RootFiles& files,
                   const std::function<void(const std::string&)>& reading, Scan& scan) {
-  for (const fabric::Hca& hca : scan.inventory.hcas) {
+  for (fabric::Hca& hca : scan.inventory.hcas) {
     const fabric::HcaPort* port = fabric::DataPort(hca);
     if (port == nullptr || fabric::Hangs(hca)) continue;
     reading(hca.name);
@@ -43,6 +57,7 @@ void ReadCounters(const fabric::RootFiles& files,
     };
     count(&fabric::PortCounters::link_downed, scan.link_downs);
     count(&fabric::PortCounters::symbol_errors, scan.symbol_errors);
+    LookAgainAtInterface(files, wish, scan, hca);
   }
 }
 
@@ -95,7 +110,7 @@ absl::StatusOr<Scan> ReadScan(const ScanWish& wish, fabric::KnownVpd& known,
   scan.inventory = *std::move(inventory);
   const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(wish.root);
   if (!files.ok()) return files.status();
-  ReadCounters(*files, reading, scan);
+  ReadCounters(wish, *files, reading, scan);
   reading("");
   scan.rdma_namespaces = RdmaNamespaces(*files);
   ReadGpuFacts(wish, *files, reading, scan);

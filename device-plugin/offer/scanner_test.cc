@@ -127,6 +127,46 @@ TEST(ReadScan, CountsByNameAndTellsEachHca) {
   EXPECT_EQ(read, "mlx5_0,,mlx5_0,,");
 }
 
+// A CNI plugin sets the interface down, and the port counts that: both after the interface was
+// read, and before the counters are.
+TEST(ReadScan, ALinkThatIsSetDownBetweenTwoFilesIsSetDown) {
+  const fabric::testing::SysfsTree tree;
+  fabric::testing::FakeHca hca;
+  hca.name = "rxe0";
+  hca.pci = "0000:18:00.0";
+  hca.netdev = "eth1";
+  tree.AddRxe(hca);
+  const std::string counter = "/sys/class/infiniband/rxe0/ports/1/hw_counters/link_downed";
+  tree.Write(counter, "0\n");
+  tree.Write("/sys/class/net/eth1/flags", "0x1003\n");
+  fabric::KnownVpd known;
+  ScanWish wish{tree.root(), tree.root(), fabric::DefaultGpuVendors()};
+  int readings = 0;
+  const auto scan = [&](const std::function<void()>& before_counters) {
+    readings = 0;
+    Scan now = ReadScan(wish, known, [&](const std::string& name) {
+                 if (name == "rxe0" && ++readings == 2) before_counters();
+               }).value();
+    wish.last = std::make_shared<const Scan>(now);
+    return now;
+  };
+  EXPECT_FALSE(scan([] {}).inventory.hcas[0].set_down);
+  const Scan down = scan([&] {
+    tree.Write("/sys/class/net/eth1/flags", "0x1002\n");
+    tree.Write(counter, "1\n");
+  });
+  EXPECT_EQ(down.link_downs.at("rxe0"), 1U);
+  EXPECT_TRUE(down.inventory.hcas[0].set_down);
+  // It is up again, and goes away.
+  tree.Write("/sys/class/net/eth1/flags", "0x1003\n");
+  EXPECT_FALSE(scan([] {}).inventory.hcas[0].set_down);
+  const Scan away = scan([&] {
+    tree.Remove("/sys/class/net/eth1");
+    tree.Write(counter, "2\n");
+  });
+  EXPECT_FALSE(away.inventory.hcas[0].interface_here);
+}
+
 // A GPU on which NVIDIA's driver works.
 void AddGpu(const fabric::testing::SysfsTree& tree, const std::string& uuid) {
   const std::string gpu = "/sys/devices/pci0000:40/0000:40:01.0/0000:41:00.0";

@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -35,18 +36,24 @@ std::unique_ptr<grpc::Server> Listen(const std::string& path, grpc::Service* ser
   return server;
 }
 
+// Made elsewhere and moved: gRPC removes the file it made when its server ends, and that may be
+// after the next one has begun.
+std::unique_ptr<grpc::Server> ListenInPlace(const std::string& elsewhere, const std::string& path,
+                                            grpc::Service* service) {
+  static std::atomic<int> count = 0;
+  const std::string made = elsewhere + std::to_string(++count);
+  std::unique_ptr<grpc::Server> server = Listen(made, service);
+  fs::rename(made, path);
+  return server;
+}
+
 }  // namespace
 
 void FakeKubelet::Start() {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
     if (entry.is_socket()) fs::remove(entry.path());
   }
-  // Made elsewhere and moved: gRPC removes the file it made when its server ends, and that may be
-  // after the next one has begun.
-  static int count = 0;
-  const std::string made = scratch_ + "/k" + std::to_string(++count);
-  server_ = Listen(made, this);
-  fs::rename(made, folder_ + "/kubelet.sock");
+  server_ = ListenInPlace(scratch_ + "/k", folder_ + "/kubelet.sock", this);
 }
 
 void FakeKubelet::Stop() {
@@ -93,7 +100,7 @@ bool FakeKubelet::WaitForDevices(const Devices& expected, const std::string& res
 bool FakeKubelet::WaitFor(const std::function<bool(const Devices&)>& condition,
                           const std::string& resource) {
   std::unique_lock<std::mutex> lock(mutex_);
-  return changed_.wait_for(lock, std::chrono::seconds(30),
+  return changed_.wait_for(lock, std::chrono::seconds(60),
                            [&] { return condition(devices_[resource]); });
 }
 
@@ -231,7 +238,7 @@ FakePodResources::FakePodResources(const std::string& socket, const std::set<std
                     "busy",
                     "main",
                     {{"example.com/other", {"other0"}}, {"rdma/hca", {ids.begin(), ids.end()}}}}}),
-      server_(Listen(socket, this)) {}
+      server_(ListenInPlace(socket + "-", socket, this)) {}
 
 FakePodResources::~FakePodResources() { server_->Shutdown(In(std::chrono::seconds(0))); }
 

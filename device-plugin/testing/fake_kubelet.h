@@ -45,7 +45,7 @@ class FakeKubelet final : private v1beta1::Registration::Service {
   void RefuseRegistrations(int count);
   void ForgetStreams(int count);
 
-  // Whether within 30 s the resource's list of devices is, or fulfils, this.
+  // Whether within a minute the resource's list of devices is, or fulfils, this.
   bool WaitForDevices(const Devices& expected, const std::string& resource = "rdma/hca");
   bool WaitFor(const std::function<bool(const Devices&)>& condition,
                const std::string& resource = "rdma/hca");
