@@ -23,8 +23,10 @@ namespace {
 constexpr absl::Duration kVerdictGrace = absl::Seconds(5);
 // How long a rank that gives up waits for rank 0's verdict.
 constexpr absl::Duration kVerdictPatience = absl::Seconds(1);
-// How long rank 0 waits for answers when it asks who is missing.
-constexpr absl::Duration kAnswerPatience = absl::Seconds(1);
+// How long rank 0 waits for answers when it asks who is missing: on a busy machine a rank may not
+// run for a second, and the others wait longer for the verdict.
+constexpr absl::Duration kAnswerPatience = absl::Seconds(3);
+static_assert(kAnswerPatience < kVerdictGrace);
 // How long a failing rank waits until the others have read why.
 constexpr absl::Duration kFarewell = absl::Seconds(1);
 // How long the tree may take to grow, however late the last rank has come.

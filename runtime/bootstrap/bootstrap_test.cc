@@ -53,6 +53,10 @@ using ::testing::HasSubstr;
 
 absl::Time In(double seconds) { return MonotonicNow() + absl::Seconds(seconds); }
 
+// Deadline of ranks that wait for nothing in the end: what comes before it is in time also on a
+// busy machine, where a thread may not run for seconds.
+constexpr double kGivesUp = 10;
+
 JoinOptions Options(int rank, int world_size, int port, double seconds = 20) {
   JoinOptions options;
   options.rank = rank;
@@ -193,7 +197,7 @@ TEST(BootstrapTest, StrangersNeitherHangNorKillAnybodyAndAreCounted) {
 TEST(BootstrapTest, TheMissingRankIsNamedOnAllThatCame) {
   const int port = FreePort();
   const std::vector<absl::Status> statuses = RunRanks(2, [&](int rank) {
-    return Bootstrap::Join(Options(rank, 3, port, rank == 0 ? 1 : 10)).status();
+    return Bootstrap::Join(Options(rank, 3, port, rank == 0 ? kGivesUp : 60)).status();
   });
   for (const absl::Status& status : statuses) {
     EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
@@ -205,7 +209,7 @@ TEST(BootstrapTest, TheMissingRankIsNamedOnAllThatCame) {
 TEST(BootstrapTest, AnotherWorldSizeIsRefusedAtOnceWithTheReason) {
   const int port = FreePort();
   absl::Status host_status;
-  std::thread host([&] { host_status = Bootstrap::Join(Options(0, 3, port, 3)).status(); });
+  std::thread host([&] { host_status = Bootstrap::Join(Options(0, 3, port, kGivesUp)).status(); });
   const absl::Status status = Bootstrap::Join(Options(1, 2, port, 60)).status();
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("rank 1 has WORLD_SIZE=2"), HasSubstr("rank 0 has WORLD_SIZE=3")));
@@ -215,12 +219,16 @@ TEST(BootstrapTest, AnotherWorldSizeIsRefusedAtOnceWithTheReason) {
 
 TEST(BootstrapTest, ARankThatDoesNotExistIsRefused) {
   const int port = FreePort();
-  std::thread host([&] { Bootstrap::Join(Options(0, 3, port, 2)).status().IgnoreError(); });
+  std::thread host([&] { EXPECT_TRUE(Bootstrap::Join(Options(0, 3, port)).ok()); });
   for (const int rank : {0, 7}) {
     const Call call = ComeAs(static_cast<uint32_t>(rank), 3, port);
     EXPECT_TRUE(call.status.ok()) << call.status;
     EXPECT_TRUE(IsClosedByPeer(call.fd));
   }
+  RunRanks(2, [&](int other) {
+    EXPECT_TRUE(Bootstrap::Join(Options(1 + other, 3, port)).ok());
+    return true;
+  });
   host.join();
 }
 
@@ -229,7 +237,7 @@ std::vector<absl::Status> JoinWith(const std::vector<Secret>& secrets) {
   const int port = FreePort();
   const int world = static_cast<int>(secrets.size());
   return RunRanks(world, [&](int rank) {
-    JoinOptions options = Options(rank, world, port, rank == 0 ? 1 : 2);
+    JoinOptions options = Options(rank, world, port, rank == 0 ? kGivesUp : 2 * kGivesUp);
     options.secret = secrets[static_cast<size_t>(rank)];
     return Bootstrap::Join(std::move(options)).status();
   });
@@ -333,10 +341,10 @@ TEST(BootstrapTest, ASecretOnOneSideOnlyIsNamedOnAllRanks) {
 
 TEST(BootstrapTest, TwoRanksOfOneNumberAreNamed) {
   const int port = FreePort();
-  std::thread host([&] { Bootstrap::Join(Options(0, 3, port, 2)).status().IgnoreError(); });
-  // Both try for a second; whoever comes first is in, and the other learns why not.
+  std::thread host([&] { Bootstrap::Join(Options(0, 3, port, 20)).status().IgnoreError(); });
+  // Whoever comes first is in, and the other one learns why not.
   const std::vector<absl::Status> statuses =
-      RunRanks(2, [&](int) { return Bootstrap::Join(Options(1, 3, port, 1)).status(); });
+      RunRanks(2, [&](int) { return Bootstrap::Join(Options(1, 3, port, kGivesUp)).status(); });
   host.join();
   const std::string both = absl::StrCat(statuses[0].message(), "\n", statuses[1].message());
   EXPECT_THAT(both, HasSubstr("two processes have the same RANK"));
@@ -496,7 +504,7 @@ TEST(BootstrapTest, ARankThatStandsStillDuringSetUpIsNamed) {
       absl::StatusOr<Bootstrap> bootstrap = Bootstrap::Join(Options(rank, world, port));
       absl::Status status = bootstrap.status();
       if (bootstrap.ok() && rank != victim) {
-        status = bootstrap->Exchange(std::string("x"), In(rank == 0 ? 0.5 : 20)).status();
+        status = bootstrap->Exchange(std::string("x"), In(rank == 0 ? 5 : 20)).status();
       }
       others_know.arrive_and_wait();
       return status;
@@ -525,21 +533,25 @@ TEST(BootstrapTest, AnUnknownHostNameIsReported) {
 
 // Of thousands of ranks that try again and again, none asks the name server each time.
 TEST(BootstrapTest, ANameIsNotLookedUpForEachAttempt) {
-  JoinOptions options = Options(1, 2, FreePort(), 0.9);
+  const absl::Time start = MonotonicNow();
+  JoinOptions options = Options(1, 2, FreePort(), 5);
   options.host = "localhost";
   const int before = lookups;
   EXPECT_THAT(std::string(Bootstrap::Join(std::move(options)).status().message()),
               HasSubstr("refused"));
-  EXPECT_EQ(lookups - before, 1);
+  // Of some dozen attempts; an answer is used for at least a second.
+  EXPECT_LE(lookups - before, 1 + (MonotonicNow() - start) / absl::Seconds(1));
 }
 
 TEST(BootstrapTest, SomebodyElseAtTheMasterPortDoesNotFoolARank) {
   const net::Fd listener = *net::Listen(*net::IpAddress::Parse("127.0.0.1"), 0);
   const int port = net::LocalAddress(listener.get())->port;
+  std::atomic<bool> given_up = false;
   std::thread web_server([&] {
-    const absl::Time deadline = In(20);
     // Answers every connection like a web server, until the rank has given up.
-    while (net::WaitReadable(listener.get(), std::min(deadline, In(1))).ok()) {
+    while (!given_up) {
+      const absl::Time deadline = In(20);
+      if (!net::WaitReadable(listener.get(), In(0.1)).ok()) continue;
       const absl::StatusOr<net::Fd> fd = net::Accept(listener.get());
       if (fd.ok() && fd->valid() && net::WaitReadable(fd->get(), deadline).ok()) {
         std::string request;
@@ -549,6 +561,7 @@ TEST(BootstrapTest, SomebodyElseAtTheMasterPortDoesNotFoolARank) {
     }
   });
   const absl::Status status = Bootstrap::Join(Options(1, 2, port, 0.5)).status();
+  given_up = true;
   EXPECT_THAT(std::string(status.message()), HasSubstr("not a frame of a Railhead rank"));
   web_server.join();
 }

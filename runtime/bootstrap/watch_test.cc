@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <barrier>
 #include <chrono>
 #include <condition_variable>
@@ -11,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -138,29 +140,46 @@ TEST_P(WatchTest, AnAnnouncedFailureIsTheSameOnAll) {
       const std::unique_ptr<Watch> watch = started.Start(rank);
       if (rank == culprit) {
         EXPECT_EQ(watch->Announce(failure), failure);
-      } else {
-        EXPECT_TRUE(net::WaitReadable(NewsOf(*watch)->fd(), In(20)).ok());
       }
+      EXPECT_TRUE(net::WaitReadable(NewsOf(*watch)->fd(), In(20)).ok());
       EXPECT_EQ(watch->verdict(), failure);
       return true;
     });
   }
 }
 
+// A rank that hears nothing from rank 0 for a second judges alone. Where the thread that all ranks
+// of this process share does not run for so long, nothing is proven.
 TEST_P(WatchTest, ManyFailuresHaveOneVerdict) {
   const int world = GetParam();
-  World started(world);
-  const std::vector<absl::Status> verdicts = RunRanks(world, [&](int rank) {
-    const std::unique_ptr<Watch> watch = started.Start(rank);
-    return watch->Announce(absl::InternalError(absl::StrCat("rank ", rank, " failed")));
-  });
-  for (const absl::Status& verdict : verdicts) EXPECT_EQ(verdict, verdicts[0]);
+  bool in_time = false;
+  for (int time = 0; time < 20 && !in_time; ++time) {
+    World started(world);
+    std::atomic<bool> late = false;
+    const std::vector<absl::Status> verdicts = RunRanks(world, [&](int rank) {
+      const std::unique_ptr<Watch> watch = started.Start(rank);
+      const absl::Time start = MonotonicNow();
+      const absl::Status verdict =
+          watch->Announce(absl::InternalError(absl::StrCat("rank ", rank, " failed")));
+      if (MonotonicNow() - start >= absl::Seconds(1)) late = true;
+      return verdict;
+    });
+    in_time = !late;
+    for (const absl::Status& verdict : verdicts) {
+      EXPECT_TRUE(late || verdict == verdicts[0]) << verdict << " and " << verdicts[0];
+    }
+  }
+  EXPECT_TRUE(in_time);
 }
 
 // Says who it is, and joins what the others say.
 class Clerk final : public HangObserver {
  public:
-  explicit Clerk(int rank, Pace pace = kPatient) : rank_(rank), pace_(pace) {}
+  explicit Clerk(int rank, Pace pace = PaceOf(absl::Seconds(20))) : rank_(rank), pace_(pace) {}
+
+  static Pace PaceOf(absl::Duration answer) {
+    return {absl::Milliseconds(50), answer, absl::Seconds(100)};
+  }
 
   Pace pace() const override { return pace_; }
   bool Look(absl::Time /*now*/) override { return false; }
@@ -186,7 +205,7 @@ class Clerk final : public HangObserver {
 
   std::string Await() {
     std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait_for(lock, std::chrono::seconds(20), [this] { return !heard_.empty(); });
+    changed_.wait_for(lock, std::chrono::seconds(60), [this] { return !heard_.empty(); });
     return std::exchange(heard_, "");
   }
   absl::Status verdict() const {
@@ -195,8 +214,6 @@ class Clerk final : public HangObserver {
   }
 
  private:
-  static constexpr Pace kPatient = {absl::Milliseconds(50), absl::Milliseconds(200),
-                                    absl::Seconds(100)};
   const int rank_;
   const Pace pace_;
   mutable std::mutex mutex_;
@@ -205,44 +222,54 @@ class Clerk final : public HangObserver {
   absl::Status verdict_;
 };
 
+// One rank asks, and one says nothing, be it the root; -1: all answer.
+void ExpectReports(int world, int asking, int silent) {
+  World started(world);
+  std::barrier<> attended(world);
+  std::barrier<> heard(world);
+  // Who is silent is waited for; the others answer within that time, also on a busy machine.
+  const absl::Duration answer = absl::Seconds(silent == -1 ? 20 : 3);
+  const std::vector<std::string> reports = RunRanks(world, [&](int rank) {
+    Clerk clerk(rank, Clerk::PaceOf(answer));
+    const std::unique_ptr<Watch> watch = started.Start(rank);
+    if (rank != silent) watch->Attend(&clerk);
+    attended.arrive_and_wait();
+    if (rank == asking) watch->Ask();
+    // Where the root is silent, the others of its children hear nothing.
+    std::string report = rank == asking || (silent != 0 && rank != silent) ? clerk.Await() : "";
+    heard.arrive_and_wait();
+    watch->Attend(nullptr);
+    return report;
+  });
+  std::string expected;
+  for (int rank = 0; rank < world; ++rank) {
+    const bool asked = silent != 0 || rank == asking;
+    // Only the root knows the names of ranks that are no neighbours.
+    const bool named = asked || rank == 0;
+    absl::StrAppend(&expected, "rank ", rank, named ? absl::StrCat(" (pod p", rank, ")") : "", ": ",
+                    rank == silent || !asked ? "-" : absl::StrCat("here is ", rank), "; ");
+  }
+  // Where all above are silent a rank asks those below itself, and there are none below.
+  const bool alone = silent == 0 && world <= kArity + 1;
+  if (silent != 0 || alone) {
+    EXPECT_EQ(reports[static_cast<size_t>(asking)], expected) << asking << " " << silent;
+  }
+  for (int rank = 0; silent != 0 && rank < world; ++rank) {
+    EXPECT_EQ(reports[static_cast<size_t>(rank)], rank == silent ? "" : expected)
+        << asking << " " << silent;
+  }
+}
+
 TEST_P(WatchTest, WhoAsksHearsWhatEverybodySaysAndSoDoesEverybody) {
   const int world = GetParam();
+  // At the same time: those that wait for a silent rank sleep.
+  std::vector<std::thread> worlds;
   for (const int asking : {0, world - 1}) {
-    // One says nothing, be it the root.
     for (const int silent : {-1, 0, world / 2}) {
-      if (silent == asking) continue;
-      World started(world);
-      std::barrier<> heard(world);
-      const std::vector<std::string> reports = RunRanks(world, [&](int rank) {
-        Clerk clerk(rank);
-        const std::unique_ptr<Watch> watch = started.Start(rank);
-        if (rank != silent) watch->Attend(&clerk);
-        if (rank == asking) watch->Ask();
-        // Where the root is silent, the others of its children hear nothing.
-        std::string report = rank == asking || (silent != 0 && rank != silent) ? clerk.Await() : "";
-        heard.arrive_and_wait();
-        watch->Attend(nullptr);
-        return report;
-      });
-      std::string expected;
-      for (int rank = 0; rank < world; ++rank) {
-        const bool asked = silent != 0 || rank == asking;
-        // Only the root knows the names of ranks that are no neighbours.
-        const bool named = asked || rank == 0;
-        absl::StrAppend(&expected, "rank ", rank, named ? absl::StrCat(" (pod p", rank, ")") : "",
-                        ": ", rank == silent || !asked ? "-" : absl::StrCat("here is ", rank),
-                        "; ");
-      }
-      // Where all above are silent a rank asks those below itself, and there are none below.
-      const bool alone = silent == 0 && world <= kArity + 1;
-      if (silent != 0 || alone) {
-        EXPECT_EQ(reports[static_cast<size_t>(asking)], expected);
-      }
-      for (int rank = 0; silent != 0 && rank < world; ++rank) {
-        EXPECT_EQ(reports[static_cast<size_t>(rank)], rank == silent ? "" : expected);
-      }
+      if (silent != asking) worlds.emplace_back(ExpectReports, world, asking, silent);
     }
   }
+  for (std::thread& one : worlds) one.join();
 }
 
 // Who is told of a failure dismisses the observer at once; it has been told all the same.
@@ -258,9 +285,8 @@ TEST_P(WatchTest, TheWitnessLearnsTheVerdictBeforeItIsDismissed) {
     attended.arrive_and_wait();
     if (rank == 0) {
       EXPECT_EQ(watch->Announce(failure), failure);
-    } else {
-      EXPECT_TRUE(net::WaitReadable(NewsOf(*watch)->fd(), In(20)).ok());
     }
+    EXPECT_TRUE(net::WaitReadable(NewsOf(*watch)->fd(), In(20)).ok());
     watch->Attend(nullptr);
     EXPECT_EQ(clerk.verdict(), failure);
     return true;
@@ -311,7 +337,7 @@ TEST_P(WatchTest, WhereRankZeroLeavesFirstTheOthersLeaveInPeaceToo) {
     }
     left.arrive_and_wait();
     if (rank == 0) return true;
-    EXPECT_TRUE(watch->Goodbye(In(5)));
+    EXPECT_TRUE(watch->Goodbye(In(20)));
     EXPECT_FALSE(watch->failed());
     return true;
   });
@@ -350,7 +376,7 @@ TEST(WatchAloneTest, WhoAsksAgainAsSoonAsItMayHearsAllAgain) {
   RunRanks(2, [&](int rank) {
     Clerk clerk(
         rank,
-        {.look = absl::Seconds(10), .answer = absl::Seconds(1), .fresh = absl::Milliseconds(200)});
+        {.look = absl::Seconds(10), .answer = absl::Seconds(10), .fresh = absl::Milliseconds(200)});
     const std::unique_ptr<Watch> watch = started.Start(rank);
     watch->Attend(&clerk);
     heard.arrive_and_wait();

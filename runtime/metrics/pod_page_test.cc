@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <condition_variable>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -15,10 +16,13 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <system_error>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "runtime/base/now.h"
 #include "runtime/net/local_socket.h"
@@ -60,7 +64,7 @@ std::set<int> RanksAt(int port) {
 
 // Processes join and leave in the background.
 ::testing::AssertionResult PageComesToHave(int port, const std::set<int>& wanted) {
-  const absl::Time deadline = MonotonicNow() + absl::Seconds(30);
+  const absl::Time deadline = MonotonicNow() + absl::Seconds(60);
   std::set<int> ranks;
   while (MonotonicNow() < deadline) {
     ranks = RanksAt(port);
@@ -80,8 +84,9 @@ TEST(PodPageTest, OneHasTheRanksOfAll) {
     EXPECT_EQ((*page)->port(), port);
     pages.push_back(*std::move(page));
   }
-  EXPECT_EQ(RanksAt(port), (std::set<int>{0, 1, 2, 3, 4, 5, 6, 7}));
-  EXPECT_EQ(RanksAt(port), (std::set<int>{0, 1, 2, 3, 4, 5, 6, 7}));
+  // A page that does not answer within a second is left out for a moment.
+  EXPECT_TRUE(PageComesToHave(port, {0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_TRUE(PageComesToHave(port, {0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
 TEST(PodPageTest, PagesComeAndGoInAnyOrder) {
@@ -147,7 +152,7 @@ TEST(PodPageTest, AProcessThatDoesNotAnswerIsLeftOutUntilItDoes) {
   ASSERT_TRUE(member.ok()) << member.status();
   const auto other = OpenPage(port, 2);
   ASSERT_TRUE(other.ok()) << other.status();
-  EXPECT_EQ(RanksAt(port), (std::set<int>{0, 2}));
+  EXPECT_TRUE(PageComesToHave(port, {0, 2}));
   {
     const std::lock_guard<std::mutex> lock(mutex);
     stuck = false;
@@ -156,13 +161,20 @@ TEST(PodPageTest, AProcessThatDoesNotAnswerIsLeftOutUntilItDoes) {
   EXPECT_TRUE(PageComesToHave(port, {0, 1, 2}));
 }
 
-// The names of all pages' sockets in this network namespace.
-std::vector<std::string> PageSockets() {
-  std::vector<std::string> names;
+// The names of this process's page sockets. Other tests in this network namespace have some, too.
+std::set<std::string> PageSockets() {
+  std::set<std::string> own;  // "socket:[INODE]"
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    own.insert(std::filesystem::read_symlink(entry.path(), gone).string());
+  }
+  std::set<std::string> names;
   std::ifstream sockets("/proc/net/unix");
   for (std::string line; std::getline(sockets, line);) {
-    const size_t at = line.find("@railhead-page-");
-    if (at != std::string::npos) names.push_back(line.substr(at + 1));
+    // Num RefCount Protocol Flags Type St Inode Path
+    const std::vector<std::string> fields = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    if (fields.size() < 8 || !absl::StartsWith(fields[7], "@railhead-page-")) continue;
+    if (own.contains(absl::StrCat("socket:[", fields[6], "]"))) names.insert(fields[7].substr(1));
   }
   return names;
 }
@@ -174,16 +186,16 @@ TEST(PodPageTest, StrangersDoNotSpoilThePage) {
   const std::vector<std::string> answers = {
       "", std::string(4, '\xff'), std::string("\x03\0\0\0abc", 7), std::string("\0\0\0\0", 4), "x"};
   std::vector<net::Fd> strangers;
-  const absl::Time soon = MonotonicNow() + absl::Seconds(10);
+  const absl::Time soon = MonotonicNow() + absl::Seconds(20);
   for (const std::string& name : PageSockets()) {
     for (const std::string& answer : answers) {
       absl::StatusOr<net::Fd> stranger = net::DialLocal(name, soon);
-      if (!stranger.ok()) continue;  // a page of another test
+      ASSERT_TRUE(stranger.ok()) << stranger.status();
       EXPECT_TRUE(net::SendAll(stranger->get(), answer, soon).ok());
       strangers.push_back(*std::move(stranger));
     }
   }
-  EXPECT_GE(strangers.size(), answers.size());
+  EXPECT_EQ(strangers.size(), answers.size());
   EXPECT_EQ(RanksAt(port), std::set<int>{0});
   for (const net::Fd& stranger : strangers)
     EXPECT_TRUE(railhead::testing::IsClosedByPeer(stranger));

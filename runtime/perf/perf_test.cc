@@ -399,11 +399,13 @@ TEST(ProgramTest, PreflightAsksOverTcpAndOnlyRankZeroPrints) {
 }
 
 TEST(ProgramTest, PreflightFailsOnAllRanksForRailsThatDoNotWork) {
-  const std::string path = absl::StrCat(::testing::TempDir(), "/preflight-rails.json");
+  const std::string path =
+      absl::StrCat(::testing::TempDir(), "/preflight-rails-", ::getpid(), ".json");
   std::ofstream(path) << R"({"apiVersion": "railhead.io/v1alpha1", "kind": "PodRails",
       "node": "n", "rails": [{"rail": 5, "device": "nosuch0", "port": 1}]})";
   const std::vector<Outcome> outcomes = RunProgram(
       2, {"--preflight"}, {{"RAILHEAD_RAILS_FILE", path}, {"RAILHEAD_TRANSPORT", "auto"}});
+  std::filesystem::remove(path);
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
   EXPECT_THAT(outcomes[0].output,
               AllOf(HasSubstr("fail  transport    all 2 ranks: TCP instead of RDMA"),

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -36,14 +37,16 @@ class JoiningTest : public ::testing::Test {
   JoiningTest()
       : base_(std::filesystem::path(::testing::TempDir()) /
               absl::StrCat("railhead_joining_",
-                           ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
+                           ::testing::UnitTest::GetInstance()->current_test_info()->name(), "_",
+                           ::getpid())) {
     std::filesystem::remove_all(base_);
     for (int rank = 0; rank < 2; ++rank) {
       CommunicatorOptions& options = ranks_[rank];
       options.rendezvous = {rank, 2, "127.0.0.1", 0};
       options.setup.root = base_ / absl::StrCat(rank);
       options.setup.settings.pod = absl::StrCat("p", rank);
-      options.setup.settings.start_timeout = absl::Seconds(2);
+      // Some starts end by it. Both ranks come before it, also on a busy machine.
+      options.setup.settings.start_timeout = absl::Seconds(10);
     }
   }
   ~JoiningTest() override { std::filesystem::remove_all(base_); }

@@ -6,7 +6,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -94,6 +96,11 @@ class TestRail final : public RdmaRail {
 
 class SetUpTest : public ::testing::Test {
  protected:
+  SetUpTest() {
+    if (::mkdtemp(base_.data()) == nullptr) std::abort();
+  }
+  ~SetUpTest() override { std::filesystem::remove_all(base_); }
+
   // By rank and rail.
   std::map<int, std::map<int, Luck>> luck;
   std::map<int, config::Settings> settings;
@@ -144,10 +151,7 @@ class SetUpTest : public ::testing::Test {
 
   // A folder of the rank's own in place of "/", with its rails file in it.
   std::string Root(int rank) const {
-    const std::filesystem::path root =
-        std::filesystem::path(::testing::TempDir()) /
-        absl::StrCat("railhead_setup_",
-                     ::testing::UnitTest::GetInstance()->current_test_info()->name(), "_", rank);
+    const std::filesystem::path root = std::filesystem::path(base_) / absl::StrCat(rank);
     std::filesystem::remove_all(root);
     const auto listed = rails.find(rank);
     if (listed == rails.end()) return root;
@@ -163,6 +167,8 @@ class SetUpTest : public ::testing::Test {
     std::ofstream(root / "run/railhead/rails.json") << fabric::ToJson(pod_rails);
     return root;
   }
+
+  std::string base_ = absl::StrCat(::testing::TempDir(), "/railhead-setup-XXXXXX");
 };
 
 TEST_F(SetUpTest, AllRailsWork) {
@@ -242,12 +248,15 @@ struct Mishap {
   friend void PrintTo(const Mishap& mishap, std::ostream* out) { *out << mishap.name; }
 };
 
+// Of TCP; RDMA rails have a shorter one, by which mishaps are found out.
+constexpr absl::Duration kTimeout = absl::Seconds(20);
+
 class MishapTest : public SetUpTest, public ::testing::WithParamInterface<Mishap> {};
 
 // Whenever it is found out that a rail does not work, the job goes on with the other one.
 TEST_P(MishapTest, OfOneRailLeavesTheOther) {
   rails = {{0, {0, 1}}, {1, {0, 1}}, {2, {0, 1}}};
-  for (int rank = 0; rank < 3; ++rank) settings[rank].timeout = absl::Seconds(2);
+  for (int rank = 0; rank < 3; ++rank) settings[rank].timeout = kTimeout;
   luck[1][0] = GetParam().luck;
   const std::vector<absl::StatusOr<Fabric>> fabrics = Run(3);
   for (const absl::StatusOr<Fabric>& fabric : fabrics) {
@@ -263,7 +272,7 @@ TEST_P(MishapTest, OfOneRailLeavesTheOther) {
 
 TEST_P(MishapTest, OfAllRailsLeavesTcp) {
   rails = {{0, {0, 1}}, {1, {0, 1}}};
-  for (int rank = 0; rank < 2; ++rank) settings[rank].timeout = absl::Seconds(1);
+  for (int rank = 0; rank < 2; ++rank) settings[rank].timeout = kTimeout;
   luck[1][0] = GetParam().luck;
   luck[1][1] = GetParam().luck;
   for (const absl::StatusOr<Fabric>& fabric : Run(2)) {
@@ -278,7 +287,7 @@ TEST_P(MishapTest, OfAllRailsLeavesTcp) {
 
 TEST_P(MishapTest, OfAllRailsFailsEverybodyWhereRdmaIsRequired) {
   rails = {{0, {0}}, {1, {0}}, {2, {0}}};
-  for (int rank = 0; rank < 3; ++rank) settings[rank].timeout = absl::Seconds(1);
+  for (int rank = 0; rank < 3; ++rank) settings[rank].timeout = kTimeout;
   settings[2].require_rdma = true;
   luck[1][0] = GetParam().luck;
   const std::vector<absl::StatusOr<Fabric>> fabrics = Run(3);
@@ -293,7 +302,7 @@ TEST_P(MishapTest, OfAllRailsFailsEverybodyWhereRdmaIsRequired) {
 // The strictest rank's policy counts, whenever it is found out that a rail does not work.
 TEST_P(MishapTest, OfOneRailFailsEverybodyWhereLessIsRefused) {
   rails = {{0, {0, 1}}, {1, {0, 1}}, {2, {0, 1}}};
-  for (int rank = 0; rank < 3; ++rank) settings[rank].timeout = absl::Seconds(1);
+  for (int rank = 0; rank < 3; ++rank) settings[rank].timeout = kTimeout;
   settings[0].fallback = config::Fallback::kAllow;
   settings[2].fallback = config::Fallback::kFail;
   luck[1][0] = GetParam().luck;
@@ -356,7 +365,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_F(SetUpTest, EachPlaceGetsItsMemory) {
   places = {{0, "a"}, {1, "b"}, {2, "a"}, {3, "b"}};
   for (int rank = 0; rank < 4; ++rank) rails[rank] = {0, 1};
-  for (int rank = 0; rank < 4; ++rank) settings[rank].timeout = absl::Seconds(2);
+  for (int rank = 0; rank < 4; ++rank) settings[rank].timeout = kTimeout;
   luck[2][0].connect = absl::UnavailableError("no route");
   std::vector<absl::StatusOr<Fabric>> fabrics = Run(4);
   for (size_t rank = 0; rank < fabrics.size(); ++rank) {

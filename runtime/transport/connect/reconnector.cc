@@ -21,6 +21,11 @@ constexpr absl::Duration kConnectPatience = absl::Milliseconds(500);
 // The peer may be slow to answer, since it answers when it polls.
 constexpr absl::Duration kAnswerPatience = absl::Seconds(1);
 constexpr uint64_t kMostPatient = 4;
+// A caller that does not run for a while reads the answer late. It then counts itself as connected,
+// and does not call again, so whoever answered must still be there: answers are good for longer
+// than a caller waits for them, and are confirmed in still longer.
+constexpr absl::Duration kAnswerGood = absl::Seconds(5);
+constexpr absl::Duration kConfirmationPatience = absl::Seconds(10);
 
 // What is said fits into the empty buffer of a new connection.
 absl::Status Say(int fd, absl::string_view words) {
@@ -106,6 +111,7 @@ absl::Status Reconnector::Call(absl::Time now) {
   // The more patient the longer it takes: a peer that shares its core with many answers late, and
   // who then comes anew has to be answered again.
   give_up_ = now + kAnswerPatience * std::min<uint64_t>(attempts_, kMostPatient);
+  answer_good_ = now + kAnswerGood;
   if (absl::Status watched = waits_.Watch(line_.get(), EPOLLIN); !watched.ok()) return watched;
   const absl::Status called = net::FinishDial(line_.get(), remote_->ip, remote_->port);
   return called.ok() ? Say(line_.get(), handshake_->Begin()) : called;
@@ -114,7 +120,7 @@ absl::Status Reconnector::Call(absl::Time now) {
 absl::StatusOr<Line> Reconnector::Dial(absl::Time now) {
   if (!line_.valid() && (now < next_attempt_ || !acceptor_->MayDial())) return Line();
   if (absl::Status called = Call(now); !called.ok()) return GiveUp(called);
-  if (handshake_.has_value()) {
+  if (handshake_.has_value() && now < answer_good_) {
     absl::StatusOr<Line> line = Hear();
     if (!line.ok()) return GiveUp(line.status());
     if (line->valid()) return line;
@@ -145,7 +151,7 @@ absl::StatusOr<Line> Reconnector::Await(absl::Time now) {
 absl::Status Reconnector::AnswerTo(RailListener::Caller caller, absl::Time now) {
   absl::StatusOr<std::string> nonce = RandomBytes(kRailNonceSize);
   if (!nonce.ok()) return nonce.status();
-  absl::Status used = Use(std::move(caller.fd), EPOLLIN, now + kAnswerPatience);
+  absl::Status used = Use(std::move(caller.fd), EPOLLIN, now + kConfirmationPatience);
   if (!used.ok()) return used;
   handshake_ =
       RailHandshake::OfListener(acceptor_->key(), std::move(caller.hello), *std::move(nonce));

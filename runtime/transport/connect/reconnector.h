@@ -109,6 +109,7 @@ class Reconnector {
   bool answered_ = false;                   // this side has sent an Answer
   std::string heard_;
   absl::Time give_up_;
+  absl::Time answer_good_;  // until then, to the Hello that was sent
   uint64_t attempts_ = 0;
   absl::Time next_attempt_ = absl::InfinitePast();
 };

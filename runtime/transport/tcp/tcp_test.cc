@@ -348,6 +348,41 @@ TEST(TcpTest, AnAnswerThatIsNotConfirmedIsNoConnection) {
   EXPECT_FALSE(link->connected());
 }
 
+// A machine may be so busy that the caller reads the answer late. Who then took the connection for
+// good while the other side had given it up would not call again.
+TEST(TcpTest, WhoReadsTheAnswerLateIsConnectedOnBothSidesOrOnNone) {
+  for (const absl::Duration late : {absl::Seconds(2), absl::Seconds(4), absl::Seconds(30)}) {
+    const std::shared_ptr<Acceptor> calls = AHall();
+    std::shared_ptr<Acceptor> waits;
+    do {
+      waits = AHall();
+    } while (waits->own().token < calls->own().token);
+    const auto caller = *Reconnector::Open(calls, waits->Address(), "rank 1");
+    const auto answers = *Reconnector::Open(waits, calls->Address(), "rank 0");
+    absl::Time now = MonotonicNow();
+    for (const absl::Time deadline = In(20);
+         !waits->Has(calls->own().token) && MonotonicNow() < deadline;) {
+      ASSERT_FALSE(caller->Advance(now)->valid());
+      ASSERT_TRUE(waits->Admit(now).ok());
+    }
+    ASSERT_FALSE(answers->Advance(now)->valid());
+    now += late;
+    // Who waits looks first.
+    const absl::StatusOr<Line> given_up = answers->Advance(now);
+    const absl::StatusOr<Line> line = caller->Advance(now);
+    const bool connected = line.ok() && line->valid();
+    EXPECT_EQ(given_up.ok(), connected) << late;
+    EXPECT_EQ(connected, late < absl::Seconds(30)) << line.status();
+    bool both = !connected;
+    for (const absl::Time deadline = In(20); !both && MonotonicNow() < deadline;) {
+      const absl::StatusOr<Line> other = answers->Advance(now);
+      ASSERT_TRUE(other.ok()) << other.status();
+      both = other->valid();
+    }
+    EXPECT_TRUE(both) << late;
+  }
+}
+
 // Ranks that lost the same switch do not all dial in the same moment, again and again.
 TEST(TcpTest, AttemptsOfDifferentRanksDrift) {
   std::set<int64_t> pauses;
