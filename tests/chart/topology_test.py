@@ -244,14 +244,29 @@ class Topology(unittest.TestCase):
                 for verb, resource, _, _ in self.requests()
             )
 
-        before = self.settled(writes)
-        for beat in range(3):
-            ready = {"type": "Ready", "status": "True", "reason": f"beat{beat}", "message": ""}
-            self.status_of("n0", {"conditions": [ready]})
-        self.cluster.kubectl("cordon", "n1")
-        self.wait(lambda: self.status()["counts"]["unschedulable"] == 1, "a cordoned node")
-        self.assertEqual(self.settled(writes), before + 1, "the status, once")
-        self.cluster.kubectl("uncordon", "n1")
+        def changes():
+            """Changes nodes; returns the number of writes."""
+            before = self.settled(writes)
+            for beat in range(3):
+                ready = {"type": "Ready", "status": "True", "reason": f"beat{beat}", "message": ""}
+                self.status_of("n0", {"conditions": [ready]})
+            self.cluster.kubectl("cordon", "n1")
+            self.wait(lambda: self.status()["counts"]["unschedulable"] == 1, "a cordoned node")
+            after = self.settled(writes)
+            self.cluster.kubectl("uncordon", "n1")
+            self.wait(lambda: self.status()["counts"]["unschedulable"] == 0, "no cordoned node")
+            return after - before
+
+        def terms():
+            return self.replica.log.read_text().count("this replica is the leader")
+
+        for _ in range(5):
+            begun = terms()
+            found = changes()
+            # Who begins to lead applies all objects once. On a busy machine a lease may be lost.
+            if terms() == begun:
+                break
+        self.assertEqual(found, 1, "the status, once")
 
     def test_4_labels_make_no_node(self):
         """The operator's requests for a node that has been deleted, or replaced by another one of the same name."""

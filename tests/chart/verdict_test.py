@@ -259,9 +259,10 @@ class Play:
         return all(told in self.seen for kind in ("Warning", "Normal") for told in self.wanted(kind))
 
     def asked(self):
-        """Returns whether every running pod's page, if it has one, has been scraped."""
+        """Returns whether every running pod's page, if it has one, has been scraped: twice, since the operator may have
+        given up a scrape to which a busy machine responded late."""
         return all(
-            self.pages.asked[address]
+            self.pages.asked[address] >= 2
             for pod, address, page in zip(self.case["pods"], self.addresses, self.case["pages"])
             if page is not None
             and "deletionTimestamp" not in pod["metadata"]
