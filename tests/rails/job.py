@@ -102,8 +102,14 @@ class Job:
         """Returns a rail's value in this rank's metrics."""
         fetch = ("import urllib.request; print(urllib.request.urlopen("
                  "'http://127.0.0.1:9402/metrics', timeout=60).read().decode())")
-        page = run(self._network.inside(NODES[rank], sys.executable, "-c", fetch)).stdout
-        for line in page.splitlines():
+        deadline = time.monotonic() + PATIENCE
+        # The rank ends connections of clients that do not ask within seconds, as on a busy machine.
+        while (done := run(self._network.inside(NODES[rank], sys.executable, "-c", fetch), check=False)).returncode != 0:
+            self.check_alive()
+            if time.monotonic() > deadline:
+                raise Failure(f"rank {rank}'s metrics page: {done.stderr.strip()[-300:]}", log=self.logs[rank])
+            time.sleep(0.1)
+        for line in done.stdout.splitlines():
             if line.startswith(f"{name}{{") and f'rail="{rail}"' in line:
                 return float(line.rsplit(" ", 1)[1])
         raise Failure(f"no {name} of rail {rail} on rank {rank}'s metrics page")
