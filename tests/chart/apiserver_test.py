@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "tests" / "kube"))
 sys.path.insert(0, str(ROOT / "tests" / "monitoring"))
 
 import runbooks_test  # noqa: E402
-from control_plane import DEADLINE, ControlPlane, certificate, folder_for, wait_until  # noqa: E402
+from control_plane import DEADLINE, LATE, ControlPlane, certificate, folder_for, wait_until  # noqa: E402
 
 AGENT = f"system:serviceaccount:{NAMESPACE}:railhead-device-plugin"
 OPERATOR = f"system:serviceaccount:{NAMESPACE}:railhead-operator"
@@ -33,9 +33,12 @@ class Cluster(ControlPlane):
     """An API server, and helm that uses it."""
 
     def helm(self, *arguments, values=""):
-        done = helm(
-            *arguments, "--kubeconfig", self.kubeconfig, "--namespace", NAMESPACE, values=values
-        )
+        for _ in range(5):
+            done = helm(
+                *arguments, "--kubeconfig", self.kubeconfig, "--namespace", NAMESPACE, values=values
+            )
+            if done.returncode == 0 or "cluster unreachable" not in done.stderr or not LATE.search(done.stderr):
+                break
         if done.returncode != 0:
             raise AssertionError(f"helm {' '.join(map(str, arguments))}:\n{done.stderr}")
         return done.stdout

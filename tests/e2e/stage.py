@@ -193,8 +193,8 @@ class Stage:
                 # Computed from timers. perftest's own figure counts CPU cycles, whose length it estimates first:
                 # under emulation the estimate has been wrong by a tenth.
                 return [int(row[1]) * 65536 / BANDWIDTH_SECONDS for row in rows]
-            # perftest also gives up if other load disturbed that estimate.
-            if not any("Can't produce a report" in text for text in texts):
+            # perftest also gives up if other load disturbed that estimate, or delayed its server.
+            if not any(why in text for text in texts for why in ("Can't produce a report", "Couldn't connect")):
                 break
         raise Failure(f"ib_write_bw gave no result: {texts[0].strip()[-300:]}")
 
@@ -206,7 +206,10 @@ class Stage:
                    "--gid-index=1 --qp-timeout=18")
         self.cluster.on_node(1, " ".join(
             f"ib_write_bw -d rxe{r} -p {18515 + r} {options} > /tmp/bw{r} 2>&1 &" for r in rails))
-        time.sleep(2)  # perftest's server does not report when it listens
+        # perftest's server does not report when it listens.
+        self.cluster.on_node(1, "; ".join(
+            f"for i in $(seq 300); do ss -ltn | grep -q ':{18515 + r} ' && break; sleep 0.2; done" for r in rails))
+        time.sleep(1)
         self.cluster.on_node(2, " ".join(
             f"ib_write_bw -d rxe{r} -p {18515 + r} {options} 10.0.9.1 > /tmp/bw{r} 2>&1 &"
             for r in rails) + " wait", seconds=PATIENCE)

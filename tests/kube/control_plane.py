@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import socket
 import ssl
@@ -26,6 +27,8 @@ from kube_api import ApiError, KubeApi  # noqa: E402
 # Seconds until something must have happened. Longer than a machine with ten times its load takes: who waits longer hangs.
 DEADLINE = 240
 COMMAND = 180  # seconds for kubectl or openssl; the same
+# What kubectl and helm say of a busy server, before they have asked it for anything: they wait ten seconds.
+LATE = re.compile("TLS handshake timeout|i/o timeout")
 _given_ports = set()  # by free_port()
 
 
@@ -240,9 +243,12 @@ class ControlPlane:
         if objects is not None:
             command += ["-f", "-"]
             objects = yaml.safe_dump_all(objects)
-        done = subprocess.run(
-            command, input=objects, capture_output=True, text=True, timeout=COMMAND, check=False
-        )
+        for _ in range(5):
+            done = subprocess.run(
+                command, input=objects, capture_output=True, text=True, timeout=COMMAND, check=False
+            )
+            if done.returncode == 0 or not LATE.search(done.stderr):
+                break
         if check and done.returncode != 0:
             raise AssertionError(f"kubectl {' '.join(map(str, arguments))}:\n{done.stderr}")
         return done

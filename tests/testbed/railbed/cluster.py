@@ -27,6 +27,8 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
 from check_machine import obstacles  # noqa: E402
 from kube_api import ApiError, KubeApi  # noqa: E402
 
+# What kubectl says of a busy API server or kubelet, before they have begun anything: it waits for seconds.
+LATE = re.compile("TLS handshake timeout|i/o timeout|error dialing backend")
 PORT = 6443
 API = f"{HOST}:{PORT}"
 
@@ -367,8 +369,16 @@ class Cluster:
     # -- use ----------------------------------------------------------------------------------
 
     def kubectl(self, *words, stdin=None, check=True, seconds=600):
-        return self.run_inside([self.parts.kube / "kubectl", "--kubeconfig", self.kubeconfig, *words],
-                               stdin=stdin, check=check, seconds=seconds)
+        command = [self.parts.kube / "kubectl", "--kubeconfig", self.kubeconfig, *words]
+        for _ in range(5):
+            done = self.run_inside(command, stdin=stdin, check=False, seconds=seconds)
+            if done.returncode == 0 or not LATE.search(done.stderr):
+                break
+            time.sleep(1)
+        if check and done.returncode != 0:
+            raise Failure(f"kubectl {' '.join(map(str, words))[:300]}: exit {done.returncode}: "
+                          f"{' '.join((done.stderr or done.stdout).strip().splitlines()[-3:])}")
+        return done
 
     def helm(self, *words, check=True, seconds=900):
         env = dict(os.environ, HELM_CACHE_HOME=str(self.folder / "helm"),
