@@ -61,7 +61,7 @@ class Cluster(ControlPlane):
         return found
 
     def forgets_kinds(self):
-        """Returns whether the server has none of Railhead's kinds. It removes them some time after their definitions."""
+        """Returns whether the server has none of Railhead's kinds. It removes them after their definitions."""
         words = self.kubectl("api-versions").stdout + self.kubectl("get", "apiservices", "-o", "name").stdout
         return "railhead.io" not in words
 

@@ -71,8 +71,8 @@ class TimeOfDay(GangScene):
         return {item["metadata"]["name"]: item["status"].get("phase") for item in self.pods()}
 
     def stays(self, holds, what):
-        """Checks for STILL seconds that holds() is true. Returns whether it was; False if the machine was so busy that a
-        lease may have been lost for that reason."""
+        """Checks for STILL seconds that holds() is true. Returns whether it was; False if the machine was so busy that
+        a lease may have been lost for that reason."""
         begin = busy = time.monotonic()
         while time.monotonic() < begin + STILL:
             asked = time.monotonic()
@@ -146,7 +146,8 @@ class TimeOfDay(GangScene):
                 self.addClassCleanup(other.end)
                 other.wait_until_ready()
                 self.clocks[other].set(step)
-                self.stays(lambda other=other: self.replica.leads() and not other.leads(), "a lease was taken from who has it")
+                self.stays(lambda other=other: self.replica.leads() and not other.leads(),
+                           "a lease was taken from who has it")
                 self.replica.end()
                 wait_until(other.leads, "another leader", other.log)
                 type(self).replica = other

@@ -229,7 +229,8 @@ class Gangs(GangScene):
 
         wait_until(told, "an Event", self.replica.log)
         self.assertIn("has room for 8 of 16 pods", told()[0])
-        wait_until(lambda: 'railhead_gangs{state="waiting"} 1\n' in self.replica.ask("/metrics")[1], "its number", self.replica.log)
+        number = 'railhead_gangs{state="waiting"} 1\n'
+        wait_until(lambda: number in self.replica.ask("/metrics")[1], "its number", self.replica.log)
         self.assertEqual(self.look()["late"], {})
         self.leave("large")
         self.wait_until_settled()

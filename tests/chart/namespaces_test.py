@@ -98,7 +98,7 @@ class Namespaces(unittest.TestCase):
         self.assertIn("NCCL_DEBUG", self.make_wrong("team-b"))
         wait_until(lambda: self.reported("-n", "team-b")[0], "the report of the next leader", self.replica.log)
         lists = {("", "pods", "list"), ("railhead.io", "railreports", "list")}
-        wait_until(lambda: {right[1:] for right in self.refused()} >= lists, "the lists that are refused", self.replica.log)
+        wait_until(lambda: {right[1:] for right in self.refused()} >= lists, "the refused lists", self.replica.log)
         self.assertEqual({right[1:] for right in self.refused()}, lists)
         wait_until(lambda: "watching pods" in self.replica.log.read_text(), "its log", self.replica.log)
 

@@ -73,7 +73,7 @@ class Owners(OwnerScene):
         self.cluster.kubectl("create", objects=[ordered])
 
         for reason, name in (("GangBlocked", "counts"), ("GangReplanned", "ignores")):
-            wait_until(lambda reason=reason, name=name: self.told(reason, name), f"an Event of {name}", self.replica.log)
+            wait_until(lambda reason=reason, name=name: self.told(reason, name), reason, self.replica.log)
         self.assertIn("podFailurePolicy", self.told("GangBlocked", "counts")[0])
         self.assertIn("Insufficient rdma/hca", self.told("GangBlocked", "counts")[0])
         wait_until(lambda: len(self.bound("ignores")) == 2, "a whole gang", self.replica.log)

@@ -14,8 +14,8 @@ import torch
 import torch.distributed as dist
 
 what, device = (sys.argv[1:] + ["cpu"])[:2]
-# Seconds: the timeout of late ranks' groups; and how long a rank is late. On a busy machine ranks may wait for a CPU for
-# seconds, which must neither exceed the first nor hide the second.
+# Seconds: the timeout of late ranks' groups; and how long a rank is late. On a busy machine ranks may wait for a CPU
+# for seconds, which must neither exceed the first nor hide the second.
 SHORT, LATE = 6, 25
 dist.init_process_group("railhead", timeout=datetime.timedelta(seconds=300))
 rank = dist.get_rank()

@@ -241,8 +241,8 @@ class Client(unittest.TestCase):
         self.addCleanup(third.process.kill)
         time.sleep(3)
         second.end(signal.SIGTERM)
-        # Released at its end: the next leader need not wait until the lease expires. It tries that for two seconds; if the
-        # server was too busy, it says so.
+        # Released at its end: the next leader need not wait until the lease expires. It tries that for two seconds; if
+        # the server was too busy, it says so.
         held = self.plane.get("lease", "election")["spec"]["holderIdentity"]
         self.assertTrue(held != "second" or second.trouble(), "the lease was not released")
         self.wait(third.led, "the third one leads", TAKEOVER)

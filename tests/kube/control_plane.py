@@ -24,7 +24,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from kube_api import ApiError, KubeApi  # noqa: E402
 
-# Seconds until something must have happened. Longer than a machine with ten times its load takes: who waits longer hangs.
+# Seconds until something must have happened: longer than a machine with ten times its load takes.
 DEADLINE = 240
 COMMAND = 180  # seconds for kubectl or openssl; the same
 # What kubectl and helm say of a busy server, before they have asked it for anything: they wait ten seconds.

@@ -565,8 +565,8 @@ def cgroups():
 
 
 def remove_cgroups(before):
-    """Those of our containers, and then their parents, that have come since then: containers that end with their process
-    namespace leave them. Another checkout may run this test, too."""
+    """Those of our containers, and then their parents, that have come since then: containers that end with their
+    process namespace leave them. Another checkout may run this test, too."""
     logs = "".join(path.read_text(errors="replace") for path in OUT.glob("*.log"))
     for path in sorted(cgroups() - before, reverse=True):
         if path.name == "k8s.io" or path.name in logs:

@@ -104,7 +104,8 @@ class Job:
                  "'http://127.0.0.1:9402/metrics', timeout=60).read().decode())")
         deadline = time.monotonic() + PATIENCE
         # The rank ends connections of clients that do not ask within seconds, as on a busy machine.
-        while (done := run(self._network.inside(NODES[rank], sys.executable, "-c", fetch), check=False)).returncode != 0:
+        command = self._network.inside(NODES[rank], sys.executable, "-c", fetch)
+        while (done := run(command, check=False)).returncode != 0:
             self.check_alive()
             if time.monotonic() > deadline:
                 raise Failure(f"rank {rank}'s metrics page: {done.stderr.strip()[-300:]}", log=self.logs[rank])
