@@ -48,7 +48,11 @@ def expect(condition, what):
         raise Failure(what)
 
 
-def run(*command, seconds=120, said=None, env=None, **options):
+# Seconds after which a command, or ranks, hang: many times what they take, since the machine may do much else.
+COMMAND, RANKS = 900, 1200
+
+
+def run(*command, seconds=COMMAND, said=None, env=None, **options):
     """Returns the output (stdout and stderr) of the command. Raises Failure if it exits with a code other than 0 or
     does not end in time; then all its processes are ended, and Python programs print their stacks. `said` is the
     command as the message shows it."""
@@ -93,7 +97,7 @@ def _send(processes, number):
             os.kill(process, number)
 
 
-def run_ranks(count, *command, root="/", what="/", may_fail=False, seconds=240, **variables):
+def run_ranks(count, *command, root="/", what="/", may_fail=False, seconds=RANKS, **variables):
     """Returns the outputs of `count` ranks of this command, which share one isolated network. Their environment
     consists of these variables only. If the ranks have their own root, the folder `what` is at /mnt in it."""
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "IN": str(root), "WHAT": str(what),
@@ -111,11 +115,19 @@ def unpack_wheel(out):
     zipfile.ZipFile(wheel).extractall(out / "site")
 
 
+@contextlib.contextmanager
+def locked(name):
+    """Only one process, of all parts and checkouts, is inside of the `with` for a part of the cache."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with open(CACHE / f"{name}.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def kept_python(name, requirements, *options):
     """Returns the Python of a cached environment with the requirements of the file; `options` are pip's."""
     venv = CACHE / f"{name}-venv-{hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]}"
-    with open(CACHE / f"{name}.lock", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # several parts of `make test` may build it at the same time
+    with locked(name):
         if not (venv / "complete").exists():
             for old in CACHE.glob(f"{name}-venv-*"):
                 shutil.rmtree(old)

@@ -72,7 +72,7 @@ def rights(cluster):
                "VM in which you are root")
         return
     if shutil.which("unshare"):
-        made = subprocess.run(["unshare", "--net", "--mount", "true"], capture_output=True, text=True, timeout=5)
+        made = subprocess.run(["unshare", "--net", "--mount", "true"], capture_output=True, text=True, timeout=120)
         if made.returncode != 0:
             yield (f"no network namespace can be made ({made.stderr.strip()}): run on a machine, or in a "
                    "container with CAP_SYS_ADMIN (docker run --privileged)")
@@ -127,7 +127,7 @@ def proxy():
             continue
         parts = urllib.parse.urlsplit(url if "//" in url else f"//{url}")
         try:
-            socket.create_connection((parts.hostname, parts.port or 80), timeout=2).close()
+            socket.create_connection((parts.hostname, parts.port or 80), timeout=10).close()
         except (OSError, ValueError) as error:
             yield f"{name} is {url}, and nothing answers there ({error}): correct or unset it"
         return

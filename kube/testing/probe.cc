@@ -62,8 +62,12 @@ int Elect(Api& api, const std::vector<std::string>& arguments) {
   std::jthread thread([&elector](const std::stop_token& stop) { elector.Run(stop); });
   const timespec pause{0, 10'000'000};
   while (sigtimedwait(&signals, nullptr, &pause) != SIGTERM) {
+    // Before and after the time is read: between them this process may have waited for a CPU.
+    const bool leads = elector.Leads();
     const absl::Time now = MonotonicNow();
-    if (elector.Leads()) std::printf("%.3f\n", absl::ToDoubleSeconds(now - absl::UnixEpoch()));
+    if (leads && elector.Leads()) {
+      std::printf("%.3f\n", absl::ToDoubleSeconds(now - absl::UnixEpoch()));
+    }
     std::fflush(stdout);
   }
   return 0;

@@ -91,13 +91,13 @@ def ranks(texts):
         yield port
 
 
-def check(agent_port, result_port, hcas=2, timeout=30, agents="127.0.0.1"):
+def check(agent_port, result_port, hcas=2, timeout=240, agents="127.0.0.1"):
     """Returns (exit status, last line, all output) of the pod that reports the result."""
     done = subprocess.run(
-        ["bash", SCRIPTS / "check.sh"], capture_output=True, text=True, timeout=120, check=False,
+        ["bash", SCRIPTS / "check.sh"], capture_output=True, text=True, timeout=600, check=False,
         env={"PATH": os.environ["PATH"], "AGENT_ADDRESSES": agents, "AGENT_PORT": str(agent_port),
              "RANK_ADDRESSES": "127.0.0.2 127.0.0.3", "RESULT_PORT": str(result_port), "RESOURCE": "rdma/hca",
-             "HCAS": str(hcas), "TIMEOUT": str(timeout), "NAMESPACE": "railhead-system"})
+             "HCAS": str(hcas), "TIMEOUT": str(timeout), "ANSWER_SECONDS": "60", "NAMESPACE": "railhead-system"})
     return done.returncode, done.stdout.strip().splitlines()[-1], done.stdout + done.stderr
 
 
@@ -154,9 +154,9 @@ class Check(unittest.TestCase):
 
     def test_a_rank_without_a_result_is_a_failure_that_shows_the_other_log(self):
         for missing in (None, LOG.replace("# exit: 0\n", "")):
-            code, last, text = self.judged((LOG, missing), timeout=3)
+            code, last, text = self.judged((LOG, missing), timeout=10)
             self.assertEqual(code, 1, text)
-            self.assertRegex(last, r"^FAIL: only 1 of 2 ranks had a result within 3 s\. Perhaps other pods hold the HCAs")
+            self.assertRegex(last, r"^FAIL: only 1 of 2 ranks had a result within 10 s\. Perhaps other pods hold the HCAs")
             self.assertIn("-- rank 0", text)
 
 
@@ -195,8 +195,9 @@ class Ranks(unittest.TestCase):
         self.assertEqual((code, last), (1, "FAIL: the ranks used tcp instead of RDMA: no"), text)
 
     def fetched(self, port):
-        script = f"for i in $(seq 300); do exec 3<>/dev/tcp/127.0.0.1/{port} && break; sleep 0.1; done; echo log >&3; cat <&3"
-        return subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=True).stdout
+        script = (f"for i in $(seq 2400); do text=$(exec 3<>/dev/tcp/127.0.0.1/{port} && echo log >&3 && cat <&3); "
+                  '[ -z "$text" ] || break; sleep 0.1; done; printf "%s\\n" "$text"')
+        return subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=600, check=True).stdout
 
 
 if __name__ == "__main__":

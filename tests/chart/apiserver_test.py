@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "tests" / "kube"))
 sys.path.insert(0, str(ROOT / "tests" / "monitoring"))
 
 import runbooks_test  # noqa: E402
-from control_plane import ControlPlane, certificate, folder_for, wait_until  # noqa: E402
+from control_plane import DEADLINE, LATE, ControlPlane, certificate, folder_for, wait_until  # noqa: E402
 
 AGENT = f"system:serviceaccount:{NAMESPACE}:railhead-device-plugin"
 OPERATOR = f"system:serviceaccount:{NAMESPACE}:railhead-operator"
@@ -33,21 +33,53 @@ class Cluster(ControlPlane):
     """An API server, and helm that uses it."""
 
     def helm(self, *arguments, values=""):
-        done = helm(
-            *arguments, "--kubeconfig", self.kubeconfig, "--namespace", NAMESPACE, values=values
-        )
+        for _ in range(5):
+            done = helm(
+                *arguments, "--kubeconfig", self.kubeconfig, "--namespace", NAMESPACE, values=values
+            )
+            if done.returncode == 0 or "cluster unreachable" not in done.stderr or not LATE.search(done.stderr):
+                break
         if done.returncode != 0:
             raise AssertionError(f"helm {' '.join(map(str, arguments))}:\n{done.stderr}")
         return done.stdout
 
     def everything(self):
         """Returns every object that can be listed, except those that the server creates and deletes itself."""
-        kinds = self.kubectl("api-resources", "--verbs=list", "-o", "name").stdout.split()
-        kinds = sorted(kind for kind in kinds if kind.split(".")[0] not in ("events", "leases"))
-        listed = self.kubectl(
-            "get", ",".join(kinds), "-A", "--ignore-not-found", "-o", "name", "--show-kind"
-        ).stdout
-        return sorted(listed.split())
+        found = []
+
+        def listed():
+            kinds = self.kubectl("api-resources", "--verbs=list", "-o", "name").stdout.split()
+            kinds = sorted(kind for kind in kinds if kind.split(".")[0] not in ("events", "leases"))
+            done = self.kubectl(
+                "get", ",".join(kinds), "-A", "--ignore-not-found", "-o", "name", "--show-kind", check=False
+            )
+            found[:] = sorted(done.stdout.split())
+            return done.returncode == 0
+
+        # The server names a kind for some time after the end of its definition.
+        wait_until(listed, "a list of all objects")
+        return found
+
+    def forgets_kinds(self):
+        """Returns whether the server has none of Railhead's kinds. It removes them after their definitions."""
+        words = self.kubectl("api-versions").stdout + self.kubectl("get", "apiservices", "-o", "name").stdout
+        return "railhead.io" not in words
+
+    def may(self, user, verb, what, *options):
+        """Returns whether the API server allows the user to do this."""
+        done = self.kubectl("auth", "can-i", verb, what, *options, f"--as={user}", check=False)
+        if done.stdout.strip() not in ("yes", "no"):
+            raise AssertionError(f"kubectl auth can-i {verb} {what}:\n{done.stderr}")
+        return done.stdout.strip() == "yes"
+
+    def wait_for_rights(self):
+        """Waits until the API server knows the roles of the operator and the agents: its cache of them is late."""
+        for user, *right in (
+            (OPERATOR, "list", "nodes"),
+            (OPERATOR, "patch", "secrets/railhead-operator-ca", "-n", NAMESPACE),
+            (AGENT, "patch", "nodes"),
+        ):
+            wait_until(lambda user=user, right=right: self.may(user, *right), f"the right of {user} to {right}")
 
 
 class Recorder:
@@ -293,6 +325,7 @@ class Chart(unittest.TestCase):
 
     def install(self, values=""):
         self.cluster.helm("install", RELEASE, CHART, values=values)
+        self.addCleanup(wait_until, self.cluster.forgets_kinds, "the end of the kinds")
         # Runs after the uninstall, which keeps the kinds.
         self.addCleanup(
             self.cluster.kubectl,
@@ -313,6 +346,7 @@ class Chart(unittest.TestCase):
             "--namespace",
             NAMESPACE,
         )
+        self.cluster.wait_for_rights()
 
     def test_the_server_accepts_every_object_before_anything_is_stored(self):
         before = self.cluster.everything()
@@ -339,10 +373,7 @@ class Chart(unittest.TestCase):
         less = "{crds: {keep: false}, dashboards: {enabled: false}}"
         self.cluster.helm("upgrade", RELEASE, CHART, values=less)
         self.cluster.helm("uninstall", RELEASE, "--wait", "--no-hooks")
-        # The server removes a kind some time after its definition.
-        wait_until(
-            lambda: "railhead.io" not in self.cluster.kubectl("api-versions").stdout, "the end"
-        )
+        wait_until(self.cluster.forgets_kinds, "the end")
         self.assertEqual(self.cluster.everything(), before)
 
     def test_shipped_profiles_come_with_the_first_install(self):
@@ -350,9 +381,7 @@ class Chart(unittest.TestCase):
         names = sorted(path.stem for path in (CHART / "profiles").iterdir())
         values = f"{{crds: {{keep: false}}, profiles: {{shipped: [{', '.join(names)}]}}}}"
         for _ in range(3):
-            wait_until(
-                lambda: "railhead.io" not in self.cluster.kubectl("api-versions").stdout, "the end"
-            )
+            wait_until(self.cluster.forgets_kinds, "the end")
             self.install(values)
             for _ in range(2):
                 stored = self.cluster.get("rp")["items"]
@@ -377,7 +406,7 @@ class Chart(unittest.TestCase):
         for phase, code in (("Succeeded", 0), ("Failed", 1)):
             with self.subTest(phase), concurrent.futures.ThreadPoolExecutor(1) as pool:
                 running = pool.submit(
-                    helm, "test", RELEASE, "--timeout", "60s", "--kubeconfig", self.cluster.kubeconfig,
+                    helm, "test", RELEASE, "--timeout", f"{DEADLINE}s", "--kubeconfig", self.cluster.kubeconfig,
                     "--namespace", NAMESPACE,
                 )
                 name = ("pod", f"{RELEASE}-test", "-n", NAMESPACE)
@@ -528,11 +557,7 @@ class Chart(unittest.TestCase):
         self.install()
 
         def may(verb, what, space=NAMESPACE):
-            done = self.cluster.kubectl(
-                "auth", "can-i", verb, what, "-n", space, "--as", OPERATOR, check=False
-            )
-            self.assertIn(done.stdout.strip(), ("yes", "no"), done.stderr)
-            return done.stdout.strip() == "yes"
+            return self.cluster.may(OPERATOR, verb, what, "-n", space)
 
         secret, hook = (
             "secrets/railhead-operator-ca",
@@ -651,7 +676,7 @@ class Chart(unittest.TestCase):
         configuration = copy.deepcopy(render()["MutatingWebhookConfiguration", CONFIGURATION])
         for hook in configuration["webhooks"]:
             hook["clientConfig"] = {"url": recorder.url, "caBundle": recorder.bundle}
-            hook["failurePolicy"] = "Fail"
+            hook |= {"failurePolicy": "Fail", "timeoutSeconds": 30}  # a busy machine is slow
         self.cluster.kubectl("create", objects=[configuration])
         self.addCleanup(
             self.cluster.kubectl, "delete", "mutatingwebhookconfiguration", CONFIGURATION

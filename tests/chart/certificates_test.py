@@ -15,7 +15,7 @@ from apiserver_test import CONFIGURATION, Cluster, job, pod
 from helm import NAMESPACE
 from replica import NAME, Replica, install, send_reviews_to
 
-from control_plane import certificate, folder_for, wait_until
+from control_plane import COMMAND, DEADLINE, certificate, folder_for, wait_until
 
 SECRET = f"{NAME}-ca"
 ASKING = {"rdma/hca": 1}
@@ -46,7 +46,7 @@ class Load(threading.Thread):
 
     def end(self):
         self._over.set()
-        self.join(timeout=60)
+        self.join(timeout=DEADLINE)
 
 
 class Creations(Load):
@@ -58,7 +58,7 @@ class Creations(Load):
         self._token = cluster.token
         context = ssl.create_default_context(cafile=cluster.authority)
         self._server = http.client.HTTPSConnection(
-            "127.0.0.1", cluster.port, timeout=30, context=context
+            "127.0.0.1", cluster.port, timeout=COMMAND, context=context
         )
 
     def once(self):
@@ -104,7 +104,7 @@ class Handshakes(Load):
 def handshake(replica, bundle):
     """Raises OSError if `bundle` does not verify the replica's certificate."""
     context = ssl.create_default_context(cadata=bundle)
-    with socket.create_connection(("127.0.0.1", replica.port), timeout=10) as plain:
+    with socket.create_connection(("127.0.0.1", replica.port), timeout=60) as plain:
         context.wrap_socket(plain, server_hostname=f"{NAME}.{NAMESPACE}.svc").close()
 
 
@@ -120,8 +120,6 @@ class Certificates(unittest.TestCase):
             cls.replicas.append(Replica(cls.cluster, cls.folder, name))
             cls.addClassCleanup(cls.replicas[-1].end)
         send_reviews_to(cls.cluster, *cls.replicas)
-        for replica in cls.replicas:
-            replica.wait_until_ready()
 
     def authority(self):
         data = self.cluster.get("secret", SECRET, "-n", NAMESPACE).get("data") or {}

@@ -49,7 +49,8 @@ class ForwardProxy:
             client.sendall(b"\x05\x02\x00\x01\0\0\0\0\0\0" if self.kind == "socks5" else
                            b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
             return
-        with socket.create_connection((host, port), timeout=10) as server:
+        with socket.create_connection((host, port), timeout=60) as server:
+            server.settimeout(None)  # it may be slow to answer
             client.sendall(b"\x05\0\0\x01\0\0\0\0\0\0" if self.kind == "socks5" else
                            b"HTTP/1.1 200 OK\r\n\r\n")
             back = threading.Thread(target=self._pump, args=(server, client), daemon=True)

@@ -83,7 +83,7 @@ if __name__ == "__main__":
     sys.exit(0)
 
 from apiserver_test import profile  # noqa: E402
-from job_controllers import JobController  # noqa: E402
+from job_controllers import JobController, wait_until_webhooks_are_known  # noqa: E402
 from jobs_run_test import kubeflow  # noqa: E402
 from owner_scene import HCAS, OwnerScene  # noqa: E402
 from pod_processes import PodProcesses  # noqa: E402
@@ -147,9 +147,10 @@ class Prometheus:
         data.mkdir()
         self._url = f"http://127.0.0.1:{free_port()}"
         addresses = [f"{PodNetworks.ETH}{number}:{self.PORT}" for number in range(2, 2 + 2 * len(SCRIPTS))]
-        scrape = {"job_name": "pods", "scrape_interval": "500ms", "scrape_timeout": "500ms", "honor_labels": True,
-                  "static_configs": [{"targets": addresses}]}
-        (data / "prometheus.yml").write_text(json.dumps({"scrape_configs": [scrape]}))
+        # Often, as jobs are short; and with patience, as a busy machine is slow, on which they are longer.
+        scrapes = [{"job_name": f"every {interval}", "scrape_interval": interval, "scrape_timeout": interval,
+                    "honor_labels": True, "static_configs": [{"targets": addresses}]} for interval in ("500ms", "5s")]
+        (data / "prometheus.yml").write_text(json.dumps({"scrape_configs": scrapes}))
         with open(data / "log", "w", encoding="utf-8") as log:
             self._process = subprocess.Popen(
                 ["prometheus", f"--config.file={data}/prometheus.yml", f"--storage.tsdb.path={data}/data",
@@ -163,7 +164,7 @@ class Prometheus:
         """Returns {labels: value}; labels are tuples of values, in the order of the names."""
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with contextlib.suppress(OSError):
-            with opener.open(f"{self._url}/api/v1/query?{urllib.parse.urlencode({'query': expression})}", timeout=10) as got:
+            with opener.open(f"{self._url}/api/v1/query?{urllib.parse.urlencode({'query': expression})}", timeout=60) as got:
                 rows = json.load(got)["data"]["result"]
             return {tuple(value for _, value in sorted(row["metric"].items())): float(row["value"][1]) for row in rows}
         return {}
@@ -179,6 +180,7 @@ class FrameworksRun(OwnerScene):
         controller = JobController(cls.cluster, cls.folder, "training")
         cls.addClassCleanup(controller.end)
         controller.wait_until_ready()
+        wait_until_webhooks_are_known(cls.cluster)
         cls.cluster.start_scheduler()
         cls.cluster.kubectl("create", objects=[profile("frameworks", PROFILE)])
         [wheel] = (ROOT / "out" / "wheel").glob("railhead-*.whl")
@@ -229,7 +231,7 @@ class FrameworksRun(OwnerScene):
             phases = [pod.get("status", {}).get("phase") for pod in self.pods_of(framework).values()]
             self.assertNotIn("Failed", phases, self.processes.outputs)
             return phases == ["Succeeded"] * 2
-        cases.wait_until(ended, self.replica.log.read_text, 300)
+        cases.wait_until(ended, self.replica.log.read_text, 1800)
         self.wait_for_condition(kind.lower(), framework, "Succeeded")
         return {name: self.processes.outputs[name] for name in self.pods_of(framework)}
 

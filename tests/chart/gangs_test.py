@@ -15,7 +15,7 @@ from apiserver_test import Cluster
 from profiles_test import AUDIT_POLICY
 from replica import Replica, install, send_reviews_to
 
-from control_plane import folder_for, wait_until
+from control_plane import COMMAND, audited, folder_for, wait_until
 
 SPINES, LEAVES, NODES = 2, 4, 5  # spines of the fabric, leaves of a spine, nodes of a leaf
 HCAS = 8  # HCAs of a node
@@ -27,6 +27,7 @@ ALLOCATABLE = {
     "nvidia.com/gpu": str(HCAS),
 }
 SPACE = "/api/v1/namespaces/default"
+LIMIT = "10s"  # of a gang's wait: longer than a busy machine takes to create its pods
 HELD = {"test/gates": "stay"}  # a pod that a policy of the test keeps gated
 
 
@@ -88,7 +89,6 @@ class GangScene(unittest.TestCase):
         cls.replica = cls.make_replica("first")
         cls.addClassCleanup(lambda: cls.replica.end())
         send_reviews_to(cls.cluster, cls.replica, cls.replica)
-        cls.replica.wait_until_ready()
         cls.leaf_of = {}
         for number in range(SPINES * LEAVES * NODES):
             cls.make_node(number)
@@ -108,7 +108,7 @@ class GangScene(unittest.TestCase):
             data=None if body is None else json.dumps(body).encode(),
             headers={"Authorization": f"Bearer {cls.cluster.token}", "Content-Type": kind},
         )
-        with urllib.request.urlopen(request, timeout=30, context=cls.tls) as answer:
+        with urllib.request.urlopen(request, timeout=COMMAND, context=cls.tls) as answer:
             return json.loads(answer.read())
 
     @classmethod
@@ -229,7 +229,8 @@ class Gangs(GangScene):
 
         wait_until(told, "an Event", self.replica.log)
         self.assertIn("has room for 8 of 16 pods", told()[0])
-        self.assertIn('railhead_gangs{state="waiting"} 1', self.replica.ask("/metrics")[1])
+        number = 'railhead_gangs{state="waiting"} 1\n'
+        wait_until(lambda: number in self.replica.ask("/metrics")[1], "its number", self.replica.log)
         self.assertEqual(self.look()["late"], {})
         self.leave("large")
         self.wait_until_settled()
@@ -241,7 +242,7 @@ class Gangs(GangScene):
         for policy in ("fail", "release"):
             for index in range(16):
                 item = pod(f"limited-{policy}", index, 16)
-                item["metadata"]["annotations"]["railhead.io/gang-timeout"] = "2s"
+                item["metadata"]["annotations"]["railhead.io/gang-timeout"] = LIMIT
                 item["metadata"]["annotations"]["railhead.io/gang-timeout-policy"] = policy
                 self.ask("POST", f"{SPACE}/pods", item)
 
@@ -259,12 +260,17 @@ class Gangs(GangScene):
         self.assertEqual({p["status"]["reason"] for p in of("fail")}, {"GangTimedOut"})
         ranks = [int(p["metadata"]["annotations"]["railhead.io/rank"]) for p in of("release")]
         self.assertEqual(sorted(ranks), list(range(16)))
-        told = {
-            event["involvedObject"]["name"]
-            for event in self.ask("GET", f"{SPACE}/events")["items"]
-            if event["reason"] == "GangTimedOut"
-        }
-        self.assertEqual(told, {"limited-fail", "limited-release"})
+
+        def told():
+            return {
+                event["involvedObject"]["name"]
+                for event in self.ask("GET", f"{SPACE}/events")["items"]
+                if event["reason"] == "GangTimedOut"
+            }
+
+        both = {"limited-fail", "limited-release"}
+        wait_until(lambda: told() >= both, "their Events", self.replica.log)
+        self.assertEqual(told(), both)
 
     def test_ports_that_others_hold_keep_a_gang_away(self):
         taken = pod("other", 0, 1, 0)
@@ -336,7 +342,6 @@ class Gangs(GangScene):
     def test_a_leader_that_dies_in_the_middle_leaves_no_gang_half_placed(self):
         second = Replica(self.cluster, self.folder, "second")
         self.addClassCleanup(second.end)
-        second.wait_until_ready()
         send_reviews_to(self.cluster, second, second)
         let_go = self.hold_gates()
         for number in range(4):
@@ -361,8 +366,7 @@ class Gangs(GangScene):
     def test_what_is_asked_for_is_allowed(self):
         self.arrive("rights", 4)
         self.wait_until_settled()
-        for line in self.audit.read_text().splitlines():
-            event = json.loads(line)
+        for event in audited(self.audit):
             self.assertNotEqual(event["responseStatus"]["code"], 403, event)
 
 

@@ -23,7 +23,7 @@ def helm(*arguments, values="", environment=None):
         input=values,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,  # it waits for the objects that it removes, or for a test's end
         check=False,
         env=environment,
     )

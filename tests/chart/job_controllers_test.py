@@ -8,7 +8,7 @@ import unittest
 from owner_scene import HCAS, OwnerScene
 
 from control_plane import wait_until
-from job_controllers import JobController
+from job_controllers import JobController, wait_until_webhooks_are_known
 
 KINDS = ("JobSet", "LeaderWorkerSet")
 LEAF = "topology.railhead.io/leaf"
@@ -108,6 +108,7 @@ class JobControllers(OwnerScene):
             cls.addClassCleanup(cls.job_controllers[-1].end)
         for controller in cls.job_controllers:
             controller.wait_until_ready()
+        wait_until_webhooks_are_known(cls.cluster)
         cls.cluster.start_scheduler()
 
     def make(self, *objects):
@@ -205,6 +206,7 @@ class JobControllers(OwnerScene):
         for name, order in (("after", "a"), ("before", "z")):
             for controller in self.job_controllers:
                 controller.call_webhooks(f"{order}-")
+            wait_until_webhooks_are_known(self.cluster)
             self.make(
                 jobset(f"{name}js", {"train": 2, "eval": 1}),
                 groups(f"{name}lws", 1, 2, pod(), networkConfig=service),
@@ -238,7 +240,7 @@ class JobControllers(OwnerScene):
         self.remove(made)
         wait_until(lambda: not self.jobs_of("stops"), "the end of its Jobs")
         wait_until(self.has_no_gangs, "the end of its gangs", self.replica.log)
-        self.assertEqual(self.cluster.get("railreports")["items"], [])
+        wait_until(lambda: not self.cluster.get("railreports")["items"], "the end of its reports")
 
     def jobs_of(self, name):
         jobs = self.cluster.get("jobs")["items"]
@@ -405,6 +407,7 @@ class JobControllers(OwnerScene):
         leader = self.uids("goes")["goes-0"]
 
         wait_until(lambda: self.bound("ready"), "the leader", self.replica.log)
+        wait_until(lambda: self.told_of("ready", "GangOrdered"), "an Event of ready", self.replica.log)
         self.assertIn("LeaderCreated", self.told_of("ready", "GangOrdered")[0])
         self.run_pods("ready")
         self.wait_for("ready", 2)
@@ -412,6 +415,7 @@ class JobControllers(OwnerScene):
         self.assertEqual(self.uids("goes")["goes-0"], leader)
         wait_until(lambda: self.told_of("stays", "GangBlocked"), "an Event", self.replica.log)
         self.assertIn("railhead.io/evictable", self.told_of("stays", "GangBlocked")[0])
+        wait_until(lambda: self.bound("stays"), "its other pod", self.replica.log)
         self.assertEqual(len(self.bound("stays")), 1)
         self.cluster.kubectl("delete", "pod", "other-goes", "other-stays", "--force")
         self.wait_for("stays", 2)

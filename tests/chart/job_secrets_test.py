@@ -8,7 +8,7 @@ import unittest
 from apiserver_test import AGENT, CHART, OPERATOR, RELEASE, Cluster
 from helm import NAMESPACE
 
-from control_plane import folder_for
+from control_plane import folder_for, wait_until
 
 KEY = "railhead-job-key"
 
@@ -24,9 +24,9 @@ class JobSecrets(unittest.TestCase):
         secret = self.cluster.get("secret", KEY, "-n", NAMESPACE)
         return base64.b64decode(secret["data"]["key"])
 
-    def may(self, user, *what):
-        return self.cluster.kubectl("auth", "can-i", *what, f"--as={user}",
-                                    check=False).stdout.strip() == "yes"
+    def wait_for_right_to_pods(self, there=True):
+        """The server knows a change of a role after a moment."""
+        wait_until(lambda: self.cluster.may(AGENT, "get", "pods", "-n", "default") == there, "the right to get pods")
 
     def agent(self):
         spec = self.cluster.get("daemonset", "railhead-device-plugin", "-n", NAMESPACE)["spec"]
@@ -47,19 +47,19 @@ class JobSecrets(unittest.TestCase):
         self.assertNotEqual(self.key(), first)
 
     def test_3_an_agent_gets_pods_by_name_and_nobody_reads_the_key(self):
-        self.assertTrue(self.may(AGENT, "get", "pods", "-n", "default"))
+        self.wait_for_right_to_pods()
         for verb in ("list", "watch", "create", "update", "patch", "delete"):
-            self.assertFalse(self.may(AGENT, verb, "pods", "-n", "default"), verb)
+            self.assertFalse(self.cluster.may(AGENT, verb, "pods", "-n", "default"), verb)
         for user in (AGENT, OPERATOR):
             for verb in ("get", "list", "watch", "patch", "update", "delete"):
-                self.assertFalse(self.may(user, verb, f"secrets/{KEY}", "-n", NAMESPACE), verb)
-                self.assertFalse(self.may(user, verb, "secrets", "-n", "default"), verb)
+                self.assertFalse(self.cluster.may(user, verb, f"secrets/{KEY}", "-n", NAMESPACE), verb)
+                self.assertFalse(self.cluster.may(user, verb, "secrets", "-n", "default"), verb)
 
     def test_4_what_is_turned_off_takes_the_right_and_the_key_away(self):
         for off in ("devicePlugin.jobSecrets.enabled=false", "devicePlugin.nodeFacts=false"):
             with self.subTest(off):
                 self.cluster.helm("upgrade", RELEASE, CHART, "--no-hooks", "--set", off)  # nothing here could run a job
-                self.assertFalse(self.may(AGENT, "get", "pods", "-n", "default"))
+                self.wait_for_right_to_pods(False)
                 self.assertEqual(self.cluster.get("secrets", "-n", NAMESPACE,
                                                   f"--field-selector=metadata.name={KEY}")["items"], [])
                 self.assertNotIn("job-key", [item["name"] for item in self.agent()["volumes"]])
@@ -70,7 +70,7 @@ class JobSecrets(unittest.TestCase):
                           "devicePlugin.jobSecrets.existingSecret=mine")
         mounts = {item["name"]: item for item in self.agent()["volumes"]}
         self.assertEqual(mounts["job-key"]["secret"]["secretName"], "mine")
-        self.assertTrue(self.may(AGENT, "get", "pods", "-n", "default"))
+        self.wait_for_right_to_pods()
         self.cluster.helm("upgrade", RELEASE, CHART, "--no-hooks")
 
 

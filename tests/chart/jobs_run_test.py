@@ -13,7 +13,7 @@ from owner_scene import HCAS, OwnerScene
 from pod_processes import PodProcesses
 
 from control_plane import wait_until
-from job_controllers import JobController
+from job_controllers import JobController, wait_until_webhooks_are_known
 
 PERF = ROOT / "build" / "release" / "runtime" / "railhead-perf"
 COMMAND = [PERF, "all_reduce", "-b8", "-e64K", "-f16", "-n2", "-w1", "--check", "-ojson"]
@@ -69,6 +69,7 @@ class JobsRun(OwnerScene):
             cls.addClassCleanup(started[-1].end)
         for controller in started:
             controller.wait_until_ready()
+        wait_until_webhooks_are_known(cls.cluster)
         cls.cluster.start_scheduler()
         cls.sshd = cls.folder / "sshd"
         cls.sshd.write_text(SSHD)

@@ -28,7 +28,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 def run(*command):
     environment = os.environ | {"PATH": f"{PROGRAMS}:{os.environ['PATH']}", "KUBECONFIG": "/dev/null"}
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=60, check=False, env=environment
+        command, capture_output=True, text=True, timeout=600, check=False, env=environment
     )
 
 
@@ -95,7 +95,7 @@ class Krew(unittest.TestCase):
 
     @staticmethod
     def printed(*command):
-        return subprocess.run(list(map(str, ("/usr/bin/python3", *command))), capture_output=True, text=True, timeout=120,
+        return subprocess.run(list(map(str, ("/usr/bin/python3", *command))), capture_output=True, text=True, timeout=600,
                               check=True).stdout
 
     def fits(self, value, schema):
@@ -129,11 +129,11 @@ class Krew(unittest.TestCase):
         with tarfile.open(self.archive) as archive:
             archive.extractall(store)
         (path / "kubectl-railhead").symlink_to(store / self.manifest["spec"]["platforms"][0]["bin"])
-        done = subprocess.run(["kubectl", "railhead", "--version"], capture_output=True, text=True, timeout=60, check=False,
+        done = subprocess.run(["kubectl", "railhead", "--version"], capture_output=True, text=True, timeout=600, check=False,
                               env=os.environ | {"PATH": f"{path}:{os.environ['PATH']}", "KUBECONFIG": "/dev/null"})
         self.assertEqual((f"v{done.stdout.strip()}", done.stderr), (self.manifest["spec"]["version"], ""))
         # It uses its own libraries, except for those of the C library.
-        told = subprocess.run(["ldd", store / "railhead"], capture_output=True, text=True, timeout=60, check=True).stdout
+        told = subprocess.run(["ldd", store / "railhead"], capture_output=True, text=True, timeout=600, check=True).stdout
         elsewhere = [name for name, where in re.findall(r"^\s*(\S+) => (\S+)", told, re.M)
                      if not where.startswith(f"{store}/lib/")]
         self.assertLessEqual(set(elsewhere), {"libc.so.6", "libm.so.6", "libresolv.so.2"})
@@ -156,7 +156,7 @@ class Krew(unittest.TestCase):
         ):
             done = subprocess.run(
                 list(map(str, ["/usr/bin/python3", ROOT / "tools" / "krew_manifest.py", "--homepage", "https://x", *words])),
-                capture_output=True, text=True, timeout=60, check=False)
+                capture_output=True, text=True, timeout=600, check=False)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(why, done.stderr)
 

@@ -11,7 +11,7 @@ from helm import NAMESPACE
 from replica import NAME, Replica, install, send_reviews_to
 from rights_test import start_audited, used
 
-from control_plane import wait_until
+from control_plane import audited, wait_until
 
 SERVED = ("team-a", "team-b")
 OTHER = "team-c"
@@ -45,8 +45,7 @@ class Namespaces(unittest.TestCase):
         install(cls.cluster, "--set=operator.namespaces={%s}" % ",".join((*SERVED, GOES)))
         cls.replica = Replica(cls.cluster, cls.folder, "first")
         cls.addClassCleanup(lambda: cls.replica.end())
-        send_reviews_to(cls.cluster, cls.replica, cls.replica)
-        cls.replica.wait_until_ready()
+        send_reviews_to(cls.cluster, cls.replica, cls.replica, SERVED[0])
         wait_until(cls.replica.leads, "the leader", cls.replica.log)
 
     def make_wrong(self, space):
@@ -80,28 +79,28 @@ class Namespaces(unittest.TestCase):
         rules = self.cluster.get("clusterrole", f"{NAMESPACE}-{NAME}")["rules"]
         everywhere = {resource for rule in rules for resource in rule["resources"]}
         self.assertFalse(everywhere & {"pods", "events", "railreports", "railreports/status"}, everywhere)
-        rights, refused = used(self.audit, OPERATOR)
-        self.assertEqual(refused, [])
-        self.assertLessEqual(JOBS, {right[1:] for right in rights})
-        asked = [json.loads(line)["objectRef"] for line in self.audit.read_text().splitlines()
-                 if "objectRef" in json.loads(line)]
+        # The audit log follows the objects.
+        wait_until(lambda: JOBS <= {right[1:] for right in used(self.audit, OPERATOR)[0]}, f"all of {JOBS}", self.audit)
+        self.assertEqual(self.refused(), [])
+        asked = [event["objectRef"] for event in audited(self.audit) if "objectRef" in event]
         where = {what.get("namespace") for what in asked if what.get("resource") in ("pods", "railreports", "events")}
         self.assertEqual(where, {*SERVED, GOES} | ({NAMESPACE} & where))
 
         # The operator loses the right to a namespace: a new replica then serves the others.
         self.cluster.kubectl("delete", "rolebinding", f"{NAMESPACE}-{NAME}", "-n", GOES)
+        wait_until(lambda: not self.cluster.may(OPERATOR, "list", "pods", "-n", GOES), "the end of the right")
         self.cluster.kubectl("delete", "pod", "wrong", "-n", "team-b", "--force")
         self.cluster.kubectl("delete", "railreports", "--all", "-n", "team-b")
         self.replica.end()
         type(self).replica = Replica(self.cluster, self.folder, "second")
-        send_reviews_to(self.cluster, self.replica, self.replica)
-        self.replica.wait_until_ready()
+        send_reviews_to(self.cluster, self.replica, self.replica, SERVED[0])
         wait_until(self.replica.leads, "the next leader", self.replica.log)
         self.assertIn("NCCL_DEBUG", self.make_wrong("team-b"))
         wait_until(lambda: self.reported("-n", "team-b")[0], "the report of the next leader", self.replica.log)
-        self.assertEqual({right[1:] for right in self.refused()},
-                         {("", "pods", "list"), ("railhead.io", "railreports", "list")})
-        self.assertIn("watching pods", self.replica.log.read_text())
+        lists = {("", "pods", "list"), ("railhead.io", "railreports", "list")}
+        wait_until(lambda: {right[1:] for right in self.refused()} >= lists, "the refused lists", self.replica.log)
+        self.assertEqual({right[1:] for right in self.refused()}, lists)
+        wait_until(lambda: "watching pods" in self.replica.log.read_text(), "its log", self.replica.log)
 
 
 if __name__ == "__main__":

@@ -11,17 +11,17 @@ import urllib.error
 
 from gangs_test import LEAVES, NODES, SPACE, GangScene, pod
 
-from control_plane import wait_until
+from control_plane import COMMAND, wait_until
 
 GROUPS = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups"
 GATES = "--feature-gates=GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
 KINDS = "--runtime-config=scheduling.k8s.io/v1beta1=true"
-DEADLINE = 300  # seconds for forty gangs
+DEADLINE = 1800  # seconds for forty gangs
 
 
 def serves_groups():
     """Returns whether the API server in PATH has PodGroups of this version."""
-    told = subprocess.run(["kube-apiserver", "--version"], capture_output=True, text=True, timeout=60)
+    told = subprocess.run(["kube-apiserver", "--version"], capture_output=True, text=True, timeout=COMMAND)
     version = re.search(r"v1\.(\d+)", told.stdout)
     return version is not None and int(version[1]) >= 37
 

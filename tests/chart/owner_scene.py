@@ -25,7 +25,6 @@ class OwnerScene(unittest.TestCase):
         cls.replica = Replica(cls.cluster, cls.folder, "first")
         cls.addClassCleanup(lambda: cls.replica.end())
         send_reviews_to(cls.cluster, cls.replica, cls.replica)
-        cls.replica.wait_until_ready()
         for number in range(8):
             cls.make_node(f"n{number}", f"l{number // 4}")
         cls.cluster.start_controllers(*cls.controllers)

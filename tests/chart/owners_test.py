@@ -72,14 +72,15 @@ class Owners(OwnerScene):
         }
         self.cluster.kubectl("create", objects=[ordered])
 
-        wait_until(lambda: self.told("GangBlocked", "counts"), "an Event", self.replica.log)
+        for reason, name in (("GangBlocked", "counts"), ("GangReplanned", "ignores")):
+            wait_until(lambda reason=reason, name=name: self.told(reason, name), reason, self.replica.log)
         self.assertIn("podFailurePolicy", self.told("GangBlocked", "counts")[0])
         self.assertIn("Insufficient rdma/hca", self.told("GangBlocked", "counts")[0])
         wait_until(lambda: len(self.bound("ignores")) == 2, "a whole gang", self.replica.log)
-        self.assertTrue(self.told("GangReplanned", "ignores"))
         self.assertNotIn(taken[1]["spec"]["nodeName"], self.bound("ignores"))
 
         # It waits for the room that it was assigned.
+        wait_until(lambda: self.bound("counts"), "its other pod", self.replica.log)
         self.assertEqual(len(self.bound("counts")), 1)
         self.cluster.kubectl("delete", "pod", "other-counts", "--grace-period=0", "--force")
         wait_until(lambda: len(self.bound("counts")) == 2, "the other gang", self.replica.log)
@@ -87,6 +88,7 @@ class Owners(OwnerScene):
             self.not_failed(name)
 
         wait_until(lambda: self.bound("ordered"), "the first of them", self.replica.log)
+        wait_until(lambda: self.told("GangOrdered", "ordered"), "an Event of ordered", self.replica.log)
         self.assertIn("podManagementPolicy", self.told("GangOrdered", "ordered")[0])
         self.patch_status(
             "pod/ordered-0",
@@ -127,7 +129,7 @@ class Owners(OwnerScene):
 
     def drop(self, name):
         self.cluster.kubectl("delete", "job", name, "--cascade=background")
-        self.cluster.kubectl("delete", "pods", "--grace-period=0", "--force", *self.pods_of(name))
+        self.cluster.kubectl("delete", "pods", "--grace-period=0", "--force", "--ignore-not-found", *self.pods_of(name))
         wait_until(lambda: not self.pods_of(name), "the end of its pods")
 
 

@@ -9,6 +9,8 @@ import ssl
 import subprocess
 import urllib.request
 
+from control_plane import COMMAND
+
 _REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 
 
@@ -122,7 +124,7 @@ class PodProcesses:
             headers={"Authorization": f"Bearer {self._cluster.token}",
                      "Content-Type": "application/strategic-merge-patch+json"},
         )
-        urllib.request.urlopen(request, timeout=30, context=self._tls).close()
+        urllib.request.urlopen(request, timeout=COMMAND, context=self._tls).close()
 
     def environment(self, pod):
         """Returns the environment of the pod's first container, as a kubelet makes it."""

@@ -12,7 +12,7 @@ from apiserver_test import Cluster, job, pod, profile
 from helm import NAMESPACE, ROOT, render
 from replica import NAME, PROGRAM, Replica, install, send_reviews_to
 
-from control_plane import folder_for, wait_until
+from control_plane import COMMAND, folder_for, wait_until
 
 ON = "--set=operator.admissionPolicy.enabled=true"
 # Values that need quoting in CEL, in YAML, or in both.
@@ -108,7 +108,7 @@ class Program:
             input=yaml.safe_dump(item),
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=COMMAND,
             check=True,
         )
         return json.loads(done.stdout)
@@ -258,7 +258,6 @@ class Together(unittest.TestCase):
         cls.replica = Replica(cls.cluster, cls.folder, "first")
         cls.addClassCleanup(cls.replica.end)
         send_reviews_to(cls.cluster, cls.replica, cls.replica)
-        cls.replica.wait_until_ready()
         cls.cluster.kubectl("create", "namespace", "train")
 
     def test_a_profile_wins_over_the_policy_and_the_pod_over_both(self):

@@ -187,7 +187,7 @@ class Schemas(unittest.TestCase):
             [FOLDER / "kubeconform", "-strict", "-output=json", "-summary",
              *(f"-schema-location={folder}/{version}/{name}" for folder in (FOLDER / "schemas", self.own)),
              "-"],
-            input=text, capture_output=True, text=True, timeout=120, check=False,
+            input=text, capture_output=True, text=True, timeout=900, check=False,
         )
         told = json.loads(done.stdout)
         self.assertEqual(told["summary"]["skipped"], 0)

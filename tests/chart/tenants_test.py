@@ -14,11 +14,11 @@ import unittest
 from gangs_test import GangScene, pod
 from verdict_test import PRINT_CASES, STARTED, Pages, moved
 
-from control_plane import wait_until
+from control_plane import COMMAND, wait_until
 
 PODS = int(os.environ.get("RAILHEAD_LYING_PODS", "400"))  # `make soak` runs the full size
 PROMISED = 10  # seconds, on an idle machine
-PATIENCE = 60
+PATIENCE = 200  # the same on a busy machine
 GANG = 4
 LIES = "NoUverbs"  # a case in which each pod's page accuses its node
 VICTIM = "OneRankWithoutRailsMakesAllUseTcp"
@@ -33,7 +33,7 @@ class Tenants(GangScene):
         cls.pages = Pages()
         cls.addClassCleanup(cls.pages.stop)
         lines = subprocess.run([PRINT_CASES], check=True, capture_output=True, text=True,
-                               timeout=60).stdout.splitlines()
+                               timeout=COMMAND).stdout.splitlines()
         cls.cases = {case["name"]: case for case in map(json.loads, lines)}
         for space in (EVIL, GOOD):
             cls.ask("POST", "/api/v1/namespaces", {"metadata": {"name": space}})

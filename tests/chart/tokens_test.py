@@ -7,6 +7,7 @@ import json
 import unittest
 
 from apiserver_test import AGENT, CHART, OPERATOR, RELEASE, Cluster, pod
+from replica import wait_for_kinds
 from topology_test import kind
 
 from control_plane import folder_for, wait_until
@@ -116,6 +117,7 @@ class Tokens(unittest.TestCase):
         crd = kind("nfd.k8s-sigs.io", "v1alpha1", "nodefeatures", "NodeFeature")
         crd["spec"]["scope"] = "Namespaced"
         cls.cluster.kubectl("create", objects=[crd])
+        wait_for_kinds(cls.cluster, crd["metadata"]["name"])
         cls.cluster.helm("install", RELEASE, CHART, "--create-namespace", values=VALUES)
         # kubectl reads objects that it patches; the programs do not.
         cls.cluster.kubectl("create", "clusterrole", "reads", "--verb=get",
@@ -127,10 +129,30 @@ class Tokens(unittest.TestCase):
             status = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
             cls.cluster.kubectl("patch", "node", name, "--subresource=status", "--type=merge",
                                 "-p", json.dumps(status))
-        # The server applies a new policy after a moment.
+        cls.wait_for_policies()
+
+    @classmethod
+    def wait_for_policies(cls):
+        """Waits until the server applies all of them, and knows the rights of both: it does so after a moment."""
+        cls.cluster.wait_for_rights()
+        cls.cluster.kubectl("create", objects=[pod("probe", limits={"rdma/hca": 1})])
         label = {"metadata": {"labels": {"new": "b"}}}
-        for patch in (cls.as_agent, cls.as_operator):
-            wait_until(lambda patch=patch: patch("node", "other", label), "the policies")
+        agent = [f"--as={AGENT}", "--as-user-extra=authentication.kubernetes.io/node-name=mine"]
+        told = event("kubelet", "mine", {"kind": "Node", "name": "mine"})
+
+        def create(user, item):
+            return cls.write(user, "create", "--dry-run=server", objects=[item])
+
+        for what, write in (
+            ("an agent's nodes", lambda: cls.as_agent("node", "other", label)),
+            ("an agent's features", lambda: create(agent, feature("x"))),
+            ("an agent's Events", lambda: create(agent, told)),
+            ("the operator's nodes", lambda: cls.as_operator("node", "other", label)),
+            ("the operator's pods", lambda: cls.as_operator("pod", "probe", label)),
+            ("the operator's Events", lambda: create([f"--as={OPERATOR}"], told)),
+        ):
+            wait_until(lambda write=write: "ValidatingAdmissionPolicy" in write(), f"the policy of {what}")
+        cls.cluster.kubectl("delete", "pod", "probe", "--now")
 
     @classmethod
     def write(cls, user, *arguments, objects=None):

@@ -2,8 +2,10 @@
 """The FabricTopology and the objects published from it, with the chart's operator at a real API server: on nodes that
 exist in the API only, and with kinds of other schedulers that only store what they get."""
 
+import contextlib
 import json
 import subprocess
+import time
 import unittest
 
 import yaml
@@ -11,9 +13,9 @@ import yaml
 from apiserver_test import Cluster
 from chart_test import rights
 from profiles_test import AUDIT_POLICY, profile
-from replica import NAME, Replica, install, send_reviews_to
+from replica import NAME, Replica, install, send_reviews_to, wait_for_kinds
 
-from control_plane import folder_for, wait_until
+from control_plane import COMMAND, audited, folder_for, wait_until
 
 LEAVES, NODES = 4, 2  # leaves of two spines; nodes of a leaf
 PREFIX = "railhead.io/topology-"
@@ -89,15 +91,12 @@ class Topology(unittest.TestCase):
             "hypernodes.topology.volcano.sh",
             "fabrictopologies.railhead.io",
         ):
-            cls.cluster.kubectl(
-                "wait", "--for=condition=Established", f"crd/{name}", "--timeout=60s"
-            )
+            wait_for_kinds(cls.cluster, name)
         for number in range(LEAVES * NODES):
             cls.make_node(number)
         cls.replica = Replica(cls.cluster, cls.folder, "first")
         cls.addClassCleanup(cls.replica.end)
         send_reviews_to(cls.cluster, cls.replica, cls.replica)
-        cls.replica.wait_until_ready()
 
     @classmethod
     def make_node(cls, number):
@@ -145,6 +144,19 @@ class Topology(unittest.TestCase):
     def wait(self, condition, what):
         wait_until(condition, what, self.replica.log)
 
+    @staticmethod
+    def settled(count):
+        """Returns the count when it has not changed for some seconds: the audit log follows the objects."""
+        seen = []
+
+        def still():
+            seen.append(count())
+            time.sleep(1)
+            return len(seen) > 5 and len(set(seen[-5:])) == 1
+
+        wait_until(still, "the end of the requests")
+        return seen[-1]
+
     def wait_until_published(self, nodes):
         self.wait(
             lambda: self.status().get("counts", {}).get("nodes") == nodes
@@ -155,8 +167,7 @@ class Topology(unittest.TestCase):
     def requests(self):
         """Returns the operator's requests: (verb, resource, name, "allow" or "forbid"). An apply to a missing object
         needs the right to create it."""
-        for line in self.audit.read_text().splitlines():
-            event = json.loads(line)
+        for event in audited(self.audit):
             what = event.get("objectRef", {})
             resource = "/".join(filter(None, (what.get("resource"), what.get("subresource"))))
             decision = event["annotations"]["authorization.k8s.io/decision"]
@@ -169,7 +180,7 @@ class Topology(unittest.TestCase):
         return subprocess.run(
             ["kubectl", f"--kubeconfig={self.cluster.kubeconfig}", "apply", "--server-side",
              *arguments, "-f", "-"],
-            input=json.dumps(item), text=True, check=False, capture_output=True, timeout=60,
+            input=json.dumps(item), text=True, check=False, capture_output=True, timeout=COMMAND,
         )
 
     def refuse(self, words, spec, name):
@@ -220,8 +231,8 @@ class Topology(unittest.TestCase):
         self.make_node(6)
         self.cluster.kubectl("label", "node", "n7", f"{leaf}=l3")
         self.wait_until_published(LEAVES * NODES)
-        self.assertEqual(self.places("n6")["leaf"], "l00003")
-        self.assertEqual(self.condition("Consistent"), ("True", "NoConflict"))
+        self.wait(lambda: self.places("n6").get("leaf") == "l00003", "its labels")
+        self.wait(lambda: self.condition("Consistent") == ("True", "NoConflict"), "the end of the conflict")
 
     def test_3_nothing_is_written_where_nothing_has_changed(self):
         self.wait_until_published(LEAVES * NODES)
@@ -233,14 +244,29 @@ class Topology(unittest.TestCase):
                 for verb, resource, _, _ in self.requests()
             )
 
-        before = writes()
-        for beat in range(3):
-            ready = {"type": "Ready", "status": "True", "reason": f"beat{beat}", "message": ""}
-            self.status_of("n0", {"conditions": [ready]})
-        self.cluster.kubectl("cordon", "n1")
-        self.wait(lambda: self.status()["counts"]["unschedulable"] == 1, "a cordoned node")
-        self.assertEqual(writes(), before + 1, "the status, once")
-        self.cluster.kubectl("uncordon", "n1")
+        def changes():
+            """Changes nodes; returns the number of writes."""
+            before = self.settled(writes)
+            for beat in range(3):
+                ready = {"type": "Ready", "status": "True", "reason": f"beat{beat}", "message": ""}
+                self.status_of("n0", {"conditions": [ready]})
+            self.cluster.kubectl("cordon", "n1")
+            self.wait(lambda: self.status()["counts"]["unschedulable"] == 1, "a cordoned node")
+            after = self.settled(writes)
+            self.cluster.kubectl("uncordon", "n1")
+            self.wait(lambda: self.status()["counts"]["unschedulable"] == 0, "no cordoned node")
+            return after - before
+
+        def terms():
+            return self.replica.log.read_text().count("this replica is the leader")
+
+        for _ in range(5):
+            begun = terms()
+            found = changes()
+            # Who begins to lead applies all objects once. On a busy machine a lease may be lost.
+            if terms() == begun:
+                break
+        self.assertEqual(found, 1, "the status, once")
 
     def test_4_labels_make_no_node(self):
         """The operator's requests for a node that has been deleted, or replaced by another one of the same name."""
@@ -327,11 +353,17 @@ class Topology(unittest.TestCase):
         granted = {
             (verb, what, name) for account, verb, what, name in rights(objects) if account == NAME
         }
-        used = set()
-        for verb, what, name, decision in self.requests():
-            self.assertEqual(decision, "allow", (verb, what, name))
-            used |= {(verb, what, name), (verb, what, "")} & granted
-        self.assertEqual(used, granted)
+
+        def used():
+            found = set()
+            for verb, what, name, decision in self.requests():
+                self.assertEqual(decision, "allow", (verb, what, name))
+                found |= {(verb, what, name), (verb, what, "")} & granted
+            return found
+
+        with contextlib.suppress(AssertionError):  # the difference says more
+            self.wait(lambda: used() == granted, "every right")
+        self.assertEqual(used(), granted)
 
 
 if __name__ == "__main__":

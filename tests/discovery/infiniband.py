@@ -44,9 +44,9 @@ def subnet(wiring, out):
     processes = Processes(out)
     try:
         log = processes.start("ibsim", ["ibsim", "-s", "-n", described])
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 240
         while time.monotonic() < deadline:
-            done = run(["ibnetdiscover"], check=False, seconds=20, env=os.environ | {
+            done = run(["ibnetdiscover"], check=False, seconds=240, env=os.environ | {
                 "LD_PRELOAD": str(libraries[0]), "SIM_HOST": "n0 mlx5_0"})
             if done.returncode == 0 and "Switch" in done.stdout:
                 return done.stdout

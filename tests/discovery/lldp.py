@@ -12,7 +12,7 @@ from wiring import SPINES
 from railbed.console import Failure  # noqa: E402 (run.py has set the path)
 from railbed.process import Processes, run  # noqa: E402
 
-SECONDS = 40
+SECONDS = 240
 
 
 class Speakers:
@@ -73,13 +73,15 @@ class Speakers:
         settings.write_text(f"configure system hostname {name}\n{switch}"
                             "configure system interface pattern *\n"
                             "configure lldp portidsubtype ifname\n"
-                            "configure lldp tx-interval 1\n", "utf-8")
+                            "configure lldp tx-interval 1\n"
+                            # A neighbour is known for 100 s: a busy machine may not speak for seconds.
+                            "configure lldp tx-hold 100\n", "utf-8")
         self._processes.start(name, ["ip", "netns", "exec", name, "lldpd", "-d", "-u",
                                      self._socket(name), "-O", settings])
 
     def _ask(self, name, form, *what):
         return run(["lldpcli", "-u", self._socket(name), "-f", form, "show", *what], check=False,
-                   seconds=20).stdout
+                   seconds=SECONDS).stdout
 
     def texts(self, form):
         """What lldpcli prints of these speakers, when all have heard their neighbours."""

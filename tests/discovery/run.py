@@ -40,7 +40,7 @@ def discover(texts, out):
         files.append(out / f"{name}.txt")
         files[-1].write_text(text, "utf-8")
     done = subprocess.run([RAILHEAD, "topology", "-o", "json", "-f", *files], text=True,
-                          check=False, capture_output=True, timeout=60)
+                          check=False, capture_output=True, timeout=600)
     if done.returncode not in (0, 2):
         raise Failure(f"railhead topology: {done.stderr.strip()[:400]}")
     return json.loads(done.stdout), done.returncode
@@ -147,7 +147,7 @@ def main():
     if INSIDE not in os.environ:
         return go_inside()
     # ip's list of namespaces and lldpd's files are seen by this test alone.
-    subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True, timeout=10)
+    subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True, timeout=120)
     console = Console()
     failed = 0
     for name in names:

@@ -6,13 +6,12 @@ import json
 
 from documents import container_of, job_of, with_sizes
 from main_job import parse_log
-from stage import ROOT, expect
+from stage import PATIENCE, ROOT, expect
 from railbed.console import wait_for
 from railbed.machine import Machine
 
 LEAF = "topology.railhead.io/leaf"
 LEAVES = {"node-1": "west", "node-2": "east", "node-3": "west", "node-4": "east"}
-PATIENCE = 180  # seconds for four emulated nodes
 
 
 def a_gang_lands_in_one_leaf(stage):
@@ -43,7 +42,7 @@ def _published(stage):
         return status if {leaf["name"]: leaf["nodes"] for leaf in status.get("leaves", [])} == {
             "east": 2, "west": 2} and all(c["status"] == "True" for c in status["conditions"]) else None
 
-    wait_for("the FabricTopology has both leaves", told, 60, interval=1,
+    wait_for("the FabricTopology has both leaves", told, PATIENCE, interval=1,
              advice="kubectl describe ft cluster")
     tree = stage.cluster.run_inside([ROOT / "build/release/cli/railhead", "topology", "--kubeconfig",
                                      stage.cluster.kubeconfig]).stdout
@@ -56,7 +55,7 @@ def _published(stage):
         nodes = stage.cluster.get("nodes")["items"]
         return nodes if all(label in node["metadata"]["labels"] for node in nodes) else None
 
-    nodes = sorted(wait_for("every node has its place as a label", labelled, 60, interval=1),
+    nodes = sorted(wait_for("every node has its place as a label", labelled, PATIENCE, interval=1),
                    key=lambda node: [node["metadata"]["labels"][f"railhead.io/topology-{level}"]
                                      for level in ("leaf", "node")])
     return [node["metadata"]["name"] for node in nodes]
@@ -80,7 +79,7 @@ def _gangs(stage, order):
         _expect_places(first, "east", order)
     with step("another one, which has no room yet"):
         stage.submit(_gang(stage, "second"))
-        why = wait_for("it is told why", lambda: _waiting(stage, "second"), 60, interval=1)
+        why = wait_for("it is told why", lambda: _waiting(stage, "second"), PATIENCE, interval=1)
         stage.console.line(f"    {why}")
         pods = stage.pods("second")
         expect(len(pods) == 2 and all("nodeName" not in pod["spec"] for pod in pods),

@@ -7,7 +7,7 @@ import re
 import sys
 
 from documents import until_told
-from stage import ROOT, PROMETHEUS, expect, rate_text
+from stage import PATIENCE, ROOT, PROMETHEUS, expect, rate_text
 from railbed.console import Failure, table, wait_for
 from railbed.process import run
 
@@ -103,9 +103,9 @@ def measure(stage):
         pods = stage.submit_held(until_told(stage.example()))
         before = cpu_times(stage)
         stage.release(pods)
-        wait_for("Prometheus has seen both ranks", lambda: ask(stage), 240, interval=2)
+        wait_for("Prometheus has seen both ranks", lambda: ask(stage), 2 * PATIENCE, interval=2)
         stage.finish(pods)
-        stage.wait_for_job("allreduce", 420)
+        stage.wait_for_job("allreduce", 3 * PATIENCE)
         total, idle, ours = (after - old for after, old in zip(cpu_times(stage), before))
     pods = stage.pods("allreduce")
     codes = [p["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] for p in pods]

@@ -3,7 +3,7 @@
 
 import json
 
-from stage import NAMESPACE, expect
+from stage import NAMESPACE, PATIENCE, expect
 from railbed.console import wait_for
 
 NODE = 1
@@ -19,7 +19,7 @@ def who_holds_an_hca_may_pin_memory(stage):
     expect(_limit(stage, "pins-nothing", hcas=0) == usual, "the limit of a pod without an HCA changed")
     stage.cluster.on_node(NODE, "pkill -x containerd")
     wait_for("the container runtime is back and asks the plugin", lambda: _registrations(stage) == 2,
-             120, interval=1)
+             PATIENCE, interval=1)
     expect(_limit(stage, "pins-again", hcas=1) == "unlimited", "not raised after the runtime's restart")
 
 
@@ -44,5 +44,5 @@ def _limit(stage, name, hcas):
                 "command": ["/bin/sh", "-c", "ulimit -l"],
                 "resources": {"limits": {"rdma/hca": hcas}} if hcas else {}}]}}))
     wait_for(f"pod {name} is over", lambda: stage.cluster.get("pod", name)["status"]["phase"] == "Succeeded",
-             120, interval=1)
+             PATIENCE, interval=1)
     return stage.cluster.kubectl("logs", name).stdout.strip()

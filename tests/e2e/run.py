@@ -27,7 +27,7 @@ from main_job import measure, parse_log, report
 from memlock import who_holds_an_hca_may_pin_memory
 from networks import multus_host_device, multus_ipvlan, multus_macvlan, rdma_exclusive
 from slow_alerts import slow_parts_raise_alerts
-from stage import NAMESPACE, ROOT, Stage, expect
+from stage import NAMESPACE, PATIENCE, ROOT, Stage, expect
 from railbed.cluster import Cluster
 from railbed.console import Console, Failure, wait_for
 from railbed.network import HOST
@@ -80,7 +80,7 @@ def lost_device_falls_back_loudly(stage):
         told = stage.query('max_over_time(railhead_degraded{job="lost"}[10m])')
         return {labels["rank"]: labels["reason"] for labels, value in told if value == 1}
 
-    wait_for("railhead_degraded is 1 on both ranks", lambda: sorted(degraded()) == ["0", "1"], 120,
+    wait_for("railhead_degraded is 1 on both ranks", lambda: sorted(degraded()) == ["0", "1"], PATIENCE,
              interval=1)
     stage.finish(pods)
     expect(stage.wait_for_job("lost") == "Complete", "the job did not complete over TCP")
@@ -142,9 +142,9 @@ def restarts_do_not_disturb(stage):
     stage.cluster.kubectl("-n", NAMESPACE, "delete", "pod", "-l",
                           "app.kubernetes.io/component=device-plugin", "--wait=false")
     wait_for("new plugin pods are ready", lambda: _plugin_pods_ready(stage) and not old & {
-        pod["metadata"]["uid"] for pod in _plugin_pods(stage)}, 90, interval=1)
+        pod["metadata"]["uid"] for pod in _plugin_pods(stage)}, PATIENCE, interval=1)
     wait_for("both kubelets have taken the new plugins' devices",
-             lambda: _registered(stage, dict.fromkeys(agents, 0)), 60, interval=1)
+             lambda: _registered(stage, dict.fromkeys(agents, 0)), PATIENCE, interval=1)
     stage.console.line(f"    rdma/hca is back {time.monotonic() - begin:.1f} s after the plugin's deletion")
     stage.wait_until_it_moves("steady")
 
@@ -155,9 +155,9 @@ def restarts_do_not_disturb(stage):
         stage.cluster.on_node(node, "pkill -KILL -x kubelet")
     # The API server would still show the allocatable resources from before; the agents know the current state.
     wait_for("both kubelets have begun anew and taken the devices",
-             lambda: _registered(stage, before), 120, interval=1)
+             lambda: _registered(stage, before), PATIENCE, interval=1)
     stage.console.line(f"    rdma/hca is back {time.monotonic() - begin:.1f} s after the kubelets were killed")
-    stage.wait_for_hcas(60)
+    stage.wait_for_hcas(PATIENCE)
     stage.wait_until_it_moves("steady")
     expect(processes() == ranks, f"the ranks were the processes {ranks}, and are {processes()}")
     expect(stage.secret_of(pods) == secret, "the job's secret has changed")
@@ -200,7 +200,7 @@ def _registered(stage, before):
 def _holder(stage, hcas):
     """Runs the pod `holder` on node 2 inside the `with`; it holds `hcas` HCAs."""
     container = container_of(stage.example("holder"))
-    container.update(command=["sleep", "600"], env=[])
+    container.update(command=["sleep", "3600"], env=[])
     container["resources"]["limits"]["rdma/hca"] = hcas
     stage.cluster.apply(json.dumps({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "holder"},
@@ -208,11 +208,11 @@ def _holder(stage, hcas):
                  "terminationGracePeriodSeconds": 1}}))
     try:
         wait_for("the pod runs",
-                 lambda: stage.cluster.get("pod", "holder")["status"]["phase"] == "Running", 60, interval=1)
+                 lambda: stage.cluster.get("pod", "holder")["status"]["phase"] == "Running", PATIENCE, interval=1)
         yield
     finally:
         stage.cluster.kubectl("delete", "pod", "holder", "--wait=true")
-        stage.wait_for_hcas(60)
+        stage.wait_for_hcas(PATIENCE)
 
 
 def a_dead_link_is_told_and_recovers(stage):
@@ -248,28 +248,31 @@ def _link_goes_down_and_up(stage):
     begin = time.monotonic()
     stage.cluster.on_node(2, f"ip link set {interface} down")
     wait_for("the pod's status says that its device is unhealthy",
-             lambda: health().get(device) == "Unhealthy", 60)
+             lambda: health().get(device) == "Unhealthy", PATIENCE)
     told = time.monotonic() - begin
-    wait_for("the node offers one device less", lambda: offered() == str(last), 60)
+    wait_for("the node offers one device less", lambda: offered() == str(last), PATIENCE)
     stage.console.line(f"    link down: in the pod's status after {told:.1f} s, in the node's after "
                        f"{time.monotonic() - begin:.1f} s (the kubelet reports its node every 10 s)")
-    wait_for("the metrics say so", lambda: shown(device, 0), 30)
+    wait_for("the metrics say so", lambda: shown(device, 0), PATIENCE)
     wait_for("the node's condition names the rail",
-             lambda: f"rail {last} ({device}): " in stage.told_of(2)["condition"], 30)
+             lambda: f"rail {last} ({device}): " in stage.told_of(2)["condition"], PATIENCE)
     expect(stage.told_of(2)["condition"].startswith("False"), stage.told_of(2)["condition"])
-    events = stage.cluster.get("events", "--field-selector",
-                               "involvedObject.name=node-2,reason=RailDown")["items"]
-    expect(any(event["message"].startswith(f"rail {last} ({device}): ") for event in events),
-           f"the node's events are {[event['message'] for event in events]}")
+
+    def events():
+        return [event["message"] for event in stage.cluster.get(
+            "events", "--field-selector", "involvedObject.name=node-2,reason=RailDown")["items"]]
+
+    wait_for("an Event of the node names the rail",
+             lambda: any(message.startswith(f"rail {last} ({device}): ") for message in events()), PATIENCE)
     expect(health().get("rxe0") == "Healthy", f"the other device is {health().get('rxe0')}")
     begin = time.monotonic()
     stage.cluster.on_node(2, f"ip link set {interface} up")
-    wait_for("the device is healthy again", lambda: health().get(device) == "Healthy", 180)
+    wait_for("the device is healthy again", lambda: health().get(device) == "Healthy", PATIENCE)
     stage.console.line(f"    link up: healthy again after {time.monotonic() - begin:.1f} s "
                        "(it has to be well for 10 s, for 2 minutes when it has gone up and down often)")
-    wait_for("the metrics say so", lambda: shown(device, 1), 30)
+    wait_for("the metrics say so", lambda: shown(device, 1), PATIENCE)
     wait_for("the node's condition is True again",
-             lambda: stage.told_of(2)["condition"].startswith("True"), 30)
+             lambda: stage.told_of(2)["condition"].startswith("True"), PATIENCE)
 
 
 def events_of(stage, job, reason):
@@ -333,7 +336,7 @@ def a_lost_rail_is_survived(stage):
             raise Failure(f"{failure}; (bytes, losses, works) of each rank: {now}") from failure
         return now
 
-    before = wait_for_ranks("the job runs over both rails", lambda rank, sent, losses, up: sent > 1e6, 180)
+    before = wait_for_ranks("the job runs over both rails", lambda rank, sent, losses, up: sent > 1e6, PATIENCE)
     for trouble, spoil in (
             ("unplugged", lambda state: stage.cluster.network.set_wire(1, last, state)),
             ("interface", lambda state: stage.cluster.on_node(2, f"ip link set eth{last + 1} {state}")),
@@ -342,17 +345,17 @@ def a_lost_rail_is_survived(stage):
         try:
             spoil("down")
             before = wait_for_ranks(f"both ranks lose rail {last} ({trouble})",
-                                    lambda rank, sent, losses, up: losses > before[rank][1], 60)
+                                    lambda rank, sent, losses, up: losses > before[rank][1], PATIENCE)
             told = time.monotonic() - begin
             if trouble == "interface":
                 wait_for(f"an Event names rail {last} of node-2",
                          lambda: any(f"rail {last} " in e["message"] and "node-2" in e["message"]
-                                     for e in events_of(stage, "flapping", "RailDown")), 60, interval=2)
+                                     for e in events_of(stage, "flapping", "RailDown")), PATIENCE, interval=2)
             begin = time.monotonic()
         finally:
             spoil("up")
         before = wait_for_ranks(f"rail {last} carries again ({trouble})",
-                                lambda rank, sent, losses, up: up and sent > before[rank][0] + 1e5, 60)
+                                lambda rank, sent, losses, up: up and sent > before[rank][0] + 1e5, PATIENCE)
         stage.console.line(f"    {trouble}: seen lost after {told:.1f} s, carries again "
                            f"{time.monotonic() - begin:.1f} s after it was repaired")
     returns = "railhead_rail_returns_total"
@@ -360,17 +363,17 @@ def a_lost_rail_is_survived(stage):
         try:
             stage.cluster.network.set_wire(1, last, "down")
             before = wait_for_ranks(f"both ranks lose rail {last} (stranger)",
-                                    lambda rank, sent, losses, up, back: losses > before[rank][1], 60, returns)
+                                    lambda rank, sent, losses, up, back: losses > before[rank][1], PATIENCE, returns)
         finally:
             stage.cluster.network.set_wire(1, last, "up")
         # The NICs reach each other again; ranks that connect meet the impostor.
         first = answered()
-        wait_for("ranks connect to the stranger", lambda: answered() >= first + 3, 60)
-        now = wait_for_ranks("both ranks answer", lambda *_: True, 60, returns)
+        wait_for("ranks connect to the stranger", lambda: answered() >= first + 3, PATIENCE)
+        now = wait_for_ranks("both ranks answer", lambda *_: True, PATIENCE, returns)
         expect(all(up == 0 and back == before[rank][3] for rank, (_, _, up, back) in now.items()),
                f"a stranger was taken for a rank: {now}, before {before}")
     wait_for_ranks(f"rail {last} carries again (stranger)",
-                   lambda rank, sent, losses, up: up and sent > before[rank][0] + 1e5, 60)
+                   lambda rank, sent, losses, up: up and sent > before[rank][0] + 1e5, PATIENCE)
     stage.finish(pods)
     expect(stage.wait_for_job("flapping") == "Complete", "the job did not survive")
     pods = stage.pods("flapping")
@@ -399,9 +402,9 @@ def _iwarp(stage):
         # A running agent would keep the rails of devices that have vanished.
         stage.cluster.kubectl("-n", NAMESPACE, "delete", "pod", "-l",
                               "app.kubernetes.io/component=device-plugin")
-        wait_for("the agents are back", lambda: _plugin_pods_ready(stage), 90)
-        wait_for(f"the nodes say that their rails are {kind}", lambda: offers(kind), 60)
-        stage.wait_for_hcas(60)
+        wait_for("the agents are back", lambda: _plugin_pods_ready(stage), PATIENCE)
+        wait_for(f"the nodes say that their rails are {kind}", lambda: offers(kind), PATIENCE)
+        stage.wait_for_hcas(PATIENCE)
 
     try:
         with stage.cluster.rails_as("siw"):
@@ -520,7 +523,7 @@ def nodes_say_what_they_have(stage):
     """Nodes have labels for selectors, an annotation for the operator, and a condition for people."""
     for node in range(1, stage.cluster.nodes + 1):
         told = wait_for("the agent has told of its node",
-                        lambda: (t := stage.told_of(node))["condition"] and t, 30)
+                        lambda: (t := stage.told_of(node))["condition"] and t, PATIENCE)
         rails = stage.cluster.rails
         labels = told["labels"]
         expect(labels.get("railhead.io/rails") == str(rails) and
@@ -536,8 +539,8 @@ def nodes_say_what_they_have(stage):
         return stage.told_of(2)["annotations"].get("railhead.io/rails-in-use")
 
     with _holder(stage, 1):
-        wait_for("the agent tells which rail a pod holds", lambda: in_use() == "0", 60)
-    wait_for("no rail is in use any more", lambda: in_use() is None, 60)
+        wait_for("the agent tells which rail a pod holds", lambda: in_use() == "0", PATIENCE)
+    wait_for("no rail is in use any more", lambda: in_use() is None, PATIENCE)
     # An agent's token is valid for its own node only.
     agent = next(p["metadata"]["name"] for p in stage.cluster.get("pods", "-n", NAMESPACE)["items"]
                  if p["spec"]["nodeName"] == "node-1" and "device-plugin" in p["metadata"]["name"])
@@ -582,7 +585,7 @@ def stays_pending(stage):
                     return condition["message"]
         return None
 
-    message = wait_for("the scheduler gives its reason", reason, 30)
+    message = wait_for("the scheduler gives its reason", reason, PATIENCE)
     stage.console.line(f"    {message}")
     expect("Insufficient rdma/hca" in message, f"the reason is: {message}")
     expect(all(p["status"]["phase"] == "Pending" for p in stage.pods("greedy")), "not Pending")
@@ -598,7 +601,7 @@ def chart_refuses_unknown_values(stage):
 def upgrade_keeps_the_webhook(stage):
     """helm upgrade does not change the certificates: the next pod is still injected."""
     stage.upgrade("--set", "operator.environment.NCCL_DEBUG=TRACE")
-    stage.wait_for_hcas(120)
+    stage.wait_for_hcas(PATIENCE)
     stage.submit(with_sizes(stage.example("upgraded"), "8", "8"))
     expect(stage.wait_for_job("upgraded") == "Complete", "the job did not complete")
     env = {e["name"]: e.get("value") for e in stage.pods("upgraded")[0]["spec"]["containers"][0]["env"]}
@@ -609,7 +612,7 @@ def uninstall_leaves_nothing(stage):
     """Uninstalling the chart removes everything that came with it, from the cluster and the nodes."""
     # The test deletes the users' objects itself; "kubernetes" is the API server's own service.
     stage.cluster.kubectl("delete", "jobs,pods,services", "--field-selector",
-                          "metadata.name!=kubernetes", "--wait=true", seconds=180)
+                          "metadata.name!=kubernetes", "--wait=true", seconds=600)
     stage.upgrade("--set", "crds.keep=false")  # otherwise the kinds stay
     stage.cluster.helm("uninstall", "railhead", "--namespace", NAMESPACE, "--wait")
 
@@ -619,7 +622,7 @@ def uninstall_leaves_nothing(stage):
             not any(any(stage.told_of(n).values()) for n in (1, 2)))
 
     try:
-        wait_for("all is as before", gone, 90, interval=2)
+        wait_for("all is as before", gone, PATIENCE, interval=2)
     except Failure:
         left = sorted(stage.objects() - stage.objects_before)
         files = [stage.traces_on_node(n) for n in (1, 2)]
@@ -651,10 +654,10 @@ def interrupted_demo_leaves_nothing(_stage):
     try:
         # Everything is already built.
         wait_for("the demo starts its nodes", lambda: demo.poll() is not None or
-                 "waiting for the nodes" in log.read_text(), 300, log=log, interval=0.5)
+                 "waiting for the nodes" in log.read_text(), 1200, log=log, interval=0.5)
         demo.send_signal(signal.SIGINT)
         try:
-            expect(demo.wait(60) == 1, "an interrupted demo does not exit with 1")
+            expect(demo.wait(PATIENCE) == 1, "an interrupted demo does not exit with 1")
         except subprocess.TimeoutExpired:
             raise Failure("an interrupted demo goes on", log=log) from None
         expect("interrupted" in log.read_text(), "it does not say that it was interrupted")
@@ -683,7 +686,7 @@ class Stage:
         self.cluster.get = self.get
     def get(self, *_):
         print("asks", flush=True)
-        time.sleep(30)
+        time.sleep(600)
     def up(self):
         self.cluster._wait_ready([1])
     def down(self):
@@ -701,7 +704,7 @@ def an_interrupt_is_no_answer(_stage):
     try:
         expect(any(line == "asks\n" for line in demo.stdout), "the demo does not ask")
         demo.send_signal(signal.SIGINT)
-        told = demo.communicate(timeout=20)[0]
+        told = demo.communicate(timeout=PATIENCE)[0]
     except subprocess.TimeoutExpired:
         raise Failure("an interrupted demo goes on") from None
     finally:
@@ -783,7 +786,7 @@ def main():
             stage.cluster.kubectl("create", "namespace", NAMESPACE)
             wait_for("the namespace is furnished", lambda: stage.cluster.kubectl(
                 "-n", NAMESPACE, "get", "configmap/kube-root-ca.crt", "serviceaccount/default",
-                check=False).returncode == 0, 30)
+                check=False).returncode == 0, PATIENCE)
             stage.objects_before = stage.objects()
             stage.traces_on_node = lambda node: traces_on_node(stage, node)
             stage.traces_before = [stage.traces_on_node(n) for n in (1, 2)]

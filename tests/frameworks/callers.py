@@ -103,7 +103,7 @@ def splits():
 
 def main():
     # Timeouts are each rank's own.
-    dist.init_process_group("railhead", timeout=datetime.timedelta(seconds=60 + 10 * RANK))
+    dist.init_process_group("railhead", timeout=datetime.timedelta(seconds=300 + 10 * RANK))
     for part in sys.argv[1:]:
         globals()[part]()
         print(f"rank {RANK}: {part}", flush=True)

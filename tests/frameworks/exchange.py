@@ -10,7 +10,7 @@ import time
 import torch.distributed as dist
 from railhead import torch_backend
 
-RANKS, STARTS, PATIENCE = 4, 30, 60
+RANKS, STARTS, PATIENCE = 4, 30, 300
 KEY = torch_backend._ID_KEY
 
 
@@ -32,7 +32,7 @@ def start(store, order):
 
 def refusal(store, rank):
     try:
-        torch_backend._exchange(store, rank, 2, 0.3)
+        torch_backend._exchange(store, rank, 2, 3)
     except TimeoutError as late:
         return str(late)
     raise AssertionError("there was none to wait for")

@@ -14,14 +14,17 @@ import torch
 import torch.distributed as dist
 
 what, device = (sys.argv[1:] + ["cpu"])[:2]
-dist.init_process_group("railhead", timeout=datetime.timedelta(seconds=60))
+# Seconds: the timeout of late ranks' groups; and how long a rank is late. On a busy machine ranks may wait for a CPU
+# for seconds, which must neither exceed the first nor hide the second.
+SHORT, LATE = 6, 25
+dist.init_process_group("railhead", timeout=datetime.timedelta(seconds=300))
 rank = dist.get_rank()
 tensor = torch.ones(1000, device=device)
 dist.all_reduce(tensor)
 backend = dist.group.WORLD._get_backend(torch.device(device))
 # Not from the start, since one rank may get here seconds after the other.
 if what in ("late", "monitored", "recv-late", "send-late"):
-    backend.set_timeout(datetime.timedelta(seconds=2))
+    backend.set_timeout(datetime.timedelta(seconds=SHORT))
 
 
 def say(*words):
@@ -36,23 +39,23 @@ try:
             dist.all_reduce(tensor)
     elif what == "late":  # alive, but does not call
         if rank == 1:
-            time.sleep(8)
+            time.sleep(LATE)
         for _ in range(2):  # rank 0 has begun the first
             dist.all_reduce(tensor)
     elif what == "monitored":
         if rank == 1:
-            time.sleep(8)
+            time.sleep(LATE)
         backend.monitored_barrier()
     elif what == "monitored-all":
         if rank == 0:
             backend.monitored_barrier(datetime.timedelta(seconds=1), wait_all_ranks=True)
-        time.sleep(4)
+        time.sleep(LATE)
     elif what == "abort":
         if rank == 0:
             work = dist.all_reduce(tensor, async_op=True)
             backend.abort()
             work.wait()
-        time.sleep(1)
+        time.sleep(LATE)
         for _ in range(2):  # rank 0 may have begun the first
             dist.all_reduce(tensor)
     elif what == "mismatch":
@@ -67,7 +70,7 @@ try:
                 say(str(error).splitlines()[0])
             work.wait()
         else:
-            time.sleep(1)
+            time.sleep(LATE)
             dist.all_reduce(tensor)
         dist.barrier()
         dist.destroy_process_group()
@@ -88,18 +91,18 @@ try:
     elif what == "recv-late":  # a receive may be early; its timeout begins with wait()
         if rank == 0:
             work = dist.irecv(tensor, 1)
-            time.sleep(4)
+            time.sleep(2 * SHORT)
             dist.all_reduce(torch.ones(1, device=device))
             say("goes on")
             work.wait()
         else:
-            time.sleep(4)
+            time.sleep(2 * SHORT)
             dist.all_reduce(torch.ones(1, device=device))
-            time.sleep(6)
+            time.sleep(LATE)
             dist.send(tensor, 0)
     elif what == "send-late":
         if rank == 1:
-            time.sleep(8)
+            time.sleep(LATE)
             dist.recv(tensor)
         dist.send(torch.ones(1 << 20, device=device), 1, tag=3)
     elif what == "recv-abort":
@@ -107,7 +110,7 @@ try:
             work = dist.irecv(tensor, 1)
             backend.abort()
             work.wait()
-        time.sleep(1)
+        time.sleep(LATE)
         for _ in range(2):  # rank 0 may have received the first
             dist.send(tensor, 0)
             time.sleep(0.2)

@@ -23,10 +23,10 @@ def start(rank, ranks, port, seconds):
 
 
 def child(rank):
-    start(rank, 2, 29601, 60)
-    dist.group.WORLD._get_backend(torch.device("cpu")).set_timeout(datetime.timedelta(seconds=2))
+    start(rank, 2, 29601, 300)
+    dist.group.WORLD._get_backend(torch.device("cpu")).set_timeout(datetime.timedelta(seconds=5))
     if rank == 1:
-        time.sleep(12)
+        time.sleep(30)
         os._exit(0)
     try:
         dist.all_reduce(torch.ones(1))

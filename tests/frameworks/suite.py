@@ -33,7 +33,7 @@ LIFTED = re.compile(r"(Test requires backend railhead|Only MPI supports|Only glo
                     r"GLOO Batch Send Recv CPU|Only Gloo backend supports sparse|Only Nccl & Gloo backend support Distributed)")
 # Seconds: limit of a rank's start; limit of a test on all ranks; limit for the other ranks to report after the first one.
 # They only end what hangs, and a machine that does much else may need minutes to import torch in all ranks.
-START, LONGEST, BEHIND = 600, 180, 90
+START, LONGEST, BEHIND = 1200, 600, 300
 
 
 def skips():

@@ -85,7 +85,7 @@ def case_training():
 
 def case_failures():
     def check(count, what, *words):
-        text = ranks(count, FRAMEWORKS / "failures.py", what, "cuda", may_fail=True, seconds=120)
+        text = ranks(count, FRAMEWORKS / "failures.py", what, "cuda", may_fail=True)
         for word in words:
             expect(re.search(word, text), f"{what}: no '{word}' in: {text}")
 

@@ -4,8 +4,11 @@ that check where pods would run."""
 
 import base64
 import contextlib
+import json
+import os
 import pathlib
 import random
+import re
 import shutil
 import socket
 import ssl
@@ -21,14 +24,23 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from kube_api import ApiError, KubeApi  # noqa: E402
 
-DEADLINE = 60  # seconds for a server to start
+# Seconds until something must have happened: longer than a machine with ten times its load takes.
+DEADLINE = 240
+COMMAND = 180  # seconds for kubectl or openssl; the same
+# What kubectl and helm say of a busy server, before they have asked it for anything: they wait ten seconds.
+LATE = re.compile("TLS handshake timeout|i/o timeout")
+_given_ports = set()  # by free_port()
 
 
 def free_port():
-    """Returns a port below the kernel's ephemeral range, so that no connection can take it before its use."""
-    for port in random.sample(range(20000, 32000), 100):
+    """Returns a port below the kernel's ephemeral range, so that no connection can take it before its use. Returns no
+    port twice, since the first caller may not have bound it yet."""
+    for port in random.sample(range(20000, 32000), 1000):
+        if port in _given_ports:
+            continue
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
+            _given_ports.add(port)
             return port
     raise AssertionError("no free port between 20000 and 32000")
 
@@ -44,9 +56,15 @@ def wait_until(ready, what, log=None):
 
 def answers(url):
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with contextlib.suppress(OSError), opener.open(url, timeout=2) as answer:
+    with contextlib.suppress(OSError), opener.open(url, timeout=30) as answer:
         return answer.status == 200
     return False
+
+
+def audited(log):
+    """Returns the events of an API server's audit log. The server may be writing the last one."""
+    *lines, _ = log.read_text().split("\n")
+    return [json.loads(line) for line in lines]
 
 
 def folder_for(test, name):
@@ -88,7 +106,7 @@ def certificate(folder, name):
             ["req", "-new", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-keyout", key, "-out", request],
             ["ca", "-selfsign", "-batch", "-notext", "-create_serial", "-startdate", begin, "-enddate", end,
              "-keyfile", key, "-in", request, "-out", crt]):
-        subprocess.run(["openssl", *command, "-config", config], check=True, capture_output=True, timeout=30)
+        subprocess.run(["openssl", *command, "-config", config], check=True, capture_output=True, timeout=COMMAND)
     return crt, key
 
 
@@ -109,6 +127,8 @@ class ControlPlane:
         self.start()
 
     def start(self):
+        # kubectl and helm keep the kinds of a server by its port, which servers of other tests may have, too.
+        os.environ["KUBECACHEDIR"] = str(self._folder / "kinds")
         etcd, peer, port = free_port(), free_port(), free_port()
         self._run(
             "etcd",
@@ -223,9 +243,12 @@ class ControlPlane:
         if objects is not None:
             command += ["-f", "-"]
             objects = yaml.safe_dump_all(objects)
-        done = subprocess.run(
-            command, input=objects, capture_output=True, text=True, timeout=60, check=False
-        )
+        for _ in range(5):
+            done = subprocess.run(
+                command, input=objects, capture_output=True, text=True, timeout=COMMAND, check=False
+            )
+            if done.returncode == 0 or not LATE.search(done.stderr):
+                break
         if check and done.returncode != 0:
             raise AssertionError(f"kubectl {' '.join(map(str, arguments))}:\n{done.stderr}")
         return done

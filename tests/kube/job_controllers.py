@@ -3,10 +3,12 @@
 API server."""
 
 import base64
+import contextlib
 import dataclasses
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 
 import yaml
@@ -63,6 +65,33 @@ def one_version(crd):
     """Returns a Kueue kind with only the version that Kueue uses. Converting to its other version needs a webhook."""
     versions = [version for version in crd["spec"]["versions"] if version["name"] == "v1beta2"]
     return crd | {"spec": crd["spec"] | {"versions": [versions[0] | {"storage": True}]}}
+
+
+def wait_until_webhooks_are_known(cluster):
+    """Waits until the API server calls all webhooks that have been created before: it learns of them a moment later, in
+    their order, and so of these last ones, which nobody answers."""
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]
+    kinds = ("Mutating", "Validating")
+    made = [
+        {"apiVersion": "admissionregistration.k8s.io/v1", "kind": f"{kind}WebhookConfiguration",
+         "metadata": {"name": "last"},
+         "webhooks": [{"name": "last.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+                       "failurePolicy": "Fail", "clientConfig": {"url": "https://127.0.0.1:1/"}, "rules": rules,
+                       "objectSelector": {"matchLabels": {"test/last": kind}}}]}
+        for kind in kinds
+    ]
+    objects = [{"apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": f"last-{kind.lower()}", "labels": {"test/last": kind}}} for kind in kinds]
+
+    def known():
+        told = cluster.kubectl("create", "--dry-run=server", objects=objects, check=False).stderr
+        return told.count("last.example.com") >= len(kinds)
+
+    cluster.kubectl("create", objects=made)
+    try:
+        wait_until(known, "the API server's view of the webhooks")
+    finally:
+        cluster.kubectl("delete", *(f"{one['kind']}/last" for one in made))
 
 
 class JobController:
@@ -139,8 +168,16 @@ class JobController:
         }
 
     def wait_until_ready(self):
+        """Call wait_until_webhooks_are_known() afterwards, once for all controllers."""
         wait_until(lambda: answers(f"http://127.0.0.1:{self._health}/readyz"), self._name, self.log)
+        wait_until(self._listens, f"the webhooks of {self._name}", self.log)
         self.call_webhooks("")
+
+    def _listens(self):
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", self._port), timeout=30).close()
+            return True
+        return False
 
     def call_webhooks(self, before):
         """Enables its webhooks, with names that begin with `before`: the API server calls them in order of names."""
@@ -151,6 +188,7 @@ class JobController:
             webhooks = [
                 hook
                 | {
+                    "timeoutSeconds": 30,  # a busy machine takes longer than the usual 10
                     "clientConfig": self._client
                     | {"url": f"https://127.0.0.1:{self._port}" + hook["clientConfig"]["service"]["path"]}
                 }

@@ -31,7 +31,7 @@ WHEN = ("--start", canned.NOON, "--end", canned.NOON + canned.AFTER, "--step", c
 
 
 def run(*command):
-    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=1200, check=False)
 
 
 def draw(url, output, *options):
@@ -88,7 +88,7 @@ class Pictures(unittest.TestCase):
         for name, rule in ALERTS.items():
             with self.subTest(name):
                 query = {"query": rule["expr"], "start": canned.NOON, "end": canned.NOON + canned.AFTER, "step": canned.STEP}
-                with replay.OPENER.open(f"{self.url}/api/v1/query_range?{urllib.parse.urlencode(query)}", timeout=60) as answer:
+                with replay.OPENER.open(f"{self.url}/api/v1/query_range?{urllib.parse.urlencode(query)}", timeout=300) as answer:
                     found = json.load(answer)["data"]["result"]
                 times = {}
                 for one in found:

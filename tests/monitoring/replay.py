@@ -4,12 +4,16 @@
 import contextlib
 import json
 import re
-import socket
 import subprocess
+import sys
 import time
 import urllib.request
 
-from rules import RECORDS
+from rules import RECORDS, ROOT
+
+sys.path.insert(0, str(ROOT / "tests" / "kube"))
+
+from control_plane import DEADLINE, free_port  # noqa: E402
 
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 _NAME = re.compile(r"\b[a-z_]+:railhead_\w+:\w+")
@@ -23,7 +27,7 @@ def flat(expression):
 
 
 def _run(folder, *command):
-    done = subprocess.run([str(word) for word in command], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run([str(word) for word in command], cwd=folder, capture_output=True, text=True, timeout=1200, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(map(str, command))}: {done.stdout}{done.stderr}")
 
@@ -31,9 +35,7 @@ def _run(folder, *command):
 @contextlib.contextmanager
 def _server(folder):
     """Yields the URL of a Prometheus with the data of this folder; old samples are kept."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     (folder / "prometheus.yml").write_text("{}", encoding="utf-8")
     with open(folder / "prometheus.log", "a", encoding="utf-8") as log:
         process = subprocess.Popen(
@@ -41,10 +43,10 @@ def _server(folder):
              "--storage.tsdb.retention.time=100y", f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log)
         url = f"http://127.0.0.1:{port}"
         try:
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + DEADLINE
             while True:
                 try:
-                    OPENER.open(f"{url}/-/ready", timeout=5).close()
+                    OPENER.open(f"{url}/-/ready", timeout=30).close()
                     break
                 except OSError as error:
                     if process.poll() is not None or time.monotonic() > deadline:
@@ -53,7 +55,11 @@ def _server(folder):
             yield url
         finally:
             process.terminate()
-            process.wait(timeout=30)
+            try:
+                process.wait(timeout=DEADLINE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 @contextlib.contextmanager

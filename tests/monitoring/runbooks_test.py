@@ -54,13 +54,13 @@ def queries(text):
 
 @functools.cache
 def help_of(program, *words):
-    done = subprocess.run([PROGRAMS[program], *words, "--help"], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([PROGRAMS[program], *words, "--help"], capture_output=True, text=True, timeout=300, check=False)
     return done.returncode, done.stdout + done.stderr
 
 
 @functools.cache
 def global_flags():
-    return subprocess.run([PROGRAMS["kubectl"], "options"], capture_output=True, text=True, timeout=30, check=False).stdout
+    return subprocess.run([PROGRAMS["kubectl"], "options"], capture_output=True, text=True, timeout=300, check=False).stdout
 
 
 class Runbooks(unittest.TestCase):
@@ -130,7 +130,7 @@ class Runbooks(unittest.TestCase):
             json.dump({"groups": [{"name": "queries", "rules": rules}]}, file)
             file.flush()
             done = subprocess.run(["promtool", "check", "rules", file.name], capture_output=True, text=True,
-                                  timeout=60, check=False)
+                                  timeout=300, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_links_lead_somewhere(self):

@@ -82,7 +82,7 @@ def case_failures():
              "W.Set_errhandler(MPI.ERRORS_ARE_FATAL); ")
 
     def dies(code, *words, count=2):
-        text = ranks("-c", begin + code, count=count, may_fail=True, seconds=60)
+        text = ranks("-c", begin + code, count=count, may_fail=True)
         for word in words:
             expect(re.search(word, text), f"{code}: no '{word}' in: {text}")
         expect("went on" not in text, text)

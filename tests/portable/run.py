@@ -66,7 +66,7 @@ def build():
     shutil.copy(HERE / "check.py", what)
     if not NATIVE:
         shutil.copy(EMULATOR, what)
-    clang = pathlib.Path(run(ROOT / "tools" / "portable-deps.sh", MACHINE, seconds=1800).strip()) / "bin" / "clang"
+    clang = pathlib.Path(run(ROOT / "tools" / "portable-deps.sh", MACHINE, seconds=5400).strip()) / "bin" / "clang"
     compile_check = (clang, "-O1", "-Wall", "-Wextra", "-Werror", f"-I{INSTALLED}/include", HERE / "check.c", "-ldl",
                      "-lpthread")
     run(*compile_check, "-DLOAD", "-o", what / "load")
@@ -156,12 +156,14 @@ def root_of(suite, keyring=None):
     options.append(f"--architectures={DEBIANS_NAMES[MACHINE]}")
     root = CACHE / f"portable-root-{suite}-{'' if NATIVE else MACHINE + '-'}{key}"
     if not root.exists():
-        part = root.with_name(root.name + ".part")
-        shutil.rmtree(part, ignore_errors=True)
-        run("mmdebstrap", *options, *([f"--keyring={keyring}"] if keyring else []), suite, part, seconds=600)
-        for folder in ("dev", "proc", "mnt"):
-            (part / folder).mkdir(exist_ok=True)
-        part.rename(root)
+        with cases.locked("portable-root"):
+            if not root.exists():
+                part = root.with_name(root.name + ".part")
+                shutil.rmtree(part, ignore_errors=True)
+                run("mmdebstrap", *options, *([f"--keyring={keyring}"] if keyring else []), suite, part, seconds=3600)
+                for folder in ("dev", "proc", "mnt"):
+                    (part / folder).mkdir(exist_ok=True)
+                part.rename(root)
     return root
 
 

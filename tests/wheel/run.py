@@ -41,14 +41,15 @@ def wheel():
 def venv(name, requirements=None):
     """Returns an environment with the wheel; other packages come from a cached environment."""
     path = OUT / name
-    run("/usr/bin/python3", "-m", "venv", path, seconds=300)
+    run("/usr/bin/python3", "-m", "venv", path)
     run(path / "bin" / "python", "-m", "pip", "install", "--no-index", "--no-deps", wheel())
     if requirements is not None:
         kept = CACHE / f"wheel-test-{hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]}"
-        if not (kept / "complete").exists():
-            shutil.rmtree(kept, ignore_errors=True)
-            run(path / "bin" / "python", "-m", "pip", "install", "--target", kept, "-r", requirements, seconds=900)
-            (kept / "complete").touch()
+        with cases.locked("wheel-test"):
+            if not (kept / "complete").exists():
+                shutil.rmtree(kept, ignore_errors=True)
+                run(path / "bin" / "python", "-m", "pip", "install", "--target", kept, "-r", requirements, seconds=1800)
+                (kept / "complete").touch()
         [site] = path.glob("lib/python3*/site-packages")
         (site / "kept.pth").write_text(f"{kept}\n")
     return path / "bin" / "python"

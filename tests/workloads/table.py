@@ -37,7 +37,7 @@ def mutated(program, objects):
         input=yaml.safe_dump_all(objects),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=True,
     )
     return list(documents(done.stdout))

@@ -5,10 +5,10 @@
 # The last line begins with PASS, SKIP or FAIL; FAIL is exit status 1.
 set -u
 
-# fetch HOST PORT [REQUEST]: what is answered, within five seconds.
+# fetch HOST PORT [REQUEST]: what is answered, within five seconds (ANSWER_SECONDS: others, in tests).
 fetch() {
   # shellcheck disable=SC2016  # they are the inner shell's
-  timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/$1" && printf "%s" "$2" >&3 && cat <&3' "$1" "$2" "${3:-}" 2>/dev/null
+  timeout "${ANSWER_SECONDS:-5}" bash -c 'exec 3<>"/dev/tcp/$0/$1" && printf "%s" "$2" >&3 && cat <&3' "$1" "$2" "${3:-}" 2>/dev/null
 }
 
 end() {

@@ -27,6 +27,8 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
 from check_machine import obstacles  # noqa: E402
 from kube_api import ApiError, KubeApi  # noqa: E402
 
+# What kubectl says of a busy API server or kubelet, before they have begun anything: it waits for seconds.
+LATE = re.compile("TLS handshake timeout|i/o timeout|error dialing backend")
 PORT = 6443
 API = f"{HOST}:{PORT}"
 
@@ -310,7 +312,7 @@ class Cluster:
             self.check()
             return self._kube_api().is_ready()
 
-        wait_for("the API server is ready", ready, 90, log=log)
+        wait_for("the API server is ready", ready, 300, log=log)
         manager = pki.kubeconfig("controller-manager", server, "system:kube-controller-manager")
         self.start("controller-manager", [
             kube / "kube-controller-manager", f"--kubeconfig={manager}",
@@ -350,7 +352,7 @@ class Cluster:
             return not missing
 
         try:
-            wait_for("the nodes are Ready", ready, 420, interval=0.5)
+            wait_for("the nodes are Ready", ready, 1200, interval=0.5)
         except Failure as failure:
             name = min(missing)
             told = "; ".join(f"{node}: {why}" for node, why in sorted(missing.items()))
@@ -366,11 +368,19 @@ class Cluster:
 
     # -- use ----------------------------------------------------------------------------------
 
-    def kubectl(self, *words, stdin=None, check=True, seconds=120):
-        return self.run_inside([self.parts.kube / "kubectl", "--kubeconfig", self.kubeconfig, *words],
-                               stdin=stdin, check=check, seconds=seconds)
+    def kubectl(self, *words, stdin=None, check=True, seconds=600):
+        command = [self.parts.kube / "kubectl", "--kubeconfig", self.kubeconfig, *words]
+        for _ in range(5):
+            done = self.run_inside(command, stdin=stdin, check=False, seconds=seconds)
+            if done.returncode == 0 or not LATE.search(done.stderr):
+                break
+            time.sleep(1)
+        if check and done.returncode != 0:
+            raise Failure(f"kubectl {' '.join(map(str, words))[:300]}: exit {done.returncode}: "
+                          f"{' '.join((done.stderr or done.stdout).strip().splitlines()[-3:])}")
+        return done
 
-    def helm(self, *words, check=True, seconds=300):
+    def helm(self, *words, check=True, seconds=900):
         env = dict(os.environ, HELM_CACHE_HOME=str(self.folder / "helm"),
                    HELM_CONFIG_HOME=str(self.folder / "helm"), HELM_DATA_HOME=str(self.folder / "helm"))
         return self.run_inside([self.parts.kube / "helm", "--kubeconfig", self.kubeconfig, *words],
@@ -394,7 +404,7 @@ class Cluster:
     def apply(self, manifest):
         return self.kubectl("apply", "-f", "-", stdin=manifest)
 
-    def on_node(self, i, command, seconds=60, check=True):
+    def on_node(self, i, command, seconds=300, check=True):
         """Runs a shell line on a node, over its serial line; returns (exit code, output)."""
         folder = os.open(self.folder, os.O_RDONLY)
         try:

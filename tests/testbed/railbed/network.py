@@ -23,7 +23,7 @@ class Network:
     def inside(self, argv):
         return ["ip", "netns", "exec", self.name] + [str(a) for a in argv]
 
-    def connect(self, address, timeout=10):
+    def connect(self, address, timeout=60):
         """Opens a connection from inside the namespace. A socket keeps its namespace; the thread returns."""
         libc = ctypes.CDLL(None, use_errno=True)
 

@@ -10,7 +10,7 @@ import time
 from .console import Failure
 
 
-def run(argv, *, log=None, seconds=120, check=True, stdin=None, cwd=None, env=None):
+def run(argv, *, log=None, seconds=600, check=True, stdin=None, cwd=None, env=None):
     """Runs a command to its end and returns its CompletedProcess (text)."""
     argv = [str(a) for a in argv]
     try:
