@@ -168,6 +168,9 @@ class LldpReader {
     if (value->text.empty()) return "";
     device.id = absl::StrCat("chassis ", Words(TextIn(id->Find("type"))), " ", Words(value));
     device.kind = Kind(chassis->Find("capability"));
+    if (device.name.empty() && chassis->Find("capability") == nullptr) {
+      device.kind = DeviceKind::kUnknown;
+    }
     if (IsHostSystem(TextOf(chassis->Find("descr")))) device.kind = DeviceKind::kHost;
     seen_.devices.push_back(device);
     return device.id;

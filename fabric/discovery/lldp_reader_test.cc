@@ -81,7 +81,7 @@ TEST(Lldp, OneNeighbourIsNoListAndNoneIsNothing) {
   const auto seen = Read(one);
   ASSERT_TRUE(seen.ok()) << seen.status();
   ASSERT_EQ(seen->links.size(), 1);
-  EXPECT_EQ(seen->devices[1], (SeenDevice{"chassis mac 02:cc", "", DeviceKind::kForwarder}));
+  EXPECT_EQ(seen->devices[1], (SeenDevice{"chassis mac 02:cc", "", DeviceKind::kUnknown}));
   const auto none = Read(absl::StrCat(kLocal, R"({"lldp": {}})"));
   ASSERT_TRUE(none.ok()) << none.status();
   EXPECT_TRUE(none->links.empty());
