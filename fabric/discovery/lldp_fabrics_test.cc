@@ -101,6 +101,27 @@ TEST_F(LldpFabrics, FirmwareOfNicsIsNoSwitch) {
   }
 }
 
+// It forwards packets between its containers, and is none of the spines for that.
+TEST_F(LldpFabrics, AHostOfAnyDistributionIsAHost) {
+  for (int i = 0; i < 6; ++i) {
+    const std::string name = absl::StrCat("n", i);
+    Speaker(i % 3 > 0 ? Host(name)
+                      : Described(name,
+                                  "openEuler 22.03 LTS Linux 5.10.0-60.18.0.50.x86_64 #1 SMP Wed "
+                                  "Mar 30 2022 x86_64",
+                                  true));
+    Sees("eth0", Switch(i < 3 ? "leaf0" : "leaf1"), absl::StrCat("swp", i));
+  }
+  for (const char* leaf : {"leaf0", "leaf1"}) {
+    Speaker(Switch(leaf));
+    Sees("swp9", Switch("spine0"), leaf);
+  }
+  const DiscoveredFabric found = Fuse();
+  EXPECT_EQ(found.model.nodes.size(), 6);
+  ASSERT_THAT(found.model.levels, ElementsAre("spine", "leaf"));
+  EXPECT_THAT(found.switches[0][0], ElementsAre("spine0"));
+}
+
 TEST_F(LldpFabrics, ASwitchThatOnlyHostsNameIsOneWithoutAName) {
   for (int i = 0; i < 4; ++i) {
     Speaker(Host(absl::StrCat("n", i)));
