@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,18 +16,16 @@
 #include "kube/kubeconfig.h"
 #include "kube/rest_client.h"
 #include "operator/config.h"
+#include "operator/rdma_resources.h"
 #include "placement/topology/stored_topology.h"
 
 namespace railhead::cli {
 namespace {
 
-// Items of a list have no apiVersion and kind.
 absl::Status List(kube::Api& api, const kube::ObjectRef& all, const char* kind,
                   std::vector<kube::Json>& into) {
-  return kube::ForEach(api, all, [&](const kube::Json& object) {
-    into.push_back(object);
-    into.back()["apiVersion"] = all.api;
-    into.back()["kind"] = kind;
+  return ForEachWithKind(api, all, kind, [&into](kube::Json object) {
+    into.push_back(std::move(object));
     return absl::OkStatus();
   });
 }
@@ -66,23 +65,47 @@ absl::StatusOr<ReachedCluster> ReachCluster(const ClusterFlags& flags) {
   return ReachedCluster{std::move(clock), std::move(api), std::move(config->space)};
 }
 
-absl::StatusOr<op::gangs::ClusterObjects> AskCluster(kube::Api& api, bool with_events) {
+absl::Status ForEachWithKind(kube::Api& api, const kube::ObjectRef& all, const char* kind,
+                             const std::function<absl::Status(kube::Json object)>& visit) {
+  return kube::ForEach(api, all, [&](const kube::Json& object) {
+    kube::Json with_kind = object;
+    with_kind["apiVersion"] = all.api;
+    with_kind["kind"] = kind;
+    return visit(std::move(with_kind));
+  });
+}
+
+absl::StatusOr<op::RdmaResources> AskRdmaResources(kube::Api& api) {
+  op::RdmaResources resources;
+  const auto read = [&](const kube::Json& object) {
+    if (auto rdma = op::ReadRdmaResources(object)) resources = *std::move(rdma);
+    return absl::OkStatus();
+  };
+  absl::Status status = kube::ForEach(api, {"v1", "configmaps", "", ""}, read, kOfTheChart);
+  if (!status.ok() && !absl::IsPermissionDenied(status)) return status;
+  return resources;
+}
+
+absl::StatusOr<std::vector<kube::Json>> AskTopologies(kube::Api& api) {
+  std::vector<kube::Json> topologies;
+  absl::Status status = List(api, {topology::kTopologyVersion, topology::kTopologyResource, "", ""},
+                             topology::kTopologyKind, topologies);
+  if (!status.ok() && !absl::IsNotFound(status) && !absl::IsPermissionDenied(status)) return status;
+  return topologies;
+}
+
+absl::StatusOr<op::gangs::ClusterObjects> AskCluster(kube::Api& api) {
   op::gangs::ClusterObjects objects;
   absl::Status status = List(api, {"v1", "nodes", "", ""}, "Node", objects.nodes);
   if (status.ok()) status = List(api, {"v1", "pods", "", ""}, "Pod", objects.pods);
-  if (status.ok() && with_events) {
-    status = List(api, {"v1", "events", "", ""}, "Event", objects.events);
-  }
+  if (status.ok()) status = List(api, {"v1", "events", "", ""}, "Event", objects.events);
   if (!status.ok()) return status;
-  const auto read_resources = [&](const kube::Json& object) {
-    if (auto rdma = op::ReadRdmaResources(object)) objects.rdma = *std::move(rdma);
-    return absl::OkStatus();
-  };
-  status = kube::ForEach(api, {"v1", "configmaps", "", ""}, read_resources, kOfTheChart);
-  if (!status.ok() && !absl::IsPermissionDenied(status)) return status;
-  status = List(api, {topology::kTopologyVersion, topology::kTopologyResource, "", ""},
-                topology::kTopologyKind, objects.topologies);
-  if (!status.ok() && !absl::IsNotFound(status) && !absl::IsPermissionDenied(status)) return status;
+  auto rdma = AskRdmaResources(api);
+  if (!rdma.ok()) return rdma.status();
+  objects.rdma = *std::move(rdma);
+  auto topologies = AskTopologies(api);
+  if (!topologies.ok()) return topologies.status();
+  objects.topologies = *std::move(topologies);
   return objects;
 }
 

@@ -4,14 +4,19 @@
 #ifndef RAILHEAD_CLI_CLUSTER_H_
 #define RAILHEAD_CLI_CLUSTER_H_
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kube/client.h"
+#include "kube/json.h"
 #include "kube/server_clock.h"
 #include "operator/gangs/why.h"
+#include "operator/rdma_resources.h"
 
 namespace railhead::cli {
 
@@ -36,10 +41,15 @@ struct ReachedCluster {
 
 absl::StatusOr<ReachedCluster> ReachCluster(const ClusterFlags& flags);
 
-// Lists nodes, pods, FabricTopologies and, if asked, Events; reads the operator's RDMA resources.
-// Without the kind FabricTopology, or the right to read it, the result has none. Without the right
-// to list ConfigMaps, the RDMA resources are rdma/*.
-absl::StatusOr<op::gangs::ClusterObjects> AskCluster(kube::Api& api, bool with_events);
+// Visits the objects of a collection with their apiVersion and kind, which items of a list lack.
+absl::Status ForEachWithKind(kube::Api& api, const kube::ObjectRef& all, const char* kind,
+                             const std::function<absl::Status(kube::Json object)>& visit);
+// Reads the operator's RDMA resources; rdma/* without the right to list ConfigMaps.
+absl::StatusOr<op::RdmaResources> AskRdmaResources(kube::Api& api);
+// Lists FabricTopologies; none without the kind, or the right to read it.
+absl::StatusOr<std::vector<kube::Json>> AskTopologies(kube::Api& api);
+// Lists nodes, pods, Events and FabricTopologies, and reads the operator's RDMA resources.
+absl::StatusOr<op::gangs::ClusterObjects> AskCluster(kube::Api& api);
 
 }  // namespace railhead::cli
 

@@ -58,7 +58,7 @@ clusters:
   ASSERT_TRUE(reached.ok()) << reached.status();
   const auto ahead = [&] { return reached->clock->Now() - absl::Now(); };
   EXPECT_LT(absl::AbsDuration(ahead()), absl::Minutes(1)) << "nothing is known of the server's";
-  const auto objects = AskCluster(*reached->api, true);
+  const auto objects = AskCluster(*reached->api);
   ASSERT_TRUE(objects.ok()) << objects.status();
   EXPECT_LT(absl::AbsDuration(ahead() - shift), absl::Minutes(1));
 }

@@ -25,13 +25,16 @@
 #include "cli/topology_tree.h"
 #include "fabric/discovery/finding.h"
 #include "fabric/discovery/fusion.h"
+#include "fabric/discovery/kubernetes_reader.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/discovery/source.h"
 #include "fabric/model/fabric_model.h"
 #include "fabric/model/model_json.h"
 #include "fabric/model/model_reader.h"
 #include "fabric/model/model_yaml.h"
+#include "kube/client.h"
 #include "kube/json.h"
+#include "operator/rdma_resources.h"
 #include "placement/topology/cluster_fabric.h"
 #include "placement/topology/published.h"
 #include "placement/topology/stored_topology.h"
@@ -83,22 +86,42 @@ std::string Named(absl::string_view fault) {
              : absl::StrCat("FabricTopology ", topology::kTopologyName, ": ", fault);
 }
 
+// Reads nodes and pods. Each object is dropped when it is read: all of a large cluster are more
+// than memory should hold.
+absl::StatusOr<fabric::Observations> Observe(kube::Api& api) {
+  const absl::StatusOr<op::RdmaResources> rdma = AskRdmaResources(api);
+  if (!rdma.ok()) return rdma.status();
+  const fabric::IsHca is_hca = [&rdma](absl::string_view resource) {
+    return rdma->Contains(resource);
+  };
+  fabric::Observations seen;
+  const auto read = [&](const kube::Json& object) -> absl::Status {
+    const std::string space = kube::StringAt(object, {"metadata", "namespace"});
+    const std::string source =
+        absl::StrCat(kube::StringAt(object, {"kind"}), " ", space, space.empty() ? "" : "/",
+                     kube::StringAt(object, {"metadata", "name"}));
+    absl::StatusOr<fabric::Observations> more =
+        fabric::ReadSource(kube::DumpJson(object), source, is_hca);
+    if (!more.ok()) return more.status();
+    fabric::Append(*std::move(more), seen);
+    return absl::OkStatus();
+  };
+  absl::Status status = ForEachWithKind(api, {"v1", "nodes", "", ""}, "Node", read);
+  if (status.ok()) status = ForEachWithKind(api, {"v1", "pods", "", ""}, "Pod", read);
+  if (!status.ok()) return status;
+  return seen;
+}
+
 // Reads the fabric from the API server, as the operator does.
 absl::StatusOr<Loaded> Ask(kube::Api& api, const std::optional<std::string>& name) {
-  absl::StatusOr<op::gangs::ClusterObjects> objects = AskCluster(api, false);
-  if (!objects.ok()) return objects.status();
+  const absl::StatusOr<std::vector<kube::Json>> topologies = AskTopologies(api);
+  if (!topologies.ok()) return topologies.status();
   std::vector<topology::ModelPart> parts;
-  for (const kube::Json& object : objects->topologies) {
+  for (const kube::Json& object : *topologies) {
     if (auto part = topology::ReadModelPart(object)) parts.push_back(*std::move(part));
   }
   const auto given = topology::JoinModel(std::move(parts));
-  kube::Json list = {{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(objects->nodes)}};
-  for (kube::Json& pod : objects->pods) list["items"].push_back(std::move(pod));
-  const auto is_hca = [&objects](absl::string_view resource) {
-    return objects->rdma.Contains(resource);
-  };
-  absl::StatusOr<fabric::Observations> seen =
-      fabric::ReadSource(kube::DumpJson(list), "the cluster", is_hca);
+  absl::StatusOr<fabric::Observations> seen = Observe(api);
   if (!seen.ok()) return seen.status();
   if (!given.ok() || !given->has_value()) {
     absl::StatusOr<DiscoveredFabric> found =
@@ -135,6 +158,12 @@ absl::StatusOr<Loaded> Load(const TopologyOptions& options, kube::Api* api) {
   fabric::Observations seen;
   for (const std::string& file : options.files) {
     const absl::StatusOr<std::string> text = ReadInput(file, kMaxJsonText);
+    if (absl::IsInvalidArgument(text.status())) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          text.status().message(),
+          "; split it: give nodes, and the pods of each namespace, in files of their own (or give "
+          "no file, and the cluster is asked)"));
+    }
     if (!text.ok()) return text.status();
     if (IsModel(*text)) {
       if (options.files.size() > 1) {

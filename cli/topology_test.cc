@@ -3,18 +3,32 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "base/json/json_text.h"
 #include "cli/folder_for_test.h"
 #include "cli/svg_parts.h"
 #include "cli/svg_text.h"
 #include "fabric/model/model_reader.h"
+#include "kube/client.h"
 #include "kube/testing/fake_api.h"
 
 namespace railhead::cli {
@@ -176,6 +190,71 @@ TEST_F(Topology, HcasAreThoseOfTheOperatorsResources) {
     "data": {"operator.yaml": "rdmaResources: [rdma/*, example.com/nic]"}})"));
   EXPECT_EQ(Run(&api), kNoTrouble) << err_.str();
   EXPECT_THAT(out_.str(), HasSubstr("3 of 6 HCAs free"));
+}
+
+// A cluster of 400 nodes with large objects, which are made as they are asked for.
+class LargeCluster final : public kube::Api {
+ public:
+  absl::StatusOr<json> Call(const kube::ApiRequest& request) override {
+    return kube::StatusFromAnswer(request.subject, 404, "");
+  }
+  absl::StatusOr<json> CallList(
+      const kube::ApiRequest& request,
+      absl::FunctionRef<absl::Status(const json& object)> visit) override {
+    json rest = {{"metadata", {{"resourceVersion", "1"}}}, {"items", json::array()}};
+    const bool pods = absl::StartsWith(request.path, "/api/v1/pods?");
+    if (!pods && !absl::StartsWith(request.path, "/api/v1/nodes?")) return rest;
+    constexpr int kPage = 50;
+    constexpr int kAll = 400;
+    int first = 0;
+    const std::vector<std::string> parts = absl::StrSplit(request.path, "&continue=");
+    if (parts.size() > 1 && !absl::SimpleAtoi(parts[1], &first)) return rest;
+    for (int i = first; i < first + kPage; ++i) {
+      const json object = pods ? Pod(i) : Node(i);
+      if (absl::Status status = visit(object); !status.ok()) return status;
+      most_ = std::max(most_, Allocated());
+    }
+    if (first + kPage < kAll) rest["metadata"]["continue"] = absl::StrCat(first + kPage);
+    return rest;
+  }
+  absl::Status Stream(const kube::StreamRequest& /*request*/,
+                      const std::function<absl::Status(absl::string_view)>& /*on_bytes*/) override {
+    return absl::UnimplementedError("");
+  }
+  // Bytes allocated beyond those at the start.
+  size_t most() const { return most_ - std::min(most_, start_); }
+
+ private:
+  static constexpr size_t kLarge = size_t{64} << 10;
+
+  static size_t Allocated() { return mallinfo2().uordblks + mallinfo2().hblkhd; }
+  static json Node(int i) {
+    return {{"metadata",
+             {{"name", absl::StrCat("n", i)},
+              {"labels", {{"topology.railhead.io/leaf", absl::StrCat("l", i / 16)}}},
+              {"annotations", {{"example.com/large", std::string(kLarge, 'x')}}}}},
+            {"status", {{"allocatable", {{"nvidia.com/gpu", "8"}, {"rdma/hca", "8"}}}}}};
+  }
+  static json Pod(int i) {
+    return {{"metadata",
+             {{"name", "p"},
+              {"namespace", absl::StrCat("s", i)},
+              {"annotations", {{"example.com/large", std::string(kLarge, 'x')}}}}},
+            {"spec",
+             {{"nodeName", absl::StrCat("n", i)},
+              {"containers", {{{"resources", {{"requests", {{"nvidia.com/gpu", "2"}}}}}}}}}}};
+  }
+
+  const size_t start_ = Allocated();
+  size_t most_ = 0;
+};
+
+TEST_F(Topology, OneObjectOfTheClusterIsInMemoryAtATime) {
+  options_.files.clear();
+  LargeCluster api;
+  EXPECT_EQ(Run(&api), kNoTrouble) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("25 leaves, 400 nodes, 2400 of 3200 GPUs free"));
+  EXPECT_LT(api.most(), size_t{8} << 20) << "all have 50 MiB";
 }
 
 TEST_F(Topology, WrongCablesAreToldWithTheExitStatus) {
@@ -345,6 +424,13 @@ TEST_F(Topology, BadInputIsNamed) {
   options_.files = {folder_.Write("model.yaml", "hello\n")};
   EXPECT_EQ(Run(), kBadSource);
   EXPECT_THAT(err_.str(), HasSubstr("model.yaml: the document: has an unknown format"));
+  const std::string large = folder_.Write("large.json", "{");
+  std::filesystem::resize_file(large, kMaxJsonText + 1);
+  options_.files = {large};
+  EXPECT_EQ(Run(), kBadSource);
+  EXPECT_THAT(err_.str(),
+              HasSubstr("large.json has more than the 268435456 bytes that are allowed"));
+  EXPECT_THAT(err_.str(), HasSubstr("; split it: "));
   options_.files = {folder_.Path("none")};
   EXPECT_EQ(Run(), kBadSource);
   EXPECT_THAT(err_.str(), HasSubstr("cannot open"));

@@ -165,7 +165,7 @@ absl::StatusOr<WhyAnswer> Answer(const WhyOptions& options, kube::Api* api,
                                  const std::function<absl::Time()>& now) {
   if (!options.decision.empty()) return OfDecision(options.decision);
   const absl::StatusOr<ClusterObjects> objects =
-      options.files.empty() ? AskCluster(*api, true) : FromFiles(options.files);
+      options.files.empty() ? AskCluster(*api) : FromFiles(options.files);
   if (!objects.ok()) return objects.status();
   return op::gangs::Why(*objects, options.space, options.job,
                         options.files.empty() ? now() : TimeOfFiles(*objects, now()));

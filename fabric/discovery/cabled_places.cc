@@ -18,8 +18,10 @@
 #include "fabric/discovery/free_name.h"
 #include "fabric/discovery/leaf_groups.h"
 #include "fabric/discovery/leaf_rails.h"
+#include "fabric/discovery/listed.h"
 #include "fabric/discovery/network.h"
 #include "fabric/discovery/node_rails.h"
+#include "fabric/discovery/observations.h"
 #include "fabric/discovery/tiers.h"
 
 namespace railhead::fabric {
@@ -80,8 +82,12 @@ class Placer {
     groups_ = GroupByLeaves(cables);
     placed_.paths.resize(nodes_.size());
     if (groups_.count == 0) return std::move(placed_);
-    const LeafRails rails(cables, groups_);
-    const std::vector<SwitchOfRail> leaves = LeafSwitches(rails);
+    LeafRails rails(cables, groups_);
+    std::vector<SwitchOfRail> leaves = LeafSwitches(rails);
+    if (LeaveHostsAboveOut(leaves)) {
+      rails = LeafRails(cables, groups_);
+      leaves = LeafSwitches(rails);
+    }
     const Tiers tiers =
         FindTiers(leaves, static_cast<int>(network_.switches.size()), network_.switch_links);
     TellSideways(tiers);
@@ -101,6 +107,47 @@ class Placer {
   }
 
  private:
+  // Removes groups of hosts at switches above the leaves; returns whether there are any.
+  bool LeaveHostsAboveOut(const std::vector<SwitchOfRail>& leaves) {
+    std::vector<GroupNodes> of_group(leaves.size());
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (groups_.group_of_node[i] < 0) continue;
+      GroupNodes& group = of_group[static_cast<size_t>(groups_.group_of_node[i])];
+      const SeenNode* node = nodes_[i].kubernetes;
+      ++group.count;
+      group.compute = group.compute || nodes_[i].facts ||
+                      (node != nullptr && (node->gpus > 0 || node->hcas > 0));
+    }
+    const std::vector<bool> above = GroupsAbove(
+        leaves, of_group, static_cast<int>(network_.switches.size()), network_.switch_links);
+    std::vector<int> number(leaves.size(), -1);
+    std::set<int> switches;
+    groups_.count = 0;
+    for (size_t group = 0; group < leaves.size(); ++group) {
+      if (above[group]) {
+        switches.insert(leaves[group].begin(), leaves[group].end());
+      } else {
+        number[group] = groups_.count++;
+      }
+    }
+    std::vector<std::string> hosts;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      int& group = groups_.group_of_node[i];
+      if (group < 0) continue;
+      if (above[static_cast<size_t>(group)]) hosts.push_back(nodes_[i].node);
+      group = number[static_cast<size_t>(group)];
+    }
+    if (hosts.empty()) return false;
+    std::vector<std::string> names;
+    names.reserve(switches.size());
+    for (const int at : switches) names.push_back(SwitchName(at));
+    findings_.push_back({FindingKind::kNoPlace, false, "",
+                         absl::StrCat(Listed(hosts), ": at ", Listed(names),
+                                      ", above the leaves of other nodes; ignored, so no job is "
+                                      "placed there")});
+    return true;
+  }
+
   // Returns the switches of each leaf: those of its rails, and those with second cables of most of
   // its nodes. They are not spines, although cables connect them to other switches. A switch for
   // the second cables of several leaves (another plane, storage) belongs to none, as it would join

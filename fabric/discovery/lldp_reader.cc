@@ -43,18 +43,91 @@ std::string TextOf(const JsonValue* value) {
   return text == nullptr ? "" : text->text;
 }
 
-// Returns whether the system description starts with a distribution of hosts ("Debian GNU/Linux 12
-// (bookworm) Linux 6.1.0"), as lldpd sends by default. Switch systems start with their own name,
-// even if based on such a distribution ("Cumulus Linux version 5.9", "SONiC Software Version: ...
-// Debian").
+// Systems of switches, some of which use lldpd, and those whose name does not say what they are for
+// (Buildroot).
+constexpr const char* kSwitchSystems[] = {"Arista",
+                                          "Buildroot",
+                                          "Cumulus",
+                                          "Dell",
+                                          "DENT",
+                                          "FBOSS",
+                                          "Juniper",
+                                          "NVOS",
+                                          "OcNOS",
+                                          "Onyx",
+                                          "Open Network Linux",
+                                          "OpenSwitch",
+                                          "OpenWrt",
+                                          "OPX",
+                                          "Pica8",
+                                          "PicOS",
+                                          "Poky",
+                                          "SONiC",
+                                          "VyOS",
+                                          "Wind River"};
+
+// Systems of hosts.
+constexpr const char* kDistributions[] = {"Alibaba Cloud Linux",
+                                          "AlmaLinux",
+                                          "Amazon Linux",
+                                          "Anolis OS",
+                                          "Arch Linux",
+                                          "Azure Linux",
+                                          "Bottlerocket",
+                                          "CBL-Mariner",
+                                          "CentOS",
+                                          "Container-Optimized OS",
+                                          "Debian GNU",
+                                          "EulerOS",
+                                          "Fedora",
+                                          "Flatcar",
+                                          "Garden Linux",
+                                          "Huawei Cloud EulerOS",
+                                          "Kylin",
+                                          "Microsoft Azure Linux",
+                                          "NixOS",
+                                          "OpenCloudOS",
+                                          "openEuler",
+                                          "openSUSE",
+                                          "Oracle Linux",
+                                          "Red Hat",
+                                          "Rocky Linux",
+                                          "SLES",
+                                          "SUSE Linux",
+                                          "Talos",
+                                          "TencentOS",
+                                          "Ubuntu",
+                                          "UnionTech OS",
+                                          "VMware Photon"};
+
+template <size_t kCount>
+bool StartsWithAny(absl::string_view text, const char* const (&names)[kCount]) {
+  return std::any_of(std::begin(names), std::end(names),
+                     [&](const char* name) { return absl::StartsWithIgnoreCase(text, name); });
+}
+
+// Returns whether this is lldpd's default: the system's name, and what uname says ("Debian
+// GNU/Linux 12 (bookworm) Linux 6.1.0-13-amd64 #1 SMP ...").
+bool IsDefaultOfLldpd(absl::string_view description) {
+  constexpr absl::string_view kLinux = " Linux ";
+  for (size_t at = description.find(kLinux, 1); at != absl::string_view::npos;
+       at = description.find(kLinux, at + 1)) {
+    const absl::string_view rest = description.substr(at + kLinux.size());
+    const size_t release = std::min(rest.find(' '), rest.size());
+    if (release > 0 && absl::ascii_isdigit(static_cast<unsigned char>(rest[0])) &&
+        absl::StartsWith(rest.substr(release), " #")) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Returns whether the system description is a host's. Switch systems start with their own name,
+// even if based on a distribution of hosts ("Cumulus Linux version 5.9", "SONiC Software Version:
+// ... Debian"). lldpd can be told not to send the version: then the distribution's name decides.
 bool IsHostSystem(absl::string_view description) {
-  constexpr const char* kDistributions[] = {
-      "AlmaLinux",   "Amazon Linux", "Bottlerocket", "CentOS",       "Debian GNU",
-      "Fedora",      "Flatcar",      "openSUSE",     "Oracle Linux", "Red Hat",
-      "Rocky Linux", "SLES",         "SUSE Linux",   "Talos",        "Ubuntu"};
-  return std::any_of(std::begin(kDistributions), std::end(kDistributions), [&](const char* name) {
-    return absl::StartsWithIgnoreCase(description, name);
-  });
+  if (StartsWithAny(description, kSwitchSystems)) return false;
+  return IsDefaultOfLldpd(description) || StartsWithAny(description, kDistributions);
 }
 
 // A text of LLDP has 255 bytes at most; names of nodes have 253.
@@ -168,6 +241,9 @@ class LldpReader {
     if (value->text.empty()) return "";
     device.id = absl::StrCat("chassis ", Words(TextIn(id->Find("type"))), " ", Words(value));
     device.kind = Kind(chassis->Find("capability"));
+    if (device.name.empty() && chassis->Find("capability") == nullptr) {
+      device.kind = DeviceKind::kUnknown;
+    }
     if (IsHostSystem(TextOf(chassis->Find("descr")))) device.kind = DeviceKind::kHost;
     seen_.devices.push_back(device);
     return device.id;

@@ -81,7 +81,7 @@ TEST(Lldp, OneNeighbourIsNoListAndNoneIsNothing) {
   const auto seen = Read(one);
   ASSERT_TRUE(seen.ok()) << seen.status();
   ASSERT_EQ(seen->links.size(), 1);
-  EXPECT_EQ(seen->devices[1], (SeenDevice{"chassis mac 02:cc", "", DeviceKind::kForwarder}));
+  EXPECT_EQ(seen->devices[1], (SeenDevice{"chassis mac 02:cc", "", DeviceKind::kUnknown}));
   const auto none = Read(absl::StrCat(kLocal, R"({"lldp": {}})"));
   ASSERT_TRUE(none.ok()) << none.status();
   EXPECT_TRUE(none->links.empty());
@@ -101,6 +101,25 @@ TEST(Lldp, AHostThatForwardsIsKnownByItsSystem) {
   EXPECT_EQ(kind("Cumulus Linux version 5.9.1 running on Mellanox SN5600"), DeviceKind::kForwarder);
   EXPECT_EQ(kind("SONiC Software Version: SONiC.202311 - Distribution: Debian 11"),
             DeviceKind::kForwarder);
+  // As lldpd describes a system by default: its name, and what uname says.
+  const std::string uname = " Linux 5.10.0-60.18.0.50.x86_64 #1 SMP Wed Mar 30 2022 x86_64";
+  for (const char* host : {"openEuler 22.03 LTS", "Alibaba Cloud Linux 3 (Soaring Falcon)",
+                           "Rocky Linux 9.3 (Blue Onyx)", "My Linux 7"}) {
+    EXPECT_EQ(kind(host + uname), DeviceKind::kHost) << host;
+  }
+  for (const char* network :
+       {"", "Cumulus Linux 4.4.0", "DENT OS 3.2", "Open Network Linux OS ONL-2.0.0", "VyOS 1.4",
+        "Buildroot 2020.02", "SONiC", "Arista Networks EOS"}) {
+    EXPECT_EQ(kind(network + uname), DeviceKind::kForwarder) << network;
+  }
+  EXPECT_EQ(kind("MyRouter on Linux 5.10 for #1 customers"), DeviceKind::kForwarder);
+  // As it does where it must not send the version.
+  for (const char* host :
+       {"openEuler 22.03 LTS", "Anolis OS 8.8", "TencentOS Server 4.2", "Kylin Linux Advanced",
+        "Microsoft Azure Linux 3.0", "CBL-Mariner/Linux", "Container-Optimized OS from Google",
+        "NixOS 24.05 (Uakari)", "Arch Linux", "Flatcar Container Linux", "Talos (v1.8.0)"}) {
+    EXPECT_EQ(kind(host), DeviceKind::kHost) << host;
+  }
 }
 
 TEST(Lldp, WhatIsWrongIsNamed) {

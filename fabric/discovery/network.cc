@@ -94,16 +94,16 @@ class Builder {
         name = std::min(name, device.name);
       }
     }
+    const std::set<std::string> firmware = Firmware(devices);
     std::map<std::string, std::vector<std::string>, NaturalOrder> switches;  // ids by name
     for (const auto& [id, device] : devices) {
-      auto node = nodes_.find(Lower(device.name));
-      if (node == nodes_.end()) node = nodes_.find(Lower(Short(device.name)));
       Known known;
-      if (node != nodes_.end() && device.kind != DeviceKind::kSwitch) {
-        known.node = node->second;
-      } else if (device.kind != DeviceKind::kHost) {
+      known.node = NodeOf(device);
+      if (firmware.count(id) > 0) {
+        firmware_.push_back(id);
+      } else if (known.node.empty() && device.kind != DeviceKind::kHost) {
         switches[device.name.empty() ? id : device.name].push_back(id);
-      } else {
+      } else if (known.node.empty()) {
         (device.name.empty() ? nameless_ : strangers_)
             .push_back(device.name.empty() ? id : device.name);
       }
@@ -115,6 +115,32 @@ class Builder {
         network_.switches.push_back(ids.size() == 1 ? name : absl::StrCat(name, " ", id));
       }
     }
+  }
+
+  // Returns the name of the node that the device is; empty: none.
+  std::string NodeOf(const SeenDevice& device) const {
+    if (device.kind == DeviceKind::kSwitch) return "";
+    auto node = nodes_.find(Lower(device.name));
+    if (node == nodes_.end()) node = nodes_.find(Lower(Short(device.name)));
+    return node == nodes_.end() ? "" : node->second;
+  }
+
+  // Returns the ids of devices of unknown kind that are no switches.
+  std::set<std::string> Firmware(const std::map<std::string, SeenDevice>& devices) const {
+    std::set<std::string> found;
+    for (const auto& [id, device] : devices) {
+      if (device.kind == DeviceKind::kUnknown && device.name.empty()) found.insert(id);
+    }
+    for (const SeenLink& link : seen_.links) {
+      if (found.empty()) break;
+      found.erase(link.near.device);
+      const auto near = devices.find(link.near.device);
+      if (near == devices.end()) continue;
+      if (near->second.kind == DeviceKind::kHost || !NodeOf(near->second).empty()) {
+        found.erase(link.far.device);
+      }
+    }
+    return found;
   }
 
   void Link(const SeenLink& link) {
@@ -173,6 +199,9 @@ class Builder {
          ": not a node of the cluster, so ignored; a switch must not send a host's system "
          "description by LLDP (\"Debian GNU/Linux\")");
     tell(nameless_, ": no host name in the node description, so ignored; run rdma-ndd on it");
+    tell(firmware_,
+         ": neither a name nor capabilities in LLDP, as the firmware of NICs sends it, so ignored; "
+         "if one is a switch, let it send its name");
   }
 
   std::string Name(int at) const { return network_.switches[static_cast<size_t>(at)]; }
@@ -184,6 +213,7 @@ class Builder {
   std::map<std::pair<std::string, std::string>, std::vector<Claim>> claims_;  // of node and NIC
   std::vector<std::string> strangers_;
   std::vector<std::string> nameless_;
+  std::vector<std::string> firmware_;
   std::set<int> looped_;
   Network network_;
 };

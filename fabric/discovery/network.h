@@ -35,7 +35,9 @@ struct Network {
 };
 
 // A device is a node if Kubernetes knows its name (or the part before the first dot); without
-// Kubernetes, if it describes itself as a host. If sources contradict each other about a NIC,
+// Kubernetes, if it describes itself as a host. A device of unknown kind is a switch if it is a
+// source itself, or a neighbour of a host; otherwise, as a neighbour of switches alone, it is the
+// firmware of a NIC. If sources contradict each other about a NIC,
 // InfiniBand takes precedence over LLDP, and a switch over a node; that is a finding.
 Network BuildNetwork(const Observations& seen, std::vector<Finding>& findings);
 

@@ -19,8 +19,9 @@ namespace railhead::fabric {
 enum class Evidence { kInfiniBand, kLldp };
 
 // Self-description of a device. A host that forwards packets, as each Kubernetes node does, looks
-// like a switch to LLDP: kForwarder, unless it reports host software.
-enum class DeviceKind { kSwitch, kForwarder, kHost };
+// like a switch to LLDP: kForwarder, unless it reports host software. kUnknown: it sends neither a
+// name nor capabilities by LLDP, like the firmware of NICs, and few switches.
+enum class DeviceKind { kUnknown, kSwitch, kForwarder, kHost };
 
 struct SeenDevice {
   std::string id;    // unique over all sources: LLDP chassis, InfiniBand GUID
