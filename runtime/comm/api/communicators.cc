@@ -448,6 +448,7 @@ rhResult_t rhCommAbort(rhComm_t comm) {
       // Calls queued on a stream may wait behind a call of another communicator.
       if (const auto stream = comm->stream.lock(); stream != nullptr) {
         comm->on_stream -= stream->Drop(comm, rhRemoteError);
+        comm->left_stream.notify_all();  // rhCommFinalize waits for these calls, too
       }
       // Abort has ended running calls; wait for them to return.
       comm->left_stream.wait(

@@ -720,6 +720,37 @@ TEST_F(ConfigTest, AnEndIsAborted) {
   EXPECT_THAT(outputs, Each(""));
 }
 
+// It waits for a call that is queued behind one of another communicator, which nobody joins.
+TEST_F(ConfigTest, AnEndBehindAnotherCommunicatorIsAborted) {
+  std::atomic<bool> over = false;
+  const auto outputs = Start(
+      2, [](int) { return InBackground(); },
+      [&over](rhComm_t& comm, int rank, rhResult_t) -> std::string {
+        if (Await(comm) != rhSuccess) return rhGetLastError(comm);
+        rhComm_t queued = nullptr;
+        if (rhCommSplit(comm, 0, 0, &queued, nullptr) != rhInProgress) return "it has waited";
+        if (Await(queued) != rhSuccess) return rhGetLastError(queued);
+        if (Await(comm) != rhSuccess) return rhGetLastError(comm);
+        if (rank == 1) {
+          while (!over) absl::SleepFor(absl::Milliseconds(1));
+          return rhCommAbort(queued) == rhSuccess ? "" : "not aborted";
+        }
+        rhStream_t stream = nullptr;
+        rhStreamCreate(&stream);
+        rhBarrier(comm, stream);
+        rhBarrier(queued, stream);
+        if (rhCommFinalize(queued) != rhInProgress) return rhGetLastError(queued);
+        // Until its thread waits.
+        absl::SleepFor(absl::Milliseconds(50));
+        const bool aborted = rhCommAbort(queued) == rhSuccess && rhCommAbort(comm) == rhSuccess;
+        comm = nullptr;
+        rhStreamDestroy(stream);
+        over = true;
+        return aborted ? "" : "not aborted";
+      });
+  EXPECT_THAT(outputs, Each(""));
+}
+
 // ---- Ranks in processes ----
 
 TEST(ConfigProcessesTest, ARankThatDiesEndsTheOthersEnd) {
