@@ -379,9 +379,10 @@ rhResult_t rhCommFinalize(rhComm_t comm) {
       return cannot;
     }
     {
+      // Finalize waits for calls on a stream. Read it first: such a call may end at any time.
+      const bool queued = comm->on_stream > 0;
       const std::unique_lock<std::mutex> use(comm->in_use, std::try_to_lock);
-      // Finalize waits for calls on a stream.
-      if (!use.owns_lock() && comm->on_stream == 0) {
+      if (!use.owns_lock() && !queued) {
         return Report(comm, rhInvalidUsage,
                       "rhCommFinalize: another thread is using this communicator");
       }

@@ -3,20 +3,25 @@
 // Tests of rhConfig_t, of starts in the background, and of rhCommFinalize.
 #include "runtime/comm/api/config.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -25,6 +30,22 @@
 #include "runtime/testing/http.h"
 #include "runtime/testing/processes.h"
 #include "runtime/testing/ranks.h"
+
+namespace {
+
+// Called once, when this thread finds a mutex locked.
+thread_local std::function<void()> when_locked;
+
+}  // namespace
+
+// In place of the C library's.
+extern "C" int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
+  static const auto real = reinterpret_cast<decltype(&::pthread_mutex_trylock)>(
+      ::dlsym(RTLD_NEXT, "pthread_mutex_trylock"));
+  const int result = real(mutex);
+  if (result == EBUSY && when_locked != nullptr) std::exchange(when_locked, nullptr)();
+  return result;
+}
 
 namespace railhead {
 namespace {
@@ -669,6 +690,35 @@ TEST_F(ConfigTest, AnEndIsPeacefulAndFinal) {
       EXPECT_EQ(outputs, (std::vector<std::string>{refused, refused, "3"})) << transport;
     }
   }
+}
+
+// The last one ends while rhCommFinalize looks whether the communicator is in use.
+TEST_F(ConfigTest, AnEndRightAfterACallOnAStreamIsNoError) {
+  std::atomic<bool> looking = false;
+  const auto outputs = Start(
+      2, [](int) { return Named("tp"); },
+      [&looking](rhComm_t comm, int rank, rhResult_t) -> std::string {
+        if (rank == 1) {
+          while (!looking) absl::SleepFor(absl::Milliseconds(1));
+          if (rhBarrier(comm, nullptr) != rhSuccess) return rhGetLastError(comm);
+        } else {
+          rhStream_t stream = nullptr;
+          rhStreamCreate(&stream);
+          rhBarrier(comm, stream);
+          // Until it runs.
+          while (rhBarrier(comm, nullptr) != rhInvalidUsage ||
+                 !absl::StrContains(rhGetLastError(comm), "another thread is using")) {
+            absl::SleepFor(absl::Milliseconds(1));
+          }
+          when_locked = [&] {
+            looking = true;
+            rhStreamDestroy(stream);
+          };
+        }
+        return rhCommFinalize(comm) == rhSuccess ? "" : rhGetLastError(comm);
+      });
+  EXPECT_TRUE(looking);
+  EXPECT_THAT(outputs, Each(""));
 }
 
 TEST_F(ConfigTest, AnEndThatOthersDoNotShareIsAnErrorInTime) {
