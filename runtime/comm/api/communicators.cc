@@ -189,21 +189,28 @@ rhResult_t Init(const char* call, rhComm_t* comm, int nranks, const rhUniqueId& 
                                       : CreateInBackground(*std::move(options), comm);
 }
 
+// Ends a phase in progress of a communicator that can be used afterwards.
+void MakeReady(rhComm_t comm) {
+  const std::lock_guard<std::mutex> lock(comm->state);
+  comm->phase.store(Phase::kReady, std::memory_order_release);
+  comm->left_stream.notify_all();
+}
+
 using Make = std::function<Made(Communicator& communicator, const MakingOptions& options)>;
 
 // Runs on the thread that creates one communicator from another. `newcomm` is in progress, or null
 // if this rank gets no communicator.
 void MakeInBackground(rhComm_t comm, rhComm_t newcomm, const MakingOptions& options,
                       const Make& make) {
+  Made made = nullptr;
   {
     const std::lock_guard<std::mutex> use(comm->in_use);
-    Made made = MadeBy([&] { return make(*comm->communicator, options); });
+    made = MadeBy([&] { return make(*comm->communicator, options); });
     Report(comm, made.status());
-    if (newcomm != nullptr) Hand(newcomm, std::move(made));
   }
-  const std::lock_guard<std::mutex> lock(comm->state);
-  comm->phase.store(Phase::kReady, std::memory_order_release);
-  comm->left_stream.notify_all();
+  MakeReady(comm);
+  // Last: who sees that it is there may use `comm`.
+  if (newcomm != nullptr) Hand(newcomm, std::move(made));
 }
 
 // Creates one communicator from another, which no other call may use until then. `joins`: this rank

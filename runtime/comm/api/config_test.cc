@@ -16,6 +16,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -27,6 +28,7 @@
 #include "absl/time/time.h"
 #include "railhead/railhead.h"
 #include "runtime/base/now.h"
+#include "runtime/comm/api/handle.h"
 #include "runtime/testing/http.h"
 #include "runtime/testing/processes.h"
 #include "runtime/testing/ranks.h"
@@ -604,6 +606,35 @@ TEST_F(ConfigTest, OneMadeOfAnotherInTheBackground) {
         });
     EXPECT_THAT(outputs, Each("")) << transport;
   }
+}
+
+// Who has seen that it is there may use its parent again.
+TEST_F(ConfigTest, OneMadeOfAnotherIsThereAfterItsParentIsFree) {
+  std::atomic<bool> held = false;
+  const auto outputs = Start(
+      2, [](int) { return Named("tp"); },
+      [&held](rhComm_t comm, int rank, rhResult_t) -> std::string {
+        while (rank == 1 && !held) absl::SleepFor(absl::Milliseconds(1));
+        rhConfig_t config = InBackground();
+        rhComm_t part = nullptr;
+        if (rhCommSplit(comm, 0, 0, &part, &config) != rhInProgress) return "it waited";
+        rhResult_t state = rhInProgress;
+        if (rank == 0) {
+          // The parent cannot become free.
+          const std::lock_guard<std::mutex> hold(comm->state);
+          held = true;
+          const absl::Time end = MonotonicNow() + absl::Milliseconds(300);
+          while (MonotonicNow() < end && state == rhInProgress) {
+            absl::SleepFor(absl::Milliseconds(1));
+            rhCommGetAsyncError(part, &state);
+          }
+        }
+        if (state != rhInProgress) return "it is there before its parent is free";
+        if (Await(part) != rhSuccess) return rhGetLastError(part);
+        const std::string wrong = Sum(comm, 2);
+        return rhCommDestroy(part) == rhSuccess ? wrong : "not destroyed";
+      });
+  EXPECT_THAT(outputs, Each(""));
 }
 
 // While the others have not even called it; the parent goes on.
