@@ -248,7 +248,7 @@ rhResult_t MakeAnother(const char* call, rhComm_t comm, rhComm_t* newcomm, const
       MakeInBackground(comm, raw, options, make);
     });
   } catch (const std::exception&) {
-    comm->phase.store(Phase::kReady, std::memory_order_release);
+    MakeReady(comm);
     throw;
   }
   *newcomm = starting.release();
@@ -400,7 +400,12 @@ rhResult_t rhCommFinalize(rhComm_t comm) {
     comm->phase.store(Phase::kEnding, std::memory_order_release);
     if (comm->blocking) return Finalize(comm);
     Join(comm->background);  // its last thread, which has finished its work
-    comm->background = railhead::StartThread([comm] { Finalize(comm); });
+    try {
+      comm->background = railhead::StartThread([comm] { Finalize(comm); });
+    } catch (const std::exception&) {
+      MakeReady(comm);
+      throw;
+    }
     return rhInProgress;
   });
 }

@@ -30,6 +30,7 @@
 #include "runtime/base/now.h"
 #include "runtime/comm/api/handle.h"
 #include "runtime/testing/http.h"
+#include "runtime/testing/no_threads.h"
 #include "runtime/testing/processes.h"
 #include "runtime/testing/ranks.h"
 
@@ -54,6 +55,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Each;
+using ::testing::EndsWith;
 using testing::Environment;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -830,6 +832,23 @@ TEST_F(ConfigTest, AnEndBehindAnotherCommunicatorIsAborted) {
         return aborted ? "" : "not aborted";
       });
   EXPECT_THAT(outputs, Each(""));
+}
+
+TEST_F(ConfigTest, AnEndWithoutAThreadChangesNothing) {
+  const auto outputs = Start(
+      1, [](int) { return InBackground(); },
+      [](rhComm_t& comm, int, rhResult_t) -> std::string {
+        if (Await(comm) != rhSuccess) return rhGetLastError(comm);
+        {
+          const testing::NoThreads no_threads;
+          if (rhCommFinalize(comm) != rhSystemError) return "no error";
+        }
+        const std::string text = absl::StrCat(rhGetLastError(comm), "; ", Sum(comm, 1));
+        const rhResult_t aborted = rhCommAbort(comm);
+        comm = nullptr;
+        return aborted == rhSuccess ? text : "not aborted";
+      });
+  EXPECT_THAT(outputs, Each(AllOf(Not(StartsWith("; ")), EndsWith("; "))));
 }
 
 // ---- Ranks in processes ----
