@@ -139,8 +139,9 @@ shm::Group* Communicator::SharedMemoryHere() {
   return hierarchy_ != nullptr ? &hierarchy_->memory() : group_.get();
 }
 
-absl::StatusOr<size_t> Communicator::OpenWindow(std::byte* memory, size_t bytes) {
-  const absl::StatusOr<OwnWindow> own = OwnWindow::Make(memory, bytes);
+absl::StatusOr<size_t> Communicator::OpenWindow(std::byte* memory, size_t bytes,
+                                                const absl::Status& wrong) {
+  const absl::StatusOr<OwnWindow> own = wrong.ok() ? OwnWindow::Make(memory, bytes) : wrong;
   const std::string mine = Encode(own.ok() ? own->offer() : Offer());
   std::string all(Ranks() * mine.size(), '\0');
   absl::Status known =

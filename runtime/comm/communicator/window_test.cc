@@ -179,6 +179,28 @@ TEST_P(WindowTest, MemoryOfAnotherKindIsRefusedOnAllRanks) {
   EXPECT_EQ(outputs[2], outputs[0]);
 }
 
+TEST_P(WindowTest, WrongArgumentsOfOneRankAreRefusedOnAll) {
+  const auto outputs = RunForks(2, GetParam(), [](rhComm_t comm, int rank) -> std::string {
+    void* memory = nullptr;
+    rhMemAlloc(&memory, 10000);
+    rhWindow_t window = nullptr;
+    std::string said;
+    const auto say = [&](rhResult_t result) {
+      absl::StrAppend(&said, result, " ", rhGetLastError(comm), ". ");
+    };
+    say(rhCommWindowRegister(comm, memory, 10000, &window, rank));
+    say(rhCommWindowRegister(comm, memory, 10000, rank == 1 ? nullptr : &window, 0));
+    // The communicator stays usable.
+    absl::StrAppend(&said, rhBarrier(comm, nullptr));
+    return said;
+  });
+  EXPECT_EQ(outputs[0],
+            "4 rhCommWindowRegister: rank 1 cannot share its memory; see its log. "
+            "4 rhCommWindowRegister: rank 1 cannot share its memory; see its log. 0");
+  EXPECT_EQ(outputs[1],
+            "4 rhCommWindowRegister: win_flags must be 0. 4 rhCommWindowRegister: win is NULL. 0");
+}
+
 TEST_P(WindowTest, WrongArgumentsAreNamed) {
   EXPECT_THAT(RunForks(1, GetParam(),
                        [](rhComm_t comm, int) -> std::string {
