@@ -610,6 +610,35 @@ TEST_F(ConfigTest, OneMadeOfAnotherInTheBackground) {
   }
 }
 
+TEST_F(ConfigTest, WhetherACallBlocksIsInItsConfigOrInTheCommunicator) {
+  constexpr int kUnset = RH_CONFIG_UNDEF_INT;
+  for (const int of_parent : {0, 1, kUnset}) {
+    for (const int of_call : {0, 1, kUnset}) {
+      const bool blocks = of_call == kUnset ? of_parent != 0 : of_call == 1;
+      const rhResult_t expected = blocks ? rhSuccess : rhInProgress;
+      const auto outputs = Start(
+          1,
+          [of_parent](int) {
+            rhConfig_t config = RH_CONFIG_INITIALIZER;
+            config.blocking = of_parent;
+            return config;
+          },
+          [&](rhComm_t comm, int, rhResult_t) -> std::string {
+            if (Await(comm) != rhSuccess) return rhGetLastError(comm);
+            rhConfig_t config = RH_CONFIG_INITIALIZER;
+            config.blocking = of_call;
+            rhComm_t part = nullptr;
+            EXPECT_EQ(rhCommSplit(comm, 0, 0, &part, &config), expected);
+            if (Await(part) != rhSuccess) return rhGetLastError(part);
+            EXPECT_EQ(rhCommFinalize(part), expected) << "as it was made";
+            Await(part);
+            return rhCommDestroy(part) == rhSuccess ? "" : "not destroyed";
+          });
+      EXPECT_THAT(outputs, Each("")) << of_parent << ", " << of_call;
+    }
+  }
+}
+
 // Who has seen that it is there may use its parent again.
 TEST_F(ConfigTest, OneMadeOfAnotherIsThereAfterItsParentIsFree) {
   std::atomic<bool> held = false;
