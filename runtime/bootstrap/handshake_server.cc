@@ -118,7 +118,9 @@ void HandshakeServer::PassOn(Visitor& visitor, const Frame& hello) {
       visitor.patience};
   if (shared_->HandOver(visitor.handshake.hello().job, connection)) return;
   Refusal refusal;
-  refusal.text = "its process has not opened this rendezvous yet, only others";
+  refusal.text =
+      "its process has not opened this rendezvous yet, only others (of other ranks, or for other "
+      "communicators)";
   refusal.not_open = true;
   net::SendAll(connection.fd.get(), EncodeFrame(FrameKind::kRefuse, EncodeRefusal(refusal)),
                MonotonicNow())

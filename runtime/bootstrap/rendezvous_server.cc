@@ -107,7 +107,7 @@ absl::Status RendezvousServer::Late(absl::Duration waited) const {
   }
   // Ranks that meet at a shared socket know its address from a job that they were all in.
   absl::StrAppend(&text, ": check that their pods run, and that ",
-                  shares_socket_ ? "they make this communicator, too"
+                  shares_socket_ ? "they make this communicator, too, of the same ranks"
                                  : "their MASTER_ADDR, MASTER_PORT and RAILHEAD_JOB match those of "
                                    "rank 0");
   if (handshakes_.rejected() > 0) {

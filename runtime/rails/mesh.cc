@@ -135,9 +135,11 @@ Mesh::Entry* Mesh::To(int rank) {
 }
 
 void Mesh::CopySmall(bool copies) {
+  const bool was_away = holder_.load(std::memory_order_relaxed) != Holder::kOwner;
   Hold();
   copies_small_ = copies;
   for (const auto& [rank, entry] : peers_) entry.peer->CopySmall(copies);
+  if (was_away) holder_.store(Holder::kNone, std::memory_order_release);
 }
 
 void Mesh::Hold() {

@@ -174,8 +174,8 @@ class Mesh final : public collectives::Messenger {
   static constexpr uint32_t kVainSpins = 8;
   static constexpr uint32_t kSpinTrial = 16;
 
-  // Current user of the mesh. Every call of the owner acquires it; Finish releases it. After an
-  // error the owner keeps it.
+  // Current user of the mesh. Every call of the owner acquires it; Finish releases it, and so do
+  // Moved and CopySmall if the owner was away. After an error the owner keeps it.
   enum class Holder { kNone, kOwner, kTender };
   void Hold();
 

@@ -837,6 +837,28 @@ TEST(FailoverTest, WhatALostRailHadIsRepeatedWhileItsOwnerIsAway) {
   EXPECT_TRUE(mesh->Finish().ok());
 }
 
+// As at the end of a call whose data lay in the memory of a GPU.
+TEST(FailoverTest, CopyingCanBeTurnedOnWhileTheOwnerIsAway) {
+  PeerPair pair = MakeRecoveringPeers(2);
+  BeLazy(pair);
+  FakeLink* const used = pair.links_a[0];
+  const std::unique_ptr<Mesh> mesh = MeshOf(std::move(pair.a));
+  const std::string data(1000, 'd');
+  std::string into(data.size(), '\0');
+  mesh->Begin(absl::Seconds(20));
+  mesh->PostSend(1, Bytes(data));
+  ASSERT_TRUE(mesh->Finish().ok());
+  mesh->CopySmall(false);
+  mesh->CopySmall(true);
+  used->cable().Cut();
+  const uint64_t ticket = pair.b->PostReceive(Into(into));
+  for (int i = 0; i < 100 && !pair.b->ReceiveDone(ticket); ++i) {
+    mesh->Tend(kNow);
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
+  }
+  EXPECT_EQ(into, data) << "repeated over the other rail";
+}
+
 TEST(ReachTest, AMeshMakesAPeerWhenItHasSomethingForIt) {
   PeerPair pair = MakeRecoveringPeers(1);
   Reach reach;

@@ -189,21 +189,28 @@ rhResult_t Init(const char* call, rhComm_t* comm, int nranks, const rhUniqueId& 
                                       : CreateInBackground(*std::move(options), comm);
 }
 
+// Ends a phase in progress of a communicator that can be used afterwards.
+void MakeReady(rhComm_t comm) {
+  const std::lock_guard<std::mutex> lock(comm->state);
+  comm->phase.store(Phase::kReady, std::memory_order_release);
+  comm->left_stream.notify_all();
+}
+
 using Make = std::function<Made(Communicator& communicator, const MakingOptions& options)>;
 
 // Runs on the thread that creates one communicator from another. `newcomm` is in progress, or null
 // if this rank gets no communicator.
 void MakeInBackground(rhComm_t comm, rhComm_t newcomm, const MakingOptions& options,
                       const Make& make) {
+  Made made = nullptr;
   {
     const std::lock_guard<std::mutex> use(comm->in_use);
-    Made made = MadeBy([&] { return make(*comm->communicator, options); });
+    made = MadeBy([&] { return make(*comm->communicator, options); });
     Report(comm, made.status());
-    if (newcomm != nullptr) Hand(newcomm, std::move(made));
   }
-  const std::lock_guard<std::mutex> lock(comm->state);
-  comm->phase.store(Phase::kReady, std::memory_order_release);
-  comm->left_stream.notify_all();
+  MakeReady(comm);
+  // Last: who sees that it is there may use `comm`.
+  if (newcomm != nullptr) Hand(newcomm, std::move(made));
 }
 
 // Creates one communicator from another, which no other call may use until then. `joins`: this rank
@@ -241,7 +248,7 @@ rhResult_t MakeAnother(const char* call, rhComm_t comm, rhComm_t* newcomm, const
       MakeInBackground(comm, raw, options, make);
     });
   } catch (const std::exception&) {
-    comm->phase.store(Phase::kReady, std::memory_order_release);
+    MakeReady(comm);
     throw;
   }
   *newcomm = starting.release();
@@ -379,9 +386,10 @@ rhResult_t rhCommFinalize(rhComm_t comm) {
       return cannot;
     }
     {
+      // Finalize waits for calls on a stream. Read it first: such a call may end at any time.
+      const bool queued = comm->on_stream > 0;
       const std::unique_lock<std::mutex> use(comm->in_use, std::try_to_lock);
-      // Finalize waits for calls on a stream.
-      if (!use.owns_lock() && comm->on_stream == 0) {
+      if (!use.owns_lock() && !queued) {
         return Report(comm, rhInvalidUsage,
                       "rhCommFinalize: another thread is using this communicator");
       }
@@ -392,7 +400,12 @@ rhResult_t rhCommFinalize(rhComm_t comm) {
     comm->phase.store(Phase::kEnding, std::memory_order_release);
     if (comm->blocking) return Finalize(comm);
     Join(comm->background);  // its last thread, which has finished its work
-    comm->background = railhead::StartThread([comm] { Finalize(comm); });
+    try {
+      comm->background = railhead::StartThread([comm] { Finalize(comm); });
+    } catch (const std::exception&) {
+      MakeReady(comm);
+      throw;
+    }
     return rhInProgress;
   });
 }
@@ -448,6 +461,7 @@ rhResult_t rhCommAbort(rhComm_t comm) {
       // Calls queued on a stream may wait behind a call of another communicator.
       if (const auto stream = comm->stream.lock(); stream != nullptr) {
         comm->on_stream -= stream->Drop(comm, rhRemoteError);
+        comm->left_stream.notify_all();  // rhCommFinalize waits for these calls, too
       }
       // Abort has ended running calls; wait for them to return.
       comm->left_stream.wait(

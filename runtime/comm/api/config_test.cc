@@ -3,34 +3,59 @@
 // Tests of rhConfig_t, of starts in the background, and of rhCommFinalize.
 #include "runtime/comm/api/config.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "railhead/railhead.h"
 #include "runtime/base/now.h"
+#include "runtime/comm/api/handle.h"
 #include "runtime/testing/http.h"
+#include "runtime/testing/no_threads.h"
 #include "runtime/testing/processes.h"
 #include "runtime/testing/ranks.h"
+
+namespace {
+
+// Called once, when this thread finds a mutex locked.
+thread_local std::function<void()> when_locked;
+
+}  // namespace
+
+// In place of the C library's.
+extern "C" int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
+  static const auto real = reinterpret_cast<decltype(&::pthread_mutex_trylock)>(
+      ::dlsym(RTLD_NEXT, "pthread_mutex_trylock"));
+  const int result = real(mutex);
+  if (result == EBUSY && when_locked != nullptr) std::exchange(when_locked, nullptr)();
+  return result;
+}
 
 namespace railhead {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::Each;
+using ::testing::EndsWith;
 using testing::Environment;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -585,6 +610,64 @@ TEST_F(ConfigTest, OneMadeOfAnotherInTheBackground) {
   }
 }
 
+TEST_F(ConfigTest, WhetherACallBlocksIsInItsConfigOrInTheCommunicator) {
+  constexpr int kUnset = RH_CONFIG_UNDEF_INT;
+  for (const int of_parent : {0, 1, kUnset}) {
+    for (const int of_call : {0, 1, kUnset}) {
+      const bool blocks = of_call == kUnset ? of_parent != 0 : of_call == 1;
+      const rhResult_t expected = blocks ? rhSuccess : rhInProgress;
+      const auto outputs = Start(
+          1,
+          [of_parent](int) {
+            rhConfig_t config = RH_CONFIG_INITIALIZER;
+            config.blocking = of_parent;
+            return config;
+          },
+          [&](rhComm_t comm, int, rhResult_t) -> std::string {
+            if (Await(comm) != rhSuccess) return rhGetLastError(comm);
+            rhConfig_t config = RH_CONFIG_INITIALIZER;
+            config.blocking = of_call;
+            rhComm_t part = nullptr;
+            EXPECT_EQ(rhCommSplit(comm, 0, 0, &part, &config), expected);
+            if (Await(part) != rhSuccess) return rhGetLastError(part);
+            EXPECT_EQ(rhCommFinalize(part), expected) << "as it was made";
+            Await(part);
+            return rhCommDestroy(part) == rhSuccess ? "" : "not destroyed";
+          });
+      EXPECT_THAT(outputs, Each("")) << of_parent << ", " << of_call;
+    }
+  }
+}
+
+// Who has seen that it is there may use its parent again.
+TEST_F(ConfigTest, OneMadeOfAnotherIsThereAfterItsParentIsFree) {
+  std::atomic<bool> held = false;
+  const auto outputs = Start(
+      2, [](int) { return Named("tp"); },
+      [&held](rhComm_t comm, int rank, rhResult_t) -> std::string {
+        while (rank == 1 && !held) absl::SleepFor(absl::Milliseconds(1));
+        rhConfig_t config = InBackground();
+        rhComm_t part = nullptr;
+        if (rhCommSplit(comm, 0, 0, &part, &config) != rhInProgress) return "it waited";
+        rhResult_t state = rhInProgress;
+        if (rank == 0) {
+          // The parent cannot become free.
+          const std::lock_guard<std::mutex> hold(comm->state);
+          held = true;
+          const absl::Time end = MonotonicNow() + absl::Milliseconds(300);
+          while (MonotonicNow() < end && state == rhInProgress) {
+            absl::SleepFor(absl::Milliseconds(1));
+            rhCommGetAsyncError(part, &state);
+          }
+        }
+        if (state != rhInProgress) return "it is there before its parent is free";
+        if (Await(part) != rhSuccess) return rhGetLastError(part);
+        const std::string wrong = Sum(comm, 2);
+        return rhCommDestroy(part) == rhSuccess ? wrong : "not destroyed";
+      });
+  EXPECT_THAT(outputs, Each(""));
+}
+
 // While the others have not even called it; the parent goes on.
 TEST_F(ConfigTest, OneMadeOfAnotherIsAbortedInProgress) {
   std::atomic<bool> gone = false;
@@ -671,6 +754,35 @@ TEST_F(ConfigTest, AnEndIsPeacefulAndFinal) {
   }
 }
 
+// The last one ends while rhCommFinalize looks whether the communicator is in use.
+TEST_F(ConfigTest, AnEndRightAfterACallOnAStreamIsNoError) {
+  std::atomic<bool> looking = false;
+  const auto outputs = Start(
+      2, [](int) { return Named("tp"); },
+      [&looking](rhComm_t comm, int rank, rhResult_t) -> std::string {
+        if (rank == 1) {
+          while (!looking) absl::SleepFor(absl::Milliseconds(1));
+          if (rhBarrier(comm, nullptr) != rhSuccess) return rhGetLastError(comm);
+        } else {
+          rhStream_t stream = nullptr;
+          rhStreamCreate(&stream);
+          rhBarrier(comm, stream);
+          // Until it runs.
+          while (rhBarrier(comm, nullptr) != rhInvalidUsage ||
+                 !absl::StrContains(rhGetLastError(comm), "another thread is using")) {
+            absl::SleepFor(absl::Milliseconds(1));
+          }
+          when_locked = [&] {
+            looking = true;
+            rhStreamDestroy(stream);
+          };
+        }
+        return rhCommFinalize(comm) == rhSuccess ? "" : rhGetLastError(comm);
+      });
+  EXPECT_TRUE(looking);
+  EXPECT_THAT(outputs, Each(""));
+}
+
 TEST_F(ConfigTest, AnEndThatOthersDoNotShareIsAnErrorInTime) {
   std::atomic<bool> over = false;
   const auto outputs = Start(
@@ -718,6 +830,54 @@ TEST_F(ConfigTest, AnEndIsAborted) {
         return aborted == rhSuccess ? "" : "not aborted";
       });
   EXPECT_THAT(outputs, Each(""));
+}
+
+// It waits for a call that is queued behind one of another communicator, which nobody joins.
+TEST_F(ConfigTest, AnEndBehindAnotherCommunicatorIsAborted) {
+  std::atomic<bool> over = false;
+  const auto outputs = Start(
+      2, [](int) { return InBackground(); },
+      [&over](rhComm_t& comm, int rank, rhResult_t) -> std::string {
+        if (Await(comm) != rhSuccess) return rhGetLastError(comm);
+        rhComm_t queued = nullptr;
+        if (rhCommSplit(comm, 0, 0, &queued, nullptr) != rhInProgress) return "it has waited";
+        if (Await(queued) != rhSuccess) return rhGetLastError(queued);
+        if (Await(comm) != rhSuccess) return rhGetLastError(comm);
+        if (rank == 1) {
+          while (!over) absl::SleepFor(absl::Milliseconds(1));
+          return rhCommAbort(queued) == rhSuccess ? "" : "not aborted";
+        }
+        rhStream_t stream = nullptr;
+        rhStreamCreate(&stream);
+        rhBarrier(comm, stream);
+        rhBarrier(queued, stream);
+        if (rhCommFinalize(queued) != rhInProgress) return rhGetLastError(queued);
+        // Until its thread waits.
+        absl::SleepFor(absl::Milliseconds(50));
+        const bool aborted = rhCommAbort(queued) == rhSuccess && rhCommAbort(comm) == rhSuccess;
+        comm = nullptr;
+        rhStreamDestroy(stream);
+        over = true;
+        return aborted ? "" : "not aborted";
+      });
+  EXPECT_THAT(outputs, Each(""));
+}
+
+TEST_F(ConfigTest, AnEndWithoutAThreadChangesNothing) {
+  const auto outputs = Start(
+      1, [](int) { return InBackground(); },
+      [](rhComm_t& comm, int, rhResult_t) -> std::string {
+        if (Await(comm) != rhSuccess) return rhGetLastError(comm);
+        {
+          const testing::NoThreads no_threads;
+          if (rhCommFinalize(comm) != rhSystemError) return "no error";
+        }
+        const std::string text = absl::StrCat(rhGetLastError(comm), "; ", Sum(comm, 1));
+        const rhResult_t aborted = rhCommAbort(comm);
+        comm = nullptr;
+        return aborted == rhSuccess ? text : "not aborted";
+      });
+  EXPECT_THAT(outputs, Each(AllOf(Not(StartsWith("; ")), EndsWith("; "))));
 }
 
 // ---- Ranks in processes ----

@@ -55,15 +55,18 @@ rhResult_t rhCommWindowRegister(rhComm_t comm, void* buff, size_t size, rhWindow
     if (const rhResult_t cannot = CannotUse("rhCommWindowRegister", comm); cannot != rhSuccess) {
       return cannot;
     }
-    if (win == nullptr) return NullArgument(comm, "rhCommWindowRegister", "win");
-    *win = nullptr;
-    if (win_flags != 0) {
-      return Report(comm, rhInvalidArgument, "rhCommWindowRegister: win_flags must be 0");
+    // Wrong arguments are refused below, on all ranks: the others wait for this one.
+    absl::Status wrong;
+    if (win_flags != 0) wrong = absl::InvalidArgumentError("win_flags must be 0");
+    if (win == nullptr) {
+      wrong = absl::InvalidArgumentError("win is NULL");
+    } else {
+      *win = nullptr;
     }
     auto window = std::make_unique<rhWindow>();
     return RunNow("rhCommWindowRegister", comm, [&](Communicator& communicator) {
       const absl::StatusOr<size_t> opened =
-          communicator.OpenWindow(static_cast<std::byte*>(buff), size);
+          communicator.OpenWindow(static_cast<std::byte*>(buff), size, wrong);
       if (!opened.ok()) {
         return absl::Status(opened.status().code(),
                             absl::StrCat("rhCommWindowRegister: ", opened.status().message()));

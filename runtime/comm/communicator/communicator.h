@@ -130,8 +130,9 @@ class Communicator {
   // Creates a window (shm/window.h) of one piece of memory per rank, and returns its number. All
   // ranks must call it, and CloseWindow. Returns InvalidArgument on all ranks if a piece was not
   // allocated with rhMemAlloc; the communicator stays usable. Without shared memory it has no
-  // effect.
-  absl::StatusOr<size_t> OpenWindow(std::byte* memory, size_t bytes);
+  // effect. `wrong`: why this rank cannot take part, which it then returns.
+  absl::StatusOr<size_t> OpenWindow(std::byte* memory, size_t bytes,
+                                    const absl::Status& wrong = absl::OkStatus());
   void CloseWindow(size_t window);
 
   // Thread-safe. Registers memory of this rank, also of a GPU, with its RDMA rails, which then send

@@ -23,6 +23,7 @@
 namespace railhead {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using testing::Process;
@@ -185,6 +186,34 @@ TEST_P(FamiliesTest, ManyMeetAgainAtOnce) {
   });
   EXPECT_EQ(outputs,
             (std::vector<std::string>{"0 of 4: 4", "1 of 4: 4", "2 of 4: 4", "3 of 4: 4"}));
+}
+
+// A rank may learn of another loss, and begin again without that rank, before its first rank does.
+TEST_P(FamiliesTest, AMeetingWithoutMoreRanksWaitsForItsFirst) {
+  const auto outputs = RunForks(4, GetParam(), [](rhComm_t comm, int rank) -> std::string {
+    const std::array<int, 2> excluded = {3, 2};
+    std::string text;
+    if (rank < 2) {
+      rhComm_t smaller = nullptr;
+      if (rank == 0) {
+        rhConfig_t config = RH_CONFIG_INITIALIZER;
+        config.startTimeoutSeconds = 1;
+        if (rhCommShrink(comm, excluded.data(), 1, &smaller, &config) == rhSuccess) return "met";
+        text = absl::StrCat(rhGetLastError(comm), "; ");
+      }
+      if (rhCommShrink(comm, excluded.data(), 2, &smaller, nullptr) != rhSuccess) {
+        return absl::StrCat(text, rhGetLastError(comm));
+      }
+      absl::StrAppend(&text, Describe(smaller, 1 << rank), "; ");
+      rhCommDestroy(smaller);
+    }
+    // The others stay until these have met.
+    return absl::StrCat(text, Describe(comm, 1));
+  });
+  EXPECT_THAT(outputs[0], AllOf(HasSubstr("ranks 1, 2 of 3 did not arrive"),
+                                HasSubstr("they make this communicator, too, of the same ranks"),
+                                HasSubstr("; 0 of 2: 3; 0 of 4: 4")));
+  EXPECT_EQ(outputs[1], "1 of 2: 3; 1 of 4: 4");
 }
 
 TEST_P(FamiliesTest, NewRanksJoin) {

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "runtime/base/wire.h"
 #include "runtime/bootstrap/bootstrap.h"
@@ -90,7 +91,9 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Shrink(const std::se
   }
   meeting.place.address = (*address)->address;
   meeting.place.port = (*address)->port;
-  meeting.place.key = absl::StrCat(fabric_.rejoin_key, first);
+  // Ranks that know of different losses meet in rendezvous of their own, and those that come too
+  // early to one come again.
+  meeting.place.key = absl::StrCat(fabric_.rejoin_key, " ", absl::StrJoin(meeting.members, ","));
   // It has an address, so it has a listener.
   if (meeting.members.front() == rank_) meeting.shared_listener = fabric_.rejoin_listener->socket();
   meeting.world_size = static_cast<int>(meeting.members.size());

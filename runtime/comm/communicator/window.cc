@@ -19,9 +19,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "runtime/base/halt.h"
 #include "runtime/base/now.h"
 #include "runtime/base/parts.h"
 #include "runtime/base/wire.h"
+#include "runtime/bootstrap/watch.h"
 #include "runtime/comm/communicator/communicator.h"
 #include "runtime/shm/allocation.h"
 #include "runtime/shm/segment.h"
@@ -53,7 +55,7 @@ class OwnWindow {
   // `offers`: those of all ranks of a place, in their order, all valid; this rank's has index
   // `self`. All of them must call it.
   absl::StatusOr<shm::Window> Trade(absl::Span<const Offer> offers, size_t self,
-                                    absl::Time deadline) const;
+                                    absl::Time deadline, const Halt& halt) const;
 
  private:
   OwnWindow(std::byte* memory, std::shared_ptr<const shm::Segment> segment,
@@ -108,20 +110,22 @@ absl::StatusOr<OwnWindow> OwnWindow::Make(std::byte* memory, size_t bytes) {
 }
 
 absl::StatusOr<shm::Window> OwnWindow::Trade(absl::Span<const Offer> offers, size_t self,
-                                             absl::Time deadline) const {
+                                             absl::Time deadline, const Halt& halt) const {
   shm::Window window;
   // One owner after the other: an owner does not receive while it gives, so each rank waits for one
   // event.
   for (size_t rank = 0; rank < offers.size(); ++rank) {
     const Offer& offer = offers[rank];
     if (rank == self) {
-      absl::Status given = server_.Give(*segment_, static_cast<int>(offers.size()) - 1, deadline);
+      absl::Status given =
+          server_.Give(*segment_, static_cast<int>(offers.size()) - 1, deadline, halt);
       if (!given.ok()) return given;
       window.segments.push_back(segment_);
       window.memory.emplace_back(memory_, offer.bytes);
       continue;
     }
-    absl::StatusOr<shm::Segment> taken = shm::Take(offer.address, offer.segment_bytes, deadline);
+    absl::StatusOr<shm::Segment> taken =
+        shm::Take(offer.address, offer.segment_bytes, deadline, halt);
     if (!taken.ok()) return taken.status();
     window.segments.push_back(std::make_shared<const shm::Segment>(*std::move(taken)));
     window.memory.emplace_back(window.segments.back()->data() + offer.offset, offer.bytes);
@@ -135,8 +139,9 @@ shm::Group* Communicator::SharedMemoryHere() {
   return hierarchy_ != nullptr ? &hierarchy_->memory() : group_.get();
 }
 
-absl::StatusOr<size_t> Communicator::OpenWindow(std::byte* memory, size_t bytes) {
-  const absl::StatusOr<OwnWindow> own = OwnWindow::Make(memory, bytes);
+absl::StatusOr<size_t> Communicator::OpenWindow(std::byte* memory, size_t bytes,
+                                                const absl::Status& wrong) {
+  const absl::StatusOr<OwnWindow> own = wrong.ok() ? OwnWindow::Make(memory, bytes) : wrong;
   const std::string mine = Encode(own.ok() ? own->offer() : Offer());
   std::string all(Ranks() * mine.size(), '\0');
   absl::Status known =
@@ -168,7 +173,8 @@ absl::StatusOr<size_t> Communicator::OpenWindow(std::byte* memory, size_t bytes)
     self = static_cast<size_t>(std::find(here.begin(), here.end(), rank_) - here.begin());
   }
   const absl::Duration patience = std::min(setup_.settings.timeout, kLongestTrade);
-  absl::StatusOr<shm::Window> window = own->Trade(offers, self, MonotonicNow() + patience);
+  const auto halt = [this] { return watch_->failed() ? watch_->verdict() : absl::OkStatus(); };
+  absl::StatusOr<shm::Window> window = own->Trade(offers, self, MonotonicNow() + patience, halt);
   // Either all ranks have it, or none.
   auto traded = static_cast<std::byte>(window.ok() ? 1 : 0);
   absl::Status agreed = AllReduce(rhUint8, rhMin, &traded, &traded, 1);

@@ -3,24 +3,33 @@
 // Windows of memory that ranks share with each other; ranks are processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "railhead/railhead.h"
+#include "runtime/base/now.h"
+#include "runtime/shm/segment_server.h"
 #include "runtime/testing/forked_ranks.h"
 
 namespace railhead {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Each;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::RunForks;
+using ::testing::StartsWith;
 
 constexpr size_t kRoom = size_t{4} << 20U;  // bytes of a rank's memory
 
@@ -170,6 +179,28 @@ TEST_P(WindowTest, MemoryOfAnotherKindIsRefusedOnAllRanks) {
   EXPECT_EQ(outputs[2], outputs[0]);
 }
 
+TEST_P(WindowTest, WrongArgumentsOfOneRankAreRefusedOnAll) {
+  const auto outputs = RunForks(2, GetParam(), [](rhComm_t comm, int rank) -> std::string {
+    void* memory = nullptr;
+    rhMemAlloc(&memory, 10000);
+    rhWindow_t window = nullptr;
+    std::string said;
+    const auto say = [&](rhResult_t result) {
+      absl::StrAppend(&said, result, " ", rhGetLastError(comm), ". ");
+    };
+    say(rhCommWindowRegister(comm, memory, 10000, &window, rank));
+    say(rhCommWindowRegister(comm, memory, 10000, rank == 1 ? nullptr : &window, 0));
+    // The communicator stays usable.
+    absl::StrAppend(&said, rhBarrier(comm, nullptr));
+    return said;
+  });
+  EXPECT_EQ(outputs[0],
+            "4 rhCommWindowRegister: rank 1 cannot share its memory; see its log. "
+            "4 rhCommWindowRegister: rank 1 cannot share its memory; see its log. 0");
+  EXPECT_EQ(outputs[1],
+            "4 rhCommWindowRegister: win_flags must be 0. 4 rhCommWindowRegister: win is NULL. 0");
+}
+
 TEST_P(WindowTest, WrongArgumentsAreNamed) {
   EXPECT_THAT(RunForks(1, GetParam(),
                        [](rhComm_t comm, int) -> std::string {
@@ -200,6 +231,37 @@ TEST_P(WindowTest, WrongArgumentsAreNamed) {
                                            "4 rhCommWindowRegister: win_flags must be 0\n"
                                            "4 rhCommWindowDeregister: win is not, or no longer, "
                                            "a window of this communicator\n")));
+}
+
+// One of them goes after all have told each other what they have.
+TEST(WindowDeathTest, ADeathEndsTheExchangeOfMemory) {
+  const auto outputs = RunForks(3, "shm", [](rhComm_t& comm, int rank) -> std::string {
+    if (rank == 2) {
+      // An offer as rhCommWindowRegister makes it: a byte, three numbers and an address.
+      constexpr size_t kOffer = 1 + 3 * sizeof(uint64_t) + shm::SegmentServer::kAddressSize;
+      std::array<char, kOffer> offer = {1};
+      std::array<char, 3 * kOffer> all{};
+      rhAllGather(offer.data(), all.data(), kOffer, rhUint8, comm, nullptr);
+      absl::SleepFor(absl::Milliseconds(300));
+      ::raise(SIGKILL);
+    }
+    void* memory = nullptr;
+    rhMemAlloc(&memory, 10000);
+    rhWindow_t window = nullptr;
+    const absl::Time start = MonotonicNow();
+    const rhResult_t result = rhCommWindowRegister(comm, memory, 10000, &window, 0);
+    const absl::Duration took = MonotonicNow() - start;
+    std::string text =
+        absl::StrCat(result, took < absl::Seconds(6) ? "" : absl::FormatDuration(took), " ",
+                     rhGetLastError(comm));
+    rhCommAbort(std::exchange(comm, nullptr));
+    return text;
+  });
+  for (const int rank : {0, 1}) {
+    EXPECT_THAT(outputs[static_cast<size_t>(rank)],
+                AllOf(StartsWith(absl::StrCat(rhRemoteError, " rhCommWindowRegister: ")),
+                      HasSubstr("rank 2 (pod p2)")));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, WindowTest, ::testing::Values("shm", "tcp"));

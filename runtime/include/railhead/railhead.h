@@ -158,7 +158,8 @@ typedef struct rhConfig {
   unsigned int magic;
   unsigned int version;
   /* 0: rhCommInitRankConfig and rhCommFinalize return at once; so do rhCommSplit, rhCommShrink and
-   * rhCommGrow if it is 0 in `comm` or in their config. 1, or unset: these calls block. */
+   * rhCommGrow if it is 0 in their config, or unset there and 0 in `comm`. Else these calls
+   * block. */
   int blocking;
   int timeoutSeconds;      /* RAILHEAD_TIMEOUT_SECONDS */
   int startTimeoutSeconds; /* RAILHEAD_START_TIMEOUT_SECONDS */
