@@ -27,6 +27,7 @@
 #include "fabric/discovery/fusion.h"
 #include "fabric/discovery/kubernetes_reader.h"
 #include "fabric/discovery/observations.h"
+#include "fabric/discovery/offers.h"
 #include "fabric/discovery/source.h"
 #include "fabric/model/fabric_model.h"
 #include "fabric/model/model_json.h"
@@ -65,17 +66,18 @@ struct Loaded {
   std::vector<fabric::SeenNode> nodes;  // as Kubernetes lists them
 };
 
-void CountUses(const std::vector<fabric::SeenUse>& uses, fabric::FabricModel& model) {
+void CountUses(const fabric::Observations& seen, fabric::FabricModel& model) {
   std::map<std::string, fabric::SeenUse> by_node;
-  for (const fabric::SeenUse& use : uses) {
+  for (const fabric::SeenUse& use : seen.uses) {
     by_node[use.node].gpus += use.gpus;
     by_node[use.node].hcas += use.hcas;
   }
+  std::map<std::string, int> offered;  // HCAs or shares
+  for (const fabric::SeenNode& node : seen.nodes) offered[node.name] = node.hcas;
   for (fabric::FabricNode& node : model.nodes) {
     const fabric::SeenUse& use = by_node[node.name];
-    const int alive = node.hcas - static_cast<int>(node.dead_rails.size());
     node.used_gpus = std::min(use.gpus, node.gpus);
-    node.used_hcas = std::min(use.hcas, std::max(0, alive));
+    node.used_hcas = fabric::UsedHcas(node, offered[node.name], use.hcas);
   }
 }
 
@@ -144,7 +146,7 @@ absl::StatusOr<Loaded> Ask(kube::Api& api, const std::optional<std::string>& nam
   absl::StatusOr<topology::ClusterFabric> fabric = topology::FindFabric(seen->nodes, *given);
   if (!fabric.ok()) return fabric.status();
   if (name.has_value()) fabric->found.model.name = *name;
-  CountUses(seen->uses, fabric->found.model);
+  CountUses(*seen, fabric->found.model);
   return Loaded{std::move(fabric->found), std::move(seen->nodes)};
 }
 

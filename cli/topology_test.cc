@@ -192,6 +192,26 @@ TEST_F(Topology, HcasAreThoseOfTheOperatorsResources) {
   EXPECT_THAT(out_.str(), HasSubstr("3 of 6 HCAs free"));
 }
 
+// Eight HCAs shared by a thousand pods, of which one runs; and GPUs whose plugin is down.
+TEST_F(Topology, AModelsNodesHaveWhatKubeletOffers) {
+  kube::testing::FakeApi api;
+  api.Put({"v1", "nodes", "", "n0"}, json::parse(R"({
+    "apiVersion": "v1", "metadata": {"name": "n0"},
+    "status": {"allocatable": {"rdma/hca": "1k", "nvidia.com/gpu": "0"}}})"));
+  api.Put({"v1", "pods", "", "holder"}, json::parse(R"({
+    "apiVersion": "v1", "metadata": {"name": "holder"}, "spec": {"nodeName": "n0", "containers": [
+      {"resources": {"requests": {"rdma/hca": "8"}}}]}})"));
+  api.Put({"railhead.io/v1alpha1", "fabrictopologies", "", "cluster"}, json::parse(R"({
+    "apiVersion": "railhead.io/v1alpha1", "kind": "FabricTopology",
+    "metadata": {"name": "cluster"}, "spec": {"model": {
+      "topology": "rail-optimized", "levels": ["row"], "rails": 8, "domains": [
+        {"name": "r0", "nodes": [{"name": "n0", "gpus": 8, "hcas": 8}]}]}}})"));
+  options_.files.clear();
+  EXPECT_EQ(Run(&api), kNoTrouble) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("8 of 8 HCAs free"));
+  EXPECT_THAT(out_.str(), Not(HasSubstr("GPUs free")));
+}
+
 // A cluster of 400 nodes with large objects, which are made as they are asked for.
 class LargeCluster final : public kube::Api {
  public:

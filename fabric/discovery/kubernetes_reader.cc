@@ -35,6 +35,7 @@ constexpr size_t kMaxNics = 1024;
 struct Amounts {
   int gpus = 0;
   int hcas = 0;
+  bool lists_gpus = false;
   bool stays = false;  // of a sidecar: an init container with restartPolicy Always
 };
 
@@ -142,6 +143,7 @@ class KubernetesReader {
       if (offered != nullptr) {
         const Amounts amounts = AmountsIn(*offered, path + ".status.allocatable");
         node.gpus = amounts.gpus;
+        node.offers_gpus = amounts.lists_gpus;
         node.hcas = amounts.hcas;
       }
     }
@@ -161,8 +163,8 @@ class KubernetesReader {
       return;
     }
     node.rails = facts->rails;
-    // The number offered to pods takes precedence, if there is one.
-    if (node.gpus == 0) node.gpus = facts->gpus;
+    // The number offered to pods takes precedence, also if it is 0: no pod gets one.
+    if (!node.offers_gpus) node.gpus = facts->gpus;
   }
 
   std::vector<SeenPlace> Places(const JsonValue& labels, const std::string& path) {
@@ -193,6 +195,7 @@ class KubernetesReader {
     for (const auto& [name, value] : resources.fields) {
       const bool gpu = absl::EndsWith(name, "/gpu");
       if (!gpu && !is_hca_(name)) continue;
+      amounts.lists_gpus = amounts.lists_gpus || gpu;
       absl::string_view digits = value.text;
       const int64_t unit = ConsumeUnit(digits);
       int64_t count = 0;

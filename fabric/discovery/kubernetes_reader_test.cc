@@ -72,6 +72,7 @@ TEST(Kubernetes, ReadsNodesAndWhatPodsHold) {
   want.nodes.resize(2);
   want.nodes[0].name = "n0";
   want.nodes[0].gpus = 8;
+  want.nodes[0].offers_gpus = true;
   want.nodes[0].hcas = 2;
   want.nodes[0].unschedulable = "cordoned";
   want.nodes[0].rails = {{0, "mlx5_0", "ib0", 400, true, "", 0, {}},

@@ -84,7 +84,8 @@ struct SeenPlace {
 struct SeenNode {
   std::string name;
   std::string uid;                            // of the object; empty: not in the source
-  int gpus = 0;                               // offered by kubelet
+  int gpus = 0;                               // offered by kubelet, else of the agent's facts
+  bool offers_gpus = false;                   // kubelet knows GPUs, even if it offers none now
   int hcas = 0;                               // HCAs, or more if they are shares
   std::string unschedulable;                  // why no pod can be placed there; empty: pods can
   std::optional<SharedList<SeenRail>> rails;  // of the agent's facts; nullopt: no facts

@@ -32,6 +32,15 @@ bool IsReady(const Json& node) {
   return ready == nullptr || StringAt(*ready, {"status"}) == "True";
 }
 
+// Whether kubelet lists GPUs, of which it offers 0 while their plugin is down.
+bool ListsGpus(const Json& node) {
+  const Json* allocatable = kube::FindPath(node, {"status", "allocatable"});
+  if (allocatable == nullptr || !allocatable->is_object()) return false;
+  const auto items = allocatable->items();
+  return std::any_of(items.begin(), items.end(),
+                     [](const auto& item) { return gangs::IsGpus(item.key()); });
+}
+
 std::vector<fabric::SeenPlace> PlacesIn(Labels labels) {
   std::erase_if(labels, [](const auto& label) { return label.second.empty(); });
   return fabric::PlacesOf(labels);
@@ -56,6 +65,7 @@ StoredNode ReadNode(const Json& node, const NodeReading& reading) {
     const Json* cordoned = spec == nullptr ? nullptr : kube::Find(*spec, "unschedulable");
     stored.cordoned = cordoned != nullptr && *cordoned == true;
     stored.ready = IsReady(node);
+    stored.offers_gpus = ListsGpus(node);
   }
   if (reading.gangs && HasRdma(stored)) {
     if (const auto hostname = labels.find(std::string(kHostname)); hostname != labels.end()) {
@@ -85,6 +95,7 @@ fabric::SeenNode SeenNodeOf(const StoredNode& node) {
   seen.uid = node.uid;
   seen.where = node.name;
   seen.gpus = std::min(gangs::GpusIn(node.allocatable), kMostGpus);
+  seen.offers_gpus = node.offers_gpus;
   seen.hcas = node.hcas > kMostRails ? 0 : node.hcas;
   if (node.facts.announced) seen.rails = node.facts.rails;
   seen.facts_fault = node.facts.fault;

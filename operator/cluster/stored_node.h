@@ -31,6 +31,7 @@ struct StoredNode {
   bool cordoned = false;
   bool ready = true;             // also if the condition is absent
   gangs::Resources allocatable;  // HCAs and GPUs; for gangs all resources
+  bool offers_gpus = false;      // kubelet knows GPUs, even if it offers none now
 
   // For gangs; only of nodes for which HasRdma is true.
   std::string hostname;  // label kubernetes.io/hostname, the target of released pods

@@ -10,8 +10,8 @@ namespace railhead::topology {
 std::optional<ClusterNode> ClusterNodeOf(const op::StoredNode& node) {
   ClusterNode read;
   read.seen = op::SeenNodeOf(node);
-  // What pods can get counts, where something is offered.
-  if (read.seen.gpus == 0) read.seen.gpus = node.facts.gpus;
+  // What pods can get counts, where something is or was offered.
+  if (!read.seen.offers_gpus) read.seen.gpus = node.facts.gpus;
   read.seen.hcas = node.hcas;  // even if these are shares
   if (node.cordoned) {
     read.seen.unschedulable = "cordoned";

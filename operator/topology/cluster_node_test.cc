@@ -69,13 +69,15 @@ TEST(ClusterNodeTest, TellsWhatTheCommandLineReads) {
   const Json whole = Node();
   Json without_plugin = whole;
   without_plugin["status"]["allocatable"] = {{"cpu", "4"}};
+  Json plugin_down = whole;
+  plugin_down["status"]["allocatable"]["nvidia.com/gpu"] = "0";
   Json many = whole;
   many["status"]["allocatable"] = {
       {"nvidia.com/gpu", "2k"}, {"amd.com/gpu", "1"}, {"rdma/hca", "10k"}, {"rdma/other", "3"}};
   many["metadata"].erase("annotations");
   Json damaged = whole;
   damaged["metadata"]["annotations"]["railhead.io/node-facts"] = "{";
-  for (const Json& node : {whole, without_plugin, many, damaged}) {
+  for (const Json& node : {whole, without_plugin, plugin_down, many, damaged}) {
     auto expected = fabric::ReadSource(kube::DumpJson(node), "n0");
     ASSERT_TRUE(expected.ok()) << expected.status();
     expected->nodes.at(0).where = "n0";
@@ -83,6 +85,7 @@ TEST(ClusterNodeTest, TellsWhatTheCommandLineReads) {
     EXPECT_EQ(Read(node, true)->seen, expected->nodes.at(0)) << node;
   }
   EXPECT_EQ(Read(without_plugin)->seen.gpus, 4);
+  EXPECT_EQ(Read(plugin_down)->seen.gpus, 0);
   EXPECT_EQ(Read(many)->seen.hcas, 10'003);
   EXPECT_THAT(Read(damaged)->seen.facts_fault, HasSubstr("n0"));
 }

@@ -28,7 +28,7 @@ constexpr char kName[] = "cluster";
 
 // Replaces values of the model by those of the node's agent and kubelet.
 void TellOfItself(const SeenNode& seen, int rails, FabricNode& node, std::vector<RailWire>& wires) {
-  if (seen.gpus > 0) node.gpus = seen.gpus;
+  if (seen.gpus > 0 || seen.offers_gpus) node.gpus = seen.gpus;
   node.used_gpus = std::min(node.used_gpus, node.gpus);
   // Also if there is no reason now: the model may have been printed while there was one.
   node.unschedulable = seen.unschedulable;
