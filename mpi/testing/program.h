@@ -12,9 +12,11 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -134,19 +136,40 @@ inline int RankInWorld() {
   return rank;
 }
 
+// Takes the port for this process and its forked children, as the runtime's tests do
+// (runtime/testing/ranks.h). Returns false if another test has it.
+inline bool ReservePort(int port) {
+  const std::string name = "railhead-test-port-" + std::to_string(port);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  name.copy(address.sun_path + 1, sizeof(address.sun_path) - 1);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  const int reservation = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (bind(reservation, reinterpret_cast<const sockaddr*>(&address), size) == 0) return true;
+  close(reservation);
+  return false;
+}
+
+// Below those that the kernel gives to whoever asks for any port: nobody takes it before rank 0
+// listens there.
 inline std::string UnusedPort() {
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  if (bind(listener, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-      getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    std::perror("no unused port");
-    std::_Exit(EXIT_FAILURE);
+  constexpr int kFirst = 12000;
+  constexpr int kCount = 8000;  // tests/kube take theirs from 20000 on
+  for (int i = 0; i < kCount; ++i) {
+    const int port = kFirst + (getpid() * 64 + i) % kCount;
+    if (!ReservePort(port)) continue;
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    const bool unused =
+        bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+    close(listener);
+    if (unused) return std::to_string(port);
   }
-  close(listener);
-  return std::to_string(ntohs(address.sin_port));
+  std::fprintf(stderr, "no unused port\n");
+  std::_Exit(EXIT_FAILURE);
 }
 
 // GoogleTest does not print expectations that fail in the process of a death test.

@@ -258,7 +258,7 @@ std::vector<Process> StartProgram(int world, const std::vector<std::string>& arg
 
 std::vector<Outcome> EndsOf(std::vector<Process> processes) {
   std::vector<Outcome> outcomes;
-  const absl::Time deadline = MonotonicNow() + absl::Seconds(60);
+  const absl::Time deadline = MonotonicNow() + absl::Seconds(200);
   for (Process& process : processes) outcomes.push_back(process.Wait(deadline));
   return outcomes;
 }

@@ -35,8 +35,9 @@ constexpr absl::Duration kLongPause = absl::Milliseconds(20);
 // One side's sends and receives, each of which waits.
 class Side {
  public:
-  static absl::StatusOr<std::unique_ptr<Side>> Create(transport::Link& link, absl::Time deadline) {
-    std::unique_ptr<Side> side(new Side(link, deadline));
+  static absl::StatusOr<std::unique_ptr<Side>> Create(transport::Link& link,
+                                                      absl::Duration patience) {
+    std::unique_ptr<Side> side(new Side(link, patience));
     if (!side->epoll_.valid()) return net::ErrnoError("epoll_create1", errno);
     const absl::StatusOr<bool> wakes = link.WakeBy(side->epoll_.get(), nullptr);
     if (!wakes.ok()) return wakes.status();
@@ -68,6 +69,7 @@ class Side {
       return got_.has_value();
     });
     if (!received.ok()) return received;
+    deadline_ = MonotonicNow() + patience_;
     const uint64_t got = *got_;
     got_.reset();
     if (got == number) return absl::OkStatus();
@@ -128,11 +130,15 @@ class Side {
     return absl::OkStatus();
   }
 
-  Side(transport::Link& link, absl::Time deadline)
-      : link_(link), deadline_(deadline), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
+  Side(transport::Link& link, absl::Duration patience)
+      : link_(link),
+        patience_(patience),
+        deadline_(MonotonicNow() + patience),
+        epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
 
   transport::Link& link_;
-  const absl::Time deadline_;
+  const absl::Duration patience_;
+  absl::Time deadline_;  // anew with each message
   const net::Fd epoll_;
   bool wakes_ = false;
   std::optional<uint64_t> got_;
@@ -140,8 +146,8 @@ class Side {
 
 }  // namespace
 
-absl::StatusOr<absl::Duration> Ping(transport::Link& link, bool begins, absl::Time deadline) {
-  const absl::StatusOr<std::unique_ptr<Side>> created = Side::Create(link, deadline);
+absl::StatusOr<absl::Duration> Ping(transport::Link& link, bool begins, absl::Duration patience) {
+  const absl::StatusOr<std::unique_ptr<Side>> created = Side::Create(link, patience);
   if (!created.ok()) return created.status();
   Side& side = **created;
   std::vector<absl::Duration> times;

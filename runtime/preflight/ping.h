@@ -14,8 +14,9 @@ namespace railhead::preflight {
 // returns the median; the other must answer, and returns zero. Call it on both sides at the same
 // time; it polls without sleeping, as a collective does.
 //
-// DeadlineExceeded if the peer does not answer; or errors of the link.
-absl::StatusOr<absl::Duration> Ping(transport::Link& link, bool begins, absl::Time deadline);
+// DeadlineExceeded if the peer is silent for `patience`; or errors of the link. Where many share
+// the cores, all of it may take longer.
+absl::StatusOr<absl::Duration> Ping(transport::Link& link, bool begins, absl::Duration patience);
 
 }  // namespace railhead::preflight
 

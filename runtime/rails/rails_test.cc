@@ -801,7 +801,7 @@ TEST(FailoverTest, ARailThatComesAndGoesDoesNotHideThatNothingMoves) {
   mesh->PostReceive(1, Into(into));
   mesh->Begin(absl::Milliseconds(50));
   absl::Status status;
-  const absl::Time end = MonotonicNow() + absl::Seconds(2);
+  const absl::Time end = MonotonicNow() + absl::Seconds(20);
   while (status.ok() && MonotonicNow() < end) {
     cable.Cut();
     ASSERT_TRUE(pair.b->Poll(kNow).ok());

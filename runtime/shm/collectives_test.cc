@@ -10,6 +10,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -216,6 +217,24 @@ TEST(BarrierTest, NobodyPassesABarrierBeforeAllHaveCome) {
     }
     return true;
   });
+}
+
+TEST(MailboxTest, WhatComesWhileAllAreAskedIsNotLate) {
+  World world(2, false);
+  std::byte sent{7};
+  std::byte got{0};
+  const std::function<bool()> go_on = [&] {
+    world.mailbox(1).PostSend(0, {&sent, 1});
+    EXPECT_EQ(*world.mailbox(1).Poll(), true);
+    return false;
+  };
+  Patience patience{absl::ZeroDuration(), absl::Milliseconds(20)};
+  patience.go_on = &go_on;
+  world.mailbox(0).PostReceive(1, {&got, 1});
+  world.mailbox(0).Begin(patience);
+  const absl::Status status = world.mailbox(0).Progress();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(got, sent);
 }
 
 // Who waits for something else as well sleeps on a socket, which news of its boxes make readable.

@@ -6,15 +6,18 @@
 
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/reduce/reduce.h"
 #include "runtime/shm/segment.h"
 #include "runtime/shm/world_for_test.h"
@@ -149,12 +152,38 @@ TEST(GroupErrors, WhoDoesNotComeIsNamed) {
                                     reinterpret_cast<std::byte*>(own.data()), own.size(),
                                     {absl::ZeroDuration(), absl::Milliseconds(100), nullptr});
   });
+  // On a busy machine the other rank may be late as well, and is named beside it.
   static_cast<void>(data);
   for (int rank = 0; rank < 2; ++rank) {
     const absl::Status& status = results[static_cast<size_t>(rank)];
     EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("waiting for rank 2 (1 chunks behind)"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("rank 2 (1 chunks behind)"));
   }
+}
+
+TEST(GroupErrors, WhoComesWhileAllAreAskedIsNotLate) {
+  World world(2, false);
+  std::atomic<bool> comes{false};
+  std::atomic<bool> done{false};
+  const std::function<bool()> go_on = [&] {
+    comes = true;
+    const absl::Time deadline = MonotonicNow() + absl::Seconds(20);
+    while (!done && MonotonicNow() < deadline) std::this_thread::yield();
+    return false;
+  };
+  const auto results = RunRanks(2, [&](int rank) {
+    while (rank == 1 && !comes) std::this_thread::yield();
+    Patience patience = world.patience();
+    if (rank == 0) patience = {absl::ZeroDuration(), absl::Milliseconds(50)};
+    if (rank == 0) patience.go_on = &go_on;
+    float value = 1;
+    absl::Status status =
+        world.at(rank).AllReduce({}, reinterpret_cast<std::byte*>(&value),
+                                 reinterpret_cast<std::byte*>(&value), 1, patience);
+    if (rank == 1) done = true;
+    return status;
+  });
+  for (const absl::Status& status : results) EXPECT_TRUE(status.ok()) << status;
 }
 
 TEST(GroupErrors, AJobThatHasFailedEndsTheWait) {

@@ -134,6 +134,8 @@ absl::Status Lanes::WaitFor(size_t rank, Progress progress, int64_t chunk,
     const absl::Duration waited = absl::Nanoseconds(clock_.Now() - start);
     const absl::StatusOr<bool> anew =
         patience.Check(waited, [&] { return Late(progress, chunk, waited); });
+    // It may have come while all ranks were asked.
+    if (!anew.ok() && Seen(rank, progress, chunk)) return absl::OkStatus();
     if (!anew.ok()) return anew.status();
     if (*anew) start = clock_.Now();
   }

@@ -173,6 +173,9 @@ absl::Status Mailbox::Progress() {
         FutexWait(bell.rings, rings, kLongestSleep);
         continue;
       }
+      // It may have come while all ranks were asked.
+      const absl::StatusOr<bool> meanwhile = Poll();
+      if (meanwhile.value_or(false)) polled = absl::OkStatus();
     }
     bell.sleeping.store(kAwake, std::memory_order_relaxed);
     moved_ = true;

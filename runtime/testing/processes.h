@@ -39,6 +39,7 @@ inline Environment RankEnvironment(int rank, int world_size, int port) {
           {"RAILHEAD_RAILS_FILE", "/nonexistent/rails.json"},
           {"RAILHEAD_METRICS_PORT", "0"},
           {"RAILHEAD_TIMEOUT_SECONDS", "60"},
+          {"RAILHEAD_START_TIMEOUT_SECONDS", "60"},
           {"RAILHEAD_LOG", "error"}};
 }
 

@@ -4,15 +4,19 @@
 #ifndef RAILHEAD_RUNTIME_TESTING_RANKS_H_
 #define RAILHEAD_RUNTIME_TESTING_RANKS_H_
 
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "runtime/base/now.h"
@@ -21,17 +25,32 @@
 
 namespace railhead::testing {
 
+// Takes the port for this process and its forked children, until they end. Returns false if another
+// test has it. Nobody else asks for the name of the socket, which is no file.
+inline bool ReservePort(int port) {
+  const std::string name = absl::StrCat("railhead-test-port-", port);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  name.copy(address.sun_path + 1, sizeof(address.sun_path) - 1);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  const int reservation = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (::bind(reservation, reinterpret_cast<const sockaddr*>(&address), size) == 0) return true;
+  ::close(reservation);
+  return false;
+}
+
 // A port on which nothing listens. The kernel gives it to nobody who asks for any port, since those
-// are all above 32768 (net.ipv4.ip_local_port_range), and tests that run beside this one begin
-// elsewhere: it is still free when somebody listens there in a while.
+// are all above 32768 (net.ipv4.ip_local_port_range), and no test that runs beside this one gets
+// it: it is still free when somebody listens there in a while.
 inline int FreePort() {
   constexpr int kFirst = 12000;
-  constexpr int kCount = 20000;
+  constexpr int kCount = 8000;  // tests/kube take theirs from 20000 on
   constexpr int kPortsOfAProcess = 64;
   static std::atomic<int> next{::getpid() * kPortsOfAProcess % kCount};
   while (true) {
     const int port = kFirst + next.fetch_add(1) % kCount;
-    if (net::Listen(*net::IpAddress::Parse("127.0.0.1"), static_cast<uint16_t>(port)).ok()) {
+    if (ReservePort(port) &&
+        net::Listen(*net::IpAddress::Parse("127.0.0.1"), static_cast<uint16_t>(port)).ok()) {
       return port;
     }
   }

@@ -35,8 +35,8 @@ def environment(network, rank, timeout, more=None):
     return os.environ | (more or {}) | {
         "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": network.address("a"),
         "RAILHEAD_TRANSPORT": "tcp", "RAILHEAD_SOCKET_IFNAME": ",".join(network.interfaces()),
-        "RAILHEAD_TIMEOUT_SECONDS": str(timeout), "RAILHEAD_METRICS_PORT": "9402",
-        "RAILHEAD_RAILS_FILE": "/nonexistent/rails.json"}
+        "RAILHEAD_TIMEOUT_SECONDS": str(timeout), "RAILHEAD_START_TIMEOUT_SECONDS": "60",
+        "RAILHEAD_METRICS_PORT": "9402", "RAILHEAD_RAILS_FILE": "/nonexistent/rails.json"}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -394,7 +394,8 @@ TEST_F(ApiTest, AbortFromAnotherThreadEndsOnesOwnCollective) {
 }
 
 TEST_F(ApiTest, RanksThatPassDifferentCountsGetAnErrorOrAreStopped) {
-  ::setenv("RAILHEAD_TIMEOUT_SECONDS", "1", 1);
+  ::setenv("RAILHEAD_START_TIMEOUT_SECONDS", "20", 1);
+  ::setenv("RAILHEAD_TIMEOUT_SECONDS", "4", 1);
   WithGroup(2, [](rhComm_t comm, int rank) {
     std::vector<float> values(2000);
     EXPECT_NE(rhAllReduce(values.data(), values.data(), rank == 0 ? 1000 : 2000, rhFloat32, rhSum,
@@ -452,10 +453,11 @@ std::string Reduce(rhComm_t comm, std::vector<float>& values) {
 }
 
 // Forks a rank for each environment and returns the results of their bodies; "" for a rank that
-// leaves a child behind.
+// leaves a child behind, or stands still for good.
+constexpr double kOutputs = 40;  // seconds, less than the timeout of RankEnvironment
 std::vector<std::string> RunForks(const std::vector<Environment>& environments,
                                   const std::function<std::string(int rank)>& body,
-                                  double seconds = 40, int parent = -1) {
+                                  double seconds = kOutputs, int parent = -1) {
   std::vector<Process> processes;
   for (size_t rank = 0; rank < environments.size(); ++rank) {
     processes.push_back(
@@ -696,9 +698,8 @@ class DeathTest : public ::testing::TestWithParam<std::string> {};
 TEST_P(DeathTest, AKilledRankIsNamedByAllOthersLongBeforeTheTimeout) {
   for (const int world : {2, 4}) {
     for (int victim = 0; victim < world; ++victim) {
-      const std::vector<std::string> outputs = RunForks(
-          Environments(world, {{"RAILHEAD_TRANSPORT", GetParam()}}),
-          [victim](int rank) {
+      const std::vector<std::string> outputs =
+          RunForks(Environments(world, {{"RAILHEAD_TRANSPORT", GetParam()}}), [victim](int rank) {
             rhComm_t comm = nullptr;
             std::string error = Join(&comm);
             std::vector<float> values(262144);
@@ -707,8 +708,7 @@ TEST_P(DeathTest, AKilledRankIsNamedByAllOthersLongBeforeTheTimeout) {
               error = Reduce(comm, values);
             }
             return error;
-          },
-          20);
+          });
       for (int rank = 0; rank < world; ++rank) {
         if (rank == victim) continue;
         EXPECT_THAT(outputs[static_cast<size_t>(rank)],
@@ -750,7 +750,7 @@ TEST_P(DeathTest, AKilledRankIsNamedAlthoughItsChildLives) {
         }
         return error;
       },
-      20, kVictim);
+      kOutputs, kVictim);
   for (int rank = 0; rank < kWorld; ++rank) {
     if (rank == kVictim) continue;
     EXPECT_THAT(outputs[static_cast<size_t>(rank)],
@@ -761,22 +761,15 @@ TEST_P(DeathTest, AKilledRankIsNamedAlthoughItsChildLives) {
 
 INSTANTIATE_TEST_SUITE_P(Transports, DeathTest, ::testing::Values("tcp", "shm"));
 
-// Stops this process for 3 s, as a debugger or an overloaded machine does.
-void StopForAWhile() {
-  const pid_t self = ::getpid();
-  if (::fork() == 0) {
-    absl::SleepFor(absl::Seconds(3));
-    ::kill(self, SIGCONT);
-    _exit(0);
-  }
-  ::raise(SIGSTOP);
-}
+// Stops this process, as a debugger does, until it is killed.
+void Stop() { ::raise(SIGSTOP); }
 
-// One hundred reductions of two ranks with a timeout of 1 s; before the sixth one, rank 1 calls
-// `before_the_sixth`.
-std::vector<std::string> Hundred(const std::string& transport, void (*before_the_sixth)()) {
+// One hundred reductions of two ranks with a timeout of 4 s; before the sixth one, rank 1 calls
+// `before_the_sixth`. `stopped`: who does not come back from it.
+std::vector<std::string> Hundred(const std::string& transport, void (*before_the_sixth)(),
+                                 int stopped = -1) {
   return RunForks(
-      Environments(2, {{"RAILHEAD_TIMEOUT_SECONDS", "1"}, {"RAILHEAD_TRANSPORT", transport}}),
+      Environments(2, {{"RAILHEAD_TIMEOUT_SECONDS", "4"}, {"RAILHEAD_TRANSPORT", transport}}),
       [&](int rank) {
         rhComm_t comm = nullptr;
         std::string error = Join(&comm);
@@ -787,27 +780,28 @@ std::vector<std::string> Hundred(const std::string& transport, void (*before_the
         }
         if (error.empty()) rhCommDestroy(comm);
         return error;
-      });
+      },
+      kOutputs, stopped);
 }
 
 TEST(ProcessesTest, ARankThatStandsStillInSharedMemoryIsNamed) {
-  EXPECT_THAT(Hundred("shm", StopForAWhile)[0],
+  EXPECT_THAT(Hundred("shm", Stop, 1)[0],
               AllOf(HasSubstr("rank 0 (pod p0): all_reduce number 5 (4000 bytes)"),
-                    HasSubstr("nothing has moved for 1s in shared memory"),
+                    HasSubstr("nothing has moved for 4s in shared memory"),
                     HasSubstr("waiting for rank 1")));
 }
 
 TEST(ProcessesTest, ARankThatStandsStillIsNamed) {
-  EXPECT_THAT(Hundred("tcp", StopForAWhile)[0],
+  EXPECT_THAT(Hundred("tcp", Stop, 1)[0],
               AllOf(HasSubstr("rank 0 (pod p0): all_reduce number 5 (4000 bytes)"),
-                    HasSubstr("nothing has moved for 1s"), HasSubstr("with rank 1 (pod p1)"),
+                    HasSubstr("nothing has moved for 4s"), HasSubstr("with rank 1 (pod p1)"),
                     HasSubstr("rail 0 (lo, tcp)")));
 }
 
 // For example while it writes a checkpoint.
 TEST(ProcessesTest, ARankThatCallsLateIsWaitedFor) {
   for (const char* transport : {"tcp", "shm"}) {
-    EXPECT_THAT(Hundred(transport, [] { absl::SleepFor(absl::Seconds(3)); }), Each(""));
+    EXPECT_THAT(Hundred(transport, [] { absl::SleepFor(absl::Seconds(9)); }), Each(""));
   }
 }
 
@@ -884,10 +878,10 @@ TEST(ProcessesTest, ARankRaisesItsLimitOfDescriptors) {
 
 // How long ranks may stand still is another matter.
 TEST(ProcessesTest, RanksMayStartAsFarApartAsTheStartAllows) {
-  const auto outputs = RunForks(Environments(2, {{"RAILHEAD_TIMEOUT_SECONDS", "1"},
+  const auto outputs = RunForks(Environments(2, {{"RAILHEAD_TIMEOUT_SECONDS", "4"},
                                                  {"RAILHEAD_START_TIMEOUT_SECONDS", "30"}}),
                                 [](int rank) {
-                                  if (rank == 1) absl::SleepFor(absl::Seconds(3));
+                                  if (rank == 1) absl::SleepFor(absl::Seconds(6));
                                   rhComm_t comm = nullptr;
                                   std::string error = Join(&comm);
                                   if (error.empty()) rhCommDestroy(comm);
@@ -912,13 +906,10 @@ TEST(ProcessesTest, RequiredRdmaWithoutDevicesFailsOnAllRanksWithTheSameReason) 
   std::vector<Environment> environments = Environments(3);
   for (Environment& environment : environments) environment["RAILHEAD_TRANSPORT"] = "auto";
   environments[1]["RAILHEAD_REQUIRE_RDMA"] = "1";
-  const std::vector<std::string> outputs = RunForks(
-      environments,
-      [](int) {
-        rhComm_t comm = nullptr;
-        return Join(&comm);
-      },
-      10);
+  const std::vector<std::string> outputs = RunForks(environments, [](int) {
+    rhComm_t comm = nullptr;
+    return Join(&comm);
+  });
   for (const std::string& output : outputs) {
     EXPECT_EQ(output, outputs[0]);
     EXPECT_THAT(output, AllOf(HasSubstr("RAILHEAD_REQUIRE_RDMA=1 on rank 1 (pod p1)"),

@@ -36,6 +36,9 @@ std::vector<int> Numbers(size_t count, int first) {
   return numbers;
 }
 
+// Seconds, less than the timeout of a rank that waits in vain.
+constexpr double kSoon = 50;
+
 class CallsTest : public ::testing::TestWithParam<std::string> {};
 
 // Large enough that a send cannot end before its receive begins.
@@ -286,7 +289,7 @@ TEST_P(CallsTest, AGroupOverSeveralCommunicatorsKnowsNoOrderAmongThem) {
   for (const bool on_stream : {false, true}) {
     EXPECT_EQ(RunForks(
                   2, GetParam(),
-                  [&](rhComm_t comm, int rank) { return body(comm, rank, on_stream); }, 30),
+                  [&](rhComm_t comm, int rank) { return body(comm, rank, on_stream); }, kSoon),
               Right(2))
         << (on_stream ? "on a stream" : "blocking");
   }
@@ -323,7 +326,7 @@ TEST_P(CallsTest, ACallOfAGroupWithoutAThreadEndsItsCommunicator) {
       rhCommAbort(other);
       return text;
     };
-    const std::vector<std::string> outputs = RunForks(2, GetParam(), body, 20);
+    const std::vector<std::string> outputs = RunForks(2, GetParam(), body, kSoon);
     EXPECT_THAT(outputs, Each(HasSubstr("rank 0 (pod p0): rhBarrier: cannot start a thread")));
     EXPECT_THAT(outputs, Each(EndsWith("or its memory limit")));
   }
@@ -550,7 +553,7 @@ TEST_P(CallsTest, AnAbortDoesNotWaitForAnotherCommunicatorOnTheStream) {
                   rhCommDestroy(signal);
                   return "right";
                 },
-                30),
+                kSoon),
             Right(2));
 }
 

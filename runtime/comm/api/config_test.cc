@@ -789,7 +789,8 @@ TEST_F(ConfigTest, AnEndThatOthersDoNotShareIsAnErrorInTime) {
       2,
       [](int) {
         rhConfig_t config = Named("tp");
-        config.timeoutSeconds = 1;
+        config.timeoutSeconds = 4;
+        config.startTimeoutSeconds = 20;
         return config;
       },
       [&over](rhComm_t comm, int rank, rhResult_t) -> std::string {
@@ -806,7 +807,7 @@ TEST_F(ConfigTest, AnEndThatOthersDoNotShareIsAnErrorInTime) {
       });
   EXPECT_EQ(outputs[0],
             "rank 0: communicator 'tp': other ranks have neither finalized nor destroyed it within "
-            "1s");
+            "4s");
 }
 
 TEST_F(ConfigTest, AnEndIsAborted) {

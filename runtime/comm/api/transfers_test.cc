@@ -93,6 +93,7 @@ class Network {
     settings.rails_file = rails_->File(rank);
     settings.metrics_port = 0;
     settings.timeout = timeout;
+    settings.start_timeout = absl::Seconds(60);
     settings.log_level = LogLevel::kError;
     options.setup.place = absl::StrCat("place ", rank);
     options.setup.open_rdma_rail = [this](const fabric::PodRail& rail) {
@@ -391,11 +392,11 @@ TEST_P(TransfersTest, AMessageThatIsTooLongEndsTheJobAndNamesBothSides) {
 
 TEST_P(TransfersTest, APeerThatComesLateIsWaitedFor) {
   Network network(GetParam(), 2);
-  network.timeout = absl::Seconds(1);
+  network.timeout = absl::Seconds(4);
   EXPECT_EQ(network.Run([](rhComm_t& comm, int rank) -> std::string {
     std::vector<int> in(100000);
     const std::vector<int> out = Numbers(100000, rank);
-    if (rank == 1) absl::SleepFor(absl::Seconds(3));
+    if (rank == 1) absl::SleepFor(absl::Seconds(9));
     rhRequest_t send = Isend(out, 1 - rank, 0, comm);
     rhRequest_t receive = Irecv(in, 1 - rank, 0, comm);
     return Finish(send) + Finish(receive);
@@ -594,6 +595,17 @@ TEST(TransfersOverRailsTest, OtherTransfersDoNotHideThatAPeerHasLeft) {
   EXPECT_THAT(texts[0], HasSubstr("has left the communicator, and this rank waits for it"));
 }
 
+// Joins by environment, and returns "" or the error when all ranks have got through the start, so
+// that one may stand still.
+std::string Begin(rhComm_t* comm) {
+  if (rhCommInitFromEnv(comm) != rhSuccess) return rhGetLastError(nullptr);
+  // Who is through the second one has had the last of the first.
+  for (int i = 0; i < 2; ++i) {
+    if (rhBarrier(*comm, nullptr) != rhSuccess) return rhGetLastError(*comm);
+  }
+  return "";
+}
+
 class TransfersOfProcessesTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(TransfersOfProcessesTest, ADeathIsToldToWhoWaits) {
@@ -621,11 +633,11 @@ TEST_P(TransfersOfProcessesTest, OtherTransfersDoNotHideThatOneMakesNoProgress) 
     for (int rank = 0; rank < 3; ++rank) {
       testing::Environment environment = testing::RankEnvironment(rank, 3, port);
       environment["RAILHEAD_TRANSPORT"] = GetParam();
-      environment["RAILHEAD_TIMEOUT_SECONDS"] = "2";
+      environment["RAILHEAD_TIMEOUT_SECONDS"] = "4";
       ranks.push_back(Process::Fork(environment, [&]() -> std::string {
         rhComm_t comm = nullptr;
-        if (rhCommInitFromEnv(&comm) != rhSuccess) return rhGetLastError(nullptr);
-        const absl::Time end = absl::Now() + absl::Seconds(20);
+        if (std::string error = Begin(&comm); !error.empty()) return error;
+        const absl::Time end = absl::Now() + absl::Seconds(40);
         // Returns why it failed.
         const auto repeat = [&](auto&& does) {
           std::string failure;
@@ -664,12 +676,12 @@ TEST_P(TransfersOfProcessesTest, OtherTransfersDoNotHideThatOneMakesNoProgress) 
         return text;
       }));
     }
-    const absl::Time deadline = MonotonicNow() + absl::Seconds(40);
+    const absl::Time deadline = MonotonicNow() + absl::Seconds(60);
     EXPECT_THAT(ranks[0].Wait(deadline).output,
                 AllOf(HasSubstr("rank 0 (pod p0): transfers (rhIsend, rhIrecv): nothing has moved "
-                                "for 2s"),
+                                "for 4s"),
                       HasSubstr("the oldest a "), HasSubstr("rank 2 with tag 0")));
-    EXPECT_THAT(ranks[1].Wait(deadline).output, HasSubstr("nothing has moved for 2s"));
+    EXPECT_THAT(ranks[1].Wait(deadline).output, HasSubstr("nothing has moved for 4s"));
   }
 }
 
@@ -681,20 +693,20 @@ TEST_P(TransfersOfProcessesTest, ReceivesFromAnyRankThatAreMatchedOneAfterTheOth
   for (int rank = 0; rank < 3; ++rank) {
     testing::Environment environment = testing::RankEnvironment(rank, 3, port);
     environment["RAILHEAD_TRANSPORT"] = GetParam();
-    environment["RAILHEAD_TIMEOUT_SECONDS"] = "2";
+    environment["RAILHEAD_TIMEOUT_SECONDS"] = "4";
     ranks.push_back(Process::Fork(environment, [rank]() -> std::string {
       rhComm_t comm = nullptr;
-      if (rhCommInitFromEnv(&comm) != rhSuccess) return rhGetLastError(nullptr);
+      if (std::string error = Begin(&comm); !error.empty()) return error;
       if (rank == 2) {
         ::raise(SIGSTOP);
         return "";
       }
       std::string text;
-      const absl::Time end = absl::Now() + absl::Seconds(5);
+      const absl::Time end = absl::Now() + absl::Seconds(9);
       std::vector<int> data(10);
       if (rank == 1) {
         // Longer than the server listens, which then ends.
-        while (text.empty() && absl::Now() < end + absl::Seconds(10)) {
+        while (text.empty() && absl::Now() < end + absl::Seconds(20)) {
           text = Finish(Isend(data, 0, 0, comm));
           absl::SleepFor(absl::Milliseconds(5));
         }
@@ -712,7 +724,7 @@ TEST_P(TransfersOfProcessesTest, ReceivesFromAnyRankThatAreMatchedOneAfterTheOth
       return text.empty() ? "served" : text;
     }));
   }
-  const absl::Time deadline = MonotonicNow() + absl::Seconds(40);
+  const absl::Time deadline = MonotonicNow() + absl::Seconds(60);
   EXPECT_EQ(ranks[0].Wait(deadline).output, "served");
 }
 
@@ -751,10 +763,10 @@ TEST(TransfersOfOneStoppedTest, APeerThatDoesNotAnswerEndsTheWait) {
   std::vector<Process> processes;
   for (int rank = 0; rank < 2; ++rank) {
     testing::Environment environment = testing::RankEnvironment(rank, 2, port);
-    environment["RAILHEAD_TIMEOUT_SECONDS"] = "2";
+    environment["RAILHEAD_TIMEOUT_SECONDS"] = "4";
     processes.push_back(Process::Fork(environment, [rank]() -> std::string {
       rhComm_t comm = nullptr;
-      if (rhCommInitFromEnv(&comm) != rhSuccess) return rhGetLastError(nullptr);
+      if (std::string error = Begin(&comm); !error.empty()) return error;
       if (rank == 1) {
         ::raise(SIGSTOP);
         return "";
@@ -767,7 +779,7 @@ TEST(TransfersOfOneStoppedTest, APeerThatDoesNotAnswerEndsTheWait) {
   }
   const std::string text = processes[0].Wait(MonotonicNow() + absl::Seconds(60)).output;
   EXPECT_THAT(text,
-              AllOf(HasSubstr("nothing has moved for 2s"), HasSubstr("a receive of at most")));
+              AllOf(HasSubstr("nothing has moved for 4s"), HasSubstr("a receive of at most")));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <system_error>
@@ -16,7 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "railhead/railhead.h"
 #include "runtime/base/now.h"
@@ -30,11 +31,22 @@ using testing::Process;
 
 constexpr int kFurther = 8;
 
+// The system may show a thread for a moment after its end.
+bool IsEnding(const std::filesystem::path& task) {
+  constexpr unsigned kExiting = 4;  // PF_EXITING
+  std::ifstream file(task / "stat");
+  std::string stat;
+  std::getline(file, stat, '\0');
+  // After the name in parentheses: state, four numbers of processes, terminal and its group, flags.
+  const size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return true;
+  const std::vector<std::string> fields = absl::StrSplit(stat.substr(name_end + 2), ' ');
+  return fields.size() > 6 && (std::stoul(fields[6]) & kExiting) != 0;
+}
+
 // Open descriptors by kind ("socket", "anon_inode"), and threads.
 std::map<std::string, int> Held() {
   namespace fs = std::filesystem;
-  // The system may show a thread for a moment after its end.
-  absl::SleepFor(absl::Milliseconds(20));
   std::map<std::string, int> held;
   for (const fs::directory_entry& entry : fs::directory_iterator("/proc/self/fd")) {
     std::error_code gone;
@@ -42,8 +54,8 @@ std::map<std::string, int> Held() {
     if (gone || absl::StartsWith(target, "/proc/")) continue;  // that of this loop
     ++held[target.substr(0, target.find(":["))];
   }
-  for ([[maybe_unused]] const auto& thread : fs::directory_iterator("/proc/self/task")) {
-    ++held["thread"];
+  for (const fs::directory_entry& thread : fs::directory_iterator("/proc/self/task")) {
+    if (!IsEnding(thread.path())) ++held["thread"];
   }
   return held;
 }

@@ -133,6 +133,10 @@ void HangReporter::Hear(const std::string& report, absl::Time now) {
     // Users and the flight recorder's file get only reports that merit a warning.
     if (word->still) report_.text = word->text;
     heard_ = now;
+    if (word->all_answer) {
+      waited_for_callers_ = report_.waits_for_callers;
+      all_answered_ = now;
+    }
   }
   changed_.NotifyAll();
   if (word->still) options_.log.Warn(absl::StrCat("the job makes no progress: ", word->text));
@@ -144,12 +148,22 @@ HangReporter::Heard HangReporter::Ask(bootstrap::Watch& watch) {
   const absl::Duration longest = pace_.answer * (2 * height + 3);
   std::unique_lock<std::mutex> lock(mutex_);
   const absl::Time now = MonotonicNow();
-  if (now - heard_ < pace_.fresh) return report_;
+  if (now - heard_ < pace_.fresh) return Known();
   lock.unlock();
   watch.Ask();
   lock.lock();
   changed_.WaitFor(lock, longest, [&] { return heard_ >= now || failed_; });
-  return MonotonicNow() - heard_ < options_.timeout ? report_ : Heard();
+  return Known();
+}
+
+HangReporter::Heard HangReporter::Known() const {
+  const absl::Time now = MonotonicNow();
+  Heard known = now - heard_ < options_.timeout ? report_ : Heard();
+  if (!known.all_answer && now - all_answered_ < 2 * options_.timeout) {
+    known.all_answer = true;
+    known.waits_for_callers = waited_for_callers_;
+  }
+  return known;
 }
 
 void HangReporter::Failed(const absl::Status& verdict) {

@@ -53,8 +53,9 @@ class HangReporter final : public bootstrap::HangObserver {
   HangReporter& operator=(const HangReporter&) = delete;
 
   // Status of all ranks, queried unless a recent report exists. `waits_for_callers`: this rank
-  // waits only for ranks that have not called yet. Empty if no report arrives. Must not be called
-  // on the watchdog's thread.
+  // waits only for ranks that have not called yet. Empty if no report arrives. A rank answers if it
+  // has within twice the timeout of operations, after which all are asked: on a busy machine it may
+  // miss one query. Must not be called on the watchdog's thread.
   struct Heard {
     std::string text;
     bool waits_for_callers = false;
@@ -75,6 +76,8 @@ class HangReporter final : public bootstrap::HangObserver {
   void LookAtPorts(absl::Time now);
   // Returns false if no thread can be started: then there are no counters.
   bool StartReading(absl::Time now) const;
+  // What the reports come to. With the lock.
+  Heard Known() const;
 
   const Options options_;
   const absl::Duration patience_;
@@ -107,6 +110,9 @@ class HangReporter final : public bootstrap::HangObserver {
   Condition changed_;
   Heard report_;
   absl::Time heard_ = absl::InfinitePast();
+  // Of the last report with answers of all ranks.
+  bool waited_for_callers_ = false;
+  absl::Time all_answered_ = absl::InfinitePast();
   bool failed_ = false;
 };
 

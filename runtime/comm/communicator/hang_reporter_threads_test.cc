@@ -2,7 +2,7 @@
 //
 // What a hang reporter leaves to other threads: the watchdog's thread, which all communicators of a
 // process share, waits neither for an adapter nor for a file system, also where no thread can be
-// started.
+// started. And what it makes of several reports.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -20,8 +20,11 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/background.h"
 #include "runtime/base/now.h"
+#include "runtime/bootstrap/bootstrap.h"
+#include "runtime/bootstrap/watch.h"
 #include "runtime/comm/communicator/congestion.h"
 #include "runtime/comm/communicator/hang_reporter.h"
+#include "runtime/recorder/waiting.h"
 #include "runtime/testing/no_threads.h"
 
 namespace railhead::comm {
@@ -112,6 +115,51 @@ TEST_F(HangReporterThreadsTest, WithoutAThreadNoFlightFileIsWritten) {
               HasSubstr("RAILHEAD_FLIGHT_RECORDER: no file is written: cannot start a thread"));
   ::unlink(draft.c_str());
   ::rmdir(folder.c_str());
+}
+
+// ---- What reports come to ----
+
+class HangReporterReportsTest : public HangReporterThreadsTest {
+ protected:
+  HangReporterReportsTest() {
+    bootstrap::JoinOptions alone;
+    alone.world_size = 1;
+    watch_ = *bootstrap::Watch::Start(*bootstrap::Bootstrap::Join(std::move(alone)));
+  }
+
+  void Hear(absl::Duration ago, bool waits, bool all_answer) {
+    reporter_.Hear(recorder::Encode({"a report", {waits}, false, all_answer}),
+                   MonotonicNow() - ago);
+  }
+  // "waits", "answer", both or neither.
+  std::string Known() {
+    const HangReporter::Heard heard = reporter_.Ask(*watch_);
+    return absl::StrCat(heard.waits_for_callers ? "waits " : "", heard.all_answer ? "answer" : "");
+  }
+
+ private:
+  std::unique_ptr<bootstrap::Watch> watch_;
+  HangReporter reporter_{Options()};
+};
+
+// On a busy machine a rank may not run for the moment in which it is asked.
+TEST_F(HangReporterReportsTest, WhoMissesAQueryIsAlive) {
+  Hear(absl::Seconds(100), true, true);
+  Hear(absl::ZeroDuration(), false, false);
+  EXPECT_EQ(Known(), "waits answer");
+}
+
+TEST_F(HangReporterReportsTest, WhoHasNotAnsweredForTwoTimeoutsDoesNotAnswer) {
+  Hear(absl::Seconds(121), true, true);
+  Hear(absl::ZeroDuration(), false, false);
+  EXPECT_EQ(Known(), "");
+}
+
+TEST_F(HangReporterReportsTest, WhatAllAnswerLaterCounts) {
+  Hear(absl::Seconds(100), true, true);
+  Hear(absl::Seconds(50), false, true);
+  Hear(absl::ZeroDuration(), false, false);
+  EXPECT_EQ(Known(), "answer");
 }
 
 }  // namespace

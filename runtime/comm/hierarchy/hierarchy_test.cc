@@ -443,11 +443,11 @@ TEST(HierarchyTest, RanksThatContradictEachOtherAreNamed) {
 // Some wait for it in memory, and others over rails.
 TEST(HierarchyTest, ARankThatComesLateIsWaitedForByAllOthers) {
   World world = TwoPlacesOfTwo();
-  world.timeout = absl::Seconds(1);
+  world.timeout = absl::Seconds(4);
   const std::vector<std::string> outputs =
       world.Run([&](Communicator& comm, int rank) -> std::string {
         std::vector<std::byte> values(100000);
-        if (rank == 3) absl::SleepFor(absl::Seconds(3));
+        if (rank == 3) absl::SleepFor(absl::Seconds(9));
         return std::string(
             comm.AllReduce(rhUint8, rhSum, values.data(), values.data(), values.size()).message());
       });

@@ -93,6 +93,7 @@ class Patient final : public collectives::Messenger {
   // Delay before the query. Healthy ranks usually make progress earlier, and a query costs each
   // rank a few messages.
   static constexpr absl::Duration kMoment = absl::Milliseconds(200);
+  static constexpr absl::Duration kGlance = absl::Milliseconds(1);
 
   int InMailbox(int peer) const {
     return mailbox_ == nullptr ? kElsewhere : in_mailbox_[static_cast<size_t>(peer)];
@@ -114,9 +115,15 @@ class Patient final : public collectives::Messenger {
       progress_ = mesh_.progress();
       return true;
     }
-    if (!(*asked_)()) return false;
+    if (!(*asked_)() && !CameMeanwhile()) return false;
     BeginAnew();
     return true;
+  }
+  // What is awaited may come while all ranks are asked.
+  bool CameMeanwhile() {
+    progress_ = mesh_.progress();
+    mesh_.Begin(kGlance);
+    return mesh_.Progress().ok() && mesh_.progress() != progress_;
   }
   void BeginAnew() {
     has_asked_ = false;

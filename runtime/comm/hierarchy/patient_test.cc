@@ -109,5 +109,32 @@ TEST(PatientTest, ARailThatComesBackInVainIsNotNotedAsProgress) {
   EXPECT_GE(since, kTimeout);
 }
 
+TEST(PatientTest, WhatComesWhileAllAreAskedIsNotLate) {
+  auto [link, other] = testing::FakePair();
+  std::vector<rails::Rail> rails;
+  rails.push_back({{0, "rxe0", 1, "verbs"}, std::move(link)});
+  std::map<int, std::unique_ptr<rails::Peer>> peers;
+  peers[1] = std::make_unique<rails::Peer>("rank 1", std::move(rails));
+  const std::unique_ptr<rails::Mesh> mesh = *rails::Mesh::Create(std::move(peers), {});
+  const std::vector<std::byte> sent(8, std::byte{7});
+  std::vector<std::byte> got(sent.size());
+  const std::function<bool()> go_on = [&other = other, &sent] {
+    transport::FrameHeader header;
+    header.size = sent.size();
+    EXPECT_TRUE(other->TrySend(header, sent).value_or(false));
+    return false;
+  };
+  Patient patient(*mesh, go_on, [] {});
+  patient.Begin(absl::Milliseconds(40));
+  collectives::ReceiveBuffer buffer;
+  buffer.data = got.data();
+  buffer.size = got.size();
+  const auto ticket = patient.PostReceive(1, buffer);
+  absl::Status status;
+  while (status.ok() && !patient.ReceiveDone(1, ticket)) status = patient.Progress();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(got, sent);
+}
+
 }  // namespace
 }  // namespace railhead::comm

@@ -72,6 +72,7 @@ struct World {
     options.setup.settings.rails_file = "/nonexistent/rails.json";
     options.setup.settings.metrics_port = 0;
     options.setup.settings.timeout = timeout;
+    options.setup.settings.start_timeout = absl::Seconds(60);
     options.setup.settings.log_level = LogLevel::kError;
     options.setup.settings.algorithms = algorithms;
     options.setup.settings.transport = transport;

@@ -266,6 +266,15 @@ std::vector<std::string> WaitForTheLost(const World& world, int lost,
       auto comm = world.Join(rank, meeting);
       if (!comm.ok()) return std::string(comm.status().message());
       if (absl::Status ready = (*comm)->Barrier(); !ready.ok()) return "not ready";
+      // Others may still be in the barrier.
+      std::vector<std::byte> through(1);
+      for (int other = 0; other < world.ranks(); ++other) {
+        if (other == lost || (rank != lost && rank != other)) continue;
+        const Transfer tells = rank == lost ? Receive(other, through) : Send(lost, through);
+        if (absl::Status told = (*comm)->Transfer({&tells, 1}); !told.ok()) {
+          return std::string(told.message());
+        }
+      }
       if (rank == lost) {
         absl::SleepFor(absl::Milliseconds(200));
         end(**comm);
@@ -281,7 +290,7 @@ std::vector<std::string> WaitForTheLost(const World& world, int lost,
   }
   std::vector<std::string> outputs;
   for (Process& process : processes) {
-    outputs.push_back(process.Wait(MonotonicNow() + absl::Seconds(30)).output);
+    outputs.push_back(process.Wait(MonotonicNow() + absl::Seconds(50)).output);
   }
   outputs.erase(outputs.begin() + lost);
   return outputs;

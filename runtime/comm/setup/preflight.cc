@@ -91,7 +91,7 @@ class Preflight {
     const bool begins = bootstrap_.rank() < rank;
     for (size_t k = 0; k < peer.rail_count(); ++k) {
       const absl::StatusOr<absl::Duration> time =
-          preflight::Ping(peer.link(k), begins, MonotonicNow() + kPingPatience);
+          preflight::Ping(peer.link(k), begins, kPingPatience);
       if (!begins) continue;
       preflight::PingFacts& ping = fabric_.facts.pings.emplace_back();
       ping.peer = rank;

@@ -662,10 +662,13 @@ TEST_P(FramesTest, ALostLinkReconnects) {
       while (!back[0] || !back[1]) {
         ASSERT_LT(MonotonicNow(), deadline);
         for (const int side : {0, 1}) {
+          // The other side may not have answered in time, on a busy machine.
           const absl::StatusOr<bool> returned =
               (side == 0 ? loses : learns).Reconnect(MonotonicNow());
-          ASSERT_TRUE(returned.ok()) << returned.status();
-          back[side] = *returned;
+          ASSERT_TRUE(returned.ok() || absl::IsUnavailable(returned.status()) ||
+                      absl::IsDeadlineExceeded(returned.status()))
+              << returned.status();
+          back[side] = returned.value_or(false);
         }
       }
       for (Link* link : {&loses, &learns}) {
@@ -741,7 +744,8 @@ TEST(TcpTest, WhereThePeerIsMayBecomeKnownLater) {
   const std::unique_ptr<Link> b = *OpenTcpLink(theirs, own->Address(), "rank 0");
   const auto work = [&](int rounds) {
     for (int i = 0; i < rounds && !(a->connected() && b->connected()); ++i) {
-      EXPECT_TRUE(a->Reconnect(MonotonicNow()).ok());
+      const absl::Status worked = a->Reconnect(MonotonicNow()).status();
+      EXPECT_TRUE(worked.ok() || known.has_value()) << worked;
       b->Reconnect(MonotonicNow()).IgnoreError();  // nobody may have answered in time
       absl::SleepFor(absl::Milliseconds(1));
     }
