@@ -5,16 +5,24 @@ starting kubectl takes 0.1 to 0.3 CPU seconds, an HTTP request some milliseconds
 import http.client
 import json
 import socket
+import time
 import urllib.parse
 
 TIMEOUT = 60  # seconds
+TRIES = 4
+BUSY = (429, 500, 503, 504)  # what a server says that has too much to do, or whose etcd has
 _DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _OPTIONS = {"-n": "namespace", "--namespace": "namespace", "-l": "labelSelector",
             "--selector": "labelSelector", "--field-selector": "fieldSelector"}
 
 
 class ApiError(Exception):
-    """The server did not respond, or responded with a status other than 200."""
+    """The server did not respond, or responded with a status other than 200. Another try may help if it is busy, or if
+    it ended the connection of a client that waited for a CPU."""
+
+    def __init__(self, text, may_help):
+        super().__init__(text)
+        self.may_help = may_help
 
 
 def body_of(host, path, connect, name, timeout=TIMEOUT, headers=None):
@@ -27,11 +35,11 @@ def body_of(host, path, connect, name, timeout=TIMEOUT, headers=None):
         answer = connection.getresponse()
         text = answer.read().decode()
     except (OSError, http.client.HTTPException) as error:
-        raise ApiError(f"{name}: {error!r}") from error
+        raise ApiError(f"{name}: {error!r}", not isinstance(error, ConnectionRefusedError)) from error
     finally:
         connection.close()
     if answer.status != 200:
-        raise ApiError(f"{name}: {answer.status}: {text.strip()[-300:]}")
+        raise ApiError(f"{name}: {answer.status}: {text.strip()[-300:]}", answer.status in BUSY)
     return text
 
 
@@ -49,7 +57,7 @@ class KubeApi:
 
     def is_ready(self):
         try:
-            self.text("/readyz")
+            self.text("/readyz", tries=1)
             return True
         except ApiError:
             return False
@@ -92,21 +100,28 @@ class KubeApi:
             item["metadata"].pop("managedFields", None)
         return value
 
-    def text(self, path, accept="application/json"):
+    def text(self, path, accept="application/json", tries=TRIES):
         """Returns the body of the response to a GET."""
         host = self._address[0]
 
         def connect():
             return self._context.wrap_socket(self._connect(self._address, timeout=TIMEOUT), server_hostname=host)
 
-        return body_of(host, path, connect, f"GET {path}", headers={"Accept": accept, **self._headers})
+        while True:
+            tries -= 1
+            try:
+                return body_of(host, path, connect, f"GET {path}", headers={"Accept": accept, **self._headers})
+            except ApiError as error:
+                if tries == 0 or not error.may_help:
+                    raise
+                time.sleep(1)
 
     def _find(self, name):
         """Finds a kind by any of its names. Reads the server's kinds again if the name is not known yet."""
         if name not in self._kinds:
             self._kinds = self._discover()
         if name not in self._kinds:
-            raise ApiError(f"the server has no resource '{name}'")
+            raise ApiError(f"the server has no resource '{name}'", False)
         return self._kinds[name]
 
     def _discover(self):

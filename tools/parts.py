@@ -34,6 +34,13 @@ _KUBECONFORM = "RAILHEAD_KUBECONFORM=$(tests/testbed/build-kubeconform.sh); expo
 # A private loopback device, so that ports on it cannot conflict.
 _ALONE = "unshare --net sh -ec 'ip link set lo up; exec \"$@\"' sh "
 _PYTHON = "/usr/bin/python3 "
+
+
+def _alone_in_cache(name):
+    """For scripts that other checkouts may run on the same cache, and that replace or delete what others are using."""
+    return f'exec 8> "$RAILHEAD_CACHE/{name}.lock"; flock 8; '
+
+
 _TESTED = ("unit-build", "kube", "packages-testbed")
 
 PARTS = (
@@ -44,11 +51,13 @@ PARTS = (
     Part("portable", "tools/portable.sh", ("packages",)),
     Part("packages-aarch64", "tools/install-needs.sh aarch64", ("packages",), weight=1),
     Part("portable-aarch64", "tools/portable.sh aarch64", ("packages-aarch64",)),
-    Part("torch-shims", "rm -rf out/torch && mkdir out/torch; for minor in ${TORCH:-2.15}; do "
+    Part("torch-shims", _alone_in_cache("torch-shim") +
+         "rm -rf out/torch && mkdir out/torch; for minor in ${TORCH:-2.15}; do "
          "shim=$(tools/torch-shim.sh $minor) && cp \"$shim\" out/torch/railhead-torch-$minor.so || exit 1; done",
          ("portable",), weight=1),
     Part("wheel", "rm -rf out/wheel && " + _PYTHON + "python/build_backend.py out/wheel", ("torch-shims",), weight=1),
-    Part("torch-shims-aarch64", "rm -rf out/torch-aarch64 && mkdir out/torch-aarch64; for minor in ${TORCH:-2.15}; do "
+    Part("torch-shims-aarch64", _alone_in_cache("torch-shim") +
+         "rm -rf out/torch-aarch64 && mkdir out/torch-aarch64; for minor in ${TORCH:-2.15}; do "
          "shim=$(tools/torch-shim.sh $minor aarch64) && cp \"$shim\" out/torch-aarch64/railhead-torch-$minor.so || exit 1; "
          "done", ("portable-aarch64",), weight=1),
     Part("wheel-aarch64", "rm -rf out/wheel-aarch64 && " + _PYTHON + "python/build_backend.py out/wheel-aarch64 aarch64",
@@ -59,7 +68,8 @@ PARTS = (
     Part("controllers", "tests/testbed/build-controllers.sh", ("kube",)),
     Part("cni", "tests/testbed/build-cni.sh", ("kube",)),
     Part("kubeconform", "tests/testbed/build-kubeconform.sh", ("packages-testbed",), weight=1),
-    Part("node-disk", _KUBE + 'tests/testbed/build-node.sh "$kube"', ("kube",), weight=1, emulated=True),
+    Part("node-disk", _KUBE + _alone_in_cache("node") + 'tests/testbed/build-node.sh "$kube"', ("kube",), weight=1,
+         emulated=True),
     Part("image-base", "images/build.sh --base-only", ("packages-testbed",), weight=1, emulated=True),
     Part("unit-build", "cmake --build --preset release", ("programs",)),
     Part("fuzz-build", "cmake --preset corpora && cmake --build --preset corpora --target railhead_fuzz_tests",

@@ -36,9 +36,10 @@ COUNT = re.compile(r"\[\s*(\d+)/(\d+)\]|^\s*(\d+)/(\d+) Test +#", re.MULTILINE)
 
 
 def environment():
-    """Returns the environment of all parts: no jobserver of `make -j8`, no proxy for local addresses."""
+    """Returns the environment of all parts: the cache, no jobserver of `make -j8`, no proxy for local addresses."""
     env = {name: value for name, value in os.environ.items()
            if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    env["RAILHEAD_CACHE"] = str(check_machine.cache())
     for name in ("no_proxy", "NO_PROXY"):
         env[name] = ",".join(filter(None, (os.environ.get(name), NO_PROXY)))
     return env

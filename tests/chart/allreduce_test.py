@@ -176,6 +176,7 @@ class Ranks(unittest.TestCase):
                     env={"PATH": f"{program}:{os.environ['PATH']}", "RANK": str(rank), "WORLD_SIZE": "2",
                          "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(master), "MAX_BYTES": "64K", "ITERATIONS": "2",
                          "RESULTS": str(results), "RESULT_PORT": str(result + rank), "RAILHEAD_TRANSPORT": "tcp",
+                         "RAILHEAD_TIMEOUT_SECONDS": "600",
                          "RAILHEAD_METRICS_PORT": "0"})
                 stack.callback(process.wait)
                 stack.callback(process.kill)

@@ -193,7 +193,8 @@ class FrameworksRun(OwnerScene):
         rails = ",".join(f"rail{rail}" for rail in range(RAILS))
         # Replaces a node agent's information about rails, since the nodes have no RDMA devices.
         cls.processes = PodProcesses(cls.cluster, cls.folder, cls.start,
-                                     {"RAILHEAD_TRANSPORT": "tcp", "RAILHEAD_SOCKET_IFNAME": rails}, PodNetworks.ETH)
+                                     {"RAILHEAD_TRANSPORT": "tcp", "RAILHEAD_SOCKET_IFNAME": rails,
+                                      "RAILHEAD_TIMEOUT_SECONDS": "600"}, PodNetworks.ETH)
         cls.addClassCleanup(cls.processes.end)
 
     @classmethod

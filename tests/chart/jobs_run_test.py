@@ -18,7 +18,8 @@ from job_controllers import JobController, wait_until_webhooks_are_known
 PERF = ROOT / "build" / "release" / "runtime" / "railhead-perf"
 COMMAND = [PERF, "all_reduce", "-b8", "-e64K", "-f16", "-n2", "-w1", "--check", "-ojson"]
 # As on nodes whose only network is the loopback device.
-VARIABLES = {"RAILHEAD_TRANSPORT": "tcp", "RAILHEAD_SOCKET_IFNAME": "lo", "RAILHEAD_METRICS": "off"}
+VARIABLES = {"RAILHEAD_TRANSPORT": "tcp", "RAILHEAD_SOCKET_IFNAME": "lo", "RAILHEAD_METRICS": "off",
+             "RAILHEAD_TIMEOUT_SECONDS": "600"}
 # Like sshd for commands of mpirun: the session does not have the container's variables.
 SSHD = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done

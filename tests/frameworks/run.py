@@ -66,7 +66,8 @@ def case_conformance(torch):
 def case_transfers(torch):
     def world(ranks, transport):
         text = torch.run(HERE / "transfers.py", ranks=ranks, RAILHEAD_TRANSPORT=transport)
-        expect(": warning: " not in text, text)  # for example that a rail was lost, when a peer leaves
+        # For example that a rail was lost, when a peer leaves. That a rank has to wait for another one is the machine's fault.
+        expect(not re.search(": warning: (?!still waiting for |.*makes no progress)", text), text)
         return re.search("^torch .* transfers: .*", text, re.M)[0]
 
     print(*side_by_side((world, 2, "auto"), (world, 3, "tcp"), (world, 4, "auto")), sep="\n")

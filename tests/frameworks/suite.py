@@ -36,6 +36,11 @@ LIFTED = re.compile(r"(Test requires backend railhead|Only MPI supports|Only glo
 START, LONGEST, BEHIND = 1200, 600, 300
 
 
+# Torch's tests give their groups, and all ranks, as little as a second to come. On a busy machine ranks wait for a CPU for
+# seconds: groups get at least SHORTEST seconds, unless they are to fail at once, and barriers of the tests TOGETHER.
+SHORTEST, TOGETHER = 12, 300
+
+
 def skips():
     """{test: reason} for this version of torch"""
     found = {}
@@ -71,7 +76,21 @@ def load():
     for name in dir(module):
         if name.endswith("PROFILING_SUPPORTED_BACKENDS"):
             getattr(module, name).clear()
+    be_patient(module)
     return module
+
+
+def be_patient(module):
+    """Gives its groups and barriers the time that a busy machine takes."""
+    import datetime  # pylint: disable=import-outside-toplevel
+
+    def timedelta(*words, **parts):
+        asked = datetime.timedelta(*words, **parts)
+        return asked if asked < datetime.timedelta(seconds=1) else max(asked, datetime.timedelta(seconds=SHORTEST))
+
+    sync = module.Barrier.sync.__func__
+    module.timedelta = timedelta
+    module.Barrier.sync = classmethod(lambda cls, wait_for=None, timeout=0: sync(cls, wait_for, max(timeout, TOGETHER)))
 
 
 class Rank:
@@ -128,7 +147,7 @@ class Rank:
         case = self.case(test)
         case.rank = self.rank
         case.file_name = folder + "/init"
-        seconds = getattr(self.module, "CUSTOM_PG_TIMEOUT", {}).get(test, 60)
+        seconds = max(getattr(self.module, "CUSTOM_PG_TIMEOUT", {}).get(test, 240), SHORTEST)
         dist.init_process_group(BACKEND, init_method="file://" + case.file_name, rank=self.rank,
                                 world_size=int(os.environ["WORLD_SIZE"]), timeout=datetime.timedelta(seconds=seconds))
         getattr(case, test)()

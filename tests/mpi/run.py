@@ -38,7 +38,7 @@ def told():
 
 def ranks(*command, count=2, transport="shm", **how):
     return cases.run_ranks(count, python(), "-B", *command, **{
-        "RAILHEAD_TRANSPORT": transport, "HOME": str(OUT), "OMP_NUM_THREADS": "1", **told(), **how})
+        "RAILHEAD_TRANSPORT": transport, "RAILHEAD_TIMEOUT_SECONDS": "600", "HOME": str(OUT), "OMP_NUM_THREADS": "1", **told(), **how})
 
 
 def case_object():

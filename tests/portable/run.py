@@ -55,7 +55,8 @@ TOO_OLD = "xenial"  # glibc 2.23; the library supports 2.28 and newer
 
 def ranks(root, *command, transports=("shm", "tcp")):
     for transport in transports:
-        cases.run_ranks(3, *command, root=root, what=OUT / "what", RAILHEAD_TRANSPORT=transport)
+        cases.run_ranks(3, *command, root=root, what=OUT / "what", RAILHEAD_TRANSPORT=transport,
+                        RAILHEAD_TIMEOUT_SECONDS="600")
 
 
 def build():

@@ -30,7 +30,7 @@ RANKS = 3
 
 def ranks(*command, transport="shm", **how):
     return cases.run_ranks(RANKS, *command, what=OUT / "unpacked", RAILHEAD_TRANSPORT=transport,
-                           PYTHONDONTWRITEBYTECODE="1", **how)
+                           RAILHEAD_TIMEOUT_SECONDS="600", PYTHONDONTWRITEBYTECODE="1", **how)
 
 
 def wheel():
