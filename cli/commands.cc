@@ -24,9 +24,9 @@ constexpr char kPlanAbout[] =
     "Finds nodes for a gang of pods, or reports why it does not fit. Does not access a cluster.\n"
     "\n"
     "The result is the best by these criteria, in this order: fewest domains of the outermost\n"
-    "level (spines), then of each next level inwards (leaves); then all pods on the same rails;\n"
-    "then the least room left in the leaves used; then the order of the file. Ranks follow the\n"
-    "fabric.";
+    "level (spines), then of each next level inwards (leaves); then all pods on the same rails,\n"
+    "which pods of a part of a node only get on a node each; then the least room left in the\n"
+    "leaves used; then the order of the file. Ranks follow the fabric.";
 
 constexpr char kPlanFooter[] =
     "A fabric (fabric.yaml):\n"

@@ -124,7 +124,7 @@ std::string Verdict(const Placement& placement) {
 }
 
 // Returns the most pods that `count` domains of the outermost level hold together; with sameRails,
-// on nodes that give all of them the same rails.
+// of pods that all get the same rails.
 int64_t MostRoom(const FabricModel& model, const PlacementRequest& request, int count) {
   std::map<uint64_t, std::vector<int64_t>> rooms_by_rails;
   const std::vector<int> domain_of_node = fabric::DomainsOfNodes(model)[0];
@@ -134,7 +134,9 @@ int64_t MostRoom(const FabricModel& model, const PlacementRequest& request, int 
         request.same_rails ? placement::RailsOnNode(node, request.hcas_per_pod) : 0;
     std::vector<int64_t>& rooms = rooms_by_rails[rails];
     rooms.resize(model.domains[0].size());
-    rooms[static_cast<size_t>(domain_of_node[i])] += placement::RoomOnNode(node, request).pods;
+    rooms[static_cast<size_t>(domain_of_node[i])] +=
+        request.same_rails ? placement::RoomForSameRails(node, request)
+                           : placement::RoomOnNode(node, request).pods;
   }
   int64_t most = 0;
   for (auto& [rails, rooms] : rooms_by_rails) {

@@ -127,6 +127,42 @@ spec: {pods: 4, gpusPerPod: 8, hcasPerPod: 4, sameRails: true}
   EXPECT_THAT(out_.str(), HasSubstr("why 2 spines: 1 hold at most 2 of 4 pods"));
 }
 
+TEST_F(Plan, PodsOfAPartOfANodeGetTheSameRailsOnANodeEach) {
+  folder_.Write("fabric.yaml", R"(apiVersion: railhead.io/v1alpha1
+kind: FabricModel
+metadata: {name: small}
+spec:
+  topology: rail-optimized
+  levels: [leaf]
+  rails: 8
+  domains:
+  - name: lf00
+    nodes:
+    - {name: a, gpus: 8, hcas: 8}
+    - {name: b, gpus: 8, hcas: 8}
+    - {name: c, gpus: 8, hcas: 8}
+    - {name: d, gpus: 8, hcas: 8}
+)");
+  constexpr char kHalves[] = R"(apiVersion: railhead.io/v1alpha1
+kind: PlacementRequest
+metadata: {name: job-a}
+spec: {pods: 4, gpusPerPod: 4, hcasPerPod: 4, sameRails: true}
+)";
+  folder_.Write("request.yaml", kHalves);
+  EXPECT_EQ(Run(), kPlaced) << err_.str();
+  EXPECT_EQ(Answer()["assignment"], json::parse(R"([
+    {"rank": 0, "node": "a"}, {"rank": 1, "node": "b"},
+    {"rank": 2, "node": "c"}, {"rank": 3, "node": "d"}])"));
+  EXPECT_EQ(Answer()["score"]["railMismatches"], 0);
+  folder_.Write("request.yaml", absl::StrReplaceAll(kHalves, {{"pods: 4", "pods: 5"}}));
+  EXPECT_EQ(Run(), kNotPlaced);
+  EXPECT_THAT(out_.str(), HasSubstr("fits if pods may get different rails (without sameRails)"));
+  folder_.Write("request.yaml",
+                absl::StrReplaceAll(kHalves, {{"pods: 4", "pods: 5"}, {"true", "false"}}));
+  EXPECT_EQ(Run(), kPlaced);
+  EXPECT_EQ(Answer()["score"]["railMismatches"], 4);
+}
+
 TEST_F(Plan, DrawsWhatIsUsed) {
   options_.json = false;
   EXPECT_EQ(Run(), kPlaced);

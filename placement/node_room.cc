@@ -38,20 +38,27 @@ uint64_t RailBits(const std::vector<int>& rails) {
   return bits;
 }
 
-uint64_t RailsOnNode(const fabric::FabricNode& node, int hcas_per_pod) {
+uint64_t RailsOnNode(const fabric::FabricNode& node, int hcas_per_pod, int before) {
   const uint64_t dead = RailBits(node.dead_rails);
+  const int held = node.shared_hcas ? 0 : before * hcas_per_pod;
+  uint64_t seen = 0;
   uint64_t rails = 0;
   int given = 0;
   // A node without known rails still has HCAs.
   for (const uint64_t taken : {RailBits(node.used_rails) | dead, dead}) {
-    for (int rail = 0; rail <= fabric::kHighestRail && given < hcas_per_pod; ++rail) {
+    for (int rail = 0; rail <= fabric::kHighestRail && given < held + hcas_per_pod; ++rail) {
       const uint64_t bit = uint64_t{1} << static_cast<unsigned>(rail);
-      if (((taken | rails) & bit) != 0) continue;
-      rails |= bit;
-      ++given;
+      if (((taken | seen) & bit) != 0) continue;
+      seen |= bit;
+      if (given++ >= held) rails |= bit;
     }
   }
   return rails;
+}
+
+int RoomForSameRails(const fabric::FabricNode& node, const PlacementRequest& request) {
+  const int pods = RoomOnNode(node, request).pods;
+  return request.hcas_per_pod == 0 || node.shared_hcas ? pods : std::min(pods, 1);
 }
 
 std::string Describe(Obstacle obstacle, const fabric::FabricNode& node) {

@@ -36,10 +36,15 @@ NodeRoom RoomOnNode(const fabric::FabricNode& node, const PlacementRequest& requ
 // Converts rails (0 to 63) to bits.
 uint64_t RailBits(const std::vector<int>& rails);
 
-// Returns the rails that a pod gets on the node, as bits: the first `hcas_per_pod` live rails not
-// known to be in use. If these do not suffice, the usage is out of date and the first of the other
-// live rails fill up.
-uint64_t RailsOnNode(const fabric::FabricNode& node, int hcas_per_pod);
+// Returns the rails that a pod of a gang gets on the node, as bits. `before`: pods of the gang that
+// are on the node already. The first pod gets the first `hcas_per_pod` live rails not known to be
+// in use, each other pod the next ones. If these do not suffice, the usage is out of date and the
+// first of the other live rails fill up. Pods that share HCAs all get the rails of the first.
+uint64_t RailsOnNode(const fabric::FabricNode& node, int hcas_per_pod, int before = 0);
+
+// Returns how many of the pods that fit on the node get the same rails: all if they need no HCAs or
+// share them, else only the first.
+int RoomForSameRails(const fabric::FabricNode& node, const PlacementRequest& request);
 
 // Describes the obstacle for a message that counts nodes: "unschedulable: taint maintenance".
 std::string Describe(Obstacle obstacle, const fabric::FabricNode& node);

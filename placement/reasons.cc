@@ -64,7 +64,7 @@ std::string ToDo(const FabricNode& node, const PlacementRequest& request) {
 // A part of the fabric that the whole gang must fit into: a domain of the required level, or all.
 struct Region {
   std::string name;
-  int64_t room = 0;  // with sameRails on nodes that give the same rails
+  int64_t room = 0;  // with sameRails for pods that get the same rails
   // Room to which freed nodes add. With sameRails, on nodes with the same rails as a free node.
   int64_t base = 0;
   std::vector<std::pair<int, size_t>> gains = {};  // pods that a node would add if it were free
@@ -88,14 +88,14 @@ class Reasons {
     for (size_t i = 0; i < model.nodes.size(); ++i) {
       const FabricNode& node = model.nodes[i];
       const auto at = static_cast<size_t>(region_of_node[i]);
-      const int pods = RoomOnNode(node, request).pods;
+      const int pods = RoomThatCounts(node);
       const FabricNode free = Freed(node);
       const uint64_t rails = RailsThatCount(node);
       const int base = rails == RailsThatCount(free) ? pods : 0;
       room_of_rails[at][rails] += pods;
       regions_[at].base += base;
       if (pods > 0) ++usable_;
-      const int gain = RoomOnNode(free, request).pods - base;
+      const int gain = RoomThatCounts(free) - base;
       if (gain > 0) regions_[at].gains.emplace_back(gain, i);
     }
     for (size_t i = 0; i < regions_.size(); ++i) {
@@ -120,6 +120,10 @@ class Reasons {
   // Returns the rails that must be the same for all pods; none without sameRails.
   uint64_t RailsThatCount(const FabricNode& node) const {
     return request_.same_rails ? RailsOnNode(node, request_.hcas_per_pod) : 0;
+  }
+
+  int RoomThatCounts(const FabricNode& node) const {
+    return request_.same_rails ? RoomForSameRails(node, request_) : RoomOnNode(node, request_).pods;
   }
 
   void Add(Reason::Kind kind, std::string what, int64_t nodes, std::string message) {

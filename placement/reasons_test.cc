@@ -102,10 +102,11 @@ TEST(WhyNotPlaced, EqualRailsThatAreFreeOnTooFewNodes) {
   EXPECT_THAT(
       Messages(model, request),
       ElementsAre(
-          "6 nodes take pods; fabric six has room for 4 of 6 pods on nodes that give the same "
+          "6 nodes take pods; fabric six has room for 3 of 6 pods on nodes that give the same "
           "rails",
-          "fits if 1 node of fabric six is free: n0 (drain: 4 of 8 GPUs in use)",
-          "fits with 4 pods instead of 6",
+          "fits if 4 nodes of fabric six are free: n0 (drain: 4 of 8 GPUs in use), n1 (drain: 4 of "
+          "8 GPUs in use), n2 (drain: 4 of 8 GPUs in use), n5 (drain: 1 of 8 HCAs in use)",
+          "fits with 3 pods instead of 6",
           "fits if pods may get different rails (without sameRails)"));
 }
 

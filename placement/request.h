@@ -23,8 +23,9 @@ struct PlacementRequest {
   int hcas_per_pod = 0;
   std::string require_level;  // all pods in one domain of this level; empty: anywhere
   std::string prefer_level;   // likewise, but only if possible
-  // If true, all nodes must give their pods the same rails, else the gang is not placed. Matters if
-  // pods use part of a node's HCAs, because nodes may have different HCAs free.
+  // If true, all pods must get the same rails, else the gang is not placed. Matters if pods use
+  // part of a node's HCAs: nodes may have different HCAs free, and pods of one node get different
+  // ones.
   bool same_rails = false;
   // Sizes in GPUs, innermost first, such as {"tp", 8}; empty if not given.
   std::vector<std::pair<std::string, int>> parallelism;

@@ -113,16 +113,24 @@ Score ScoreOf(const fabric::FabricModel& model, const PlacementRequest& request,
         break;
     }
   }
-  for (size_t rank = 0; rank < node_of_rank.size(); ++rank) {
-    const int node = node_of_rank[rank];
-    const int next = node_of_rank[(rank + 1) % node_of_rank.size()];
-    if (node == next) continue;
-    const auto rails = [&](int of) {
-      return RailsOnNode(model.nodes[static_cast<size_t>(of)], request.hcas_per_pod);
-    };
-    score.rail_mismatches += rails(node) != rails(next) ? 1 : 0;
+  const std::vector<uint64_t> rails = RailsOfRanks(model, request, node_of_rank);
+  for (size_t rank = 0; rank < rails.size(); ++rank) {
+    score.rail_mismatches += rails[rank] != rails[(rank + 1) % rails.size()] ? 1 : 0;
   }
   return score;
+}
+
+std::vector<uint64_t> RailsOfRanks(const fabric::FabricModel& model,
+                                   const PlacementRequest& request,
+                                   const std::vector<int>& node_of_rank) {
+  std::vector<int> pods_of_node(model.nodes.size(), 0);
+  std::vector<uint64_t> rails;
+  rails.reserve(node_of_rank.size());
+  for (const int rank_node : node_of_rank) {
+    const auto node = static_cast<size_t>(rank_node);
+    rails.push_back(RailsOnNode(model.nodes[node], request.hcas_per_pod, pods_of_node[node]++));
+  }
+  return rails;
 }
 
 }  // namespace railhead::placement

@@ -27,8 +27,8 @@ struct Score {
   std::vector<int> ring_crossings;  // neighbours in the ring of ranks in different domains
   // Pairs of ranks that the pattern connects, in different domains, by level.
   std::vector<int64_t> pattern_crossings;
-  int rail_mismatches =
-      0;  // neighbours in the ring of ranks that are on different nodes with different rails
+  // Neighbours in the ring of ranks that get different rails, on different nodes or on one.
+  int rail_mismatches = 0;
   std::vector<GroupCuts> groups;  // of each parallelism except the outermost
 
   bool operator==(const Score&) const = default;
@@ -37,6 +37,12 @@ struct Score {
 // `node_of_rank`: indices of the model's nodes.
 Score ScoreOf(const fabric::FabricModel& model, const PlacementRequest& request,
               const std::vector<int>& node_of_rank);
+
+// Returns the rails that each rank gets, as bits, if the pods of a node start in the order of
+// ranks.
+std::vector<uint64_t> RailsOfRanks(const fabric::FabricModel& model,
+                                   const PlacementRequest& request,
+                                   const std::vector<int>& node_of_rank);
 
 }  // namespace railhead::placement
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -72,14 +73,13 @@ class Solver {
          const std::optional<std::vector<int>>& only)
       : model_(model), request_(request) {
     const std::vector<int> outermost = fabric::DomainsOfNodes(model)[0];
-    room_.reserve(model.nodes.size());
     rails_.reserve(model.nodes.size());
     for (const fabric::FabricNode& node : model.nodes) {
       const bool may =
-          !only || std::binary_search(only->begin(), only->end(), outermost[room_.size()]);
-      room_.push_back(may ? RoomOnNode(node, request).pods : 0);
+          !only || std::binary_search(only->begin(), only->end(), outermost[rails_.size()]);
       rails_.push_back(RailsOnNode(node, request.hcas_per_pod));
-      if (room_.back() > 0) room_of_rails_[rails_.back()] += room_.back();
+      Add(may ? RoomOnNode(node, request).pods : 0, room_);
+      Add(may ? RoomForSameRails(node, request) : 0, alike_);
     }
     if (!request.require_level.empty()) {
       single_levels_ = *fabric::LevelIndex(model, request.require_level) + 1;
@@ -88,23 +88,38 @@ class Solver {
 
   // Returns the node of each rank, or nullopt if there is no room.
   absl::StatusOr<std::optional<std::vector<int>>> Solve() {
-    const std::vector<int> all = LeafRooms(std::nullopt);
+    const std::vector<int> all = LeafRooms(room_, std::nullopt);
     const absl::StatusOr<Leaves> least = Choose(all, std::vector<int64_t>(all.size(), 0));
     if (!least.ok()) return least.status();
     if (!*least) return std::nullopt;
-    if (room_of_rails_.size() == 1) return Fill(**least, room_of_rails_.begin()->first);
-    absl::StatusOr<std::optional<Alike>> alike = SolveAlike(all);
+    const bool one_kind = room_.of_rails.size() == 1;  // of nodes
+    const bool one_each = alike_.of_node != room_.of_node;
+    if (one_kind && !one_each) return Fill(**least, rails_of_one_kind(), room_);
+    const std::vector<int> fewest = DomainsUsed(**least);
+    absl::StatusOr<std::optional<Alike>> alike = SolveAlike(alike_, all, fewest);
     if (!alike.ok()) return alike.status();
-    if (*alike && (request_.same_rails || (*alike)->domains == DomainsUsed(**least))) {
-      return Fill((*alike)->leaves, (*alike)->rails);
-    }
+    if (*alike) return Fill((*alike)->leaves, (*alike)->rails, alike_);
     if (request_.same_rails) return std::nullopt;
+    if (one_kind) return Fill(**least, rails_of_one_kind(), room_);
+    if (one_each) {
+      alike = SolveAlike(room_, all, fewest);
+      if (!alike.ok()) return alike.status();
+      if (*alike) return Fill((*alike)->leaves, (*alike)->rails, room_);
+    }
     return SolveMostAlike(all);
   }
 
-  // Returns the criteria before the order of the file: domains, pods not on the rails of most, room
-  // left in the leaves.
-  std::tuple<std::vector<int>, int64_t, int64_t> KeyOf(const std::vector<int>& node_of_rank) const {
+  // The criteria before the order of the file.
+  struct Key {
+    std::vector<int> domains;
+    bool different = false;  // not all pods get the same rails
+    int64_t off = 0;         // pods on nodes of other kinds than most
+    int64_t left = 0;        // room in the leaves
+
+    bool operator==(const Key&) const = default;
+  };
+
+  Key KeyOf(const std::vector<int>& node_of_rank) const {
     const std::vector<int> leaf_of_node = fabric::DomainsOfNodes(model_).back();
     std::set<int> leaves;
     std::map<uint64_t, int64_t> given;
@@ -113,15 +128,18 @@ class Solver {
       leaves.insert(leaf_of_node[static_cast<size_t>(node)]);
       most = std::max(most, ++given[rails_[static_cast<size_t>(node)]]);
     }
+    const std::vector<uint64_t> rails = RailsOfRanks(model_, request_, node_of_rank);
     const std::vector<int> used(leaves.begin(), leaves.end());
-    return {DomainsUsed(used), request_.pods - most, Total(LeafRooms(std::nullopt), used)};
+    return {DomainsUsed(used),
+            std::any_of(rails.begin(), rails.end(), [&](uint64_t r) { return r != rails[0]; }),
+            request_.pods - most, Total(LeafRooms(room_, std::nullopt), used)};
   }
 
   std::vector<int64_t> RoomOfOutermost() const {
     const std::vector<int> domain_of_node = fabric::DomainsOfNodes(model_)[0];
     std::vector<int64_t> room(model_.domains[0].size());
-    for (size_t i = 0; i < room_.size(); ++i) {
-      room[static_cast<size_t>(domain_of_node[i])] += room_[i];
+    for (size_t i = 0; i < room_.of_node.size(); ++i) {
+      room[static_cast<size_t>(domain_of_node[i])] += room_.of_node[i];
     }
     return room;
   }
@@ -129,13 +147,27 @@ class Solver {
  private:
   using Leaves = std::optional<std::vector<int>>;
 
+  // Pods that fit. A node is of the kind of the rails that it gives its first pod.
+  struct Room {
+    std::vector<int> of_node;
+    std::map<uint64_t, int64_t> of_rails;
+  };
+
+  // Adds the next node.
+  void Add(int pods, Room& room) const {
+    room.of_node.push_back(pods);
+    if (pods > 0) room.of_rails[rails_[room.of_node.size() - 1]] += pods;
+  }
+
+  uint64_t rails_of_one_kind() const { return room_.of_rails.begin()->first; }
+
   // Returns the number of pods that fit on each leaf, on nodes with these rails or on all.
-  std::vector<int> LeafRooms(std::optional<uint64_t> rails) const {
+  std::vector<int> LeafRooms(const Room& places, std::optional<uint64_t> rails) const {
     std::vector<int> rooms;
     for (const FabricDomain& leaf : model_.domains.back()) {
       int64_t room = 0;
       for (size_t node = First(leaf); node < End(leaf); ++node) {
-        if (!rails || rails_[node] == *rails) room += room_[node];
+        if (!rails || rails_[node] == *rails) room += places.of_node[node];
       }
       rooms.push_back(static_cast<int>(std::min<int64_t>(room, kMostRoom)));
     }
@@ -156,21 +188,43 @@ class Solver {
     uint64_t rails = 0;
   };
 
+  // Returns false if even the roomiest domains of some level are too few for all pods. `rooms`: of
+  // leaves; `domains`: number per level.
+  bool CouldHold(const std::vector<int>& rooms, const std::vector<int>& domains) const {
+    std::vector<int64_t> inner(rooms.begin(), rooms.end());
+    for (size_t level = domains.size(); level-- > 0;) {
+      std::vector<int64_t> outer(level > 0 ? model_.domains[level - 1].size() : 0);
+      for (size_t i = 0; i < inner.size() && level > 0; ++i) {
+        outer[static_cast<size_t>(model_.domains[level][i].parent)] += inner[i];
+      }
+      const auto end = inner.begin() + domains[level];
+      std::nth_element(inner.begin(), end, inner.end(), std::greater<>());
+      if (std::accumulate(inner.begin(), end, int64_t{0}) < request_.pods) return false;
+      inner = std::move(outer);
+    }
+    return true;
+  }
+
   // Returns the rail sets of nodes, those with the most room first.
-  std::vector<std::pair<uint64_t, int64_t>> RailsByRoom() const {
-    std::vector<std::pair<uint64_t, int64_t>> classes(room_of_rails_.begin(), room_of_rails_.end());
+  static std::vector<std::pair<uint64_t, int64_t>> RailsByRoom(const Room& places) {
+    std::vector<std::pair<uint64_t, int64_t>> classes(places.of_rails.begin(),
+                                                      places.of_rails.end());
     std::stable_sort(classes.begin(), classes.end(),
                      [](const auto& a, const auto& b) { return a.second > b.second; });
     return classes;
   }
 
-  // Places all pods on nodes with the same rails; nullopt if that is impossible.
-  absl::StatusOr<std::optional<Alike>> SolveAlike(const std::vector<int>& all) {
+  // Places all pods on nodes of one kind. Returns nullopt if that is impossible in the `fewest`
+  // domains, or with sameRails in any number of them.
+  absl::StatusOr<std::optional<Alike>> SolveAlike(const Room& places, const std::vector<int>& all,
+                                                  const std::vector<int>& fewest) {
     std::optional<Alike> best;
-    for (const auto& [rails, room] : RailsByRoom()) {
+    for (const auto& [rails, room] : RailsByRoom(places)) {
       if (room < request_.pods) break;
+      const std::vector<int> rooms = LeafRooms(places, rails);
+      if (!request_.same_rails && !CouldHold(rooms, fewest)) continue;
       const absl::StatusOr<Leaves> found =
-          Choose(LeafRooms(rails), std::vector<int64_t>(all.begin(), all.end()));
+          Choose(rooms, std::vector<int64_t>(all.begin(), all.end()));
       if (!found.ok()) return found.status();
       if (!*found) continue;
       Alike alike = {DomainsUsed(**found), Total(all, **found), **found, rails};
@@ -179,16 +233,17 @@ class Solver {
       }
       best = std::move(alike);
     }
+    if (best && !request_.same_rails && best->domains != fewest) return std::nullopt;
     return best;
   }
 
-  // Places the maximum number of pods on nodes with the same rails, on the minimum of domains.
+  // Places the maximum number of pods on nodes of one kind, in the minimum of domains.
   absl::StatusOr<std::optional<std::vector<int>>> SolveMostAlike(const std::vector<int>& all) {
     std::optional<std::pair<int64_t, std::vector<int>>> best;  // pods alike, negative; the leaves
     uint64_t best_rails = 0;
-    for (const auto& [rails, room] : RailsByRoom()) {
+    for (const auto& [rails, room] : RailsByRoom(room_)) {
       if (best && room <= -best->first) break;
-      const std::vector<int> alike = LeafRooms(rails);
+      const std::vector<int> alike = LeafRooms(room_, rails);
       std::vector<int64_t> costs;
       costs.reserve(alike.size());
       for (const int pods : alike) costs.push_back(-pods);
@@ -199,7 +254,7 @@ class Solver {
       best = {off, **found};
       best_rails = rails;
     }
-    return Fill(best->second, best_rails);
+    return Fill(best->second, best_rails, room_);
   }
 
   static int64_t Total(const std::vector<int>& rooms, const std::vector<int>& leaves) {
@@ -223,12 +278,12 @@ class Solver {
     return used;
   }
 
-  // Puts the pods on these leaves: on nodes with `rails`, and on others only if those do not
-  // suffice.
+  // Puts the pods on these leaves: into `places` on nodes with `rails`, and on others only if those
+  // do not suffice.
   absl::StatusOr<std::optional<std::vector<int>>> Fill(const std::vector<int>& leaves,
-                                                       uint64_t rails) const {
-    const std::vector<int> alike = LeafRooms(rails);
-    const std::vector<int> all = LeafRooms(std::nullopt);
+                                                       uint64_t rails, const Room& places) const {
+    const std::vector<int> alike = LeafRooms(places, rails);
+    const std::vector<int> all = LeafRooms(room_, std::nullopt);
     std::vector<ChosenLeaf> chosen;
     for (size_t i = 0; i < leaves.size(); ++i) {
       const int next = leaves[std::min(i + 1, leaves.size() - 1)];
@@ -249,7 +304,7 @@ class Solver {
       const int64_t here = std::clamp<int64_t>(others, 0, all[i] - alike[i]);
       for (const auto& [same, count] :
            {std::pair{true, shares[n]}, std::pair{false, static_cast<int>(here)}}) {
-        absl::Status status = FillLeaf(i, rails, same, count, node_of_rank);
+        absl::Status status = FillLeaf(i, rails, same, places, count, node_of_rank);
         if (!status.ok()) return status;
       }
       others -= here;
@@ -270,17 +325,18 @@ class Solver {
   }
 
   // Puts `pods` pods on the nodes of a leaf with `rails`, or on its other nodes.
-  absl::Status FillLeaf(size_t leaf, uint64_t rails, bool same, int pods,
+  absl::Status FillLeaf(size_t leaf, uint64_t rails, bool same, const Room& places, int pods,
                         std::vector<int>& node_of_rank) const {
     if (pods == 0) return absl::OkStatus();
-    // Treats the nodes of the leaf like leaves of a fabric.
+    // Treats the nodes of the leaf like leaves of a fabric. Room that stays free counts as well.
     std::vector<size_t> nodes;
     std::vector<LeafOffer> offers;
     const FabricDomain& domain = model_.domains.back()[leaf];
     for (size_t node = First(domain); node < End(domain); ++node) {
-      if (room_[node] == 0 || (rails_[node] == rails) != same) continue;
+      const int room = places.of_node[node];
+      if (room == 0 || (rails_[node] == rails) != same) continue;
       nodes.push_back(node);
-      offers.push_back({room_[node], 0});
+      offers.push_back({room, room_.of_node[node] - room});
     }
     const absl::StatusOr<Leaves> used =
         ChooseLeaves({std::vector<FabricDomain>(nodes.size())}, offers, pods, 0);
@@ -305,9 +361,9 @@ class Solver {
   const FabricModel& model_;
   const PlacementRequest& request_;
   int single_levels_ = 0;
-  std::vector<int> room_;        // of each node, in pods
-  std::vector<uint64_t> rails_;  // that each node gives a pod
-  std::map<uint64_t, int64_t> room_of_rails_;
+  std::vector<uint64_t> rails_;  // that each node gives its first pod
+  Room room_;
+  Room alike_;  // of `room_`, where all pods of a node get the same rails
 };
 
 // For a gang that spans groups of a dragonfly: returns an otherwise equal placement on groups with
@@ -319,7 +375,7 @@ absl::StatusOr<std::vector<int>> OnBetterLinks(const FabricModel& model,
   std::set<int> groups;
   for (const int node : nodes) groups.insert(group_of_node[static_cast<size_t>(node)]);
   if (groups.size() < 2) return nodes;
-  const auto key = solver.KeyOf(nodes);
+  const Solver::Key key = solver.KeyOf(nodes);
   for (const std::vector<int>& set :
        BetterLinkedGroups(model, request.pattern, solver.RoomOfOutermost(), request.pods,
                           {groups.begin(), groups.end()})) {
@@ -373,7 +429,8 @@ absl::StatusOr<bool> Fits(const FabricModel& model, const PlacementRequest& requ
   for (size_t i = 0; i < model.nodes.size(); ++i) {
     const auto other = instead.empty() ? instead.end() : instead.find(i);
     const fabric::FabricNode& node = other == instead.end() ? model.nodes[i] : other->second;
-    const int room = RoomOnNode(node, request).pods;
+    const int room =
+        request.same_rails ? RoomForSameRails(node, request) : RoomOnNode(node, request).pods;
     if (room == 0) continue;
     const uint64_t rails = request.same_rails ? RailsOnNode(node, request.hcas_per_pod) : 0;
     auto& of_domain = rooms[static_cast<size_t>(domain_of_node[i])][rails];

@@ -27,20 +27,21 @@ struct Placement {
 
 // Returns the best placement, compared by, in this order:
 //   1. fewest domains of the outermost level, then of each next level inwards;
-//   2. fewest pods off the rails that most pods get. If the same numbers of domains allow it, this
-//      is 0: then no two ring neighbours have different rails. With sameRails it must be 0,
-//      whatever it costs, else the gang is not placed;
-//   3. least room left in the used leaves;
-//   4. in a dragonfly with global links, if the gang needs several groups: better linked groups
+//   2. all pods on the same rails, if the same numbers of domains allow it. Two pods of a node get
+//      the same rails only if they share HCAs (see RailsOnNode), so this takes a node for each pod
+//      otherwise. With sameRails it must be so, whatever it costs, else the gang is not placed;
+//   3. fewest pods on nodes whose first pod gets other rails than that of most pods' nodes;
+//   4. least room left in the used leaves;
+//   5. in a dragonfly with global links, if the gang needs several groups: better linked groups
 //      (see BetterLinkedGroups, also for the number of sets it compares);
-//   5. outer domains with less room, so that the emptiest stay whole; then the order of the file
-//      (see ChooseLeaves);
-//   6. fewest cuts of parallelism groups, by distribution of the room left in the leaves (see
+//   6. outer domains with less room (on these rails, if all pods get the same ones), so that the
+//      emptiest stay whole; then the order of the file (see ChooseLeaves);
+//   7. fewest cuts of parallelism groups, by distribution of the room left in the leaves (see
 //      ShareOut). Other leaves might give fewer cuts; they are not searched, but bounded: `optimal`
 //      is true if no placement has fewer cuts, and Score contains the bound.
-// In a partially used leaf, the solver uses as few nodes as possible, and of those the tightest
-// fit. Ranks are contiguous in each domain, in the order of the file. Nodes that give other rails
-// than most come last in their leaf.
+// In a partially used leaf, the solver uses as few nodes as the criteria permit, and of those the
+// tightest fit. Ranks are contiguous in each domain, in the order of the file. Nodes that give
+// other rails than most come last in their leaf.
 //
 // Returns InvalidArgument if the request has no pods, its pods request nothing, the model lacks a
 // level of the request, or the parallelism does not match the size of the gang. Returns

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <random>
@@ -210,6 +211,68 @@ TEST(Solver, RailsInUseAreNotGiven) {
   EXPECT_EQ(MustSolve(model, Gang(2, 6, 6)).score.domains[1], 1) << "which is not asked for here";
 }
 
+TEST(Solver, PodsOfOneNodeGetDifferentRails) {
+  const FabricModel model = Tree({{4}});
+  PlacementRequest request = Gang(4, 4, 4);
+  // The first pod of a node gets rails 0 to 3, the second one 4 to 7.
+  for (const bool same_rails : {false, true}) {
+    request.same_rails = same_rails;
+    const Placement placement = MustSolve(model, request);
+    EXPECT_THAT(placement.node_of_rank, ElementsAre(0, 1, 2, 3));
+    EXPECT_EQ(placement.score.rail_mismatches, 0);
+  }
+  request.pods = 5;
+  EXPECT_FALSE(MustSolve(model, request).placed);
+  // No node more than needed is used where pods get different rails anyway.
+  request.same_rails = false;
+  const Placement placement = MustSolve(model, request);
+  EXPECT_THAT(placement.node_of_rank, ElementsAre(0, 0, 1, 1, 2));
+  EXPECT_EQ(placement.score.rail_mismatches, 4);  // all but that of ranks 4 and 0
+  EXPECT_TRUE(placement.optimal);
+}
+
+TEST(Solver, FewestDomainsBeforeTheSameRails) {
+  const FabricModel model = Tree({{2, 2}, {3}});
+  PlacementRequest request = Gang(4, 4, 4);
+  Placement placement = MustSolve(model, request);
+  EXPECT_THAT(placement.node_of_rank, ElementsAre(0, 0, 1, 1));
+  EXPECT_EQ(placement.score.rail_mismatches, 4);
+  request.same_rails = true;
+  placement = MustSolve(model, request);
+  EXPECT_THAT(placement.node_of_rank, ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(placement.score.rail_mismatches, 0);
+  request.require_level = "leaf";
+  EXPECT_FALSE(MustSolve(model, request).placed);
+  request.pods = 3;
+  EXPECT_THAT(MustSolve(model, request).node_of_rank, ElementsAre(4, 5, 6));
+}
+
+TEST(Solver, PodsThatShareHcasOrNeedNoneMayShareANode) {
+  FabricModel model = Tree({{4}});
+  PlacementRequest request = Gang(4, 2, 0);
+  request.same_rails = true;
+  EXPECT_THAT(MustSolve(model, request).node_of_rank, ElementsAre(0, 0, 0, 0));
+  for (fabric::FabricNode& node : model.nodes) {
+    node.hcas = 64;
+    node.shared_hcas = true;
+  }
+  request.hcas_per_pod = 8;
+  const Placement placement = MustSolve(model, request);
+  EXPECT_THAT(placement.node_of_rank, ElementsAre(0, 0, 0, 0));
+  EXPECT_EQ(placement.score.rail_mismatches, 0);
+}
+
+TEST(Solver, TheSameRailsOnNodesThatFitTightest) {
+  FabricModel model = Tree({{4}});
+  for (const size_t node : {1, 3}) {
+    model.nodes[node].used_gpus = 4;
+    model.nodes[node].used_rails = {4, 5, 6, 7};
+    model.nodes[node].used_hcas = 4;
+  }
+  EXPECT_THAT(MustSolve(model, Gang(1, 4, 4)).node_of_rank, ElementsAre(1));
+  EXPECT_THAT(MustSolve(model, Gang(3, 4, 4)).node_of_rank, ElementsAre(0, 1, 3));
+}
+
 TEST(Solver, PatternsAreCounted) {
   const FabricModel model = Tree({{2, 2}});
   PlacementRequest request = Gang(4);
@@ -312,14 +375,37 @@ TEST(Solver, AnEmptyFabricHasNoRoom) {
 // What the answer is to be first in, computed without any cleverness: all sets of leaves.
 struct Answer {
   std::vector<int> domains;
-  int64_t off = 0;   // pods that are given other rails than most
-  int64_t left = 0;  // room left in the leaves
+  bool different = false;  // not all pods get the same rails
+  int64_t off = 0;         // pods on nodes of other kinds than most, if different
+  int64_t left = 0;        // room left in the leaves
   std::vector<int> leaves;
   // Of each leaf, from the outermost level inwards: the room of its domain there, and the index.
   std::vector<std::vector<std::pair<int, int>>> order;
 
-  auto key() const { return std::tie(domains, off, left); }
+  auto key() const { return std::tie(domains, different, off, left); }
 };
+
+// The rails of the pods that fit on a node, one after the other: live ones that are free, lowest
+// first, then live ones that are said to be in use.
+std::vector<std::set<int>> RailsOfPods(const fabric::FabricNode& node,
+                                       const PlacementRequest& request) {
+  std::vector<int> rails;
+  for (const bool used : {false, true}) {
+    for (int rail = 0; rail < 64; ++rail) {
+      if (std::count(node.dead_rails.begin(), node.dead_rails.end(), rail) > 0) continue;
+      const bool in_use = std::count(node.used_rails.begin(), node.used_rails.end(), rail) > 0;
+      if (in_use == used) rails.push_back(rail);
+    }
+  }
+  std::vector<std::set<int>> pods;
+  auto next = rails.begin();
+  for (int pod = 0; pod < RoomOnNode(node, request).pods; ++pod) {
+    if (node.shared_hcas) next = rails.begin();
+    pods.emplace_back(next, next + request.hcas_per_pod);
+    next += request.hcas_per_pod;
+  }
+  return pods;
+}
 
 std::vector<int> DomainsUsed(const FabricModel& model, const std::vector<int>& leaves) {
   std::vector<int> used(model.levels.size());
@@ -335,13 +421,20 @@ std::vector<int> DomainsUsed(const FabricModel& model, const std::vector<int>& l
 
 std::optional<Answer> BruteForce(const FabricModel& model, const PlacementRequest& request) {
   const size_t count = model.domains.back().size();
-  std::vector<std::map<uint64_t, int>> rooms(count);  // of each leaf, for each set of rails
+  using RailSet = std::set<int>;
+  // Of each leaf: room of nodes by the rails of their first pod, and pods that can get these rails.
+  std::vector<std::map<RailSet, int>> rooms(count);
+  std::vector<std::map<RailSet, int>> same(count);
   for (size_t leaf = 0; leaf < count; ++leaf) {
     const fabric::FabricDomain& domain = model.domains.back()[leaf];
     for (int i = domain.first; i < domain.first + domain.count; ++i) {
       const fabric::FabricNode& node = model.nodes[static_cast<size_t>(i)];
-      const int pods = RoomOnNode(node, request).pods;
-      if (pods > 0) rooms[leaf][RailsOnNode(node, request.hcas_per_pod)] += pods;
+      const std::vector<RailSet> pods = RailsOfPods(node, request);
+      if (pods.empty()) continue;
+      rooms[leaf][pods[0]] += static_cast<int>(pods.size());
+      const auto other = std::find_if(pods.begin(), pods.end(),
+                                      [&](const RailSet& rails) { return rails != pods[0]; });
+      same[leaf][pods[0]] += static_cast<int>(other - pods.begin());
     }
   }
   std::vector<std::vector<std::pair<int, int>>> order(count);
@@ -365,7 +458,8 @@ std::optional<Answer> BruteForce(const FabricModel& model, const PlacementReques
   std::optional<Answer> best;
   for (unsigned set = 1; set < (1U << count); ++set) {
     Answer answer;
-    std::map<uint64_t, int> room;
+    std::map<RailSet, int> room;
+    std::map<RailSet, int> alike;
     int total = 0;
     for (size_t leaf = 0; leaf < count; ++leaf) {
       if ((set >> leaf & 1U) == 0) continue;
@@ -374,6 +468,7 @@ std::optional<Answer> BruteForce(const FabricModel& model, const PlacementReques
         room[rails] += pods;
         total += pods;
       }
+      for (const auto& [rails, pods] : same[leaf]) alike[rails] += pods;
     }
     if (total < request.pods) continue;
     answer.domains = DomainsUsed(model, answer.leaves);
@@ -385,7 +480,10 @@ std::optional<Answer> BruteForce(const FabricModel& model, const PlacementReques
     int most = 0;
     for (const auto& [rails, pods] : room) most = std::max(most, pods);
     answer.off = std::max(0, request.pods - most);
-    if (request.same_rails && answer.off > 0) continue;
+    answer.different = std::none_of(alike.begin(), alike.end(), [&](const auto& entry) {
+      return entry.second >= request.pods;
+    });
+    if (request.same_rails && answer.different) continue;
     answer.left = total - request.pods;
     // Of equal ones, the one that has the first leaf in which they differ.
     for (const int leaf : answer.leaves) answer.order.push_back(order[static_cast<size_t>(leaf)]);
@@ -434,6 +532,13 @@ Answer AnswerOf(const FabricModel& model, const PlacementRequest& request,
   int most = 0;
   for (const auto& [rails, pods] : given) most = std::max(most, pods);
   answer.off = request.pods - most;
+  std::map<int, size_t> pods_of_node;
+  std::set<std::set<int>> all_rails;
+  for (const int node : node_of_rank) {
+    const auto pods = RailsOfPods(model.nodes[static_cast<size_t>(node)], request);
+    all_rails.insert(pods.at(pods_of_node[node]++));
+  }
+  answer.different = all_rails.size() > 1;
   answer.left = -request.pods;
   for (const int leaf : answer.leaves) {
     const fabric::FabricDomain& domain = model.domains.back()[static_cast<size_t>(leaf)];
@@ -482,14 +587,27 @@ PlacementRequest SmallGang(const FabricModel& model, std::mt19937& random) {
   return request;
 }
 
+// Lets pods share the HCAs of some nodes.
+void ShareSome(FabricModel& model, std::mt19937& random) {
+  for (fabric::FabricNode& node : model.nodes) {
+    if (random() % 3 != 0) continue;
+    node.shared_hcas = true;
+    node.hcas *= 4;
+    node.used_rails.clear();
+  }
+}
+
 TEST(Solver, IsFirstAmongAllAnswers) {
   std::mt19937 random(1);
   int placed = 0;
   int mixed = 0;
   int refused = 0;
-  int alike = 0;  // though that costs something
+  int alike = 0;   // though that costs something
+  int packed = 0;  // on nodes of one kind, with different rails
+  int apart = 0;   // with the same rails, though there are others
   for (int round = 0; round < 6000; ++round) {
-    const FabricModel model = testing::RandomFabric(SmallShape(random), random);
+    FabricModel model = testing::RandomFabric(SmallShape(random), random);
+    if (round % 4 == 0) ShareSome(model, random);
     const PlacementRequest request = SmallGang(model, random);
     const absl::StatusOr<Placement> placement = Solve(model, request);
     ASSERT_TRUE(placement.ok()) << placement.status();
@@ -508,22 +626,21 @@ TEST(Solver, IsFirstAmongAllAnswers) {
     const Answer answer = AnswerOf(model, request, placement->node_of_rank);
     ASSERT_EQ(answer.domains, expected->domains) << context;
     ASSERT_EQ(answer.domains, placement->score.domains) << context;
+    ASSERT_EQ(answer.different, expected->different) << context;
     ASSERT_EQ(answer.off, expected->off) << context;
     ASSERT_EQ(answer.left, expected->left) << context;
-    std::set<uint64_t> rails;
+    std::set<std::set<int>> rails;
     for (const fabric::FabricNode& node : model.nodes) {
-      if (RoomOnNode(node, request).pods > 0) {
-        rails.insert(RailsOnNode(node, request.hcas_per_pod));
-      }
+      for (const std::set<int>& pod : RailsOfPods(node, request)) rails.insert(pod);
     }
     // Among several sets of rails the order of the file comes after the choice of the rails.
     if (rails.size() == 1) {
       ASSERT_EQ(answer.leaves, expected->leaves) << context;
     }
-    if (answer.off == 0) {
-      ASSERT_EQ(placement->score.rail_mismatches, 0) << context;
-    }
+    ASSERT_EQ(placement->score.rail_mismatches > 0, answer.different) << context;
     mixed += answer.off > 0 ? 1 : 0;
+    packed += answer.different && answer.off == 0 ? 1 : 0;
+    apart += !answer.different && rails.size() > 1 ? 1 : 0;
     if (request.same_rails) {
       PlacementRequest any = request;
       any.same_rails = false;
@@ -536,6 +653,84 @@ TEST(Solver, IsFirstAmongAllAnswers) {
   EXPECT_GT(refused, 500);
   EXPECT_GT(mixed, 50);
   EXPECT_GT(alike, 10);
+  EXPECT_GT(packed, 200);
+  EXPECT_GT(apart, 200);
+}
+
+// Tries all numbers of pods on each node from `node` on. Calls `found` with the node of each rank.
+void ForEachAnswer(const FabricModel& model, const PlacementRequest& request, size_t node,
+                   std::vector<int>& node_of_rank,
+                   const std::function<void(const std::vector<int>&)>& found) {
+  const size_t before = node_of_rank.size();
+  const auto all = static_cast<size_t>(request.pods);
+  if (node == model.nodes.size() || before == all) {
+    if (before == all) found(node_of_rank);
+    return;
+  }
+  const auto room = static_cast<size_t>(RoomOnNode(model.nodes[node], request).pods);
+  for (size_t pods = 0; pods <= std::min(room, all - before); ++pods) {
+    node_of_rank.resize(before + pods, static_cast<int>(node));
+    ForEachAnswer(model, request, node + 1, node_of_rank, found);
+  }
+  node_of_rank.resize(before);
+}
+
+// Compares with all answers, not with sets of leaves: pods of parts of nodes get the same rails as
+// soon as any answer with as few domains gives them those, and with sameRails whenever one does.
+TEST(Solver, PodsGetTheSameRailsIfAnyAnswerGivesThemThose) {
+  std::mt19937 random(11);
+  int same = 0;
+  int different = 0;
+  int impossible = 0;
+  for (int round = 0; round < 1500; ++round) {
+    testing::Shape shape;
+    shape.fanout = {1 + static_cast<int>(random() % 2), 1 + static_cast<int>(random() % 2)};
+    shape.nodes_per_leaf = 1 + static_cast<int>(random() % 3);
+    shape.gpus = 4;
+    shape.occupancy = 0;
+    shape.partly_used = random() % 2 == 0 ? 0.5 : 0;
+    shape.told_rails = random() % 2 == 0;
+    shape.dead_rails = random() % 2 == 0 ? 0.3 : 0;
+    FabricModel model = testing::RandomFabric(shape, random);
+    if (random() % 4 == 0) ShareSome(model, random);
+    PlacementRequest request =
+        Gang(2 + static_cast<int>(random() % 4), random() % 2 == 0 ? 1 : 0, 1 << random() % 2);
+    if (random() % 3 == 0) request.require_level = model.levels[random() % 2];
+    std::optional<std::pair<std::vector<int>, bool>> best;  // domains; whether rails are different
+    std::optional<std::vector<int>> best_alike;
+    std::vector<int> node_of_rank;
+    ForEachAnswer(model, request, 0, node_of_rank, [&](const std::vector<int>& nodes) {
+      const Answer answer = AnswerOf(model, request, nodes);
+      if (!request.require_level.empty() &&
+          answer.domains[static_cast<size_t>(*fabric::LevelIndex(model, request.require_level))] >
+              1) {
+        return;
+      }
+      const std::pair key = {answer.domains, answer.different};
+      if (!best || key < *best) best = key;
+      if (!answer.different && (!best_alike || answer.domains < *best_alike)) {
+        best_alike = answer.domains;
+      }
+    });
+    const Placement any = MustSolve(model, request);
+    ASSERT_EQ(any.placed, best.has_value()) << round;
+    request.same_rails = true;
+    const Placement alike = MustSolve(model, request);
+    ASSERT_EQ(alike.placed, best_alike.has_value()) << round;
+    if (alike.placed) {
+      ASSERT_EQ(alike.score.domains, *best_alike) << round;
+      ASSERT_EQ(alike.score.rail_mismatches, 0) << round;
+      ASSERT_FALSE(AnswerOf(model, request, alike.node_of_rank).different) << round;
+    }
+    if (!any.placed) continue;
+    ASSERT_EQ(any.score.domains, best->first) << round;
+    ASSERT_EQ(any.score.rail_mismatches > 0, best->second) << round;
+    ++(best->second ? different : same);
+    impossible += alike.placed ? 0 : 1;
+  }
+  EXPECT_GT(same, 200);
+  EXPECT_GT(different, 200);
+  EXPECT_GT(impossible, 100);
 }
 
 // Among all sets of leaves that are equal otherwise, none is on better linked groups.
@@ -648,7 +843,10 @@ TEST(Solver, IsNeverWorseThanBestFit) {
     ASSERT_LE(placement.score.ring_crossings[0], score.ring_crossings[0]);
     ASSERT_LE(placement.score.ring_crossings[1], score.ring_crossings[1]);
     if (ours.domains == theirs.domains) {
-      ASSERT_LE(ours.left, theirs.left);
+      ASSERT_LE(ours.different, theirs.different);
+      if (ours.different == theirs.different) {
+        ASSERT_LE(ours.left, theirs.left);
+      }
     }
     better += ours.domains < theirs.domains ? 1 : 0;
   }

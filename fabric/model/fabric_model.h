@@ -29,6 +29,8 @@ struct FabricNode {
   std::string unschedulable;    // why no pod can be placed there; empty: pods can
   // Rails in use, if known; ascending, unique. May include dead rails; more HCAs may be in use.
   std::vector<int> used_rails = {};
+  // Several pods may hold one HCA. Set by the operator only, whose `hcas` then counts shares.
+  bool shared_hcas = false;
 
   bool operator==(const FabricNode&) const = default;
 };

@@ -81,6 +81,7 @@ ClusterRoom::Facts ClusterRoom::FactsOf(size_t node) const {
   facts.hcas = offered > in_model.hcas ? offered + dead : in_model.hcas;
   facts.alive = facts.hcas - dead;
   facts.shared = offered > std::max(0, facts.alive);
+  facts.more_than_rails = offered > in_model.hcas;
   return facts;
 }
 
@@ -204,6 +205,8 @@ int ClusterRoom::RoomOn(const Shape& shape, size_t node, const AmountTable& tabl
   if (shape.one_on_a_node) pods = std::min<int64_t>(pods, 1);
   if (gpus > 0) pods = std::min<int64_t>(pods, facts.gpus / gpus);
   if (hcas > 0) pods = std::min<int64_t>(pods, facts.alive / hcas);
+  const bool alone = shape.request.same_rails && hcas > 0 && !facts.more_than_rails;
+  if (alone) pods = std::min<int64_t>(pods, 1);
   return static_cast<int>(pods);
 }
 
@@ -269,6 +272,7 @@ ClusterRoom::Shape& ClusterRoom::ShapeOf(const Gang& gang) {
   const StoredPod& pod = *gang.gated.front();
   auto found = std::find_if(shapes_.begin(), shapes_.end(), [&](const auto& shape) {
     return shape->one_on_a_node == pod.member->one_on_a_node && shape->requests == gang.requests &&
+           shape->request.same_rails == pod.member->terms->same_rails &&
            shape->allowed->rules == *pod.member->rules;
   });
   if (found == shapes_.end()) {
@@ -283,6 +287,7 @@ ClusterRoom::Shape& ClusterRoom::ShapeOf(const Gang& gang) {
     shape->one_on_a_node = pod.member->one_on_a_node;
     shape->request.gpus_per_pod = GpusIn(*gang.requests);
     shape->request.hcas_per_pod = HcasIn(*gang.requests, rdma_);
+    shape->request.same_rails = pod.member->terms->same_rails;
     shape->allowed = AllowedBy(*pod.member->rules);
     CountAll(*shape, table_, shape->now);
     shape->as_of = changes_.size();
@@ -313,6 +318,7 @@ fabric::FabricNode ClusterRoom::Describe(const Shape& shape, size_t index) const
 
   const int alive = std::max(0, facts.alive);
   node.hcas = facts.hcas;
+  node.shared_hcas = facts.more_than_rails;
   node.gpus = facts.gpus;
   if (!facts.shared) {
     node.used_rails = RailsInUse(node, stored.used_rails, tree_->model.rails,

@@ -91,8 +91,10 @@ class ClusterRoom {
     int alive = 0;  // live ones; negative if more are dead
     bool usable = false;
     bool shared = false;  // it offers more HCAs than are alive
+    // It offers more HCAs than it has rails, so that several pods may hold one.
+    bool more_than_rails = false;
   };
-  // Pods of one shape that fit, by node and domain.
+  // Pods of one shape that fit, by node and domain; with sameRails, those that get the same rails.
   struct Count {
     std::vector<int> of_node;
     std::vector<std::vector<int64_t>> of_domain;  // [level][domain]
@@ -115,7 +117,7 @@ class ClusterRoom {
     SharedValue<Resources> requests;
     Amounts amounts;  // of `requests`
     bool one_on_a_node = false;
-    placement::PlacementRequest request;  // only the numbers of GPUs and HCAs
+    placement::PlacementRequest request;  // only the numbers of GPUs and HCAs, and sameRails
     std::shared_ptr<Allowed> allowed;
 
     Count now;

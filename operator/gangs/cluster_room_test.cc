@@ -172,6 +172,9 @@ class ChangingCluster {
     std::shared_ptr<StoredPod> pod = Draft();
     pod->member.emplace();
     pod->member->one_on_a_node = Draw(0, 3) == 0;
+    GangTerms terms;
+    terms.same_rails = Draw(0, 3) == 0;
+    pod->member->terms = std::move(terms);
     NodeRules rules;
     if (Draw(0, 3) == 0) rules.selector["zone"] = absl::StrCat("z", Draw(0, 2));
     if (Draw(0, 3) == 0) rules.tolerations.push_back({"", "Exists", "", ""});
@@ -249,7 +252,7 @@ class ChangingCluster {
   }
 
   // Of each node how many pods of the gang fit, by the objects' amounts where the model lets any
-  // go.
+  // go; with sameRails, how many of them get the same rails.
   std::vector<int> CountBySums(const Gang& gang, const fabric::FabricModel& model) const {
     const StoredPod& like = *gang.gated.front();
     std::map<std::string, Resources> used;
@@ -272,6 +275,12 @@ class ChangingCluster {
       if (!node.unschedulable.empty()) room = 0;
       if (request.gpus_per_pod == 0 && request.hcas_per_pod == 0) room = 0;
       EXPECT_EQ(placement::RoomOnNode(node, request).pods, room) << node.name;
+      // A second pod gets the same rails only if there are more HCAs than rails.
+      const int offered = HcasIn(tree_.nodes[i]->allocatable, RdmaResources());
+      if (like.member->terms->same_rails && request.hcas_per_pod > 0 &&
+          offered <= tree_.model.nodes[i].hcas) {
+        room = std::min<int64_t>(room, 1);
+      }
       rooms.push_back(static_cast<int>(room));
     }
     return rooms;

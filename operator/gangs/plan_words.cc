@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "placement/node_room.h"
 
 namespace railhead::op::gangs {
 
@@ -60,9 +59,7 @@ std::string AboutOtherRails(const FabricModel& model, const PlacementRequest& re
                             const std::vector<int>& node_of_rank) {
   std::map<uint64_t, int> pods_of_rails;
   int most = 0;
-  for (const int node : node_of_rank) {
-    const uint64_t rails =
-        placement::RailsOnNode(model.nodes[static_cast<size_t>(node)], request.hcas_per_pod);
+  for (const uint64_t rails : placement::RailsOfRanks(model, request, node_of_rank)) {
     most = std::max(most, ++pods_of_rails[rails]);
   }
   const int off = static_cast<int>(node_of_rank.size()) - most;

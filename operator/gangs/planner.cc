@@ -299,7 +299,8 @@ class Planner {
     std::map<int, int64_t> rooms;
     for (size_t i = 0; i < model.nodes.size(); ++i) {
       rooms[level ? domains_[static_cast<size_t>(*level)][i] : 0] +=
-          placement::RoomOnNode(model.nodes[i], request).pods;
+          request.same_rails ? placement::RoomForSameRails(model.nodes[i], request)
+                             : placement::RoomOnNode(model.nodes[i], request).pods;
     }
     int64_t most = 0;
     for (const auto& [domain, room] : rooms) most = std::max(most, room);

@@ -382,7 +382,11 @@ TEST(Planner, OnePodANodeWhereTheyHavePortsOfItOrKeepApart) {
   for (const bool by_ports : {true, false}) {
     SmallCluster cluster;
     for (const char* name : {"a", "b", "c"}) cluster.AddNode(name, "s", "l");
+    const auto cordon = [&](bool cordoned) {
+      for (const char* name : {"b", "c"}) cluster.nodes[name]["spec"]["unschedulable"] = cordoned;
+    };
     AddJob(cluster, "job", 2, {.hcas = 1});
+    cordon(true);
     EXPECT_THAT(NodesOf(cluster.Decide()[0]), ElementsAre("a", "a"));
     for (auto& [name, pod] : cluster.pods) {
       if (by_ports) {
@@ -391,6 +395,8 @@ TEST(Planner, OnePodANodeWhereTheyHavePortsOfItOrKeepApart) {
         pod["spec"]["affinity"] = affinity;
       }
     }
+    EXPECT_EQ(cluster.Decide()[0].state, State::kWaiting);
+    cordon(false);
     EXPECT_THAT(NodesOf(cluster.Decide()[0]), ElementsAre("a", "b"));
     const Decision begun = cluster.Decide()[0];
     ASSERT_TRUE(cluster.Release(begun.assignments[0], begun.placement));
@@ -585,6 +591,11 @@ TEST(Planner, ANamespaceWhoseGangsCanNeverStartHasNoTurn) {
   SmallCluster larger_than_a_leaf = WithAGangThatNeverFits();
   AddJob(larger_than_a_leaf, "never", 5, {.require_level = "leaf", .second = 1});
   EXPECT_THAT(reserves(larger_than_a_leaf), ElementsAre("large"));
+
+  SmallCluster more_than_nodes = WithAGangThatNeverFits();
+  AddJob(more_than_nodes, "never", 17, {.hcas = 4, .second = 1});
+  Annotate(more_than_nodes, "never", kSameRails, "true");
+  EXPECT_THAT(reserves(more_than_nodes), ElementsAre("large"));
 
   SmallCluster unknown_level = WithAGangThatNeverFits();
   AddJob(unknown_level, "never", 16, {.require_level = "rack", .second = 1});
@@ -794,6 +805,77 @@ TEST(Planner, AGangThatWantsTheSameRailsWaitsForThem) {
   EXPECT_EQ(cluster.Decide()[0].state, State::kWaiting);
   TellRailsInUse(cluster, "c", "6,7");
   EXPECT_EQ(cluster.Decide()[0].state, State::kPlaced);
+}
+
+// Four nodes of one leaf.
+SmallCluster OneLeaf() {
+  SmallCluster cluster;
+  for (const char* node : {"a", "b", "c", "d"}) cluster.AddNode(node, "s", "l");
+  return cluster;
+}
+
+TEST(Planner, PodsOfAPartOfANodeGetTheSameRailsOnANodeEach) {
+  SmallCluster cluster = OneLeaf();
+  AddJob(cluster, "job", 4, {.hcas = 4});
+  Decision decision = cluster.Decide()[0];
+  EXPECT_THAT(NodesOf(decision), ElementsAre("a", "b", "c", "d"));
+  EXPECT_THAT(decision.message, Not(HasSubstr("other rails")));
+  Annotate(cluster, "job", kSameRails, "true");
+  EXPECT_THAT(NodesOf(cluster.Decide()[0]), ElementsAre("a", "b", "c", "d"));
+
+  cluster.nodes["d"]["spec"]["unschedulable"] = true;
+  decision = cluster.Decide()[0];
+  EXPECT_EQ(decision.state, State::kWaiting);
+  EXPECT_THAT(decision.message,
+              AllOf(HasSubstr("has room for 3 of 4 pods on nodes that give the same rails"),
+                    HasSubstr("fits if pods may get different rails")));
+  Annotate(cluster, "job", kSameRails, "false");
+  decision = cluster.Decide()[0];
+  EXPECT_THAT(NodesOf(decision), ElementsAre("a", "a", "b", "b"));
+  EXPECT_THAT(decision.message, HasSubstr("; 2 pods are given other rails than the rest"));
+}
+
+TEST(Planner, APodThatComesBackGetsTheSameRailsOnAnotherNodeThanTheRest) {
+  SmallCluster cluster = OneLeaf();
+  AddJob(cluster, "job", 3, {.hcas = 4});
+  Annotate(cluster, "job", kSameRails, "true");
+  cluster.ReleaseAll(cluster.Decide());
+  EXPECT_EQ(cluster.Bind(), 0);
+  cluster.nodes["c"]["spec"]["unschedulable"] = true;
+  cluster.AddPod(
+      {.name = "job-2", .gang = "true", .size = 3, .owner = "job", .index = 2, .hcas = 4});
+  Annotate(cluster, "job", kSameRails, "true");
+  EXPECT_THAT(NodesOf(cluster.Decide()[0]), ElementsAre("d"));
+  cluster.nodes["d"]["spec"]["unschedulable"] = true;
+  EXPECT_EQ(cluster.Decide()[0].state, State::kWaiting);
+}
+
+TEST(Planner, PodsThatShareHcasGetTheSameRailsOnOneNode) {
+  SmallCluster cluster = OneLeaf();
+  Json rails = Json::array();
+  for (int i = 0; i < 8; ++i) {
+    rails.push_back({{"rail", i}, {"device", absl::StrCat("mlx5_", i)}, {"usable", true}});
+  }
+  for (auto& [name, node] : cluster.nodes) {
+    node["metadata"]["annotations"]["railhead.io/node-facts"] =
+        kube::DumpJson({{"version", 1}, {"rails", rails}});
+    node["status"]["allocatable"]["rdma/hca"] = "64";
+  }
+  AddJob(cluster, "job", 4, {.hcas = 4});
+  Annotate(cluster, "job", kSameRails, "true");
+  const Decision decision = cluster.Decide()[0];
+  EXPECT_THAT(NodesOf(decision), ElementsAre("a", "a", "b", "b"));
+  EXPECT_THAT(decision.message, Not(HasSubstr("other rails")));
+}
+
+TEST(Planner, NodesAreReservedForPodsThatGetTheSameRails) {
+  SmallCluster cluster = TwoSpines();
+  Fill(cluster, 10);
+  AddJob(cluster, "large", 8, {.hcas = 4, .second = 1});
+  Annotate(cluster, "large", kSameRails, "true");
+  const Decision decision = cluster.Decide({}, {}, At(601, absl::Minutes(10)))[0];
+  EXPECT_THAT(decision.message, AllOf(HasSubstr("has room for 6 of 8 pods"),
+                                      HasSubstr("8 nodes are reserved for it")));
 }
 
 TEST(Planner, OnlyWhoAsksIsToldWhyAGangWaits) {
