@@ -139,7 +139,7 @@ TEST(ParseInjectionConfigTest, NamesFileLineAndField) {
 
 TEST(LoadInjectionConfigTest, NamesTheFile) {
   const std::string path =
-      testing::TempDir() + "railhead-operator-config-" + std::to_string(getpid());
+      ::testing::TempDir() + "railhead-operator-config-" + std::to_string(getpid());
   EXPECT_TRUE(absl::IsNotFound(LoadInjectionConfig(path).status()));
   std::ofstream(path) << "environment: {A: b}";
   ASSERT_TRUE(LoadInjectionConfig(path).ok());
@@ -147,7 +147,7 @@ TEST(LoadInjectionConfigTest, NamesTheFile) {
   EXPECT_THAT(std::string(LoadInjectionConfig(path).status().message()),
               HasSubstr("has more than"));
   std::filesystem::remove(path);
-  EXPECT_FALSE(LoadInjectionConfig(testing::TempDir()).ok());
+  EXPECT_FALSE(LoadInjectionConfig(::testing::TempDir()).ok());
 }
 
 }  // namespace

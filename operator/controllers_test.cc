@@ -230,7 +230,7 @@ TEST_F(ControllersTest, WhoDoesNotLeadWritesNothingUntilItDoes) {
   const auto hold = [&](const std::string& holder) {
     api_.Put({"coordination.k8s.io/v1", "leases", "sys", "op"},
              {{"metadata", {{"name", "op"}, {"namespace", "sys"}}},
-              {"spec", {{"holderIdentity", holder}, {"leaseDurationSeconds", 15}}}});
+              {"spec", {{"holderIdentity", holder}, {"leaseDurationSeconds", 3600}}}});
   };
   hold("another");
   PutProfile("p", 2);

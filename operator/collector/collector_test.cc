@@ -16,9 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "kube/json.h"
-#include "kube/monotonic.h"
 #include "kube/testing/fake_api.h"
 #include "kube/testing/soon.h"
+#include "operator/collector/testing/patient_clock.h"
 #include "operator/controllers.h"
 #include "operator/verdict/testing/page.h"
 #include "operator/verdict/testing/scene.h"
@@ -176,7 +176,7 @@ class CollectorTest : public ::testing::Test {
     options.identity = identity;
     options.excluded_namespaces = {"kube-system"};
     options.verdicts = true;
-    options.clock = [this] { return kube::MonotonicNow() + absl::Seconds(later_.load()); };
+    options.clock = [this] { return clock_.Now() + absl::Seconds(later_.load()); };
     options.now = [this] { return absl::Now() + absl::Seconds(moved_.load()); };
     options.fetch = [this](const std::string& address, int port,
                            absl::Duration) -> absl::StatusOr<std::string> {
@@ -203,6 +203,7 @@ class CollectorTest : public ::testing::Test {
 
   Scene scene_;
   int changes_ = 0;
+  testing::PatientClock clock_;
   std::atomic<int> later_{0};  // seconds
   std::atomic<int> moved_{0};  // by how many the time of day was set
   kube::testing::FakeApi api_;

@@ -24,16 +24,21 @@ using ::testing::HasSubstr;
 constexpr absl::Duration kTimeout = absl::Seconds(20);
 constexpr char kOk[] = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n";
 
-int Listen(int& port) {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+// Binds to a free port of the loopback, and returns it.
+int Bind(int fd) {
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof(address);
   EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&address), size), 0);
-  EXPECT_EQ(listen(fd, 4), 0);
   EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  port = ntohs(address.sin_port);
+  return ntohs(address.sin_port);
+}
+
+int Listen(int& port) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  port = Bind(fd);
+  EXPECT_EQ(listen(fd, 4), 0);
   return fd;
 }
 
@@ -94,10 +99,11 @@ TEST(PageClientTest, GetsAPage) {
 }
 
 TEST(PageClientTest, NobodyWhoListensIsUnavailable) {
-  int port = 0;
-  const int fd = Listen(port);
-  close(fd);
+  // Bound, so that no other program listens there meanwhile.
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  const int port = Bind(fd);
   const absl::Status status = FetchPage("127.0.0.1", port, kTimeout).status();
+  close(fd);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("127.0.0.1:", port)));
 }

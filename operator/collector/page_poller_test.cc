@@ -107,6 +107,7 @@ class PagePollerTest : public ::testing::Test {
 };
 
 TEST_F(PagePollerTest, WhoHangsIsAskedSeldomAndKeepsNobodyWaiting) {
+  const absl::Time begin = kube::MonotonicNow();
   for (const char* name : {"hang1", "hang2", "hang3", "hang4", "hang5"}) {
     Put(name);
     Begin(name);
@@ -118,8 +119,10 @@ TEST_F(PagePollerTest, WhoHangsIsAskedSeldomAndKeepsNobodyWaiting) {
   Put("good");
   Begin("good");
   EXPECT_TRUE(Soon([&] { return Asked("good") >= 2; }));
+  // Once, unless this machine is so busy that it is time for the next.
+  const auto later = static_cast<int>((kube::MonotonicNow() - begin) / absl::Seconds(10));
   for (const char* name : {"hang1", "hang2", "hang3", "hang4", "hang5"}) {
-    EXPECT_EQ(Asked(name), 1) << name;
+    EXPECT_LE(Asked(name), 1 + later) << name;
   }
 }
 
@@ -217,12 +220,18 @@ TEST_F(PagePollerTest, WhatAllReportsTakeUpIsBounded) {
 TEST_F(PagePollerTest, WhatIsCountedIsStored) {
   for (int i = 0; i < 200; ++i) {
     const std::string name = absl::StrCat("pod", i);
-    const uint64_t before = poller_.Counts().ok;
+    // On a busy machine the pods before may have been asked again, and be counted only now.
+    const auto asked_before = [&] {
+      uint64_t asked = 0;
+      const std::lock_guard<std::mutex> lock(mutex_);
+      for (const auto& [pod, times] : asked_) asked += pod == name ? 0 : times;
+      return asked;
+    };
     Put(name);
     Begin(name);
     // Soon's pause would hide what is stored late.
     const absl::Time deadline = kube::MonotonicNow() + absl::Seconds(60);
-    while (poller_.Counts().ok == before && kube::MonotonicNow() < deadline) {
+    while (poller_.Counts().ok <= asked_before() && kube::MonotonicNow() < deadline) {
     }
     ASSERT_NE(poller_.Get(name).report, nullptr);
     {

@@ -16,9 +16,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "kube/monotonic.h"
 #include "kube/testing/fake_api.h"
 #include "kube/testing/soon.h"
+#include "operator/collector/testing/patient_clock.h"
 
 namespace railhead::op {
 namespace {
@@ -130,12 +130,13 @@ class ReportWriterTest : public ::testing::Test {
   kube::testing::FakeApi api_;
   LossyApi lossy_{&api_};
   std::atomic<bool> leads_{true};
+  testing::PatientClock clock_;
   std::atomic<int> seconds_{0};
   std::atomic<bool> knows_pods_{false};
   ReportWriter writer_{&lossy_,
                        {},
                        [this] { return leads_.load(); },
-                       [this] { return kube::MonotonicNow() + absl::Seconds(seconds_.load()); },
+                       [this] { return clock_.Now() + absl::Seconds(seconds_.load()); },
                        [this]() -> std::optional<std::set<std::string>> {
                          if (!knows_pods_) return std::nullopt;
                          return std::set<std::string>{"team/used"};
