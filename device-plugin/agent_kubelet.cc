@@ -32,6 +32,7 @@
 #include "device-plugin/offer/device_list.h"
 #include "device-plugin/offer/holdings.h"
 #include "fabric/inventory.h"
+#include "kube/monotonic.h"
 
 namespace railhead::device_plugin {
 
@@ -55,6 +56,7 @@ bool Agent::LookAtKubelet() {
   const std::string& socket = options_.pod_resources_socket;
   const std::optional<SocketIdentity> kubelet = IdentifySocket(socket);
   if (kubelet != std::exchange(seen_kubelet_, kubelet)) seen_.clear();
+  const absl::Time asked_at = kube::MonotonicNow();
   Evidence evidence = Gather();
   evidence.seen = seen_;
   holdings_ = Weigh(holdings_, evidence);
@@ -68,7 +70,7 @@ bool Agent::LookAtKubelet() {
   const std::vector<ContainerDevices>& listed = evidence.listed->containers;
   const std::vector<CheckpointEntry> checkpoint =
       evidence.checkpoint.value_or(std::vector<CheckpointEntry>());
-  if (holdings_.complete) allocations_->Look(listed);
+  if (holdings_.complete) allocations_->Look(listed, asked_at);
   used_secrets_.reset();
   if (holdings_.complete && secrets_ != nullptr && evidence.checkpoint.has_value()) {
     used_secrets_ = UsedSecretFolders(checkpoint, listed);
@@ -140,6 +142,7 @@ std::string Agent::TopologyFile(const fabric::NodeInventory& inventory) {
 
 KubeletView Agent::AskKubelet() const {
   KubeletView view;
+  view.asked_at = kube::MonotonicNow();
   absl::StatusOr<std::vector<ContainerDevices>> listed =
       ListContainerDevices(options_.pod_resources_socket, options_.list_deadline);
   if (listed.ok()) {

@@ -114,7 +114,9 @@ class Node {
   // "" if it mounts none.
   std::string Admit(const std::string& uid, int device) {
     v1beta1::AllocateResponse response;
-    EXPECT_TRUE(kubelet_->Allocate({ids_[device]}, &response).ok());
+    const grpc::Status status = kubelet_->Allocate({ids_[device]}, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    if (response.container_responses_size() != 1) return "";
     const v1beta1::ContainerAllocateResponse& given = response.container_responses(0);
     checkpoint_.push_back({{"PodUID", uid},
                            {"ContainerName", "main"},

@@ -258,7 +258,7 @@ absl::Status AllocationStore::Prepare(const DeviceSnapshot& snapshot, const std:
   bool rewritten = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (kubelet.listed.has_value()) listed_ = kubelet.listed;
+    if (kubelet.listed.has_value()) TakeList(*kubelet.listed, kubelet.asked_at);
     // An init container and a later container may have the same ids, and either may start now.
     const std::vector<AllocationRecord*> ours = RecordsOf(resource, wanted);
     if (ours.empty() && holder != nullptr) {
@@ -320,9 +320,16 @@ AllocationRecords AllocationStore::records() const {
   return records_;
 }
 
-void AllocationStore::Look(const std::vector<ContainerDevices>& listed) {
+void AllocationStore::Look(const std::vector<ContainerDevices>& listed, absl::Time asked_at) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  TakeList(listed, asked_at);
+}
+
+void AllocationStore::TakeList(const std::vector<ContainerDevices>& listed, absl::Time asked_at) {
+  // The agent's look and the start of a container may ask at the same time.
+  if (asked_at < listed_asked_at_) return;
   listed_ = listed;
+  listed_asked_at_ = asked_at;
 }
 
 std::vector<ContainerDevices> AllocationStore::AsBound(std::vector<ContainerDevices> listed) const {

@@ -32,6 +32,7 @@ namespace railhead::device_plugin {
 struct KubeletView {
   std::optional<std::vector<ContainerDevices>> listed;  // nullopt if kubelet does not answer
   std::map<std::string, std::string> gpu_uuids;         // see GpuAddress
+  absl::Time asked_at = absl::InfinitePast();           // before the list; monotonic
 };
 
 // Thread-safe.
@@ -61,8 +62,9 @@ class AllocationStore {
   // Returns all records.
   AllocationRecords records() const;
 
-  // Updates the store with kubelet's list.
-  void Look(const std::vector<ContainerDevices>& listed);
+  // Updates the store with kubelet's list, unless it has one that was asked for later. `asked_at`:
+  // see KubeletView.
+  void Look(const std::vector<ContainerDevices>& listed, absl::Time asked_at);
 
   // See allocation_record.h; based on kubelet's last list, or on all records before the first.
   std::vector<ContainerDevices> AsBound(std::vector<ContainerDevices> listed) const;
@@ -80,6 +82,8 @@ class AllocationStore {
   std::string RecordPath(const std::string& name) const;
   std::string SpecPath(const std::string& name) const;
   // Complete or not; specs first, so that no spec is left without a record.
+  // Takes kubelet's list, unless there is one that was asked for later.
+  void TakeList(const std::vector<ContainerDevices>& listed, absl::Time asked_at);
   std::vector<std::string> OurFiles() const;
   // Returns the records with exactly these ids, in order of creation.
   std::vector<AllocationRecord*> RecordsOf(const std::string& resource,
@@ -99,6 +103,7 @@ class AllocationStore {
   mutable std::mutex mutex_;
   AllocationRecords records_;
   std::optional<std::vector<ContainerDevices>> listed_;
+  absl::Time listed_asked_at_ = absl::InfinitePast();
 };
 
 }  // namespace railhead::device_plugin

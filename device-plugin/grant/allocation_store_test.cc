@@ -239,6 +239,19 @@ TEST_F(AllocationStoreTest, BindsAtTheFirstStartAndForLife) {
   EXPECT_EQ(HcasIn(spec), "m0:1:0");  // it is well where it is
 }
 
+// The agent asked before the container was there, and is slower than its start.
+TEST_F(AllocationStoreTest, AnOlderListOfKubeletDoesNotReplaceALaterOne) {
+  Add(shared_, {"m0-s0"});
+  const absl::Time before = absl::UnixEpoch();
+  const std::vector<ContainerDevices> listed = {Container("p", {"m0-s0"}, {"g2"})};
+  const KubeletView later{listed, {}, before + absl::Seconds(1)};
+  ASSERT_TRUE(store_->Prepare(shared_, kResource, {"m0-s0"}, later).ok());
+  store_->Look({}, before);
+  EXPECT_THAT(store_->BoundElsewhere(kResource), ElementsAre(Pair("m0-s0", "m2")));
+  store_->Look({}, before + absl::Seconds(2));
+  EXPECT_THAT(store_->BoundElsewhere(kResource), IsEmpty());
+}
+
 TEST_F(AllocationStoreTest, SpecsOfSeveralResourcesOfAContainerTellOfAllItsHcas) {
   const DeviceSnapshot alone = FourHcas(1);
   const std::string fast = Add(alone, {"m1", "m2"});

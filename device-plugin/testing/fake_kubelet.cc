@@ -23,6 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::chrono::seconds kPatience(60);  // busy machines are slow
+
 std::chrono::system_clock::time_point In(std::chrono::seconds time) {
   return std::chrono::system_clock::now() + time;
 }
@@ -73,14 +75,19 @@ void FakeKubelet::Stop() {
   devices_.clear();
 }
 
-std::shared_ptr<FakeKubelet::Client> FakeKubelet::Current(const std::string& resource) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = current_.find(resource);
-  return found == current_.end() ? nullptr : found->second;
+std::shared_ptr<FakeKubelet::Client> FakeKubelet::Registered(const std::string& resource) const {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto is_registered = [&] {
+    const auto found = current_.find(resource);
+    return found != current_.end() && found->second->is_registered;
+  };
+  return changed_.wait_for(lock, kPatience, is_registered) ? current_.at(resource) : nullptr;
 }
 
 void FakeKubelet::CutStream(const std::string& resource) {
-  if (const std::shared_ptr<Client> client = Current(resource)) client->stream.TryCancel();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = current_.find(resource);
+  if (found != current_.end()) found->second->stream.TryCancel();
 }
 
 void FakeKubelet::RefuseRegistrations(int count) {
@@ -100,8 +107,7 @@ bool FakeKubelet::WaitForDevices(const Devices& expected, const std::string& res
 bool FakeKubelet::WaitFor(const std::function<bool(const Devices&)>& condition,
                           const std::string& resource) {
   std::unique_lock<std::mutex> lock(mutex_);
-  return changed_.wait_for(lock, std::chrono::seconds(60),
-                           [&] { return condition(devices_[resource]); });
+  return changed_.wait_for(lock, kPatience, [&] { return condition(devices_[resource]); });
 }
 
 Devices FakeKubelet::devices(const std::string& resource) const {
@@ -128,19 +134,19 @@ v1beta1::ListAndWatchResponse FakeKubelet::last_list() const {
 grpc::Status FakeKubelet::Allocate(const std::vector<std::string>& ids,
                                    v1beta1::AllocateResponse* response,
                                    const std::string& resource) const {
-  const std::shared_ptr<Client> client = Current(resource);
+  const std::shared_ptr<Client> client = Registered(resource);
   if (client == nullptr) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "nobody registered");
   v1beta1::AllocateRequest request;
   v1beta1::ContainerAllocateRequest* container = request.add_container_requests();
   for (const std::string& id : ids) container->add_devices_ids(id);
   grpc::ClientContext context;
-  context.set_deadline(In(std::chrono::seconds(20)));
+  context.set_deadline(In(kPatience));
   return client->stub->Allocate(&context, request, response);
 }
 
 grpc::Status FakeKubelet::PreStart(const std::vector<std::string>& ids,
                                    const std::string& resource) const {
-  const std::shared_ptr<Client> client = Current(resource);
+  const std::shared_ptr<Client> client = Registered(resource);
   if (client == nullptr) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "nobody registered");
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -149,13 +155,13 @@ grpc::Status FakeKubelet::PreStart(const std::vector<std::string>& ids,
   v1beta1::PreStartContainerRequest request;
   for (const std::string& id : ids) request.add_devices_ids(id);
   grpc::ClientContext context;
-  context.set_deadline(In(std::chrono::seconds(30)));
+  context.set_deadline(In(kPatience));
   v1beta1::PreStartContainerResponse response;
   return client->stub->PreStartContainer(&context, request, &response);
 }
 
 std::vector<std::string> FakeKubelet::Prefer(int count, const std::string& resource) const {
-  const std::shared_ptr<Client> client = Current(resource);
+  const std::shared_ptr<Client> client = Registered(resource);
   if (client == nullptr) return {};
   v1beta1::PreferredAllocationRequest request;
   v1beta1::ContainerPreferredAllocationRequest* container = request.add_container_requests();
@@ -165,7 +171,7 @@ std::vector<std::string> FakeKubelet::Prefer(int count, const std::string& resou
     for (const auto& [id, health] : devices_.at(resource)) container->add_available_deviceids(id);
   }
   grpc::ClientContext context;
-  context.set_deadline(In(std::chrono::seconds(20)));
+  context.set_deadline(In(kPatience));
   v1beta1::PreferredAllocationResponse response;
   const grpc::Status status = client->stub->GetPreferredAllocation(&context, request, &response);
   EXPECT_TRUE(status.ok()) << status.error_message();
@@ -178,6 +184,7 @@ grpc::Status FakeKubelet::Register(grpc::ServerContext* /*context*/,
                                    const v1beta1::RegisterRequest* request,
                                    v1beta1::Empty* /*response*/) {
   auto client = std::make_shared<Client>();
+  client->stub = v1beta1::DevicePlugin::NewStub(UnixChannel(folder_ + "/" + request->endpoint()));
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     ++registrations_;
@@ -188,8 +195,6 @@ grpc::Status FakeKubelet::Register(grpc::ServerContext* /*context*/,
     }
     current_[request->resource_name()] = client;
   }
-  const std::shared_ptr<grpc::Channel> channel = UnixChannel(folder_ + "/" + request->endpoint());
-  client->stub = v1beta1::DevicePlugin::NewStub(channel);
   grpc::ClientContext options;
   options.set_deadline(In(std::chrono::seconds(10)));
   options.set_wait_for_ready(true);
@@ -201,6 +206,8 @@ grpc::Status FakeKubelet::Register(grpc::ServerContext* /*context*/,
     return status;
   }
   client->options = answer;
+  client->is_registered = true;
+  changed_.notify_all();
   if (forget_ > 0) {
     --forget_;
     return grpc::Status::OK;

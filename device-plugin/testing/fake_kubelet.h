@@ -55,7 +55,7 @@ class FakeKubelet final : private v1beta1::Registration::Service {
   v1beta1::RegisterRequest last_request() const;
   v1beta1::ListAndWatchResponse last_list() const;
 
-  // Calls the plugin that is registered now.
+  // Calls the plugin that is registered now, or within a minute.
   grpc::Status Allocate(const std::vector<std::string>& ids, v1beta1::AllocateResponse* response,
                         const std::string& resource = "rdma/hca") const;
   // As before each start of a container. OK, without a call, when the plugin does not want it.
@@ -68,6 +68,7 @@ class FakeKubelet final : private v1beta1::Registration::Service {
   struct Client {
     std::unique_ptr<v1beta1::DevicePlugin::Stub> stub;
     v1beta1::DevicePluginOptions options;
+    bool is_registered = false;  // has told its options
     grpc::ClientContext stream;
   };
 
@@ -80,8 +81,9 @@ class FakeKubelet final : private v1beta1::Registration::Service {
   std::unique_ptr<grpc::Server> server_;
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::shared_ptr<Client> Current(const std::string& resource) const;
+  mutable std::condition_variable changed_;
+  // Null if nobody is, within a minute.
+  std::shared_ptr<Client> Registered(const std::string& resource) const;
 
   std::map<std::string, std::shared_ptr<Client>> current_;  // by resource
   std::vector<std::shared_ptr<Client>> clients_;

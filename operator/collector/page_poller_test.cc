@@ -193,7 +193,7 @@ TEST_F(PagePollerTest, WhatAllReportsTakeUpIsBounded) {
     absl::StrAppend(&page_, "railhead_rail_info{rank=\"0\",job=\"j\",rail=\"", rail,
                     "\",mtu=\"0\",device=\"$\",trouble=\"", std::string(500, 'x'), "\"} 1\n");
   }
-  constexpr int kPods = 1000;  // of 40 KiB each
+  constexpr int kPods = 600;  // of 40 KiB each
   for (int i = 0; i < kPods; ++i) Put(absl::StrCat("pod", i));
   for (int i = 0; i < kPods; ++i) Begin(absl::StrCat("pod", i));
   // Some may be asked again before others are asked at all: how many answers there were is not

@@ -19,7 +19,8 @@ namespace railhead::op::testing {
 // for ten seconds yet has not, however long the steps before took.
 class PatientClock {
  public:
-  absl::Time Now() const { return absl::UnixEpoch() + absl::Nanoseconds(nanos_.load()); }
+  // Later than at any call before, as queues keep the order of what is due by its time.
+  absl::Time Now() { return absl::UnixEpoch() + absl::Nanoseconds(++nanos_); }
 
  private:
   void Run(const std::stop_token& stop) {
