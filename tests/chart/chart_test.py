@@ -682,6 +682,8 @@ class Privileges(unittest.TestCase):
             for what in ("railprofiles", "namespaces", "nodes")
         } | {
             ("railhead-operator", "patch", "railprofiles/status", ""),
+            # Argo CD applies no Leases, so the operator may have to create its own.
+            ("railhead-operator", "create", "leases", ""),
         } | REPORTS | {
             ("railhead-operator", "list", "pods", ""),
             ("railhead-operator", "watch", "pods", ""),
