@@ -3,7 +3,10 @@
 
 import copy
 import json
+import pathlib
 import re
+import subprocess
+import tempfile
 import unittest
 
 import yaml
@@ -160,6 +163,55 @@ HOST_PATHS = {
 CDI_PATHS = HOST_PATHS | {"/var/run/cdi": ("/var/run/cdi", False)}
 
 
+# Parts that values can only break if they are enabled.
+OPTIONAL = ("--set=metrics.rules.enabled=true", "--set=metrics.podMonitor.enabled=true",
+            "--set=networkPolicy.enabled=true", "--set=dashboards.enabled=true")
+
+
+def leaves(values, path=""):
+    """Yields path and value of each value that is no group of values."""
+    for name, value in values.items():
+        if isinstance(value, dict) and value and name not in ("environment", "nodeSelector", "resources", "labels"):
+            yield from leaves(value, f"{path}{name}.")
+        else:
+            yield path + name, value
+
+
+class Checked:
+    """Checks that the programs accept what the chart gives them: configuration and arguments."""
+
+    PROGRAMS = ROOT / "build" / "release"
+    PROBE = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}}'
+
+    def __init__(self, test):
+        self._test = test
+        self._accepted = set()
+
+    def __call__(self, rendered):
+        for item in yaml.load_all(rendered, yaml.CSafeLoader):
+            data = item.get("data") or {} if item and item["kind"] == "ConfigMap" else {}
+            for name, command in (
+                ("operator.yaml", ("operator/railhead-operator", "mutate", "-f", "-")),
+                ("agent.yaml", ("device-plugin/railhead-device-plugin", "discover", "--root=.")),
+            ):
+                if name in data and data[name] not in self._accepted:
+                    self._run(command, data[name])
+                    self._accepted.add(data[name])
+            if item and item["kind"] in ("Deployment", "DaemonSet"):
+                for container in item["spec"]["template"]["spec"]["containers"]:
+                    for argument in container["args"]:
+                        self._test.assertNotRegex(argument, "[=:]$", item["metadata"]["name"])
+
+    def _run(self, command, configuration):
+        program, *arguments = command
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "sys").mkdir()
+            (pathlib.Path(folder) / "config.yaml").write_text(configuration)
+            done = subprocess.run([self.PROGRAMS / program, *arguments, "--config=config.yaml"], cwd=folder,
+                                  input=self.PROBE, capture_output=True, text=True, timeout=60, check=False)
+        self._test.assertEqual(done.returncode, 0, f"{configuration}{done.stderr}")
+
+
 # Rights to the reports that diagnosis writes besides Events.
 REPORTS = {("railhead-operator", verb, "railreports", "") for verb in ("list", "create", "patch")} | {
     ("railhead-operator", "patch", "railreports/status", "")
@@ -183,16 +235,34 @@ class Values(unittest.TestCase):
                 self.assertIn(word, done.stderr)
 
     def test_null_removes_any_list_or_map(self):
-        def check(values, path):
-            for name, value in values.items():
-                if isinstance(value, dict) and value and name not in ("environment", "nodeSelector", "resources", "labels"):
-                    check(value, f"{path}{name}.")
-                elif isinstance(value, (dict, list)):
-                    with self.subTest(path + name):
-                        done = helm("template", RELEASE, CHART, "--set", f"{path}{name}=null")
-                        self.assertEqual(done.returncode, 0, done.stderr)
+        check = Checked(self)
+        for path, value in leaves(yaml.safe_load((CHART / "values.yaml").read_text())):
+            if isinstance(value, (dict, list)):
+                with self.subTest(path):
+                    done = helm("template", RELEASE, CHART, *OPTIONAL, "--set", f"{path}=null")
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    check(done.stdout)
 
-        check(yaml.safe_load((CHART / "values.yaml").read_text()), "")
+    def test_no_value_that_a_program_needs_is_missing(self):
+        """As after `helm upgrade --reuse-values` from a chart that did not have it."""
+        check, refused = Checked(self), set()
+        for path, value in leaves(yaml.safe_load((CHART / "values.yaml").read_text())):
+            if isinstance(value, (dict, list)):
+                continue
+            with self.subTest(path):
+                done = helm("template", RELEASE, CHART, *OPTIONAL, "--set", f"{path}=null")
+                if done.returncode == 0:
+                    check(done.stdout)
+                else:
+                    group, _, name = path.rpartition(".")
+                    self.assertIn(f"at '/{group.replace('.', '/')}': missing property '{name}'", done.stderr)
+                    refused.add(path)
+        # Whoever has not heard of these wants the default, which is not what null means.
+        self.assertLessEqual({
+            "crds.keep", "dashboards.enabled", "devicePlugin.jobSecrets.enabled", "devicePlugin.nodeFacts",
+            "devicePlugin.memlock", "devicePlugin.serviceAccount.create", "operator.serviceAccount.create",
+            "operator.rendezvousPort", "operator.topology.crd", "operator.verdicts.enabled",
+            "operator.webhook.failurePolicy", "profiles.crd", "test.timeoutSeconds"}, refused)
 
     def test_names_of_digits_stay_strings(self):
         values = EVERYTHING.replace("imagePullSecrets: [registry]", 'imagePullSecrets: ["456"]')
