@@ -103,7 +103,7 @@ bool Has(const Evidence& evidence, absl::string_view component) {
 std::string Upgrade(const Evidence& evidence) {
   const Installation at = InstallationOf(evidence);
   return absl::StrCat("helm upgrade ", at.release, " charts/railhead -n ", at.space,
-                      " --reuse-values");
+                      " --reset-then-reuse-values");
 }
 
 }  // namespace
