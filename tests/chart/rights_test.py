@@ -67,15 +67,17 @@ def used(audit, user):
     return rights, refused
 
 
-def start_audited(test, name, user):
-    """Gives the class a folder, a cluster, and `audit`, the API server's log of this user's requests."""
+def start_audited(test, name, user, *flags):
+    """Gives the class a folder, a cluster, and `audit`, the API server's log of this user's requests. `flags` are
+    additional flags of the API server."""
     test.folder = folder_for(test, name)
     policy = test.folder / "audit.yaml"
     policy.write_text(yaml.safe_dump({"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
                                       "omitStages": ["RequestReceived"],
                                       "rules": [{"level": "Metadata", "users": [user]}]}))
     test.audit = test.folder / "audit.log"
-    test.cluster = Cluster(test.folder, f"--audit-policy-file={policy}", f"--audit-log-path={test.audit}")
+    test.cluster = Cluster(test.folder, f"--audit-policy-file={policy}", f"--audit-log-path={test.audit}",
+                           *flags)
     test.cluster.start_for(test)
 
 
@@ -116,21 +118,22 @@ class Rights(GangScene):
 
 
 class AgentRights(unittest.TestCase):
-    """An agent with a token as the kubelet gives it to its pod: bound to the pod, and so to the node."""
+    """An agent with a token as the kubelet gives it to its pod: bound to the pod, and so to the node. As on OpenShift,
+    an owner whose deletion an object blocks requires rights to that owner."""
 
     POD = "railhead-device-plugin-x"
     NODE = "node"
 
     @classmethod
     def setUpClass(cls):
-        start_audited(cls, "agent-rights", AGENT)
+        start_audited(cls, "agent-rights", AGENT, "--enable-admission-plugins=OwnerReferencesPermissionEnforcement")
         crd = kind("nfd.k8s-sigs.io", "v1alpha1", "nodefeatures", "NodeFeature")
         crd["spec"]["scope"] = "Namespaced"
         cls.cluster.kubectl("create", objects=[crd])
         install(cls.cluster)
         daemon_set = cls.cluster.get("daemonset", "railhead-device-plugin", "-n", NAMESPACE)
         spec = daemon_set["spec"]["template"]["spec"]
-        owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "controller": True,
+        owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "controller": True, "blockOwnerDeletion": True,
                  "name": daemon_set["metadata"]["name"], "uid": daemon_set["metadata"]["uid"]}
         cls.cluster.kubectl("create", objects=[
             {"apiVersion": "v1", "kind": "Node", "metadata": {"name": cls.NODE}},
