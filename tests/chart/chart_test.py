@@ -644,6 +644,20 @@ class Privileges(unittest.TestCase):
             self.assertIs(pod["securityContext"]["runAsNonRoot"], True)
             self.assertNotIn("volumes", pod)
 
+    def test_the_job_after_the_uninstall_runs_where_the_operator_did(self):
+        """Where all taints were tolerated, it could be sent to a dead node, or to one of another architecture."""
+        for values in ("", """
+operator:
+  nodeSelector: {kubernetes.io/arch: arm64}
+  tolerations: [{key: control, operator: Exists}]
+  affinity: {nodeAffinity: {}}
+"""):
+            objects = render(values)
+            job = objects["Job", "railhead-forget-nodes"]["spec"]["template"]["spec"]
+            operator = objects["Deployment", "railhead-operator"]["spec"]["template"]["spec"]
+            for field in ("nodeSelector", "tolerations", "affinity"):
+                self.assertEqual(job.get(field), operator.get(field), field)
+
     def test_what_cleans_up_exists_after_the_uninstall_only(self):
         hooks = [
             name
@@ -1178,6 +1192,17 @@ class HelmTest(unittest.TestCase):
         order = {kind: int(notes["helm.sh/hook-weight"]) for (kind, _), notes in hooks.items()}
         self.assertLess(order["ConfigMap"], order["StatefulSet"])
         self.assertLess(order["StatefulSet"], order["Pod"])
+
+    def test_its_pods_run_on_nodes_of_their_kind(self):
+        for values, selector in (
+            ("", {"kubernetes.io/os": "linux"}),
+            ("test: {nodeSelector: {kubernetes.io/arch: arm64}}",
+             {"kubernetes.io/os": "linux", "kubernetes.io/arch": "arm64"}),
+        ):
+            objects = render(values)
+            rank = objects["StatefulSet", "railhead-test-rank"]["spec"]["template"]["spec"]
+            self.assertEqual(rank["nodeSelector"], selector)
+            self.assertEqual(objects["Pod", "railhead-test"]["spec"]["nodeSelector"], selector)
 
     def test_names_and_ports_agree(self):
         objects = render("devicePlugin: {metricsPort: 9999}\ntest: {hcas: 8, resource: rdma/fast}")
