@@ -1111,6 +1111,25 @@ class Rules(unittest.TestCase):
         for name, url in alerts.items():
             self.assertEqual(url, f"https://runbooks.example/railhead/{name}.md")
 
+    def test_alerts_that_ask_whether_a_target_is_up_know_its_job(self):
+        """Prometheus Operator names a job after the PodMonitor, whose name begins with the release's."""
+        values = "metrics: {podMonitor: {enabled: true}, rules: {enabled: true}}\n"
+        for release, more in (("railhead", ""), ("railhead", "fullnameOverride: rails"), ("x" * 38, ""),
+                              ("railhead-of-a-release-with-a-very-long-name", "")):
+            with self.subTest(release, more=more):
+                done = helm("template", release, CHART, "--namespace", NAMESPACE, values=values + more)
+                objects = [item for item in yaml.load_all(done.stdout, yaml.CSafeLoader) if item]
+                rule, = (item for item in objects if item["kind"] == "PrometheusRule")
+                known = set(re.findall(r'up\{job=~"([^"]+)"', json.dumps(rule).replace('\\"', '"')))
+                self.assertEqual(len(known), 2)
+                for job, ours in (("runtime", "railhead"), ("operator", "railhead-operator")):
+                    monitor, = (item["metadata"]["name"] for item in objects
+                                if item["kind"] == "PodMonitor" and item["metadata"]["name"].endswith(job))
+                    matching = {one for one in known if re.fullmatch(one, f"{NAMESPACE}/{monitor}")}
+                    self.assertEqual(len(matching), 1, monitor)
+                    # As the README names it, for those who have no Prometheus Operator.
+                    self.assertEqual({one for one in known if re.fullmatch(one, ours)}, matching)
+
     def test_an_alert_that_is_not_there_cannot_be_left_out(self):
         done = helm("template", "railhead", CHART, "--set", "metrics.rules.enabled=true",
                     "--set", "metrics.rules.disabled={RailheadRaildown}")
