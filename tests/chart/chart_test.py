@@ -146,6 +146,9 @@ REFUSED = {
         "networkPolicy.apiServerCidrs={10.0.0.10}", "/networkPolicy/apiServerCidrs/0"),
     "a test of nothing": ("test.hcas=0", "minimum"),
     "a test of another resource": ("test.resource=nvidia.com/gpu", "/test/resource"),
+    "an interval with which rates over a minute are empty": (
+        "metrics.podMonitor.interval=2m", "/metrics/podMonitor/interval"),
+    "an interval that is just too long": ("metrics.podMonitor.interval=31s", "/metrics/podMonitor/interval"),
     "an interval without a unit": (
         "metrics.podMonitor.interval=15",
         "/metrics/podMonitor/interval",
