@@ -407,6 +407,8 @@ const Fault kFaults[] = {
      "", "no node offers rdma/*", "--reset-then-reuse-values"},
     {"a kind is missing", [](Server& s) { s.Remove(CrdRef("railreports")); }, "fail", "crds",
      "crd railreports.railhead.io", "missing", "profiles.crd=true"},
+    {"the topology's kind is missing", [](Server& s) { s.Remove(CrdRef("fabrictopologies")); },
+     "fail", "crds", "crd fabrictopologies.railhead.io", "missing", "operator.topology.crd=true"},
     {"the operator's image cannot be pulled",
      [](Server& s) {
        json& status = s.At(PodRef(kSpace, "operator-0"))["status"];
