@@ -471,7 +471,7 @@ devicePlugin: {config: {resources: [{name: rdma/hca, network: moved, moveInterfa
         by_port = {
             (name, port["port"]): rule.get("from")
             for (kind, name), item in objects.items()
-            if kind == "NetworkPolicy"
+            if kind == "NetworkPolicy" and name != "railhead-test-rank"
             for rule in item["spec"]["ingress"]
             for port in rule["ports"]
         }
@@ -494,6 +494,13 @@ devicePlugin: {config: {resources: [{name: rdma/hca, network: moved, moveInterfa
             self.assertEqual(template["metadata"]["labels"], selector)
             ports = [p["containerPort"] for p in template["spec"]["containers"][0]["ports"]]
             self.assertIn(port, ports)
+        # The ranks of `helm test` connect to each other at any port, and the pod that evaluates the result to both.
+        ranks = objects["NetworkPolicy", "railhead-test-rank"]["spec"]
+        of_rank = objects["StatefulSet", "railhead-test-rank"]["spec"]["template"]["metadata"]["labels"]
+        self.assertEqual(ranks["podSelector"]["matchLabels"], of_rank)
+        self.assertEqual(ranks["policyTypes"], ["Ingress"])
+        self.assertEqual(ranks["ingress"], [{"from": [{"podSelector": {"matchLabels": judge}},
+                                                      {"podSelector": {"matchLabels": of_rank}}]}])
         anybody = render("networkPolicy: {enabled: true}\ndevicePlugin: {memlock: true}")
         rules = anybody["NetworkPolicy", "railhead-memlock"]["spec"]["ingress"]
         self.assertEqual(rules, [{"ports": [{"protocol": "TCP", "port": 8080}]}])
