@@ -643,10 +643,12 @@ class Privileges(unittest.TestCase):
             self.assertNotIn("maxSurge", agent["updateStrategy"]["rollingUpdate"])
             account = objects["ServiceAccount", agent["template"]["spec"]["serviceAccountName"]]
             self.assertIs(account["automountServiceAccountToken"], False)
-            self.assertEqual(("Job", "railhead-forget-nodes") in objects, tells)
+            # Earlier revisions may have left something on the nodes.
+            self.assertIn(("Job", "railhead-forget-nodes"), objects)
         # Whether an earlier revision had one, only the cluster tells: apiserver_test.
         upgraded = render("devicePlugin: {nodeFacts: false}", "--is-upgrade")
-        self.assertFalse([name for _, name in upgraded if "forget" in name])
+        self.assertEqual({name for _, name in upgraded if "forget" in name},
+                         {"railhead-forget-nodes", f"{NAMESPACE}-railhead-forget-nodes"})
 
     def test_the_job_after_the_uninstall_is_not_root_and_sees_no_host_path(self):
         for values in ("", "openshift: {enabled: true}"):
@@ -801,7 +803,7 @@ operator:
             for verb, what in (("list", "nodes"), ("patch", "nodes"), ("patch", "nodes/status"))
         }
         silent, telling = rights(render("devicePlugin: {nodeFacts: false}")), rights(render())
-        self.assertEqual(silent, operator)
+        self.assertEqual(silent, operator | forget)
         self.assertEqual(telling, operator | agent | forget)
 
     def test_an_agent_may_get_pods_where_jobs_get_secrets(self):
