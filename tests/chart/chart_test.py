@@ -1082,7 +1082,8 @@ class Metrics(unittest.TestCase):
         (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
         self.assertEqual((endpoint["port"], endpoint["interval"]), ("metrics", "5s"))
         self.assertIs(endpoint["honorLabels"], True)
-        (rule,) = endpoint["relabelings"]
+        rule, node = endpoint["relabelings"]
+        self.assertEqual(node["targetLabel"], "node")
         self.assertEqual(rule["action"], "labeldrop")
         for label in ("namespace", "pod"):
             self.assertRegex(label, f"^({rule['regex']})$")
@@ -1133,8 +1134,9 @@ class Rules(unittest.TestCase):
                 objects = [item for item in yaml.load_all(done.stdout, yaml.CSafeLoader) if item]
                 rule, = (item for item in objects if item["kind"] == "PrometheusRule")
                 known = set(re.findall(r'up\{job=~"([^"]+)"', json.dumps(rule).replace('\\"', '"')))
-                self.assertEqual(len(known), 2)
-                for job, ours in (("runtime", "railhead"), ("operator", "railhead-operator")):
+                self.assertEqual(len(known), 3)
+                for job, ours in (("runtime", "railhead"), ("device-plugin", "railhead-node-agent"),
+                                  ("operator", "railhead-operator")):
                     monitor, = (item["metadata"]["name"] for item in objects
                                 if item["kind"] == "PodMonitor" and item["metadata"]["name"].endswith(job))
                     matching = {one for one in known if re.fullmatch(one, f"{NAMESPACE}/{monitor}")}
