@@ -157,7 +157,10 @@ class Check(unittest.TestCase):
         for missing in (None, LOG.replace("# exit: 0\n", "")):
             code, last, text = self.judged((LOG, missing), timeout=3)
             self.assertEqual(code, 1, text)
-            self.assertRegex(last, r"^FAIL: only 1 of 2 ranks had a result within 3 s\. Perhaps other pods hold the HCAs")
+            self.assertRegex(last, r"^FAIL: only 1 of 2 ranks had a result within 3 s\. ")
+            # The agents' pages do not tell which of the HCAs are offered under which name.
+            self.assertIn("Perhaps no node offers enough of rdma/hca, or other pods hold it", last)
+            self.assertIn("custom-columns='NODE:.metadata.name,OFFERED:.status.allocatable.rdma/hca'", last)
             self.assertIn("-- rank 0", text)
 
 

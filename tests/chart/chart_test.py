@@ -145,7 +145,8 @@ REFUSED = {
     "an address without its length": (
         "networkPolicy.apiServerCidrs={10.0.0.10}", "/networkPolicy/apiServerCidrs/0"),
     "a test of nothing": ("test.hcas=0", "minimum"),
-    "a test of another resource": ("test.resource=nvidia.com/gpu", "/test/resource"),
+    "a test of a resource without a domain": ("test.resource=hca", "/test/resource"),
+    "a test of a resource of Kubernetes": ("test.resource=kubernetes.io/batch-cpu", "/test/resource"),
     "an interval with which rates over a minute are empty": (
         "metrics.podMonitor.interval=2m", "/metrics/podMonitor/interval"),
     "an interval that is just too long": ("metrics.podMonitor.interval=31s", "/metrics/podMonitor/interval"),
@@ -1225,6 +1226,14 @@ class HelmTest(unittest.TestCase):
         order = {kind: int(notes["helm.sh/hook-weight"]) for (kind, _), notes in hooks.items()}
         self.assertLess(order["ConfigMap"], order["StatefulSet"])
         self.assertLess(order["StatefulSet"], order["Pod"])
+
+    def test_it_tests_any_resource_that_agents_may_offer(self):
+        schema = json.loads((CHART / "values.schema.json").read_text())
+        offered = schema["$defs"]["resource"]["properties"]["name"]
+        tested = schema["properties"]["test"]["properties"]["resource"]
+        self.assertEqual({**tested, "description": ""}, {**offered, "description": ""})
+        rank = render("test: {resource: example.com/nic}")["StatefulSet", "railhead-test-rank"]["spec"]["template"]["spec"]
+        self.assertEqual(rank["containers"][0]["resources"]["limits"]["example.com/nic"], 1)
 
     def test_its_pods_run_on_nodes_of_their_kind(self):
         for values, selector in (
