@@ -33,10 +33,11 @@ void WaitUntil(absl::Time time, const std::stop_token& stop) {
 }  // namespace
 
 LeaderElector::LeaderElector(ElectionOptions options, ObjectRef lease, Api* api,
-                             ElectorCallbacks callbacks)
+                             ElectorCallbacks callbacks, Json labels)
     : lease_(std::move(lease)),
       api_(api),
       callbacks_(std::move(callbacks)),
+      labels_(std::move(labels)),
       election_(std::move(options), SystemRandom()),
       leads_until_nanos_(std::numeric_limits<int64_t>::min()) {}
 
@@ -76,9 +77,10 @@ absl::StatusOr<LeaseView> LeaderElector::Read(absl::Duration time_allowed) {
 
 absl::StatusOr<LeaseView> LeaderElector::Write(const LeaseView& lease,
                                                absl::Duration time_allowed) {
-  const Json object = WriteLease(lease, lease_.space, lease_.name, absl::Now());
+  Json object = WriteLease(lease, lease_.space, lease_.name, absl::Now());
   ApiRequest request;
   if (lease.version.empty()) {
+    object["metadata"]["labels"] = labels_;
     ObjectRef collection = lease_;
     collection.name.clear();
     request = {"POST", collection.Path(), "application/json", DumpJson(object),

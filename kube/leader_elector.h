@@ -30,8 +30,10 @@ struct ElectorCallbacks {
 // resourceVersion or uid that they were decided on.
 class LeaderElector {
  public:
-  // `options` must have passed Election::Check. `api` must outlive the elector.
-  LeaderElector(ElectionOptions options, ObjectRef lease, Api* api, ElectorCallbacks callbacks);
+  // `options` must have passed Election::Check. `api` must outlive the elector. `labels` are those
+  // of a Lease that the elector creates.
+  LeaderElector(ElectionOptions options, ObjectRef lease, Api* api, ElectorCallbacks callbacks,
+                Json labels = Json::object());
 
   // Takes part until `stop`, then releases the lease. Call once.
   void Run(const std::stop_token& stop);
@@ -48,6 +50,7 @@ class LeaderElector {
   const ObjectRef lease_;
   Api* const api_;
   const ElectorCallbacks callbacks_;
+  const Json labels_;
   Election election_;  // used by Run only
   bool leading_ = false;
   bool troubled_ = false;

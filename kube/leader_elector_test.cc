@@ -34,7 +34,8 @@ class Replica {
   Replica(const std::string& identity, Api* api, absl::Duration renew_deadline = absl::Minutes(1))
       : elector_(Quick(identity, renew_deadline), kLease, api,
                  {[this] { ++started; }, [this] { ++stopped; },
-                  [this](const absl::Status& status) { ++(status.ok() ? recovered : troubles); }}),
+                  [this](const absl::Status& status) { ++(status.ok() ? recovered : troubles); }},
+                 Json{{"part-of", "railhead"}}),
         thread_([this](const std::stop_token& stop) { elector_.Run(stop); }) {}
   bool Leads() const { return elector_.Leads(); }
   void Stop() {
@@ -57,6 +58,7 @@ TEST(LeaderElectorTest, OneLeadsAndTheOtherFollowsWhenItStops) {
   Replica a("a", &api);
   ASSERT_TRUE(Soon([&a] { return a.Leads() && a.started == 1; }));
   EXPECT_EQ(StringAt(api.At(kLease), {"spec", "holderIdentity"}), "a");
+  EXPECT_EQ(StringAt(api.At(kLease), {"metadata", "labels", "part-of"}), "railhead");
   Replica b("b", &api);
   const std::string before = StringAt(api.At(kLease), {"metadata", "resourceVersion"});
   ASSERT_TRUE(Soon([&] {  // a few renewals long

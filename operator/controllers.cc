@@ -48,7 +48,9 @@ Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
                   if (gangs_ != nullptr) gangs_->OnLead();
                   if (topology_ != nullptr) topology_->OnLead();
                 },
-                [] { spdlog::info("lost leadership"); }, TellTrouble()}),
+                [] { spdlog::info("lost leadership"); }, TellTrouble()},
+               // As the chart's own, so that `railhead doctor` finds it.
+               kube::Json{{"app.kubernetes.io/part-of", "railhead"}}),
       caches_({.rdma_resources = options.rdma_resources,
                .excluded_namespaces = options.excluded_namespaces,
                .namespaces = options.namespaces,

@@ -404,9 +404,11 @@ const Fault kFaults[] = {
      },
      "fail", "install", "", "Railhead is not installed", "helm install railhead"},
     {"the agents' DaemonSet is gone", [](Server& s) { s.Remove(kDaemonSet); }, "fail", "install",
-     "", "no node offers rdma/*", "helm upgrade"},
+     "", "no node offers rdma/*", "--reset-then-reuse-values"},
     {"a kind is missing", [](Server& s) { s.Remove(CrdRef("railreports")); }, "fail", "crds",
      "crd railreports.railhead.io", "missing", "profiles.crd=true"},
+    {"the topology's kind is missing", [](Server& s) { s.Remove(CrdRef("fabrictopologies")); },
+     "fail", "crds", "crd fabrictopologies.railhead.io", "missing", "operator.topology.crd=true"},
     {"the operator's image cannot be pulled",
      [](Server& s) {
        json& status = s.At(PodRef(kSpace, "operator-0"))["status"];
@@ -447,7 +449,9 @@ const Fault kFaults[] = {
      [](Server& s) {
        s.At(CrdRef("railreports"))["metadata"]["labels"]["app.kubernetes.io/version"] = "0.0.9";
      },
-     "warn", "versions", "", "0.0.9: crd railreports.railhead.io; 0.1.0: ", "helm upgrade"},
+     "warn", "versions", "", "0.0.9: crd railreports.railhead.io; 0.1.0: ",
+     // --reuse-values would leave out the defaults of values that are new in the chart.
+     "--reset-then-reuse-values"},
     {"a profile is refused",
      [](Server& s) {
        s.At({"railhead.io/v1alpha1", "railprofiles", "", "ib"})["spec"]["fabric"] = "Infini";

@@ -18,8 +18,13 @@ namespace {
 // within minutes.
 constexpr int64_t kManyRestarts = 5;
 
-constexpr absl::string_view kCrds[] = {"fabrictopologies.railhead.io", "railprofiles.railhead.io",
-                                       "railreports.railhead.io"};
+struct ChartKind {
+  absl::string_view name;
+  absl::string_view value;  // of the chart, which installs the kind
+};
+constexpr ChartKind kCrds[] = {{"fabrictopologies.railhead.io", "operator.topology.crd"},
+                               {"railprofiles.railhead.io", "profiles.crd"},
+                               {"railreports.railhead.io", "profiles.crd"}};
 
 std::string Path(const Workload& workload) {
   return absl::StrCat(workload.kind == "DaemonSet" ? "daemonset" : "deployment", "/",
@@ -103,7 +108,7 @@ bool Has(const Evidence& evidence, absl::string_view component) {
 std::string Upgrade(const Evidence& evidence) {
   const Installation at = InstallationOf(evidence);
   return absl::StrCat("helm upgrade ", at.release, " charts/railhead -n ", at.space,
-                      " --reuse-values");
+                      " --reset-then-reuse-values");
 }
 
 }  // namespace
@@ -180,12 +185,13 @@ void CheckInstall(const Evidence& evidence, Notes& notes) {
 
 void CheckCrds(const Evidence& evidence, Notes& notes) {
   if (!IsRead("customresourcedefinitions.apiextensions.k8s.io", evidence)) return;
-  for (const absl::string_view name : kCrds) {
-    const auto crd = std::find_if(evidence.crds.begin(), evidence.crds.end(),
-                                  [&](const Crd& candidate) { return candidate.name == name; });
+  for (const auto& [name, value] : kCrds) {
+    const auto crd =
+        std::find_if(evidence.crds.begin(), evidence.crds.end(),
+                     [&, name = name](const Crd& candidate) { return candidate.name == name; });
     if (crd == evidence.crds.end()) {
       notes.Fail(absl::StrCat("crd ", name), "missing",
-                 absl::StrCat(Upgrade(evidence), " --set profiles.crd=true"));
+                 absl::StrCat(Upgrade(evidence), " --set ", value, "=true"));
     } else if (!crd->established) {
       notes.Fail(absl::StrCat("crd ", name), "the API server does not serve it",
                  absl::StrCat("kubectl describe crd ", name));

@@ -240,8 +240,12 @@ absl::StatusOr<Json> NodeReporter::OwnerReferences() {
     if (!pod.ok()) return pod.status();
     const Json* owners = kube::FindPath(*pod, {"metadata", "ownerReferences"});
     owner_ = owners == nullptr ? Json::array() : *owners;
-    // The pod's controller is not the controller of this object.
-    for (Json& owner : *owner_) owner.erase("controller");
+    for (Json& owner : *owner_) {
+      // The pod's controller is not the controller of this object.
+      owner.erase("controller");
+      // To block the owner's deletion, OpenShift requires a right to its finalizers.
+      owner.erase("blockOwnerDeletion");
+    }
   }
   return *owner_;
 }

@@ -216,6 +216,7 @@ TEST_F(NodeReporterTest, GivesNfdAFeatureThatEndsWithTheDaemonSet) {
                        {"kind", "DaemonSet"},
                        {"name", "agent"},
                        {"uid", "u"},
+                       {"blockOwnerDeletion", true},
                        {"controller", true}}}}}}});
   Start();
   reporter_->Publish(Facts("2", true));

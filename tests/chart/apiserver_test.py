@@ -147,6 +147,15 @@ def pod(name, limits=None, requests=None, init=None, resources=True):
     }
 
 
+def tolerates(item, key, value, effect):
+    """Returns whether a pod tolerates a taint, as the scheduler decides."""
+    return any(
+        toleration.get("effect", effect) == effect and toleration.get("key", key) == key
+        and (toleration.get("operator") == "Exists" or toleration.get("value", "") == value)
+        for toleration in item["spec"].get("tolerations", [])
+    )
+
+
 def job(name, template):
     return {
         "apiVersion": "batch/v1",
@@ -418,11 +427,18 @@ class Chart(unittest.TestCase):
                 # The ranks exist, waiting or not, and admission allows their pods too.
                 ranks = self.cluster.get("statefulset", f"{RELEASE}-test-rank", "-n", NAMESPACE)["spec"]
                 template = ranks["template"]
-                self.cluster.kubectl(
-                    "create", "--dry-run=server",
+                rank = json.loads(self.cluster.kubectl(
+                    "create", "--dry-run=server", "-o", "json",
                     objects=[{"apiVersion": "v1", "kind": "Pod", "spec": template["spec"],
                               "metadata": template["metadata"] | {"name": "rank", "namespace": NAMESPACE}}],
-                )
+                ).stdout)
+                self.assertTrue(tolerates(rank, "nvidia.com/gpu", "present", "NoSchedule"))
+                for taint in ("not-ready", "unreachable"):
+                    for effect in ("NoSchedule", "NoExecute"):
+                        both = tolerates(rank, f"node.kubernetes.io/{taint}", "", effect)
+                        if not both:
+                            break
+                    self.assertFalse(both, f"ranks may come to a node that is {taint}")
                 status = {"status": {"phase": phase}}
                 self.cluster.kubectl("patch", *name, "--subresource=status", "--patch", json.dumps(status))
                 done = running.result()

@@ -3,7 +3,10 @@
 
 import copy
 import json
+import pathlib
 import re
+import subprocess
+import tempfile
 import unittest
 
 import yaml
@@ -142,7 +145,11 @@ REFUSED = {
     "an address without its length": (
         "networkPolicy.apiServerCidrs={10.0.0.10}", "/networkPolicy/apiServerCidrs/0"),
     "a test of nothing": ("test.hcas=0", "minimum"),
-    "a test of another resource": ("test.resource=nvidia.com/gpu", "/test/resource"),
+    "a test of a resource without a domain": ("test.resource=hca", "/test/resource"),
+    "a test of a resource of Kubernetes": ("test.resource=kubernetes.io/batch-cpu", "/test/resource"),
+    "an interval with which rates over a minute are empty": (
+        "metrics.podMonitor.interval=2m", "/metrics/podMonitor/interval"),
+    "an interval that is just too long": ("metrics.podMonitor.interval=31s", "/metrics/podMonitor/interval"),
     "an interval without a unit": (
         "metrics.podMonitor.interval=15",
         "/metrics/podMonitor/interval",
@@ -158,6 +165,55 @@ HOST_PATHS = {
 }
 # With CDI, also the folder where container runtimes look for its specs.
 CDI_PATHS = HOST_PATHS | {"/var/run/cdi": ("/var/run/cdi", False)}
+
+
+# Parts that values can only break if they are enabled.
+OPTIONAL = ("--set=metrics.rules.enabled=true", "--set=metrics.podMonitor.enabled=true",
+            "--set=networkPolicy.enabled=true", "--set=dashboards.enabled=true")
+
+
+def leaves(values, path=""):
+    """Yields path and value of each value that is no group of values."""
+    for name, value in values.items():
+        if isinstance(value, dict) and value and name not in ("environment", "nodeSelector", "resources", "labels"):
+            yield from leaves(value, f"{path}{name}.")
+        else:
+            yield path + name, value
+
+
+class Checked:
+    """Checks that the programs accept what the chart gives them: configuration and arguments."""
+
+    PROGRAMS = ROOT / "build" / "release"
+    PROBE = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}}'
+
+    def __init__(self, test):
+        self._test = test
+        self._accepted = set()
+
+    def __call__(self, rendered):
+        for item in yaml.load_all(rendered, yaml.CSafeLoader):
+            data = item.get("data") or {} if item and item["kind"] == "ConfigMap" else {}
+            for name, command in (
+                ("operator.yaml", ("operator/railhead-operator", "mutate", "-f", "-")),
+                ("agent.yaml", ("device-plugin/railhead-device-plugin", "discover", "--root=.")),
+            ):
+                if name in data and data[name] not in self._accepted:
+                    self._run(command, data[name])
+                    self._accepted.add(data[name])
+            if item and item["kind"] in ("Deployment", "DaemonSet"):
+                for container in item["spec"]["template"]["spec"]["containers"]:
+                    for argument in container["args"]:
+                        self._test.assertNotRegex(argument, "[=:]$", item["metadata"]["name"])
+
+    def _run(self, command, configuration):
+        program, *arguments = command
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "sys").mkdir()
+            (pathlib.Path(folder) / "config.yaml").write_text(configuration)
+            done = subprocess.run([self.PROGRAMS / program, *arguments, "--config=config.yaml"], cwd=folder,
+                                  input=self.PROBE, capture_output=True, text=True, timeout=60, check=False)
+        self._test.assertEqual(done.returncode, 0, f"{configuration}{done.stderr}")
 
 
 # Rights to the reports that diagnosis writes besides Events.
@@ -183,16 +239,34 @@ class Values(unittest.TestCase):
                 self.assertIn(word, done.stderr)
 
     def test_null_removes_any_list_or_map(self):
-        def check(values, path):
-            for name, value in values.items():
-                if isinstance(value, dict) and value and name not in ("environment", "nodeSelector", "resources", "labels"):
-                    check(value, f"{path}{name}.")
-                elif isinstance(value, (dict, list)):
-                    with self.subTest(path + name):
-                        done = helm("template", RELEASE, CHART, "--set", f"{path}{name}=null")
-                        self.assertEqual(done.returncode, 0, done.stderr)
+        check = Checked(self)
+        for path, value in leaves(yaml.safe_load((CHART / "values.yaml").read_text())):
+            if isinstance(value, (dict, list)):
+                with self.subTest(path):
+                    done = helm("template", RELEASE, CHART, *OPTIONAL, "--set", f"{path}=null")
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    check(done.stdout)
 
-        check(yaml.safe_load((CHART / "values.yaml").read_text()), "")
+    def test_no_value_that_a_program_needs_is_missing(self):
+        """As after `helm upgrade --reuse-values` from a chart that did not have it."""
+        check, refused = Checked(self), set()
+        for path, value in leaves(yaml.safe_load((CHART / "values.yaml").read_text())):
+            if isinstance(value, (dict, list)):
+                continue
+            with self.subTest(path):
+                done = helm("template", RELEASE, CHART, *OPTIONAL, "--set", f"{path}=null")
+                if done.returncode == 0:
+                    check(done.stdout)
+                else:
+                    group, _, name = path.rpartition(".")
+                    self.assertIn(f"at '/{group.replace('.', '/')}': missing property '{name}'", done.stderr)
+                    refused.add(path)
+        # Whoever has not heard of these wants the default, which is not what null means.
+        self.assertLessEqual({
+            "crds.keep", "dashboards.enabled", "devicePlugin.jobSecrets.enabled", "devicePlugin.nodeFacts",
+            "devicePlugin.memlock", "devicePlugin.serviceAccount.create", "operator.serviceAccount.create",
+            "operator.rendezvousPort", "operator.topology.crd", "operator.verdicts.enabled",
+            "operator.webhook.failurePolicy", "profiles.crd", "test.timeoutSeconds"}, refused)
 
     def test_names_of_digits_stay_strings(self):
         values = EVERYTHING.replace("imagePullSecrets: [registry]", 'imagePullSecrets: ["456"]')
@@ -398,7 +472,7 @@ devicePlugin: {config: {resources: [{name: rdma/hca, network: moved, moveInterfa
         by_port = {
             (name, port["port"]): rule.get("from")
             for (kind, name), item in objects.items()
-            if kind == "NetworkPolicy"
+            if kind == "NetworkPolicy" and name != "railhead-test-rank"
             for rule in item["spec"]["ingress"]
             for port in rule["ports"]
         }
@@ -421,6 +495,13 @@ devicePlugin: {config: {resources: [{name: rdma/hca, network: moved, moveInterfa
             self.assertEqual(template["metadata"]["labels"], selector)
             ports = [p["containerPort"] for p in template["spec"]["containers"][0]["ports"]]
             self.assertIn(port, ports)
+        # The ranks of `helm test` connect to each other at any port, and the pod that evaluates the result to both.
+        ranks = objects["NetworkPolicy", "railhead-test-rank"]["spec"]
+        of_rank = objects["StatefulSet", "railhead-test-rank"]["spec"]["template"]["metadata"]["labels"]
+        self.assertEqual(ranks["podSelector"]["matchLabels"], of_rank)
+        self.assertEqual(ranks["policyTypes"], ["Ingress"])
+        self.assertEqual(ranks["ingress"], [{"from": [{"podSelector": {"matchLabels": judge}},
+                                                      {"podSelector": {"matchLabels": of_rank}}]}])
         anybody = render("networkPolicy: {enabled: true}\ndevicePlugin: {memlock: true}")
         rules = anybody["NetworkPolicy", "railhead-memlock"]["spec"]["ingress"]
         self.assertEqual(rules, [{"ports": [{"protocol": "TCP", "port": 8080}]}])
@@ -563,16 +644,32 @@ class Privileges(unittest.TestCase):
             self.assertNotIn("maxSurge", agent["updateStrategy"]["rollingUpdate"])
             account = objects["ServiceAccount", agent["template"]["spec"]["serviceAccountName"]]
             self.assertIs(account["automountServiceAccountToken"], False)
-            self.assertEqual(("Job", "railhead-forget-nodes") in objects, tells)
+            # Earlier revisions may have left something on the nodes.
+            self.assertIn(("Job", "railhead-forget-nodes"), objects)
         # Whether an earlier revision had one, only the cluster tells: apiserver_test.
         upgraded = render("devicePlugin: {nodeFacts: false}", "--is-upgrade")
-        self.assertFalse([name for _, name in upgraded if "forget" in name])
+        self.assertEqual({name for _, name in upgraded if "forget" in name},
+                         {"railhead-forget-nodes", f"{NAMESPACE}-railhead-forget-nodes"})
 
     def test_the_job_after_the_uninstall_is_not_root_and_sees_no_host_path(self):
         for values in ("", "openshift: {enabled: true}"):
             pod = render(values)["Job", "railhead-forget-nodes"]["spec"]["template"]["spec"]
             self.assertIs(pod["securityContext"]["runAsNonRoot"], True)
             self.assertNotIn("volumes", pod)
+
+    def test_the_job_after_the_uninstall_runs_where_the_operator_did(self):
+        """Where all taints were tolerated, it could be sent to a dead node, or to one of another architecture."""
+        for values in ("", """
+operator:
+  nodeSelector: {kubernetes.io/arch: arm64}
+  tolerations: [{key: control, operator: Exists}]
+  affinity: {nodeAffinity: {}}
+"""):
+            objects = render(values)
+            job = objects["Job", "railhead-forget-nodes"]["spec"]["template"]["spec"]
+            operator = objects["Deployment", "railhead-operator"]["spec"]["template"]["spec"]
+            for field in ("nodeSelector", "tolerations", "affinity"):
+                self.assertEqual(job.get(field), operator.get(field), field)
 
     def test_what_cleans_up_exists_after_the_uninstall_only(self):
         hooks = [
@@ -682,6 +779,8 @@ class Privileges(unittest.TestCase):
             for what in ("railprofiles", "namespaces", "nodes")
         } | {
             ("railhead-operator", "patch", "railprofiles/status", ""),
+            # Argo CD applies no Leases, so the operator may have to create its own.
+            ("railhead-operator", "create", "leases", ""),
         } | REPORTS | {
             ("railhead-operator", "list", "pods", ""),
             ("railhead-operator", "watch", "pods", ""),
@@ -705,7 +804,7 @@ class Privileges(unittest.TestCase):
             for verb, what in (("list", "nodes"), ("patch", "nodes"), ("patch", "nodes/status"))
         }
         silent, telling = rights(render("devicePlugin: {nodeFacts: false}")), rights(render())
-        self.assertEqual(silent, operator)
+        self.assertEqual(silent, operator | forget)
         self.assertEqual(telling, operator | agent | forget)
 
     def test_an_agent_may_get_pods_where_jobs_get_secrets(self):
@@ -984,7 +1083,8 @@ class Metrics(unittest.TestCase):
         (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
         self.assertEqual((endpoint["port"], endpoint["interval"]), ("metrics", "5s"))
         self.assertIs(endpoint["honorLabels"], True)
-        (rule,) = endpoint["relabelings"]
+        rule, node = endpoint["relabelings"]
+        self.assertEqual(node["targetLabel"], "node")
         self.assertEqual(rule["action"], "labeldrop")
         for label in ("namespace", "pod"):
             self.assertRegex(label, f"^({rule['regex']})$")
@@ -1024,6 +1124,26 @@ class Rules(unittest.TestCase):
         self.assertEqual(set(alerts), ours - {"RailheadStraggler"})
         for name, url in alerts.items():
             self.assertEqual(url, f"https://runbooks.example/railhead/{name}.md")
+
+    def test_alerts_that_ask_whether_a_target_is_up_know_its_job(self):
+        """Prometheus Operator names a job after the PodMonitor, whose name begins with the release's."""
+        values = "metrics: {podMonitor: {enabled: true}, rules: {enabled: true}}\n"
+        for release, more in (("railhead", ""), ("railhead", "fullnameOverride: rails"), ("x" * 38, ""),
+                              ("railhead-of-a-release-with-a-very-long-name", "")):
+            with self.subTest(release, more=more):
+                done = helm("template", release, CHART, "--namespace", NAMESPACE, values=values + more)
+                objects = [item for item in yaml.load_all(done.stdout, yaml.CSafeLoader) if item]
+                rule, = (item for item in objects if item["kind"] == "PrometheusRule")
+                known = set(re.findall(r'up\{job=~"([^"]+)"', json.dumps(rule).replace('\\"', '"')))
+                self.assertEqual(len(known), 3)
+                for job, ours in (("runtime", "railhead"), ("device-plugin", "railhead-node-agent"),
+                                  ("operator", "railhead-operator")):
+                    monitor, = (item["metadata"]["name"] for item in objects
+                                if item["kind"] == "PodMonitor" and item["metadata"]["name"].endswith(job))
+                    matching = {one for one in known if re.fullmatch(one, f"{NAMESPACE}/{monitor}")}
+                    self.assertEqual(len(matching), 1, monitor)
+                    # As the README names it, for those who have no Prometheus Operator.
+                    self.assertEqual({one for one in known if re.fullmatch(one, ours)}, matching)
 
     def test_an_alert_that_is_not_there_cannot_be_left_out(self):
         done = helm("template", "railhead", CHART, "--set", "metrics.rules.enabled=true",
@@ -1106,6 +1226,25 @@ class HelmTest(unittest.TestCase):
         order = {kind: int(notes["helm.sh/hook-weight"]) for (kind, _), notes in hooks.items()}
         self.assertLess(order["ConfigMap"], order["StatefulSet"])
         self.assertLess(order["StatefulSet"], order["Pod"])
+
+    def test_it_tests_any_resource_that_agents_may_offer(self):
+        schema = json.loads((CHART / "values.schema.json").read_text())
+        offered = schema["$defs"]["resource"]["properties"]["name"]
+        tested = schema["properties"]["test"]["properties"]["resource"]
+        self.assertEqual({**tested, "description": ""}, {**offered, "description": ""})
+        rank = render("test: {resource: example.com/nic}")["StatefulSet", "railhead-test-rank"]["spec"]["template"]["spec"]
+        self.assertEqual(rank["containers"][0]["resources"]["limits"]["example.com/nic"], 1)
+
+    def test_its_pods_run_on_nodes_of_their_kind(self):
+        for values, selector in (
+            ("", {"kubernetes.io/os": "linux"}),
+            ("test: {nodeSelector: {kubernetes.io/arch: arm64}}",
+             {"kubernetes.io/os": "linux", "kubernetes.io/arch": "arm64"}),
+        ):
+            objects = render(values)
+            rank = objects["StatefulSet", "railhead-test-rank"]["spec"]["template"]["spec"]
+            self.assertEqual(rank["nodeSelector"], selector)
+            self.assertEqual(objects["Pod", "railhead-test"]["spec"]["nodeSelector"], selector)
 
     def test_names_and_ports_agree(self):
         objects = render("devicePlugin: {metricsPort: 9999}\ntest: {hcas: 8, resource: rdma/fast}")

@@ -30,7 +30,7 @@ INTERVAL = "5s"  # between scrapes, and for one of them: nine servers of a busy 
 # A runtime's page names the training job; a node agent's page names the pod that holds a device, if any.
 TRAINING = 'railhead_rail_state{job="train",rank="0",rail="0"} 1\n'
 AGENT = (
-    'railhead_device_healthy{rail="0",namespace="team",pod="holder"} 1\n'
+    'railhead_device_healthy{rail="0",node="node-of-railhead-device-plugin-x",namespace="team",pod="holder"} 1\n'
     'railhead_device_healthy{rail="1"} 1\n'
 )
 # The operator's page names the jobs that it diagnoses; its other metrics are about itself.
@@ -284,6 +284,7 @@ def answers(url, log, asked):
             for name in (
                 "railhead_rail_state",
                 "railhead_device_healthy",
+                "up",
                 "railhead_verdict_pods",
                 "railhead_leader",
             )
@@ -309,6 +310,7 @@ class Scrapes(unittest.TestCase):
             "operator": operator,
             "operator monitor": of_monitor(objects["PodMonitor", "railhead-operator"]),
         }
+        configurations["agent overridden"] = configurations["agent monitor"] | {"honor_labels": False}
         configurations["operator overridden"] = configurations["operator monitor"] | {"honor_labels": False}
         folder = folder_for(cls, "prometheus")
         ports = free_ports(2 * len(configurations))
@@ -339,14 +341,19 @@ class Scrapes(unittest.TestCase):
                     self.assertFalse({"exported_job", "container", "endpoint"} & set(item), item)
 
     def test_node_agents_leave_namespace_and_pod_to_who_holds_a_device(self):
-        for name in ("agent", "agent monitor"):
+        for name in ("agent", "agent monitor", "agent overridden"):
             with self.subTest(name):
                 urls, series, asked = self.found[name]
                 self.assertEqual(asked, {"railhead-device-plugin-x"})
                 self.assertEqual(len(urls), 1, f"another port is scraped: {urls}")
                 held, free = sorted(series["railhead_device_healthy"], key=lambda item: item["rail"])
                 self.assertEqual((held["namespace"], held["pod"]), ("team", "holder"))
+                self.assertNotIn("exported_node", held)
                 self.assertFalse({"namespace", "pod", "container"} & set(free), free)
+                # RailheadAgentDown names the node of an agent that does not answer.
+                (target,) = series["up"]
+                self.assertEqual(target["node"], "node-of-railhead-device-plugin-x")
+                self.assertFalse({"namespace", "pod", "container"} & set(target), target)
 
     def test_the_operator_names_the_jobs_that_it_judges_and_else_itself(self):
         for name in ("operator", "operator monitor", "operator overridden"):
@@ -371,16 +378,15 @@ class Scrapes(unittest.TestCase):
             if "up{" in rule["expr"]
         }
         training, _, agent, operator = from_readme()
-        names = {"RailheadPageNotScraped": training["job_name"], "RailheadNoLeader": operator["job_name"]}
-        monitors = {
-            "RailheadPageNotScraped": "railhead-system/railhead-runtime",
-            "RailheadNoLeader": "railhead-system/railhead-operator",
+        names = {
+            "RailheadPageNotScraped": (training["job_name"], "railhead-system/railhead-runtime"),
+            "RailheadAgentDown": (agent["job_name"], "railhead-system/railhead-device-plugin"),
+            "RailheadNoLeader": (operator["job_name"], "railhead-system/railhead-operator"),
         }
         self.assertEqual(set(matchers), set(names))
         for alert, matcher in matchers.items():
-            self.assertRegex(names[alert], f"^(?:{matcher[1]})$")
-            self.assertRegex(monitors[alert], f"^(?:{matcher[1]})$")
-            self.assertNotRegex(agent["job_name"], f"^(?:{matcher[1]})$")
+            matched = {name for all_names in names.values() for name in all_names if re.fullmatch(matcher[1], name)}
+            self.assertEqual(matched, set(names[alert]))
 
     def test_the_agents_pods_are_as_the_one_that_is_played_here(self):
         labels = {

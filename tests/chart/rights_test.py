@@ -65,19 +65,27 @@ def used(audit, user):
     return rights, refused
 
 
-def start_audited(test, name, user):
-    """Gives the class a folder, a cluster, and `audit`, the API server's log of this user's requests."""
+def start_audited(test, name, user, *flags):
+    """Gives the class a folder, a cluster, and `audit`, the API server's log of this user's requests. `flags` are
+    additional flags of the API server."""
     test.folder = folder_for(test, name)
     policy = test.folder / "audit.yaml"
     policy.write_text(yaml.safe_dump({"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
                                       "omitStages": ["RequestReceived"],
                                       "rules": [{"level": "Metadata", "users": [user]}]}))
     test.audit = test.folder / "audit.log"
-    test.cluster = Cluster(test.folder, f"--audit-policy-file={policy}", f"--audit-log-path={test.audit}")
+    test.cluster = Cluster(test.folder, f"--audit-policy-file={policy}", f"--audit-log-path={test.audit}",
+                           *flags)
     test.cluster.start_for(test)
 
 
 class Rights(GangScene):
+    @classmethod
+    def make_replica(cls, name):
+        # Argo CD applies no Leases: its own settings exclude them.
+        cls.cluster.kubectl("delete", "lease", NAME, "-n", NAMESPACE)
+        return super().make_replica(name)
+
     def unused(self):
         """Returns granted rights that were not used, in any namespace."""
         used_rights = {right[1:] for right in used(self.audit, OPERATOR)[0]}
@@ -103,24 +111,28 @@ class Rights(GangScene):
         self.assertEqual(used(self.audit, OPERATOR)[1], [])
         # On a busy machine some of the others are used, too.
         self.assertLessEqual(ELSEWHERE, {right[1:] for right in granted(self.cluster, NAME)})
+        # By this label, `railhead doctor` finds the Lease.
+        labels = self.cluster.get("lease", NAME, "-n", NAMESPACE)["metadata"]["labels"]
+        self.assertEqual(labels["app.kubernetes.io/part-of"], "railhead")
 
 
 class AgentRights(unittest.TestCase):
-    """An agent with a token as the kubelet gives it to its pod: bound to the pod, and so to the node."""
+    """An agent with a token as the kubelet gives it to its pod: bound to the pod, and so to the node. As on OpenShift,
+    an owner whose deletion an object blocks requires rights to that owner."""
 
     POD = "railhead-device-plugin-x"
     NODE = "node"
 
     @classmethod
     def setUpClass(cls):
-        start_audited(cls, "agent-rights", AGENT)
+        start_audited(cls, "agent-rights", AGENT, "--enable-admission-plugins=OwnerReferencesPermissionEnforcement")
         crd = kind("nfd.k8s-sigs.io", "v1alpha1", "nodefeatures", "NodeFeature")
         crd["spec"]["scope"] = "Namespaced"
         cls.cluster.kubectl("create", objects=[crd])
         install(cls.cluster)
         daemon_set = cls.cluster.get("daemonset", "railhead-device-plugin", "-n", NAMESPACE)
         spec = daemon_set["spec"]["template"]["spec"]
-        owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "controller": True,
+        owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "controller": True, "blockOwnerDeletion": True,
                  "name": daemon_set["metadata"]["name"], "uid": daemon_set["metadata"]["uid"]}
         cls.cluster.kubectl("create", objects=[
             {"apiVersion": "v1", "kind": "Node", "metadata": {"name": cls.NODE}},

@@ -102,6 +102,7 @@ OTHERS = {
     "test.maxBytes": ["8M"],
     "test.iterations": [5],
     "test.timeoutSeconds": [60],
+    "test.nodeSelector": [{"kubernetes.io/os": None, "example.com/rdma": "true"}],
     "test.tolerations": _TOLERATIONS,
     "openshift.enabled": [True],
     "global": [{"imageRegistry": "registry.example"}],

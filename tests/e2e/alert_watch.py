@@ -74,7 +74,8 @@ class AlertWatch:
             if port:
                 labels = where | {"job": f"{NAMESPACE}/railhead-runtime", "node": pod["spec"].get("nodeName", "")}
             elif meta["namespace"] == NAMESPACE and component == "device-plugin":
-                port, labels = 9401, {"job": f"{NAMESPACE}/railhead-device-plugin"}
+                port = 9401
+                labels = {"job": f"{NAMESPACE}/railhead-device-plugin", "node": pod["spec"].get("nodeName", "")}
             elif meta["namespace"] == NAMESPACE and component == "operator":
                 port, labels = 8080, where | {"job": f"{NAMESPACE}/railhead-operator"}
             if port and status["phase"] == "Running" and status.get("podIP"):

@@ -37,7 +37,7 @@ def alerts_fire_and_end(stage):
         _misspelt_resource(stage, watch, lambda: _page_closed(stage, watch, pods, lambda: _rail_down(stage, watch)))
         flapping = _flapping(stage, watch)
         _webhook_untrusted(stage, watch)
-        _no_kubelet(stage, watch)
+        _agent_page_closed(stage, watch, lambda: _no_kubelet(stage, watch))
         _no_leader(stage, watch)
         stage.finish(pods)
         expect(stage.wait_for_job("observed") == "Complete", "the job did not complete")
@@ -182,18 +182,34 @@ def _misspelt_resource(stage, watch, meanwhile):
 
 def _page_closed(stage, watch, pods, meanwhile):
     """Drops packets to the port of a rank's metrics page on node 1; `meanwhile` checks that of node 2."""
-    node = 1
-    pod = next(pod for pod in pods if pod["spec"]["nodeName"] == f"node-{node}")
-    since = watch.expect("RailheadPageNotScraped")
-    stage.cluster.on_node(
-        node, "nft add table inet closed; nft add chain inet closed forward '{ type filter hook forward priority -200; }'; "
-        f"nft add rule inet closed forward ip daddr {pod['status']['podIP']} tcp dport 9402 drop")
-    try:
+    pod = next(pod for pod in pods if pod["spec"]["nodeName"] == "node-1")
+    with _closed(stage, 1, pod, 9402):
+        since = watch.expect("RailheadPageNotScraped")
         meanwhile()
         watch.fires("RailheadPageNotScraped", since, job="observed", pod=pod["metadata"]["name"])
+    watch.ends("RailheadPageNotScraped", time.monotonic())
+
+
+def _agent_page_closed(stage, watch, meanwhile):
+    """Drops packets to the port of an agent's metrics page on node 2; `meanwhile` must not need that page."""
+    pods = stage.cluster.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=device-plugin")["items"]
+    with _closed(stage, 2, next(pod for pod in pods if pod["spec"]["nodeName"] == "node-2"), 9401):
+        since = watch.expect("RailheadAgentDown")
+        meanwhile()
+        watch.fires("RailheadAgentDown", since, node="node-2")
+    watch.ends("RailheadAgentDown", time.monotonic())
+
+
+@contextlib.contextmanager
+def _closed(stage, node, pod, port):
+    """Drops packets to a pod's port on its node inside the `with`."""
+    stage.cluster.on_node(
+        node, "nft add table inet closed; nft add chain inet closed forward '{ type filter hook forward priority -200; }'; "
+        f"nft add rule inet closed forward ip daddr {pod['status']['podIP']} tcp dport {port} drop")
+    try:
+        yield
     finally:
         stage.cluster.on_node(node, "nft delete table inet closed")
-    watch.ends("RailheadPageNotScraped", time.monotonic())
 
 
 @contextlib.contextmanager

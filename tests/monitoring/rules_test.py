@@ -331,6 +331,28 @@ CASES = {
     "a node without devices": Case(
         "RailheadAgentNotRegistered", [('railhead_agent_registered{node="cpu-1"}', hold(0, 20))], {19: []}),
 
+    "an agent that ends, while another runs": Case(
+        "RailheadAgentDown",
+        [('up{job="railhead-system/railhead-device-plugin",node="gpu-1",instance="10.0.0.1:9401"}',
+          hold(1, 5), hold(0, 10), hold(1, 10)),
+         ('up{job="railhead-system/railhead-device-plugin",node="gpu-2",instance="10.0.0.2:9401"}', hold(1, 25))],
+        {4: [], 9: [], 11: [('node="gpu-1"', "Prometheus cannot scrape the agent of node gpu-1")], 16: []}),
+    "an agent that comes back with another address, and never answers": Case(
+        "RailheadAgentDown",
+        [('up{job="railhead-node-agent",node="gpu-1",instance="10.0.0.1:9401"}', hold(1, 5), "stale"),
+         ('up{job="railhead-node-agent",node="gpu-1",instance="10.0.0.9:9401"}', gone(6), hold(0, 120))],
+        {10: [], 12: [('node="gpu-1"', "Prometheus cannot scrape the agent of node gpu-1")],
+         120: [('node="gpu-1"', "Prometheus cannot scrape the agent of node gpu-1")]}),
+    "an agent that is replaced": Case(
+        "RailheadAgentDown",
+        [('up{job="railhead-node-agent",node="gpu-1",instance="10.0.0.1:9401"}', hold(1, 5), hold(0, 10), "stale"),
+         ('up{job="railhead-node-agent",node="gpu-1",instance="10.0.0.9:9401"}', gone(6), hold(1, 20))],
+        {10: [], 14: [], 20: []}),
+    "a node that is gone": Case(
+        "RailheadAgentDown",
+        [('up{job="railhead-node-agent",node="gpu-1",instance="10.0.0.1:9401"}', hold(1, 5), hold(0, 3), "stale"),
+         ('railhead_agent_registered{node="gpu-1"}', hold(1, 5), "stale")], {10: [], 20: []}),
+
     "a webhook that is not trusted": Case(
         "RailheadWebhookUntrusted",
         [('railhead_webhook_trusted{namespace="railhead-system",pod="op-a"}', hold(1, 5), hold(0, 10), hold(1, 10)),

@@ -93,12 +93,12 @@ cluster would create a different key each time, so it creates none. */}}
 {{ toYaml (dict
   "rendezvousPort" .Values.operator.rendezvousPort
   "excludedNamespaces" (include "railhead.excludedNamespaces" . | fromYamlArray)
-  "namespaces" .Values.operator.namespaces
+  "namespaces" (default list .Values.operator.namespaces)
   "verdicts" .Values.operator.verdicts.enabled
   "tellMissedPods" (ne .Values.operator.webhook.missedPods "Ignore")
   "memlockRaised" .Values.devicePlugin.memlock
   "gangs" .Values.operator.gangs.enabled
-  "gangKinds" .Values.operator.gangs.kinds
+  "gangKinds" (default list .Values.operator.gangs.kinds)
   "gangReserveAfter" .Values.operator.gangs.reserveAfter
   "rdmaResources" (default (list "rdma/*") .Values.operator.rdmaResources)
   "topology" .Values.operator.topology.enabled

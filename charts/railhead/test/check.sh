@@ -16,7 +16,8 @@ end() {
   case $1 in FAIL*) exit 1 ;; *) exit 0 ;; esac
 }
 
-# Whether there is anything to measure with.
+# Whether there is anything to measure with. The agents count the HCAs of all resources: whether $RESOURCE is among
+# those that a node offers, the ranks find out.
 read -ra ranks <<< "$RANK_ADDRESSES"
 mapfile -t agents < <(getent ahosts "$AGENT_ADDRESSES" | awk '{print $1}' | sort -u)
 [ ${#agents[@]} != 0 ] || end "SKIP: no node runs the node agent, so no node offers $RESOURCE"
@@ -53,7 +54,7 @@ for rank in "${!logs[@]}"; do fetch "${ranks[$rank]}" "$RESULT_PORT" $'end\n' > 
 for rank in "${!logs[@]}"; do printf '\n-- rank %s\n%s\n' "$rank" "${logs[$rank]}"; done
 echo
 [ ${#logs[@]} = 2 ] ||
-  end "FAIL: only ${#logs[@]} of 2 ranks had a result within $TIMEOUT s. Perhaps other pods hold the HCAs: run the test again and look at the ranks meanwhile: kubectl -n $NAMESPACE describe pods -l app.kubernetes.io/component=test-rank"
+  end "FAIL: only ${#logs[@]} of 2 ranks had a result within $TIMEOUT s. Perhaps no node offers enough of $RESOURCE, or other pods hold it: kubectl get nodes -o custom-columns='NODE:.metadata.name,OFFERED:.status.allocatable.${RESOURCE//./\\.}'; run the test again and look at the ranks meanwhile: kubectl -n $NAMESPACE describe pods -l app.kubernetes.io/component=test-rank"
 
 # Of a line that is there twice, at the begin and at the end, the last one.
 value() { sed -n "s/^# $1: //p" <<< "${logs[0]}" | tail -n 1; }

@@ -9,7 +9,10 @@ mv "$log.part" "$log"
 cat "$log"
 # What a client asks for is its first line: "log", or "end", after which no log is given any more.
 perl -MIO::Socket::IP -e '
-  my $server = IO::Socket::IP->new(LocalPort => $ENV{RESULT_PORT}, Listen => 8, ReuseAddr => 1) or die "listen: $@\n";
+  # For clients of IPv6 and of IPv4; without IPv6 on the node, of IPv4.
+  my %at = (LocalPort => $ENV{RESULT_PORT}, Listen => 8, ReuseAddr => 1);
+  my $server = IO::Socket::IP->new(LocalHost => "::", V6Only => 0, %at) || IO::Socket::IP->new(%at)
+    or die "listen: $@\n";
   $SIG{ALRM} = sub { die "silent\n" };
   while (my $client = $server->accept) {
     my $line = eval { alarm 5; my $read = <$client>; alarm 0; $read } // "";
