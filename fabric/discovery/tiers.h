@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tiers of switches above the leaves, and which switches with nodes are no leaves.
+// Tiers of switches above the leaves, and switches with nodes that are above the leaves
+// nevertheless.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_TIERS_H_
 #define RAILHEAD_FABRIC_DISCOVERY_TIERS_H_
 

@@ -128,7 +128,8 @@ TEST(RailReportTest, TheNameOfAReportIsADnsNameWhateverTheGangIsCalled) {
   std::set<std::string> names;
   for (const char* gang :
        {"Llama_70B", "llama-70b", "Llama-70b", "a..b", "a-.b", "a.", "-", "a.b"}) {
-    const RailReport report = ReportOf({"team", "PodGroup", gang, "", "", true, true}, FactsOf(1), {NotUsed(0)});
+    const RailReport report =
+        ReportOf({"team", "PodGroup", gang, "", "", true, true}, FactsOf(1), {NotUsed(0)});
     EXPECT_THAT(report.name,
                 ::testing::MatchesRegex(
                     "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"));

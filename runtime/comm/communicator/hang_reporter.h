@@ -110,7 +110,7 @@ class HangReporter final : public bootstrap::HangObserver {
   Condition changed_;
   Heard report_;
   absl::Time heard_ = absl::InfinitePast();
-  // Of the last report with answers of all ranks.
+  // The last report with answers of all ranks, and its time.
   bool waited_for_callers_ = false;
   absl::Time all_answered_ = absl::InfinitePast();
   bool failed_ = false;
