@@ -52,6 +52,7 @@ class LibraryCudaApi final : public CudaApi {
                           find("cuMemHostAlloc", api->host_alloc_) &&
                           find("cuMemFreeHost", api->free_host_);
     find("cuMemGetHandleForAddressRange", api->get_handle_);
+    find("cuThreadExchangeStreamCaptureMode", api->exchange_capture_mode_);
     if (!complete) return nullptr;
     return api;
   }
@@ -89,6 +90,9 @@ class LibraryCudaApi final : public CudaApi {
     return memcpy_on_device_(to, from, bytes);
   }
   int StreamSynchronize() const override { return stream_synchronize_(nullptr); }
+  int ThreadExchangeStreamCaptureMode(int* mode) const override {
+    return exchange_capture_mode_ == nullptr ? kCudaNotSupported : exchange_capture_mode_(mode);
+  }
   int MemHostAlloc(void** memory, size_t bytes, unsigned flags) const override {
     return host_alloc_(memory, bytes, flags);
   }
@@ -116,6 +120,7 @@ class LibraryCudaApi final : public CudaApi {
   int (*host_alloc_)(void**, size_t, unsigned) = nullptr;
   int (*free_host_)(void*) = nullptr;
   int (*get_handle_)(void*, uint64_t, size_t, int, uint64_t) = nullptr;
+  int (*exchange_capture_mode_)(int*) = nullptr;
 };
 
 }  // namespace

@@ -7,7 +7,8 @@
 // fake GPUs behind the table (fake_cuda.h).
 //
 // Source of names, numbers and signatures: NVIDIA's reference "CUDA Driver API", the groups Unified
-// Addressing, Memory Management, Context and Primary Context Management, Device Management.
+// Addressing, Memory Management, Context and Primary Context Management, Device Management, Stream
+// Management.
 #ifndef RAILHEAD_RUNTIME_DEVICE_CUDA_API_H_
 #define RAILHEAD_RUNTIME_DEVICE_CUDA_API_H_
 
@@ -30,6 +31,7 @@ inline constexpr int kCudaDeinitialized = 4;
 inline constexpr int kCudaStubLibrary = 34;
 inline constexpr int kCudaInvalidContext = 201;
 inline constexpr int kCudaNotSupported = 801;
+inline constexpr int kCudaStreamCaptureUnsupported = 900;
 
 // CU_POINTER_ATTRIBUTE_...
 inline constexpr int kPointerContext = 1;        // CUcontext
@@ -46,6 +48,9 @@ inline constexpr int kDeviceDmaBufSupported = 124;
 inline constexpr int kRangeHandleDmaBuf = 1;
 // CU_MEMHOSTALLOC_PORTABLE: pinned for all contexts.
 inline constexpr unsigned kHostPortable = 1;
+// CU_STREAM_CAPTURE_MODE_...: of a thread
+inline constexpr int kCaptureModeGlobal = 0;   // the default
+inline constexpr int kCaptureModeRelaxed = 2;  // captures of other threads prohibit nothing
 
 using CudaContext = struct CudaContextOpaque*;
 
@@ -75,6 +80,8 @@ class CudaApi {
   virtual int MemcpyDtoD(uint64_t to, uint64_t from, size_t bytes) const = 0;
   // Synchronizes the default stream, which the copies above use.
   virtual int StreamSynchronize() const = 0;
+  // Exchanges this thread's mode and `*mode`. NotSupported if the driver is older than CUDA 10.1.
+  virtual int ThreadExchangeStreamCaptureMode(int* mode) const = 0;
 
   virtual int MemHostAlloc(void** memory, size_t bytes, unsigned flags) const = 0;
   virtual int MemFreeHost(void* memory) const = 0;

@@ -53,6 +53,8 @@ TEST(LoadedCuda, FindsWhatTheProgramHasLoadedAndLoadsNothing) {
   for (size_t i = 0; i < results.size(); ++i) EXPECT_EQ(results[i], 101 + static_cast<int>(i));
   EXPECT_EQ(api->MemGetHandleForAddressRange(nullptr, 0, 0, 0, 0), kCudaNotSupported)
       << "of a driver older than dma-buf";
+  EXPECT_EQ(api->ThreadExchangeStreamCaptureMode(&number), kCudaNotSupported)
+      << "of a driver older than graphs";
 }
 
 }  // namespace

@@ -25,6 +25,11 @@ std::vector<CudaContext>& Current() {
   return current;
 }
 
+int& CaptureMode() {
+  static thread_local int mode = kCaptureModeGlobal;
+  return mode;
+}
+
 CudaContext ContextOf(int gpu, bool primary) {
   return reinterpret_cast<CudaContext>(  // NOLINT(performance-no-int-to-ptr): a name
       uintptr_t{0x1000} + static_cast<uintptr_t>(gpu) * 2 + (primary ? 1 : 0));
@@ -144,6 +149,10 @@ void FakeCuda::FailCopies(int result, int after) {
 void FakeCuda::FailPinning(int result) {
   const std::lock_guard<std::mutex> lock(mutex_);
   pin_result_ = result;
+}
+void FakeCuda::Capture(bool captures) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  captures_ = captures;
 }
 void FakeCuda::FailQuestions(int result) {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -314,8 +323,13 @@ int FakeCuda::CtxPopCurrent(CudaContext* context) const {
   return kCudaSuccess;
 }
 
+int FakeCuda::MayCall() const {
+  if (captures_ && CaptureMode() != kCaptureModeRelaxed) return kCudaStreamCaptureUnsupported;
+  return Current().empty() ? kCudaInvalidContext : kCudaSuccess;
+}
+
 int FakeCuda::MayCopy() const {
-  if (Current().empty()) return kCudaInvalidContext;
+  if (const int may = MayCall(); may != kCudaSuccess) return may;
   if (copy_result_ != kCudaSuccess && copies_until_failure_-- <= 0) return copy_result_;
   ++copies_;
   return kCudaSuccess;
@@ -354,11 +368,18 @@ int FakeCuda::MemcpyDtoD(uint64_t to, uint64_t from, size_t bytes) const {
 }
 
 int FakeCuda::StreamSynchronize() const {
-  return Current().empty() ? kCudaInvalidContext : kCudaSuccess;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return MayCall();
+}
+
+int FakeCuda::ThreadExchangeStreamCaptureMode(int* mode) const {
+  std::swap(*mode, CaptureMode());
+  return kCudaSuccess;
 }
 
 int FakeCuda::MemHostAlloc(void** memory, size_t bytes, unsigned flags) const {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (const int may = MayCall(); may != kCudaSuccess) return may;
   if (pin_result_ != kCudaSuccess) return pin_result_;
   if (Current().empty() || flags != kHostPortable || bytes == 0) return kCudaInvalidValue;
   auto made = std::make_unique_for_overwrite<std::byte[]>(bytes + kLine);
@@ -371,7 +392,7 @@ int FakeCuda::MemHostAlloc(void** memory, size_t bytes, unsigned flags) const {
 
 int FakeCuda::MemFreeHost(void* memory) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (Current().empty()) return kCudaInvalidContext;
+  if (const int may = MayCall(); may != kCudaSuccess) return may;
   return pinned_.erase(memory) == 1 ? kCudaSuccess : kCudaInvalidValue;
 }
 

@@ -70,6 +70,9 @@ class FakeCuda final : public CudaApi, public CudaSource {
   void FailExports(int result);
   void FailCopies(int result, int after = 0);
   void FailPinning(int result);
+  // While true, some thread captures a stream of its own in the global mode: copies of host memory,
+  // waits and allocations fail on threads that are not relaxed.
+  void Capture(bool captures);
   // Sets the result of pointer queries, as after a failed kernel; FailSynchronizing: of setting
   // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.
   void FailQuestions(int result);
@@ -104,6 +107,7 @@ class FakeCuda final : public CudaApi, public CudaSource {
   int MemcpyHtoD(uint64_t to, const void* from, size_t bytes) const override;
   int MemcpyDtoD(uint64_t to, uint64_t from, size_t bytes) const override;
   int StreamSynchronize() const override;
+  int ThreadExchangeStreamCaptureMode(int* mode) const override;
   int MemHostAlloc(void** memory, size_t bytes, unsigned flags) const override;
   int MemFreeHost(void* memory) const override;
   int MemGetHandleForAddressRange(void* handle, uint64_t address, size_t bytes, int type,
@@ -125,7 +129,9 @@ class FakeCuda final : public CudaApi, public CudaSource {
   };
   // Requires the lock. Returns the allocation that contains all these bytes, or null.
   Allocation* Holding(uint64_t address, size_t bytes, uint64_t* offset) const;
-  // Returns the error of a copy, or success.
+  // Requires the lock. Returns the error of a call that no capture allows, or success.
+  int MayCall() const;
+  // The same for a copy.
   int MayCopy() const;
 
   mutable std::mutex mutex_;                            // guards all below
@@ -146,6 +152,7 @@ class FakeCuda final : public CudaApi, public CudaSource {
   int copy_result_ = kCudaSuccess;
   mutable int copies_until_failure_ = 0;
   int pin_result_ = kCudaSuccess;
+  bool captures_ = false;
   int question_result_ = kCudaSuccess;
   int synchronize_result_ = kCudaSuccess;
 };

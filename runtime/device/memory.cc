@@ -10,6 +10,26 @@
 namespace railhead::device {
 namespace {
 
+// While it exists, this thread may call what a capture of a stream (for a CUDA graph) by any other
+// thread prohibits: without it such a call fails and ends the capture. It must not touch the
+// captured stream, of which the library knows none; but the default stream waits for all that were
+// created without CU_STREAM_NON_BLOCKING, so that copies still fail while one of those is captured.
+class Relaxed {
+ public:
+  explicit Relaxed(const CudaApi& cuda)
+      : cuda_(cuda), exchanged_(cuda.ThreadExchangeStreamCaptureMode(&mode_) == kCudaSuccess) {}
+  ~Relaxed() {
+    if (exchanged_) cuda_.ThreadExchangeStreamCaptureMode(&mode_);
+  }
+  Relaxed(const Relaxed&) = delete;
+  Relaxed& operator=(const Relaxed&) = delete;
+
+ private:
+  const CudaApi& cuda_;
+  int mode_ = kCaptureModeRelaxed;  // then the thread's own
+  bool exchanged_;
+};
+
 uint64_t Address(const std::byte* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
 // Asks the driver, which leaves the values as they are where an address is not its own, or where
@@ -91,6 +111,7 @@ void Memory::ReleasePrimary() const {
 
 absl::Status Memory::DoIn(CudaContext context, absl::string_view what,
                           absl::FunctionRef<int()> what_to_do) const {
+  const Relaxed relaxed(*cuda_);
   int result = cuda_->CtxPushCurrent(context);
   if (result == kCudaSuccess) {
     result = what_to_do();

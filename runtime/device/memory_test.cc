@@ -106,6 +106,29 @@ TEST(DeviceMemory, IsCopiedWithoutBeingTouched) {
   }
 }
 
+// As a framework does that makes a graph of its kernels.
+TEST(DeviceMemory, IsCopiedWhileAnotherThreadCapturesAStream) {
+  FakeCuda cuda;
+  std::byte* const device = cuda.Allocate(kBytes);
+  const Memory memory = *Find(cuda, device);
+  cuda.Capture(true);
+  for (const int mode_of_thread : {kCaptureModeGlobal, kCaptureModeRelaxed}) {
+    int mode = mode_of_thread;
+    cuda.ThreadExchangeStreamCaptureMode(&mode);
+    {
+      PinnedMemory pinned;
+      const absl::StatusOr<std::byte*> host = pinned.Get(kBytes, memory);
+      ASSERT_TRUE(host.ok()) << host.status();
+      EXPECT_TRUE(memory.CopyIn(*host, device, kBytes).ok());
+      EXPECT_TRUE(memory.CopyOut(device, *host, kBytes).ok());
+      EXPECT_TRUE(memory.CopyWithin(device, device, kBytes).ok());
+    }
+    EXPECT_EQ(cuda.pinned(), 0U);
+    cuda.ThreadExchangeStreamCaptureMode(&mode);
+    EXPECT_EQ(mode, mode_of_thread) << "as it was";
+  }
+}
+
 TEST(DeviceMemory, ErrorsNameTheGpuAndTheCause) {
   FakeCuda cuda;
   std::byte* const device = cuda.Allocate(kBytes, 2);

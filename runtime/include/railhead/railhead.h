@@ -45,7 +45,9 @@
  * through pinned host memory of the same size, which the communicator keeps. RDMA adapters read GPU
  * memory directly in two cases only: rhSend, and rhBroadcast's root with one rank per pod, if the
  * message has more than 16 KiB and rhCommRegister has registered the memory. After a failure of the
- * CUDA driver, calls fail.
+ * CUDA driver, calls fail. CUDA graphs do not record calls: make none with memory that a stream
+ * writes or reads while it is captured. Other streams may be captured at the same time if they were
+ * created with cudaStreamNonBlocking, as frameworks do.
  */
 #ifndef RAILHEAD_RAILHEAD_H_
 #define RAILHEAD_RAILHEAD_H_
