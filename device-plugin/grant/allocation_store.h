@@ -81,9 +81,9 @@ class AllocationStore {
   void Load();
   std::string RecordPath(const std::string& name) const;
   std::string SpecPath(const std::string& name) const;
-  // Complete or not; specs first, so that no spec is left without a record.
   // Takes kubelet's list, unless there is one that was asked for later.
   void TakeList(const std::vector<ContainerDevices>& listed, absl::Time asked_at);
+  // Complete or not; specs first, so that no spec is left without a record.
   std::vector<std::string> OurFiles() const;
   // Returns the records with exactly these ids, in order of creation.
   std::vector<AllocationRecord*> RecordsOf(const std::string& resource,
