@@ -61,7 +61,7 @@ bool IsObjectName(absl::string_view name) {
 
 // The label of a gang or of a pod group need not be a name of an object.
 std::string ReportName(const JobName& job) {
-  const std::string wanted = absl::StrCat(absl::AsciiStrToLower(job.kind), "-", job.name);
+  std::string wanted = absl::StrCat(absl::AsciiStrToLower(job.kind), "-", job.name);
   if (wanted.size() <= kMostName && IsObjectName(wanted)) return wanted;
   std::string name = absl::AsciiStrToLower(wanted.substr(0, kMostName));
   for (char& letter : name) {
