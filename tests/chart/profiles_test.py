@@ -10,6 +10,7 @@ import yaml
 
 from apiserver_test import OPERATOR, Cluster, pod, profile
 from chart_test import rights
+from helm import NAMESPACE
 from replica import NAME, Replica, install, send_reviews_to
 
 from control_plane import audited, folder_for, wait_until
@@ -264,6 +265,8 @@ class Profiles(unittest.TestCase):
             "a RailReport",
             self.replica.log,
         )
+        # The chart installs the Lease, and the operator creates one if it is gone.
+        self.cluster.kubectl("delete", "lease", NAME, "-n", NAMESPACE)
         objects = {}
         for kind in ("role", "rolebinding", "clusterrole", "clusterrolebinding"):
             for item in self.cluster.get(kind, "-A")["items"]:
