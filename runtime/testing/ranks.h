@@ -34,6 +34,7 @@ inline bool ReservePort(int port) {
   name.copy(address.sun_path + 1, sizeof(address.sun_path) - 1);
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   const int reservation = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (reservation < 0) return false;
   if (::bind(reservation, reinterpret_cast<const sockaddr*>(&address), size) == 0) return true;
   ::close(reservation);
   return false;
