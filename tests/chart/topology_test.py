@@ -12,6 +12,7 @@ import yaml
 
 from apiserver_test import Cluster
 from chart_test import rights
+from helm import NAMESPACE
 from profiles_test import AUDIT_POLICY, profile
 from replica import NAME, Replica, install, send_reviews_to, wait_for_kinds
 
@@ -346,6 +347,8 @@ class Topology(unittest.TestCase):
             lambda: self.cluster.get("rp", "rights").get("status", {}).get("conditions"),
             "the profile's status",
         )
+        # The chart installs the Lease, and the operator creates one if it is gone.
+        self.cluster.kubectl("delete", "lease", NAME, "-n", NAMESPACE)
         objects = {}
         for kinds in ("role", "rolebinding", "clusterrole", "clusterrolebinding"):
             for item in self.cluster.get(kinds, "-A")["items"]:
