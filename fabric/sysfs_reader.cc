@@ -259,8 +259,7 @@ absl::StatusOr<Hca> ReadHca(const RootFiles& files, const std::string& name,
 }
 
 // Returns true if an HCA that was listed is not there any more: its driver was unloaded, or it
-// moved into a pod. What was read of it meanwhile may lack its PCI function, as if it were another
-// one.
+// moved into a pod. Its fields may then lack the PCI function, and it would look like another HCA.
 bool IsGone(const RootFiles& files, const std::string& name) {
   return absl::IsNotFound(files.ReadLink(absl::StrCat(kHcaClass, "/", name)).status());
 }

@@ -19,7 +19,7 @@ using testing::Soon;
 
 const ObjectRef kLease = {"coordination.k8s.io/v1", "leases", "railhead", "operator"};
 
-// One that renews often, and leads for so long without.
+// Renews often, and stays leader for this long without a renewal.
 ElectionOptions Quick(const std::string& identity, absl::Duration renew_deadline) {
   ElectionOptions options;
   options.identity = identity;

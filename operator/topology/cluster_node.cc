@@ -10,7 +10,7 @@ namespace railhead::topology {
 std::optional<ClusterNode> ClusterNodeOf(const op::StoredNode& node) {
   ClusterNode read;
   read.seen = op::SeenNodeOf(node);
-  // What pods can get counts, where something is or was offered.
+  // If kubelet lists GPUs, its number counts, even 0: pods can get no others.
   if (!read.seen.offers_gpus) read.seen.gpus = node.facts.gpus;
   read.seen.hcas = node.hcas;  // even if these are shares
   if (node.cordoned) {

@@ -227,7 +227,7 @@ void ExpectReports(int world, int asking, int silent) {
   World started(world);
   std::barrier<> attended(world);
   std::barrier<> heard(world);
-  // Who is silent is waited for; the others answer within that time, also on a busy machine.
+  // The query waits this long for silent ranks. The others answer sooner, also on a busy machine.
   const absl::Duration answer = absl::Seconds(silent == -1 ? 20 : 3);
   const std::vector<std::string> reports = RunRanks(world, [&](int rank) {
     Clerk clerk(rank, Clerk::PaceOf(answer));

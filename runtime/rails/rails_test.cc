@@ -813,6 +813,15 @@ TEST(FailoverTest, ARailThatComesAndGoesDoesNotHideThatNothingMoves) {
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
 }
 
+// Receives at b what the owner of `mesh` has sent, while only the tender works for that owner.
+void ReceiveFromAnAbsentOwner(Mesh& mesh, PeerPair& pair, std::string& into) {
+  const uint64_t ticket = pair.b->PostReceive(Into(into));
+  for (int i = 0; i < 100 && !pair.b->ReceiveDone(ticket); ++i) {
+    mesh.Tend(kNow);
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
+  }
+}
+
 // Whoever only sends, and then computes for long, must not lose what a dying rail had taken.
 TEST(FailoverTest, WhatALostRailHadIsRepeatedWhileItsOwnerIsAway) {
   PeerPair pair = MakeRecoveringPeers(2);
@@ -827,11 +836,7 @@ TEST(FailoverTest, WhatALostRailHadIsRepeatedWhileItsOwnerIsAway) {
   ASSERT_TRUE(mesh->Finish().ok());
   ASSERT_EQ(used->stats().transmit_bytes, data.size());
   used->cable().Cut();
-  const uint64_t ticket = pair.b->PostReceive(Into(into));
-  for (int i = 0; i < 100 && !pair.b->ReceiveDone(ticket); ++i) {
-    mesh->Tend(kNow);
-    ASSERT_TRUE(pair.b->Poll(kNow).ok());
-  }
+  ReceiveFromAnAbsentOwner(*mesh, pair, into);
   EXPECT_EQ(into, data);
   mesh->Begin(absl::Seconds(20));
   EXPECT_TRUE(mesh->Finish().ok());
@@ -851,11 +856,7 @@ TEST(FailoverTest, CopyingCanBeTurnedOnWhileTheOwnerIsAway) {
   mesh->CopySmall(false);
   mesh->CopySmall(true);
   used->cable().Cut();
-  const uint64_t ticket = pair.b->PostReceive(Into(into));
-  for (int i = 0; i < 100 && !pair.b->ReceiveDone(ticket); ++i) {
-    mesh->Tend(kNow);
-    ASSERT_TRUE(pair.b->Poll(kNow).ok());
-  }
+  ReceiveFromAnAbsentOwner(*mesh, pair, into);
   EXPECT_EQ(into, data) << "repeated over the other rail";
 }
 

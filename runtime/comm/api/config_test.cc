@@ -639,7 +639,7 @@ TEST_F(ConfigTest, WhetherACallBlocksIsInItsConfigOrInTheCommunicator) {
   }
 }
 
-// Who has seen that it is there may use its parent again.
+// When the new communicator is reported ready, its parent accepts calls again.
 TEST_F(ConfigTest, OneMadeOfAnotherIsThereAfterItsParentIsFree) {
   std::atomic<bool> held = false;
   const auto outputs = Start(

@@ -599,7 +599,7 @@ TEST(TransfersOverRailsTest, OtherTransfersDoNotHideThatAPeerHasLeft) {
 // that one may stand still.
 std::string Begin(rhComm_t* comm) {
   if (rhCommInitFromEnv(comm) != rhSuccess) return rhGetLastError(nullptr);
-  // Who is through the second one has had the last of the first.
+  // After the second one, each rank has received the last message of the first.
   for (int i = 0; i < 2; ++i) {
     if (rhBarrier(*comm, nullptr) != rhSuccess) return rhGetLastError(*comm);
   }
