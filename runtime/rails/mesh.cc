@@ -134,12 +134,27 @@ Mesh::Entry* Mesh::To(int rank) {
   return &entry;
 }
 
+class Mesh::Visit {
+ public:
+  explicit Visit(Mesh& mesh)
+      : mesh_(mesh), was_away_(mesh.holder_.load(std::memory_order_relaxed) != Holder::kOwner) {
+    mesh.Hold();
+  }
+  ~Visit() {
+    if (was_away_) mesh_.holder_.store(Holder::kNone, std::memory_order_release);
+  }
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+
+ private:
+  Mesh& mesh_;
+  const bool was_away_;
+};
+
 void Mesh::CopySmall(bool copies) {
-  const bool was_away = holder_.load(std::memory_order_relaxed) != Holder::kOwner;
-  Hold();
+  const Visit visit(*this);
   copies_small_ = copies;
   for (const auto& [rank, entry] : peers_) entry.peer->CopySmall(copies);
-  if (was_away) holder_.store(Holder::kNone, std::memory_order_release);
 }
 
 void Mesh::Hold() {
@@ -480,11 +495,9 @@ std::vector<Flow> Mesh::Flows() const {
 }
 
 Traffic Mesh::Moved() {
-  const bool was_away = holder_.load(std::memory_order_relaxed) != Holder::kOwner;
-  Hold();
+  const Visit visit(*this);
   Traffic moved = moved_of_idle_;
   for (const Entry* entry : busy_) moved += TrafficOf(*entry->peer);
-  if (was_away) holder_.store(Holder::kNone, std::memory_order_release);
   return moved;
 }
 

@@ -178,6 +178,7 @@ class Mesh final : public collectives::Messenger {
   // Moved and CopySmall if the owner was away. After an error the owner keeps it.
   enum class Holder { kNone, kOwner, kTender };
   void Hold();
+  class Visit;  // holds the mesh in a scope, and releases it then if the owner was away
 
   net::Fd epoll_;  // once needed; links use it until they are destroyed
   // Readers on other threads hold the mutex, as does the owner when it adds a peer.
