@@ -31,6 +31,7 @@ STATS = ("number_of_executed_units", "new_units_added", "peak_rss_mb")
 # Order among tests with equal time: first bytes that any host or pod may send, then input of tenants, then the rest.
 FIRST = (
     "railhead_rail_handshake_fuzz", "railhead_bootstrap_handshake_fuzz", "railhead_bootstrap_node_fuzz",
+    "railhead_bootstrap_multiplexer_fuzz",
     "railhead_tcp_frames_fuzz", "railhead_kube_http_fuzz", "railhead_metrics_request_fuzz", "railhead_verbs_address_fuzz",
     "railhead_agreement_fuzz", "railhead_transfers_note_fuzz", "railhead_recorder_position_fuzz",
     "railhead_operator_admission_fuzz", "railhead_gangs_objects_fuzz", "railhead_verdict_page_fuzz",

@@ -43,8 +43,15 @@ enum class FrameKind : uint32_t {
   kLocated = 20,  // back to the requester: the address
   // During the rendezvous.
   kNotice = 21,  // 0 -> rank: text about a rejected rank
+  // Connections that trees share (multiplexer.h).
+  kMeet = 22,     // both ways: names of the process and the connection
+  kMove = 23,     // continue on an older connection?
+  kMoved = 24,    // both ways: the last frame here
+  kStay = 25,     // it does not exist any more
+  kChannel = 26,  // a frame of another tree than the connection's own
+  kEnd = 27,      // a channel is closed
 };
-inline constexpr FrameKind kLastFrameKind = FrameKind::kNotice;
+inline constexpr FrameKind kLastFrameKind = FrameKind::kEnd;
 
 struct Frame {
   FrameKind kind = FrameKind::kHello;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/bootstrap/links.h"
 
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -22,30 +21,7 @@ constexpr size_t kReadLimit = size_t{1} << 20;
 }  // namespace
 
 void Links::Add(int rank, net::Fd fd, FrameReader reader) {
-  links_.insert_or_assign(rank, Link{std::move(fd), std::move(reader), "", 0, true});
-}
-
-Links::Stirring::~Stirring() {
-  if (for_room_.has_value()) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, fd_, nullptr);
-}
-
-bool Links::Stirring::Wait(bool for_room) {
-  if (for_room_ == for_room) return true;
-  epoll_event event{};
-  event.events = for_room ? EPOLLIN | EPOLLOUT : EPOLLIN;
-  event.data.ptr = owner_;
-  const int change = for_room_.has_value() ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-  if (::epoll_ctl(epoll_, change, fd_, &event) != 0) return false;
-  for_room_ = for_room;
-  return true;
-}
-
-absl::Status Links::StirFrom(int epoll, void* owner) {
-  for (auto& [rank, link] : links_) {
-    link.stirring = std::make_unique<Stirring>(epoll, link.fd.get(), owner);
-    if (!link.stirring->Wait(!link.queue.empty())) return net::ErrnoError("epoll_ctl", errno);
-  }
-  return absl::OkStatus();
+  links_.insert_or_assign(rank, Link{std::move(fd), std::move(reader), "", 0, true, ""});
 }
 
 void Links::Queue(int rank, FrameKind kind, absl::string_view payload) {
@@ -75,7 +51,6 @@ void Links::Send(Link& link) {
     link.queue.clear();
     link.sent = 0;
   }
-  if (link.stirring != nullptr) link.stirring->Wait(!link.queue.empty());
 }
 
 bool Links::Receive(int rank, Link& link, Node& node, bool readable) {
@@ -86,6 +61,10 @@ bool Links::Receive(int rank, Link& link, Node& node, bool readable) {
     absl::StatusOr<std::optional<Frame>> frame = link.reader.Next();
     if (!frame.ok()) return false;
     if (!frame->has_value()) break;
+    if ((*frame)->kind == FrameKind::kMeet && link.meeting.empty()) {
+      link.meeting = std::move((*frame)->payload);
+      continue;
+    }
     node.Receive(rank, (*frame)->kind, (*frame)->payload);
   }
   return open.ok() && *open;
@@ -128,6 +107,16 @@ void Links::Flush(Node& node, absl::Time deadline) {
     if (entries.empty() || MonotonicNow() >= deadline) return;
     ::poll(entries.data(), entries.size(), net::PollTimeout(deadline));
   }
+}
+
+std::vector<Links::Connection> Links::Release() && {
+  std::vector<Connection> connections;
+  for (auto& [rank, link] : links_) {
+    connections.push_back({rank, std::move(link.fd), std::move(link.reader),
+                           link.queue.substr(link.sent), std::move(link.meeting)});
+  }
+  links_.clear();
+  return connections;
 }
 
 void Links::Farewell(Node& node, absl::Time deadline) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sockets of one rank's tree connections: carries messages between them and a Node.
+// Sockets of one rank's tree connections until the tree is complete: carries messages between them
+// and a Node. Then the watchdog takes them over (tree_connections.h).
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_LINKS_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_LINKS_H_
 
@@ -8,12 +9,9 @@
 
 #include <cstddef>
 #include <map>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "runtime/bootstrap/frame.h"
@@ -30,10 +28,6 @@ class Links {
   void Add(int rank, net::Fd fd, FrameReader reader);
   void Remove(int rank) { links_.erase(rank); }
 
-  // From now on, until they end, `epoll` has events with `owner` as data when these connections are
-  // readable, or accept what is queued.
-  absl::Status StirFrom(int epoll, void* owner);
-
   // Queues a frame for a rank; ignored without a connection to it.
   void Queue(int rank, FrameKind kind, absl::string_view payload);
 
@@ -44,34 +38,27 @@ class Links {
   // Sends the node's messages, and waits until sockets accepted them or the deadline.
   void Flush(Node& node, absl::Time deadline);
 
+  // A connection of the complete tree, for the watchdog.
+  struct Connection {
+    int rank = 0;
+    net::Fd fd;
+    FrameReader reader;
+    std::string unsent;
+    std::string meeting;  // the payload of kMeet, if it has arrived
+  };
+  std::vector<Connection> Release() &&;
+
   // Ends after a failure: gives the others time to read the cause before connections close.
   void Farewell(Node& node, absl::Time deadline);
 
  private:
-  // A connection in an epoll, which it leaves before it is closed: a child may keep it open.
-  class Stirring {
-   public:
-    Stirring(int epoll, int fd, void* owner) : epoll_(epoll), fd_(fd), owner_(owner) {}
-    ~Stirring();
-    Stirring(const Stirring&) = delete;
-    Stirring& operator=(const Stirring&) = delete;
-    // Whether it also waits for room.
-    bool Wait(bool for_room);
-
-   private:
-    const int epoll_;
-    const int fd_;
-    void* const owner_;
-    std::optional<bool> for_room_;  // nullopt: not in the epoll
-  };
-
   struct Link {
     net::Fd fd;
     FrameReader reader;
     std::string queue;
     size_t sent = 0;     // of the queue
     bool fresh = false;  // the reader may contain complete frames
-    std::unique_ptr<Stirring> stirring = nullptr;
+    std::string meeting;  // the payload of kMeet, of a peer that watches already
   };
 
   void Collect(Node& node);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/bootstrap/watch.h"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -35,13 +33,10 @@ constexpr absl::Duration kSearchPause = absl::Seconds(1);
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Watch>> Watch::Start(Bootstrap bootstrap) {
-  absl::StatusOr<std::shared_ptr<net::WatchThread>> thread = net::WatchThread::Get();
-  if (!thread.ok()) return thread.status();
   auto [node, links] = std::move(bootstrap).Take();
-  std::unique_ptr<Watch> watch(new Watch(*std::move(thread), std::move(node), std::move(links)));
-  absl::Status stirs = watch->links_.StirFrom(watch->thread_->epoll(),
-                                              static_cast<net::WatchThread::Client*>(watch.get()));
-  if (!stirs.ok()) return stirs;
+  absl::StatusOr<TreeChannels> channels = TreeChannels::Of(std::move(links));
+  if (!channels.ok()) return channels.status();
+  std::unique_ptr<Watch> watch(new Watch(std::move(node), *std::move(channels)));
   watch->Wake();
   return watch;
 }
@@ -49,7 +44,7 @@ absl::StatusOr<std::unique_ptr<Watch>> Watch::Start(Bootstrap bootstrap) {
 Watch::~Watch() {
   stop_ = true;
   Wake();
-  thread_->AwaitEnd(*this);
+  channels_.thread().AwaitEnd(*this);
 }
 
 void Watch::OnNews(std::function<void()> wake) {
@@ -112,8 +107,8 @@ std::vector<Gone> Watch::gone() const {
 std::optional<absl::Time> Watch::Turn() {
   // Read before sending, so that what was asked for before the end is still said.
   const bool stopping = stop_;
-  std::vector<pollfd> no_others;
-  links_.Turn(node_, no_others, absl::InfinitePast());
+  channels_.Open(*this);
+  channels_.Deliver(node_);
   TakeWishes();
   const bool waiting = !node_.reported().ok() && node_.verdict().ok();
   if (!waiting) patience_ = absl::InfiniteFuture();
@@ -124,7 +119,10 @@ std::optional<absl::Time> Watch::Turn() {
   const absl::Time again = std::min(Inquire(MonotonicNow()), Search(MonotonicNow()));
   Flush(stopping);
   Publish();
-  if (stopping) return std::nullopt;
+  if (stopping) {
+    channels_.Close();
+    return std::nullopt;
+  }
   // Without an observer there is mostly no deadline: this watch waits for news, and for its owner.
   return std::min(patience_, again);
 }
@@ -134,7 +132,7 @@ void Watch::Flush(bool stopping) {
   // would take that for the cause.
   const bool news = !node_.verdict().ok() != failed_ || node_.leaving() != said_goodbye_ ||
                     node_.everybody_left() != everybody_left_;
-  links_.Flush(node_, news || stopping ? MonotonicNow() + kSendPatience : absl::InfinitePast());
+  channels_.Flush(node_, news || stopping ? MonotonicNow() + kSendPatience : absl::InfinitePast());
 }
 
 absl::Time Watch::Search(absl::Time now) {
@@ -177,7 +175,7 @@ void Watch::Hear(absl::Time now) {
   told_ = now;
   called_ = absl::InfiniteFuture();
   // The others should know as soon as this rank does.
-  links_.Flush(node_, now + kSendPatience);
+  channels_.Flush(node_, now + kSendPatience);
   observer_->Hear(*report, now);
 }
 

@@ -25,8 +25,8 @@
 #include "runtime/base/condition.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/bootstrap/hang_observer.h"
-#include "runtime/bootstrap/links.h"
 #include "runtime/bootstrap/node.h"
+#include "runtime/bootstrap/tree_connections.h"
 #include "runtime/net/watch_thread.h"
 
 namespace railhead::bootstrap {
@@ -77,8 +77,8 @@ class Watch final : private net::WatchThread::Client {
   std::vector<Gone> gone() const;
 
  private:
-  Watch(std::shared_ptr<net::WatchThread> thread, Node node, Links links)
-      : thread_(std::move(thread)), node_(std::move(node)), links_(std::move(links)) {}
+  Watch(Node node, TreeChannels channels)
+      : node_(std::move(node)), channels_(std::move(channels)) {}
 
   std::optional<absl::Time> Turn() override;
   // Requests missing addresses. Returns the time to repeat, because an answer is lost if a rank on
@@ -95,13 +95,11 @@ class Watch final : private net::WatchThread::Client {
   void Flush(bool stopping);
   // Publishes the node's results on this rank.
   void Publish();
-  void Wake() { thread_->Wake(*this); }
-
-  const std::shared_ptr<net::WatchThread> thread_;
+  void Wake() { channels_.thread().Wake(*this); }
 
   // Used by the thread only.
   Node node_;
-  Links links_;
+  TreeChannels channels_;
   absl::Time patience_ = absl::InfiniteFuture();  // for the verdict on what was reported
   absl::Time next_look_ = absl::InfinitePast();
   bool wanted_ = false;                         // an inquiry

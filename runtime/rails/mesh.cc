@@ -45,8 +45,11 @@ absl::StatusOr<std::unique_ptr<Mesh>> Mesh::Create(std::map<int, std::unique_ptr
   std::unique_ptr<Mesh> mesh(new Mesh(std::move(peers), alarm, std::move(reach)));
   absl::Status watched;
   if (transport::WakeEvent* const wake = mesh->reach_.wake.get(); wake != nullptr) {
-    watched.Update(wake->Open());
-    if (watched.ok()) watched.Update(mesh->Watch(wake->fd(), {wake, nullptr}));
+    watched.Update(mesh->OpenEpoll());
+    if (watched.ok()) {
+      watched.Update(
+          wake->WakeBy(mesh->epoll_.get(), &mesh->sources_.emplace_back(Source{wake, nullptr})));
+    }
   }
   for (auto& [rank, entry] : mesh->peers_) {
     watched.Update(mesh->Watch(entry));
@@ -59,6 +62,10 @@ absl::StatusOr<std::unique_ptr<Mesh>> Mesh::Create(std::map<int, std::unique_ptr
 Mesh::Mesh(std::map<int, std::unique_ptr<Peer>> peers, Alarm alarm, Reach reach)
     : alarm_(alarm), reach_(std::move(reach)) {
   for (auto& [rank, peer] : peers) peers_[rank].peer = std::move(peer);
+}
+
+Mesh::~Mesh() {
+  if (reach_.wake != nullptr) reach_.wake->WakeBy(-1, nullptr).IgnoreError();
 }
 
 absl::Status Mesh::Accompany(Companion& companion) {

@@ -67,6 +67,9 @@ class Mesh final : public collectives::Messenger {
   // the wake event of `reach` must be signalled when it is raised, or waits end late.
   static absl::StatusOr<std::unique_ptr<Mesh>> Create(std::map<int, std::unique_ptr<Peer>> peers,
                                                       Alarm alarm, Reach reach = {});
+  ~Mesh() override;
+  Mesh(const Mesh&) = delete;
+  Mesh& operator=(const Mesh&) = delete;
 
   // Makes Progress also perform and wait for the companion's work, with the same timeout. The
   // companion must outlive the mesh.

@@ -217,7 +217,7 @@ int Communicator::MostPeers() const {
     if (rail.port.has_value()) bytes_each += rail.port->least_bytes;
   }
   // In smaller worlds all ranks are mostly connected already.
-  const bool connected = world_size_ <= kAllConnected && !fabric_.decision.ring_only;
+  const bool connected = world_size_ <= kAllConnected && !fabric_.decision.all_met;
   if (!over_verbs_ || bytes_each == 0 || connected) return INT_MAX;
   return static_cast<int>(std::min<uint64_t>(fabric_.facts.memlock / bytes_each, INT_MAX));
 }

@@ -436,6 +436,75 @@ TEST_P(FamiliesTest, ADestroyDoesNotWaitForTheOthers) {
   EXPECT_EQ(outputs, std::vector<std::string>(kRanks, "destroyed"));
 }
 
+// Returns true if a failure of the communicator that names rank 2 becomes known.
+bool LearnsOfTheDeath(rhComm_t comm) {
+  const absl::Time deadline = MonotonicNow() + absl::Seconds(50);
+  rhResult_t failure = rhSuccess;
+  while (failure == rhSuccess && MonotonicNow() < deadline) {
+    absl::SleepFor(absl::Milliseconds(1));
+    rhCommGetAsyncError(comm, &failure);
+  }
+  return failure != rhSuccess &&
+         std::string(rhGetLastError(comm)).find("rank 2 (pod p2) is gone") != std::string::npos;
+}
+
+// Their trees share connections by then, or are about to.
+TEST_P(FamiliesTest, ADeathEndsAllOfThem) {
+  for (const absl::Duration before : {absl::ZeroDuration(), absl::Milliseconds(300)}) {
+    const auto outputs = RunForks(3, GetParam(), [before](rhComm_t& comm, int rank) -> std::string {
+      std::vector<rhComm_t> all = {comm};
+      for (int i = 0; i < 6; ++i) {
+        // In three orders.
+        if (rhCommSplit(comm, 0, (rank + i) % 3, &all.emplace_back(), nullptr) != rhSuccess) {
+          return rhGetLastError(comm);
+        }
+      }
+      if (rhBarrier(comm, nullptr) != rhSuccess) return rhGetLastError(comm);
+      if (rank == 2) {
+        absl::SleepFor(before);
+        ::raise(SIGKILL);
+      }
+      // Its rank in the first; in others it has other numbers.
+      if (!LearnsOfTheDeath(comm)) return rhGetLastError(comm);
+      const absl::Time deadline = MonotonicNow() + absl::Seconds(50);
+      for (rhComm_t one : all) {
+        rhResult_t failure = rhSuccess;
+        while (failure == rhSuccess && MonotonicNow() < deadline) {
+          absl::SleepFor(absl::Milliseconds(1));
+          rhCommGetAsyncError(one, &failure);
+        }
+        if (failure == rhSuccess) return "not all have failed";
+      }
+      for (rhComm_t one : all) rhCommAbort(one);
+      comm = nullptr;
+      return "all have failed";
+    });
+    EXPECT_EQ(outputs[0], "all have failed");
+    EXPECT_EQ(outputs[1], "all have failed");
+  }
+}
+
+// It shares the connection with which the older one began.
+TEST_P(FamiliesTest, OneOutlivesThoseBeforeIt) {
+  const auto outputs = RunForks(3, GetParam(), [](rhComm_t& comm, int rank) -> std::string {
+    for (int i = 0; i < 5; ++i) {
+      rhComm_t next = nullptr;
+      if (rhCommSplit(comm, 0, 0, &next, nullptr) != rhSuccess) return rhGetLastError(comm);
+      if (i % 2 == 0) absl::SleepFor(absl::Milliseconds(50));
+      if (rhCommDestroy(comm) != rhSuccess) return "not destroyed";
+      comm = next;
+      if (Describe(comm, 1) != absl::StrCat(rank, " of 3: 3")) return "wrong";
+    }
+    if (rank == 2) ::raise(SIGKILL);
+    const bool learned = LearnsOfTheDeath(comm);
+    rhCommAbort(comm);
+    comm = nullptr;
+    return learned ? "learned" : "not learned";
+  });
+  EXPECT_EQ(outputs[0], "learned");
+  EXPECT_EQ(outputs[1], "learned");
+}
+
 INSTANTIATE_TEST_SUITE_P(Transports, FamiliesTest, ::testing::Values("tcp", "shm"));
 
 }  // namespace

@@ -81,7 +81,7 @@ bool ReadPlace(WireReader& reader, int world_size, std::vector<int>& ranks) {
 void Write(WireWriter& writer, const Decision& decision) {
   writer.U8(decision.shm ? 1 : 0);
   writer.U8(decision.crowded ? 1 : 0);
-  writer.U8(decision.ring_only ? 1 : 0);
+  writer.U8(decision.all_met ? 1 : 0);
   writer.U8(decision.verbs ? 1 : 0);
   writer.U8(static_cast<uint8_t>(decision.protection));
   writer.U8(static_cast<uint8_t>(decision.fallback));
@@ -104,7 +104,7 @@ bool Read(WireReader& reader, int world_size, Decision& decision) {
   bool valid = true;
   decision.shm = ReadFlag(reader, valid);
   decision.crowded = ReadFlag(reader, valid);
-  decision.ring_only = ReadFlag(reader, valid);
+  decision.all_met = ReadFlag(reader, valid);
   decision.verbs = ReadFlag(reader, valid);
   const uint8_t protection = reader.U8();
   const uint8_t fallback = reader.U8();

@@ -39,16 +39,11 @@ bool Work(Connecting& connecting) {
 
 absl::Status ConnectAll(std::vector<Connecting>& links, transport::WakeEvent& wake,
                         absl::Time deadline, const Halt& halt) {
-  if (absl::Status opened = wake.Open(); !opened.ok()) return opened;
+  if (links.empty()) return absl::OkStatus();
   const net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
-  epoll_event arrival{};
-  arrival.events = EPOLLIN;
-  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.fd(), &arrival) != 0) {
-    return net::ErrnoError("epoll_ctl", errno);
-  }
-  const auto wake_all_by = [&links](int fd) {
-    absl::Status set;
+  const auto wake_all_by = [&links, &wake](int fd) {
+    absl::Status set = wake.WakeBy(fd, nullptr);
     for (const Connecting& connecting : links) {
       if (connecting.link != nullptr) set.Update(connecting.link->WakeBy(fd, nullptr).status());
     }

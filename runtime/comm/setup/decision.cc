@@ -372,7 +372,7 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
   const std::string memory = WhyMemoryFailed(reports);
   decision.degraded_reason =
       absl::StrCat(memory, !memory.empty() && !less.empty() ? "; " : "", less);
-  decision.ring_only = HaveMet(reports, decision);
+  decision.all_met = HaveMet(reports, decision);
   if (decision.verbs) return decision;
   if (absl::Status even = CheckTcpRails(reports); !even.ok()) return even;
   return decision;

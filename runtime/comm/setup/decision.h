@@ -120,9 +120,9 @@ struct Decision {
   // set it up, or no place has two ranks.
   std::string flat_reason;
   bool crowded = false;  // in some place, not every rank has its own core
-  // At start, ranks connect only to their neighbours on the ring (neighbours.h): all have met over
-  // these rails.
-  bool ring_only = false;
+  // All pairs of ranks have connected over these rails in another communicator, so they connect at
+  // their first message (neighbours.h).
+  bool all_met = false;
   bool verbs = false;
   std::vector<int> rails;       // rails in use, ascending, if verbs
   std::string degraded_reason;  // "" if the job got what it requested

@@ -476,20 +476,20 @@ TEST(DecisionTest, RandomReportsKeepThePromises) {
 
 TEST(DecisionTest, RanksThatAllHaveMetOverTheseRailsConnectOnlyOnTheRing) {
   std::vector<RankReport> reports = {Rank(0, {0, 1}), Rank(1, {0, 1}), Rank(2, {0, 1})};
-  const auto ring_only = [&reports](const Met& met) {
+  const auto all_met = [&reports](const Met& met) {
     for (RankReport& report : reports) report.met = met;
-    return Decide(reports)->ring_only;
+    return Decide(reports)->all_met;
   };
-  EXPECT_FALSE(ring_only({}));
-  EXPECT_FALSE(ring_only({true, {}})) << "over TCP only";
-  EXPECT_FALSE(ring_only({true, {0}})) << "not over rail 1";
-  EXPECT_TRUE(ring_only({false, {0, 1}}));
-  EXPECT_TRUE(ring_only({true, {0, 1, 5}}));
+  EXPECT_FALSE(all_met({}));
+  EXPECT_FALSE(all_met({true, {}})) << "over TCP only";
+  EXPECT_FALSE(all_met({true, {0}})) << "not over rail 1";
+  EXPECT_TRUE(all_met({false, {0, 1}}));
+  EXPECT_TRUE(all_met({true, {0, 1, 5}}));
   reports[1].met = {};  // a rank that joined the others
-  EXPECT_FALSE(Decide(reports)->ring_only);
+  EXPECT_FALSE(Decide(reports)->all_met);
   for (RankReport& report : reports) report.choice = TransportChoice::kTcp;
-  EXPECT_FALSE(ring_only({false, {0, 1}})) << "not over TCP";
-  EXPECT_TRUE(ring_only({true, {}}));
+  EXPECT_FALSE(all_met({false, {0, 1}})) << "not over TCP";
+  EXPECT_TRUE(all_met({true, {}}));
 }
 
 TEST(DecisionTest, ReportsTravel) {

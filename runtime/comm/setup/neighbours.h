@@ -5,12 +5,14 @@
 // that does not work can still be excluded. In worlds of up to kAllConnected ranks, that is every
 // pair.
 //
-// In larger worlds, and among ranks of which every pair has connected over the same rails in
-// another communicator, it is the two neighbours on the ring of ranks, over TCP and RDMA alike.
-// This verifies each rail of each rank twice, which detects errors of a port, a cable or an
-// address. More connections would take time and, over RDMA, pinned memory that the job may never
-// need. An error that affects only one pair appears when the pair first communicates: its rail
-// counts as lost, and the other rails continue.
+// In larger worlds it is the two neighbours on the ring of ranks, over TCP and RDMA alike. This
+// verifies each rail of each rank twice, which detects errors of a port, a cable or an address.
+// More connections would take time and, over RDMA, pinned memory that the job may never need. An
+// error that affects only one pair appears when the pair first communicates: its rail counts as
+// lost, and the other rails continue.
+//
+// Among ranks of which every pair has connected over the same rails in another communicator, it is
+// empty: programs make dozens of communicators, and many are never used between all ranks.
 #ifndef RAILHEAD_RUNTIME_COMM_SETUP_NEIGHBOURS_H_
 #define RAILHEAD_RUNTIME_COMM_SETUP_NEIGHBOURS_H_
 

@@ -92,6 +92,8 @@ class Setup {
   // Moves the result of the decision, and the facts and warnings about this rank's rails, to
   // `fabric`.
   void TakeStock(Fabric& fabric);
+  // Returns the ranks to which this one connects now; to others at the first message.
+  std::vector<int> FirstNeighbours(const Decision& decision) const;
   // Returns the ranks that share memory with this one.
   const std::vector<int>& Place(const Decision& decision) const;
   std::byte* LaneMemory(const Fabric& fabric) const;
@@ -170,10 +172,7 @@ absl::StatusOr<Fabric> Setup::Run() {
     }
     const std::vector<ChosenRail> rails = ChooseRails(decision, own_, *tcp);
     const int world = bootstrap_.world_size();
-    // Other pairs of ranks connect at their first message.
-    neighbours_ = (world <= kAllConnected && !decision.ring_only) || options_.all_neighbours
-                      ? Neighbours(bootstrap_.rank(), world)
-                      : RingNeighbours(bootstrap_.rank(), world);
+    neighbours_ = FirstNeighbours(decision);
     absl::Status opened = OpenAcceptors(rails, acceptors_);
     opened.Update(OpenAcceptors(rails, lane_acceptors_));
     if (opened.ok()) opened = TryNeeds(rails);
@@ -222,6 +221,14 @@ absl::StatusOr<Fabric> Setup::Run() {
     if (fabric.segment.has_value()) fabric.lane_memory = LaneMemory(fabric);
     return fabric;
   }
+}
+
+std::vector<int> Setup::FirstNeighbours(const Decision& decision) const {
+  const int world = bootstrap_.world_size();
+  if (options_.all_neighbours) return Neighbours(bootstrap_.rank(), world);
+  if (decision.all_met) return {};
+  return world <= kAllConnected ? Neighbours(bootstrap_.rank(), world)
+                                : RingNeighbours(bootstrap_.rank(), world);
 }
 
 const std::vector<int>& Setup::Place(const Decision& decision) const {

@@ -4,7 +4,7 @@
 #include "runtime/transport/connect/rail_listener.h"
 
 #include <gtest/gtest.h>
-#include <poll.h>
+#include <sys/epoll.h>
 
 #include <atomic>
 #include <memory>
@@ -40,9 +40,47 @@ std::shared_ptr<Acceptor> At(const std::shared_ptr<RailListener>& listener, uint
   return *Acceptor::Open(listener, 4, rank, {key, 1}, std::move(wake));
 }
 
-bool IsSignalled(const WakeEvent& event) {
-  pollfd entry{event.fd(), POLLIN, 0};
-  return ::poll(&entry, 1, 0) == 1;
+// A sleeper whom an event wakes.
+class Sleeper {
+ public:
+  Sleeper() { EXPECT_TRUE(event_->WakeBy(epoll_.get(), this).ok()); }
+  ~Sleeper() { event_->WakeBy(-1, nullptr).IgnoreError(); }
+  const std::shared_ptr<WakeEvent>& event() const { return event_; }
+  bool IsWoken(absl::Time deadline = absl::InfinitePast()) const {
+    epoll_event event{};
+    return ::epoll_wait(epoll_.get(), &event, 1, net::PollTimeout(deadline)) == 1 &&
+           event.data.ptr == this;
+  }
+
+ private:
+  const net::Fd epoll_{::epoll_create1(EPOLL_CLOEXEC)};
+  const std::shared_ptr<WakeEvent> event_ = std::make_shared<WakeEvent>();
+};
+
+TEST(WakeEventTest, IsReadableFromSignalUntilClear) {
+  const Sleeper one;
+  const Sleeper other;
+  EXPECT_FALSE(one.IsWoken());
+  one.event()->Signal();
+  one.event()->Signal();
+  EXPECT_TRUE(one.IsWoken() && one.IsWoken());
+  EXPECT_FALSE(other.IsWoken());
+  one.event()->Clear();
+  EXPECT_FALSE(one.IsWoken());
+  std::thread thread([&] { other.event()->Signal(); });
+  EXPECT_TRUE(other.IsWoken(InTwentySeconds()));
+  thread.join();
+}
+
+TEST(WakeEventTest, ASignalWithoutASleeperIsKept) {
+  WakeEvent event;
+  event.Signal();
+  const net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  ASSERT_TRUE(event.WakeBy(epoll.get(), nullptr).ok());
+  epoll_event woken{};
+  EXPECT_EQ(::epoll_wait(epoll.get(), &woken, 1, 0), 1);
+  ASSERT_TRUE(event.WakeBy(-1, nullptr).ok());
+  EXPECT_EQ(::epoll_wait(epoll.get(), &woken, 1, 0), 0);
 }
 
 // Sends a whole Hello of `from` to `to`, and keeps the connection open.
@@ -77,19 +115,18 @@ TEST(RailListenerTest, AProcessHasOneForEachAddress) {
 
 TEST(RailListenerTest, AConnectionReachesTheOneThatItNames) {
   const std::shared_ptr<RailListener> listener = Listener();
-  const auto wake = std::make_shared<WakeEvent>();
-  const auto others_wake = std::make_shared<WakeEvent>();
-  ASSERT_TRUE(wake->Open().ok() && others_wake->Open().ok());
-  const auto named = At(listener, 1, "one communicator's key", wake);
-  const auto other = At(listener, 1, "another one's", others_wake);
+  const Sleeper sleeper;
+  const Sleeper other_sleeper;
+  const auto named = At(listener, 1, "one communicator's key", sleeper.event());
+  const auto other = At(listener, 1, "another one's", other_sleeper.event());
   EXPECT_EQ(named->own().port, other->own().port);
   const auto peer = At(Listener(), 2, "one communicator's key");
-  EXPECT_FALSE(IsSignalled(*wake));
+  EXPECT_FALSE(sleeper.IsWoken());
   const net::Fd caller = Call(*peer, *named);
   // Nobody needs to ask for it.
-  EXPECT_TRUE(net::WaitReadable(wake->fd(), InTwentySeconds()).ok());
-  wake->Clear();
-  EXPECT_FALSE(IsSignalled(*wake) || IsSignalled(*others_wake));
+  EXPECT_TRUE(sleeper.IsWoken(InTwentySeconds()));
+  sleeper.event()->Clear();
+  EXPECT_FALSE(sleeper.IsWoken() || other_sleeper.IsWoken());
   EXPECT_FALSE(other->Has(peer->own().token));
   EXPECT_TRUE(other->Callers().empty());
   EXPECT_EQ(named->Callers(), std::vector<uint32_t>{2});

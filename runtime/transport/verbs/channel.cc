@@ -58,8 +58,8 @@ const char* WhatToCheck(ibv_wc_status status) {
       return "the queue pair was stopped: the peer violated the protocol, or the device was reset; "
              "see the kernel's log on this node";
     case IBV_WC_LOC_QP_OP_ERR:
-      return "the NIC has closed this connection (over iWARP its TCP connection broke); see the "
-             "kernel's log on both nodes";
+      return "the NIC has given up this connection (RoCE: check the node's routes and addresses on "
+             "this rail; iWARP: its TCP connection broke); see the kernel's log on both nodes";
     default:
       return "the NIC could not carry out the request; see the kernel's log on this node";
   }
@@ -429,11 +429,6 @@ absl::Status Channel::CompletionError(const RequestId& id, const ibv_wc& complet
                 : WhatToCheck(completion.status));
   // Before the greeting is over this is only an attempt.
   if (port_down || !greeted()) return absl::UnavailableError(message);
-  // So siw ends what was under way when its TCP connection broke. Elsewhere it is this side's
-  // fault.
-  if (completion.status == IBV_WC_LOC_QP_OP_ERR && parts_.port->iwarp()) {
-    return absl::UnavailableError(message);
-  }
   switch (completion.status) {
     case IBV_WC_RETRY_EXC_ERR:
     case IBV_WC_RNR_RETRY_EXC_ERR:
@@ -441,7 +436,11 @@ absl::Status Channel::CompletionError(const RequestId& id, const ibv_wc& complet
     case IBV_WC_REM_ACCESS_ERR:
     case IBV_WC_REM_ABORT_ERR:
     case IBV_WC_FATAL_ERR:
+    // rdma_rxe reports so that it has no route or neighbour at the moment, siw that its TCP
+    // connection broke.
+    case IBV_WC_LOC_QP_OP_ERR:
       return absl::UnavailableError(message);
+    // This side's fault: on another rail it would be the same.
     default:
       return absl::InternalError(message);
   }

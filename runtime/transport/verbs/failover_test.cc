@@ -288,8 +288,8 @@ TEST_P(VerbsFailoverTest, RandomFaultsChangeNoResult) {
         }
       }
       const size_t ahead = 1 + random() % 8;
-      std::vector<ibv_wc_status> troubles = {IBV_WC_RETRY_EXC_ERR, IBV_WC_REM_ACCESS_ERR};
-      if (GetParam() == Network::kIwarp) troubles.push_back(IBV_WC_LOC_QP_OP_ERR);
+      const std::vector<ibv_wc_status> troubles = {IBV_WC_RETRY_EXC_ERR, IBV_WC_REM_ACCESS_ERR,
+                                                   IBV_WC_LOC_QP_OP_ERR};
       const uint32_t calm = 12 + random() % 60;  // steps between misfortunes
       const absl::Time begin = fake->Now();
       while (!exchange.Done()) {

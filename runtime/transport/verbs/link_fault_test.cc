@@ -435,10 +435,20 @@ TEST_P(PathFaultTest, ACompletionErrorIsFinalAndSaysWhereAndWhat) {
   ExpectFinalError(a_, error);
 }
 
+// rdma_rxe, while the node has no neighbour on the rail's network.
+TEST_P(PathFaultTest, ASendWithoutARouteIsALostRail) {
+  ConnectBoth();
+  fake_->FailNextSend("fake0", IBV_WC_LOC_QP_OP_ERR);
+  ASSERT_TRUE(a_.Send(0, 0, "x").value());
+  const absl::Status error = PollFor(a_, absl::Seconds(1));
+  EXPECT_EQ(error.code(), absl::StatusCode::kUnavailable) << error;
+  EXPECT_THAT(std::string(error.message()), HasSubstr("check the node's routes and addresses"));
+}
+
 // On another rail it would be the same.
 TEST_P(PathFaultTest, WhatThisSideDidWrongIsNoLostRail) {
   ConnectBoth();
-  fake_->FailNextSend("fake0", IBV_WC_LOC_QP_OP_ERR);
+  fake_->FailNextSend("fake0", IBV_WC_LOC_PROT_ERR);
   ASSERT_TRUE(a_.Send(0, 0, "x").value());
   EXPECT_EQ(PollFor(a_, absl::Seconds(1)).code(), absl::StatusCode::kInternal);
 }

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/bootstrap/multiplexer.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "runtime/base/wire.h"
+
+namespace railhead::bootstrap {
+namespace {
+
+// The watchdog's frames are few and the old connection's last one is on its way.
+constexpr size_t kMostHeld = 4096;
+
+// The channel for which a connection was made.
+constexpr uint32_t kOwn = 0;
+
+}  // namespace
+
+Multiplexer::Multiplexer(std::string process, std::function<std::string()> random)
+    : process_(std::move(process)), random_(std::move(random)) {}
+
+Multiplexer::Channel Multiplexer::Open(Connection connection) {
+  const Channel channel = ++last_channel_;
+  channels_[channel].place = {connection, kOwn};
+  ConnectionState& state = connections_[connection];
+  state.channels[kOwn] = channel;
+  state.mine = random_();
+  WireWriter writer;
+  writer.Raw(process_);
+  writer.Raw(state.mine);
+  std::string names = writer.Take();
+  // Without random bytes, it is not shared.
+  if (names.size() == 2 * kNameSize) {
+    outgoing_.push_back({connection, FrameKind::kMeet, std::move(names)});
+  }
+  return channel;
+}
+
+void Multiplexer::Send(Channel channel, FrameKind kind, absl::string_view payload) {
+  const auto found = channels_.find(channel);
+  if (found == channels_.end() || found->second.ended) return;
+  const ChannelState& state = found->second;
+  if (state.move != Move::kAccepted) {
+    Send(state.place, kind, payload);
+  } else if (state.next.has_value()) {
+    Send(*state.next, kind, payload);
+  }
+}
+
+void Multiplexer::Send(const Place& place, FrameKind kind, absl::string_view payload) {
+  if (place.number == kOwn) {
+    outgoing_.push_back({place.connection, kind, std::string(payload)});
+    return;
+  }
+  WireWriter writer;
+  writer.U32(place.number);
+  writer.U32(static_cast<uint32_t>(kind));
+  writer.Raw(payload);
+  outgoing_.push_back({place.connection, FrameKind::kChannel, writer.Take()});
+}
+
+std::vector<Frame> Multiplexer::Take(Channel channel) {
+  const auto found = channels_.find(channel);
+  if (found == channels_.end()) return {};
+  std::deque<Frame>& arrived = found->second.arrived;
+  std::vector<Frame> frames(std::make_move_iterator(arrived.begin()),
+                            std::make_move_iterator(arrived.end()));
+  arrived.clear();
+  return frames;
+}
+
+bool Multiplexer::Ended(Channel channel) const {
+  const auto found = channels_.find(channel);
+  return found == channels_.end() || found->second.ended;
+}
+
+std::vector<Multiplexer::Connection> Multiplexer::ConnectionsOf(Channel channel) const {
+  const auto found = channels_.find(channel);
+  if (found == channels_.end() || found->second.ended) return {};
+  std::vector<Connection> connections = {found->second.place.connection};
+  if (found->second.next.has_value()) connections.push_back(found->second.next->connection);
+  return connections;
+}
+
+void Multiplexer::Close(Channel channel) {
+  const auto found = channels_.find(channel);
+  if (found == channels_.end()) return;
+  const ChannelState state = std::move(found->second);
+  channels_.erase(found);
+  stirred_.erase(channel);
+  if (state.ended) return;
+  for (const std::optional<Place>& place : {std::optional<Place>(state.place), state.next}) {
+    if (!place.has_value()) continue;
+    Leave(*place);
+    // Where others stay, the connection's end does not show it.
+    if (!connections_.contains(place->connection)) continue;
+    WireWriter writer;
+    writer.U32(place->number);
+    outgoing_.push_back({place->connection, FrameKind::kEnd, writer.Take()});
+  }
+}
+
+void Multiplexer::Leave(const Place& place) {
+  const auto found = connections_.find(place.connection);
+  if (found == connections_.end()) return;
+  found->second.channels.erase(place.number);
+  if (!found->second.channels.empty()) return;
+  connections_.erase(found);
+  unused_.push_back(place.connection);
+}
+
+void Multiplexer::End(Channel channel) {
+  ChannelState& state = channels_[channel];
+  state.ended = true;
+  stirred_.insert(channel);
+  Leave(state.place);
+  if (state.next.has_value()) Leave(*state.next);
+}
+
+void Multiplexer::Lost(Connection connection) {
+  const auto found = connections_.find(connection);
+  if (found == connections_.end()) return;
+  const std::map<uint32_t, Channel> channels = std::move(found->second.channels);
+  connections_.erase(found);
+  for (const auto& [number, channel] : channels) {
+    ChannelState& state = channels_[channel];
+    if (state.place.connection == connection) {
+      End(channel);
+    } else {
+      // What it had to say stays true; the old connection tells whether the move took place.
+      state.next.reset();
+    }
+  }
+}
+
+bool Multiplexer::Receive(Connection connection, Frame frame) {
+  const auto found = connections_.find(connection);
+  if (found == connections_.end() || Understand(connection, found->second, frame)) return true;
+  Lost(connection);
+  unused_.push_back(connection);
+  return false;
+}
+
+bool Multiplexer::IsOfTree(FrameKind kind) {
+  return kind >= FrameKind::kGather && kind <= FrameKind::kLocated;
+}
+
+bool Multiplexer::Understand(Connection connection, ConnectionState& state, Frame& frame) {
+  switch (frame.kind) {
+    case FrameKind::kMeet:
+      return Meet(connection, state, frame.payload);
+    case FrameKind::kMove:
+      return Accept(connection, state, frame.payload);
+    case FrameKind::kMoved:
+      return Moved(state, frame.payload);
+    case FrameKind::kStay:
+      return Stay(state);
+    case FrameKind::kEnd: {
+      WireReader reader(frame.payload);
+      const uint32_t number = reader.U32();
+      return reader.Complete() && Deliver({connection, number}, {FrameKind::kEnd, ""});
+    }
+    case FrameKind::kChannel: {
+      WireReader reader(frame.payload);
+      const uint32_t number = reader.U32();
+      const auto kind = static_cast<FrameKind>(reader.U32());
+      if (!reader.ok() || number == kOwn || !IsOfTree(kind)) return false;
+      frame.payload.erase(0, 2 * sizeof(uint32_t));
+      return Deliver({connection, number}, {kind, std::move(frame.payload)});
+    }
+    default:
+      // The tree judges what is no frame of its own.
+      return Deliver({connection, kOwn}, std::move(frame));
+  }
+}
+
+Multiplexer::ChannelState* Multiplexer::OwnOf(const ConnectionState& state) {
+  const auto own = state.channels.find(kOwn);
+  return own == state.channels.end() ? nullptr : &channels_[own->second];
+}
+
+bool Multiplexer::Meet(Connection connection, ConnectionState& state, absl::string_view payload) {
+  if (payload.size() != 2 * kNameSize || !state.theirs.empty()) return false;
+  state.theirs = std::string(payload.substr(kNameSize));
+  state.process = std::string(payload.substr(0, kNameSize));
+  // Of two processes, one decides for all of their connections.
+  if (process_ <= state.process || OwnOf(state) == nullptr) return true;
+  for (const auto& [other, older] : connections_) {
+    if (other == connection || older.process != state.process) continue;
+    // What moves away itself will end.
+    const ChannelState* const own = OwnOf(older);
+    if (own != nullptr && own->move != Move::kNone) continue;
+    Propose(connection, state.channels[kOwn], other);
+    break;
+  }
+  return true;
+}
+
+void Multiplexer::Propose(Connection connection, Channel channel, Connection older) {
+  ConnectionState& target = connections_[older];
+  const uint32_t number = ++target.last_number;
+  target.channels[number] = channel;
+  ChannelState& state = channels_[channel];
+  state.move = Move::kProposed;
+  state.next = Place{older, number};
+  WireWriter writer;
+  writer.Raw(target.mine);
+  writer.U32(number);
+  outgoing_.push_back({connection, FrameKind::kMove, writer.Take()});
+}
+
+bool Multiplexer::Accept(Connection connection, ConnectionState& state, absl::string_view payload) {
+  WireReader reader(payload);
+  const std::string name(reader.Raw(kNameSize));
+  const uint32_t number = reader.U32();
+  ChannelState* const own = OwnOf(state);
+  if (!reader.Complete() || number == kOwn || process_ >= state.process) return false;
+  if (own != nullptr && own->move != Move::kNone) return false;
+  const auto target = std::find_if(connections_.begin(), connections_.end(), [&](const auto& other) {
+    return other.first != connection && other.second.theirs == name &&
+           other.second.process == state.process;
+  });
+  if (own == nullptr || target == connections_.end()) {
+    outgoing_.push_back({connection, FrameKind::kStay, ""});
+    return true;
+  }
+  if (!target->second.channels.emplace(number, state.channels[kOwn]).second) return false;
+  outgoing_.push_back({connection, FrameKind::kMoved, target->second.mine});
+  own->move = Move::kAccepted;
+  own->next = Place{target->first, number};
+  return true;
+}
+
+bool Multiplexer::Moved(ConnectionState& state, absl::string_view payload) {
+  ChannelState* const own = OwnOf(state);
+  if (own == nullptr) return true;  // closed here
+  const Channel channel = state.channels[kOwn];
+  switch (own->move) {
+    case Move::kNone:
+      return false;
+    case Move::kAccepted:
+      Settle(channel);
+      return true;
+    case Move::kProposed:
+      break;
+  }
+  if (own->next.has_value()) {
+    // Only the process at the other end of both connections knows this.
+    if (payload != connections_[own->next->connection].theirs) return false;
+    outgoing_.push_back({own->place.connection, FrameKind::kMoved, ""});
+  }
+  Settle(channel);
+  return true;
+}
+
+void Multiplexer::Settle(Channel channel) {
+  ChannelState& state = channels_[channel];
+  state.move = Move::kNone;
+  stirred_.insert(channel);
+  bool ended = false;
+  for (Frame& frame : std::exchange(state.held, {})) {
+    ended = ended || frame.kind == FrameKind::kEnd;
+    if (!ended) state.arrived.push_back(std::move(frame));
+  }
+  if (state.next.has_value()) {
+    Leave(std::exchange(state.place, *std::exchange(state.next, std::nullopt)));
+  } else {
+    ended = true;
+  }
+  if (ended) End(channel);
+}
+
+bool Multiplexer::Stay(ConnectionState& state) {
+  ChannelState* const own = OwnOf(state);
+  if (own == nullptr) return true;
+  if (own->move != Move::kProposed || !own->held.empty()) return false;
+  own->move = Move::kNone;
+  if (own->next.has_value()) Leave(*std::exchange(own->next, std::nullopt));
+  return true;
+}
+
+bool Multiplexer::Deliver(Place from, Frame frame) {
+  const ConnectionState& connection = connections_[from.connection];
+  const auto found = connection.channels.find(from.number);
+  if (found == connection.channels.end()) return true;
+  ChannelState& state = channels_[found->second];
+  if (state.place.connection != from.connection) {
+    if (state.held.size() >= kMostHeld) return false;
+    state.held.push_back(std::move(frame));
+    return true;
+  }
+  if (frame.kind == FrameKind::kEnd) {
+    End(found->second);
+    return true;
+  }
+  state.arrived.push_back(std::move(frame));
+  stirred_.insert(found->second);
+  return true;
+}
+
+}  // namespace railhead::bootstrap

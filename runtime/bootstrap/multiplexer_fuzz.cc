@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whatever processes at the other ends of trees' connections send: the multiplexer goes on, only
+// connections that violate the protocol end, and what it says fits what it has.
+//
+// The input: for each event a byte that says what happens and to which connection, a byte for the
+// kind of frame, one for the size of the payload, and the payload.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "runtime/bootstrap/frame.h"
+#include "runtime/bootstrap/multiplexer.h"
+
+namespace railhead::bootstrap {
+namespace {
+
+constexpr int kConnections = 6;
+
+void Require(bool condition) {
+  if (!condition) std::abort();
+}
+
+// Takes bytes from the front of the input; zeros behind its end.
+class Input {
+ public:
+  explicit Input(absl::string_view bytes) : rest_(bytes) {}
+  bool empty() const { return rest_.empty(); }
+  uint8_t Byte() {
+    if (rest_.empty()) return 0;
+    const auto byte = static_cast<uint8_t>(rest_.front());
+    rest_.remove_prefix(1);
+    return byte;
+  }
+  std::string Text(size_t size) {
+    std::string text(rest_.substr(0, size));
+    rest_.remove_prefix(text.size());
+    return text;
+  }
+
+ private:
+  absl::string_view rest_;
+};
+
+void RunMultiplexer(absl::string_view bytes) {
+  Input input(bytes);
+  int names = 0;
+  // Names that an input can contain.
+  Multiplexer multiplexer(std::string(Multiplexer::kNameSize, 'm'), [&names] {
+    return std::string(Multiplexer::kNameSize, static_cast<char>('a' + names++ % 8));
+  });
+  std::map<int, Multiplexer::Channel> channels;  // by the connection that each was opened with
+  std::map<int, bool> open;                      // connections
+  while (!input.empty()) {
+    const uint8_t what = input.Byte();
+    const int connection = what % kConnections;
+    switch (what / kConnections % 8) {
+      case 0:
+        if (!open[connection] && !channels.contains(connection)) {
+          channels[connection] = multiplexer.Open(connection);
+          open[connection] = true;
+        }
+        break;
+      case 1:
+        if (channels.contains(connection)) multiplexer.Close(channels.extract(connection).mapped());
+        break;
+      case 2:
+        multiplexer.Lost(connection);
+        open[connection] = false;
+        break;
+      case 3:
+        if (channels.contains(connection)) {
+          multiplexer.Send(channels[connection], FrameKind::kReport, "text");
+        }
+        break;
+      default: {
+        Frame frame;
+        frame.kind = static_cast<FrameKind>(input.Byte() % (static_cast<int>(kLastFrameKind) + 1));
+        frame.payload = input.Text(input.Byte());
+        multiplexer.Receive(connection, std::move(frame));
+      }
+    }
+    for (const Multiplexer::Outgoing& message : multiplexer.TakeOutgoing()) {
+      Require(message.to >= 0 && message.to < kConnections);
+    }
+    for (const int unused : multiplexer.TakeUnused()) open[unused] = false;
+    for (const Multiplexer::Channel stirred : multiplexer.TakeStirred()) {
+      for (const Frame& frame : multiplexer.Take(stirred)) {
+        Require(frame.kind != FrameKind::kChannel && frame.kind != FrameKind::kEnd);
+      }
+    }
+    for (const auto& [with, channel] : channels) {
+      Require(multiplexer.Ended(channel) == multiplexer.ConnectionsOf(channel).empty());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace railhead::bootstrap
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  railhead::bootstrap::RunMultiplexer({reinterpret_cast<const char*>(data), size});
+  return 0;
+}
