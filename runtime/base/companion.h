@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace railhead {
@@ -21,9 +22,10 @@ class Companion {
   virtual bool Waits() const = 0;
   // Performs available work without waiting. Returns true if there was any. An error is final.
   virtual absl::StatusOr<bool> Poll() = 0;
-  // Readable when Poll has work, after Arm. Poll once more between Arm and a sleep.
+  // Readable when Poll has work, after Arm, which may open it; -1 before. Poll once more between
+  // Arm and a sleep.
   virtual int event_fd() const = 0;
-  virtual void Arm() = 0;
+  virtual absl::Status Arm() = 0;
   // Call when it was readable.
   virtual void Answer() = 0;
 

@@ -70,7 +70,13 @@ Mesh::~Mesh() {
 
 absl::Status Mesh::Accompany(Companion& companion) {
   companion_ = &companion;
-  return Watch(companion.event_fd(), {});
+  return WatchCompanion();
+}
+
+absl::Status Mesh::WatchCompanion() {
+  if (watches_companion_ || companion_->event_fd() < 0) return absl::OkStatus();
+  watches_companion_ = true;
+  return Watch(companion_->event_fd(), {});
 }
 
 absl::Status Mesh::Watch(Entry& entry) {
@@ -310,7 +316,10 @@ absl::Status Mesh::Sleep() {
         at_first ? absl::OkStatus() : OnBusy([](Peer& peer) { return peer.Acknowledge(); });
     // Arming comes before the last look, so that nothing can arrive unnoticed between them.
     armed.Update(OnBusy([wake](Peer& peer) { return peer.Arm(wake); }));
-    if (CompanionWaits()) companion_->Arm();
+    if (CompanionWaits()) {
+      armed.Update(companion_->Arm());
+      if (armed.ok()) armed.Update(WatchCompanion());
+    }
     if (!armed.ok()) return armed;
     // What the peers waited for may have been just that.
     if (finishing_ && Flushed()) return absl::OkStatus();

@@ -134,6 +134,8 @@ class Mesh final : public collectives::Messenger {
   Entry* To(int rank);
   absl::Status Watch(Entry& entry);
   absl::Status Watch(int fd, const Source& source);
+  // Does nothing while its event is not open.
+  absl::Status WatchCompanion();
   // Does nothing if it is open. A mesh of ranks that all share memory needs no epoll.
   absl::Status OpenEpoll();
   void MakeBusy(Entry& entry);
@@ -196,6 +198,7 @@ class Mesh final : public collectives::Messenger {
   Alarm alarm_;
   Reach reach_;
   Companion* companion_ = nullptr;  // of the owner; Tend does not use it
+  bool watches_companion_ = false;
   absl::Status broken_;             // error of creating a peer
   collectives::Call call_;
   bool copies_small_ = true;

@@ -240,7 +240,6 @@ TEST(MailboxTest, WhatComesWhileAllAreAskedIsNotLate) {
 // Who waits for something else as well sleeps on a socket, which news of its boxes make readable.
 TEST(MailboxTest, ACompanionIsWokenByASocketOnceItIsArmed) {
   World world(3, false);
-  for (int rank = 0; rank < 3; ++rank) ASSERT_TRUE(world.mailbox(rank).OpenBell().ok());
   Mailbox& sleeper = world.mailbox(0);
   const auto rings = [&] {
     pollfd fd = {sleeper.event_fd(), POLLIN, 0};
@@ -252,7 +251,7 @@ TEST(MailboxTest, ACompanionIsWokenByASocketOnceItIsArmed) {
     ASSERT_EQ(*world.mailbox(rank).Poll(), true);
   };
   send(1);
-  EXPECT_FALSE(rings()) << "it is awake";
+  EXPECT_EQ(sleeper.event_fd(), -1) << "it is awake";
   std::array<std::byte, 4> got{};
   for (size_t i = 0; i < got.size(); ++i) {
     sleeper.PostReceive(i % 2 == 0 ? 1 : 2, {&got[i], 1});
@@ -260,7 +259,7 @@ TEST(MailboxTest, ACompanionIsWokenByASocketOnceItIsArmed) {
   EXPECT_EQ(*sleeper.Poll(), true);
   EXPECT_EQ(*sleeper.Poll(), false);
   EXPECT_TRUE(sleeper.Waits());
-  sleeper.Arm();
+  ASSERT_TRUE(sleeper.Arm().ok());
   EXPECT_FALSE(rings());
   EXPECT_THAT(sleeper.DescribeProgress(), HasSubstr("rank 2 has given 0 of 1 bytes of message 0"));
   send(2);

@@ -82,6 +82,7 @@ bool Mailbox::HasRoom(Peer& to, const Box& box) const {
 }
 
 absl::Status Mailbox::OpenBell() {
+  if (bell_.valid()) return absl::OkStatus();
   net::Fd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return net::ErrnoError("socket", errno);
   sockaddr_un address = {};
@@ -199,11 +200,13 @@ absl::StatusOr<bool> Mailbox::Poll() {
   return moved;
 }
 
-void Mailbox::Arm() {
+absl::Status Mailbox::Arm() {
+  if (absl::Status opened = OpenBell(); !opened.ok()) return opened;
   // A peer that sees this sees the socket's name.
   BellOf(rank_).sleeping.store(kOnSocket, std::memory_order_release);
   // In one order with a peer's news and its look at this: one of the two sees the other.
   std::atomic_thread_fence(std::memory_order_seq_cst);
+  return absl::OkStatus();
 }
 
 void Mailbox::Answer() {
@@ -275,7 +278,7 @@ absl::Status Mailbox::Empty(size_t peer, bool& moved) {
   return absl::OkStatus();
 }
 
-void Mailbox::Ring(size_t peer) const {
+void Mailbox::Ring(size_t peer) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   Bell& bell = BellOf(peer);
   switch (bell.sleeping.load(std::memory_order_relaxed)) {
@@ -284,6 +287,8 @@ void Mailbox::Ring(size_t peer) const {
       FutexWakeAll(bell.rings);
       return;
     case kOnSocket: {
+      // Otherwise it looks again after a while.
+      if (!OpenBell().ok()) return;
       // One ring wakes it.
       if (bell.sleeping.exchange(kAwake, std::memory_order_acquire) != kOnSocket) return;
       sockaddr_un address = {};

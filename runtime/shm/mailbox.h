@@ -41,9 +41,6 @@ class Mailbox final : public collectives::Messenger, public Companion {
   // this. `names`: numbers of these ranks in messages; this is index `rank`.
   Mailbox(std::byte* memory, int rank, std::vector<int> names);
 
-  // Opens the socket for sleeping. Call before it is a companion, and before any rank posts.
-  absl::Status OpenBell();
-
   // Sets the wait policy of Progress; its limit restarts with all traffic.
   void Begin(const Patience& patience);
 
@@ -60,7 +57,7 @@ class Mailbox final : public collectives::Messenger, public Companion {
   bool Waits() const override;
   absl::StatusOr<bool> Poll() override;
   int event_fd() const override { return bell_.get(); }
-  void Arm() override;
+  absl::Status Arm() override;
   void Answer() override;
   uint64_t progress() const override { return given_bytes() + taken_bytes(); }
   // The same for the messages with one rank.
@@ -128,7 +125,9 @@ class Mailbox final : public collectives::Messenger, public Companion {
 
   bool Fill(size_t peer);
   absl::Status Empty(size_t peer, bool& moved);
-  void Ring(size_t peer) const;
+  void Ring(size_t peer);
+  // Opens the socket on which this rank sleeps, and from which it wakes others, unless it is open.
+  absl::Status OpenBell();
   absl::Status Late() const;
 
   std::byte* const memory_;

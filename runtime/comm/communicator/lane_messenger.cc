@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "runtime/net/socket.h"
 
@@ -23,7 +24,6 @@ absl::StatusOr<std::unique_ptr<LaneMessenger>> LaneMessenger::Create(int rank, A
       messenger->in_mailbox_[static_cast<size_t>(here[i])] = static_cast<int>(i);
     }
     messenger->mailbox_ = std::make_unique<shm::Mailbox>(memory, static_cast<int>(self), here);
-    if (absl::Status opened = messenger->mailbox_->OpenBell(); !opened.ok()) return opened;
   }
   if (reach.open != nullptr) {
     reach.open = [raw = messenger.get(), open = std::move(reach.open)](int peer) {
@@ -81,14 +81,14 @@ absl::Status LaneMessenger::Beside::Open(shm::Mailbox* mailbox) {
   event_ = *std::move(opened);
   epoll_ = net::Fd(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_.valid()) return net::ErrnoError("epoll_create1", errno);
-  for (const int fd : {event_.fd(), mailbox != nullptr ? mailbox->event_fd() : -1}) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    if (fd >= 0 && ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
-      return net::ErrnoError("epoll_ctl", errno);
-    }
-  }
-  return absl::OkStatus();
+  return Watch(event_.fd());
+}
+
+absl::Status LaneMessenger::Beside::Watch(int fd) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return absl::OkStatus();
+  return net::ErrnoError("epoll_ctl", errno);
 }
 
 void LaneMessenger::Beside::Ring() {
@@ -106,8 +106,11 @@ absl::StatusOr<bool> LaneMessenger::Beside::Poll() {
   return rung || *moved;
 }
 
-void LaneMessenger::Beside::Arm() {
-  if (mailbox_ != nullptr) mailbox_->Arm();
+absl::Status LaneMessenger::Beside::Arm() {
+  if (mailbox_ == nullptr) return absl::OkStatus();
+  if (absl::Status armed = mailbox_->Arm(); !armed.ok()) return armed;
+  // Its first time opens the mailbox's descriptor.
+  return std::exchange(watches_mailbox_, true) ? absl::OkStatus() : Watch(mailbox_->event_fd());
 }
 
 void LaneMessenger::Beside::Answer() {

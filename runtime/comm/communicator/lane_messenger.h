@@ -74,17 +74,20 @@ class LaneMessenger final : public collectives::Messenger {
     bool Waits() const override { return mailbox_ != nullptr && mailbox_->Waits(); }
     absl::StatusOr<bool> Poll() override;
     int event_fd() const override { return epoll_.get(); }
-    void Arm() override;
+    absl::Status Arm() override;
     void Answer() override;
     uint64_t progress() const override;
     std::string DescribeProgress() const override;
 
    private:
+    absl::Status Watch(int fd);
+
     shm::Mailbox* mailbox_ = nullptr;
     std::atomic<bool> rung_{false};
     uint64_t rings_ = 0;
     net::Event event_;
     net::Fd epoll_;
+    bool watches_mailbox_ = false;
   };
   static constexpr int kElsewhere = -1;
 

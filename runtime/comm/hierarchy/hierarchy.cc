@@ -47,8 +47,7 @@ absl::StatusOr<std::unique_ptr<Hierarchy>> Hierarchy::Create(Options options, Pa
   std::unique_ptr<Hierarchy> hierarchy(new Hierarchy(std::move(options), messages));
   // A rank that is alone in its place exchanges no messages there.
   if (hierarchy->here().size() < 2) return hierarchy;
-  absl::Status ready = hierarchy->mailbox_.OpenBell();
-  ready.Update(messages.UseMemory(hierarchy->mailbox_, hierarchy->here(), world_size));
+  absl::Status ready = messages.UseMemory(hierarchy->mailbox_, hierarchy->here(), world_size);
   if (!ready.ok()) return ready;
   return hierarchy;
 }
