@@ -56,8 +56,8 @@ class Links {
     net::Fd fd;
     FrameReader reader;
     std::string queue;
-    size_t sent = 0;     // of the queue
-    bool fresh = false;  // the reader may contain complete frames
+    size_t sent = 0;      // of the queue
+    bool fresh = false;   // the reader may contain complete frames
     std::string meeting;  // the payload of kMeet, of a peer that watches already
   };
 

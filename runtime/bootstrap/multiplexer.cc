@@ -217,10 +217,11 @@ bool Multiplexer::Accept(Connection connection, ConnectionState& state, absl::st
   ChannelState* const own = OwnOf(state);
   if (!reader.Complete() || number == kOwn || process_ >= state.process) return false;
   if (own != nullptr && own->move != Move::kNone) return false;
-  const auto target = std::find_if(connections_.begin(), connections_.end(), [&](const auto& other) {
-    return other.first != connection && other.second.theirs == name &&
-           other.second.process == state.process;
-  });
+  const auto target =
+      std::find_if(connections_.begin(), connections_.end(), [&](const auto& other) {
+        return other.first != connection && other.second.theirs == name &&
+               other.second.process == state.process;
+      });
   if (own == nullptr || target == connections_.end()) {
     outgoing_.push_back({connection, FrameKind::kStay, ""});
     return true;

@@ -55,7 +55,8 @@ class Machines {
  public:
   explicit Machines(int processes, unsigned seed = 1) : random_(seed) {
     for (int i = 0; i < processes; ++i) {
-      processes_.push_back(std::make_unique<Multiplexer>(Name(i), [this] { return Name(++names_); }));
+      processes_.push_back(
+          std::make_unique<Multiplexer>(Name(i), [this] { return Name(++names_); }));
     }
   }
 
@@ -268,8 +269,8 @@ TEST(MultiplexerTest, AConnectionThatEndsEndsAllThatShareIt) {
   }
 }
 
-// Random histories: nothing is lost, doubled or out of order, whenever trees begin and end, and most
-// trees share a connection.
+// Random histories: nothing is lost, doubled or out of order, whenever trees begin and end, and
+// most trees share a connection.
 TEST(MultiplexerTest, RandomHistories) {
   int trees = 0;
   int connections = 0;

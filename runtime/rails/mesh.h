@@ -199,7 +199,7 @@ class Mesh final : public collectives::Messenger {
   Reach reach_;
   Companion* companion_ = nullptr;  // of the owner; Tend does not use it
   bool watches_companion_ = false;
-  absl::Status broken_;             // error of creating a peer
+  absl::Status broken_;  // error of creating a peer
   collectives::Call call_;
   bool copies_small_ = true;
   bool finishing_ = false;      // waits for NICs and sockets
