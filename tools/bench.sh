@@ -151,7 +151,8 @@ family() {
   cat <<'EOT'
 300 communicators of all ranks, made one after the other by rhCommSplit; each does one all-reduce of 8 B, and
 all stay. Figures are per communicator, of the rank that spent most. Memory that ranks share counts for
-each of them. In a world of 16, rank 0 has a connection to each of the others, and other ranks have one.
+each of them. The goal for descriptors is 2. Over TCP a communicator has an epoll, and for each rank with which
+it exchanges data a connection over each rail; the connections for failures and hangs are shared.
 
 EOT
   build/release/runtime/railhead_family_bench

@@ -23,7 +23,7 @@ class Companion {
   // Performs available work without waiting. Returns true if there was any. An error is final.
   virtual absl::StatusOr<bool> Poll() = 0;
   // Readable when Poll has work, after Arm, which may open it; -1 before. Poll once more between
-  // Arm and a sleep.
+  // Arm and a sleep. After an error of Arm, nothing becomes readable.
   virtual int event_fd() const = 0;
   virtual absl::Status Arm() = 0;
   // Call when it was readable.

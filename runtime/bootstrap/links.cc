@@ -111,6 +111,7 @@ void Links::Flush(Node& node, absl::Time deadline) {
 
 std::vector<Links::Connection> Links::Release() && {
   std::vector<Connection> connections;
+  connections.reserve(links_.size());
   for (auto& [rank, link] : links_) {
     connections.push_back({rank, std::move(link.fd), std::move(link.reader),
                            link.queue.substr(link.sent), std::move(link.meeting)});

@@ -79,7 +79,7 @@ void RunMultiplexer(absl::string_view bytes) {
         break;
       default: {
         Frame frame;
-        frame.kind = static_cast<FrameKind>(input.Byte() % (static_cast<int>(kLastFrameKind) + 1));
+        frame.kind = static_cast<FrameKind>(1 + input.Byte() % static_cast<int>(kLastFrameKind));
         frame.payload = input.Text(input.Byte());
         multiplexer.Receive(connection, std::move(frame));
       }

@@ -260,13 +260,14 @@ void TreeChannels::Deliver(Node& node) {
 }
 
 void TreeChannels::Flush(Node& node, absl::Time deadline) {
-  std::vector<Multiplexer::Channel> channels;
   for (const Node::Outgoing& message : node.TakeOutgoing()) {
     const auto found = channels_.find(message.to);
     if (found != channels_.end()) {
       connections_->channels().Send(found->second, message.kind, *message.payload);
     }
   }
+  std::vector<Multiplexer::Channel> channels;
+  channels.reserve(channels_.size());
   for (const auto& [rank, channel] : channels_) channels.push_back(channel);
   connections_->Flush(channels, deadline);
 }

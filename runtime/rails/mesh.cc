@@ -75,8 +75,9 @@ absl::Status Mesh::Accompany(Companion& companion) {
 
 absl::Status Mesh::WatchCompanion() {
   if (watches_companion_ || companion_->event_fd() < 0) return absl::OkStatus();
-  watches_companion_ = true;
-  return Watch(companion_->event_fd(), {});
+  absl::Status watched = Watch(companion_->event_fd(), {});
+  watches_companion_ = watched.ok();
+  return watched;
 }
 
 absl::Status Mesh::Watch(Entry& entry) {
@@ -316,10 +317,8 @@ absl::Status Mesh::Sleep() {
         at_first ? absl::OkStatus() : OnBusy([](Peer& peer) { return peer.Acknowledge(); });
     // Arming comes before the last look, so that nothing can arrive unnoticed between them.
     armed.Update(OnBusy([wake](Peer& peer) { return peer.Arm(wake); }));
-    if (CompanionWaits()) {
-      armed.Update(companion_->Arm());
-      if (armed.ok()) armed.Update(WatchCompanion());
-    }
+    // Without descriptors, it is polled.
+    if (CompanionWaits() && !(companion_->Arm().ok() && WatchCompanion().ok())) must_poll_ = true;
     if (!armed.ok()) return armed;
     // What the peers waited for may have been just that.
     if (finishing_ && Flushed()) return absl::OkStatus();

@@ -204,7 +204,7 @@ class Mesh final : public collectives::Messenger {
   bool copies_small_ = true;
   bool finishing_ = false;      // waits for NICs and sockets
   uint32_t spins_in_vain_ = 0;  // waits in a row that outlasted the spin
-  bool must_poll_ = false;      // some link does not stir
+  bool must_poll_ = false;      // some link or the companion does not stir
   absl::Duration patience_ = absl::InfiniteDuration();
   uint64_t progress_of_idle_ = 0;  // of idle peers
   Traffic moved_of_idle_;

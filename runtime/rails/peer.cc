@@ -13,6 +13,9 @@ namespace {
 
 // What the peer says of a rail may be this old: it does not count for one that has returned since.
 constexpr absl::Duration kOldNews = absl::Seconds(1);
+// A rail that is not connected so long after another one was does not work, although the peer is
+// there. Longer than all ranks of a job need to connect at the same time.
+constexpr absl::Duration kLateRail = absl::Seconds(10);
 
 }  // namespace
 
@@ -94,6 +97,7 @@ absl::StatusOr<bool> Peer::PollRails(absl::Time now, absl::FunctionRef<bool(size
   if (!receives_.status().ok()) return receives_.status();
   for (size_t i = 0; i < rails_.size(); ++i) {
     if (!Up(i)) TryToReturn(i, now);
+    if (Up(i)) first_up_ = std::min(first_up_, now);
     if (!Up(i) || !which(i)) continue;
     if (absl::Status polled = PollRail(i, now); !polled.ok()) return polled;
   }
@@ -267,9 +271,16 @@ absl::Status Peer::Lose(size_t index, const absl::Status& status) {
 
 void Peer::TryToReturn(size_t index, absl::Time now) {
   const absl::StatusOr<bool> back = rails_[index].link->Reconnect(now);
-  // Why it does not work now is no news: that it does not work was said when it was lost.
-  if (!back.ok() || !*back) return;
   RailState& state = states_[index];
+  if (!back.ok() || !*back) {
+    // Why it does not work now is no news once it is lost.
+    if (state.health.lost.load(std::memory_order_relaxed) || now < first_up_ + kLateRail) return;
+    Lose(index, absl::UnavailableError(
+                    absl::StrCat("not connected: ", back.ok() ? "the peer does not answer there"
+                                                              : back.status().message())))
+        .IgnoreError();
+    return;
+  }
   state.health.up.store(true, std::memory_order_relaxed);
   state.back = now;
   state.tell_lost = false;

@@ -204,13 +204,14 @@ class Peer {
   bool copies_small_ = true;
   SendLedger sends_;
   ReceiveLedger receives_;
-  std::vector<size_t> lost_by_peer_;  // rails, since the last check
-  bool moved_ = false;                // since the last Poll
-  bool held_back_ = false;            // at the last Poll
-  bool settled_ = false;              // every rail has been connected, and all are up
-  bool may_close_ = false;            // see ExpectClose
-  bool any_lost_ = false;             // rail
-  uint64_t progress_ = 0;             // besides that of the ledgers
+  std::vector<size_t> lost_by_peer_;              // rails, since the last check
+  bool moved_ = false;                            // since the last Poll
+  bool held_back_ = false;                        // at the last Poll
+  bool settled_ = false;                          // every rail has been connected, and all are up
+  bool may_close_ = false;                        // see ExpectClose
+  bool any_lost_ = false;                         // rail
+  absl::Time first_up_ = absl::InfiniteFuture();  // when the first rail was seen to be connected
+  uint64_t progress_ = 0;                         // besides that of the ledgers
   absl::Status receive_error_;
   absl::Status send_error_;  // of a message that was sent at once
 };

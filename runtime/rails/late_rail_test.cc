@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rails to a peer that the job begins to use before all of them are connected.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "runtime/base/now.h"
+#include "runtime/rails/peer.h"
+#include "runtime/testing/fake_link.h"
+
+namespace railhead::rails {
+namespace {
+
+using ::railhead::testing::FakeCable;
+using ::railhead::testing::FakeLink;
+
+class LateRailTest : public ::testing::Test {
+ protected:
+  // Links that are not connected yet, of which the plugged ones connect when they try.
+  explicit LateRailTest(size_t rails = 2) {
+    std::vector<Rail> to_peer;
+    for (size_t i = 0; i < rails; ++i) {
+      const auto cable = std::make_shared<FakeCable>();
+      auto link = std::make_unique<FakeLink>(cable, 0);
+      cable->Cut();
+      cables_.push_back(cable);
+      to_peer.push_back({{static_cast<int>(i), "eth", 0, "tcp"}, std::move(link)});
+    }
+    peer_ = std::make_unique<Peer>("rank 1", std::move(to_peer), Logger(LogLevel::kError, ""));
+  }
+  void PollFor(absl::Duration time) {
+    for (const absl::Time end = now_ + time; now_ < end; now_ += absl::Milliseconds(100)) {
+      ASSERT_TRUE(peer_->Poll(now_).ok());
+    }
+  }
+  bool Lost(size_t rail) const { return peer_->rail_health(rail).lost; }
+
+  std::vector<std::shared_ptr<FakeCable>> cables_;
+  std::unique_ptr<Peer> peer_;
+  absl::Time now_ = MonotonicNow();
+};
+
+// It may not have called yet.
+TEST_F(LateRailTest, APeerThatIsNotThereHasLostNoRail) {
+  PollFor(absl::Minutes(2));
+  EXPECT_FALSE(Lost(0) || Lost(1));
+  EXPECT_FALSE(peer_->Quiet());
+}
+
+// Or metrics and logs would say that all is well, for as long as the job runs.
+TEST_F(LateRailTest, ARailThatDoesNotConnectWhileAnotherDoesIsLost) {
+  PollFor(absl::Minutes(1));
+  cables_[0]->plugged = true;
+  PollFor(absl::Seconds(5));
+  EXPECT_FALSE(Lost(0) || Lost(1));
+  PollFor(absl::Seconds(10));
+  EXPECT_FALSE(Lost(0));
+  EXPECT_TRUE(Lost(1));
+  EXPECT_EQ(peer_->rail_health(1).failovers, 1U);
+  EXPECT_TRUE(peer_->Quiet());
+  EXPECT_THAT(peer_->DescribeProgress(), ::testing::HasSubstr("is lost"));
+
+  cables_[1]->plugged = true;
+  PollFor(absl::Seconds(1));
+  EXPECT_FALSE(Lost(1));
+  EXPECT_TRUE(peer_->rail_health(1).up);
+  EXPECT_EQ(peer_->rail_health(1).returns, 1U);
+}
+
+TEST_F(LateRailTest, ARailThatConnectsInTimeWasNeverLost) {
+  cables_[0]->plugged = true;
+  PollFor(absl::Seconds(5));
+  cables_[1]->plugged = true;
+  PollFor(absl::Minutes(1));
+  EXPECT_EQ(peer_->rail_health(1).failovers + peer_->rail_health(1).returns, 0U);
+}
+
+}  // namespace
+}  // namespace railhead::rails
