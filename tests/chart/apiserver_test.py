@@ -15,8 +15,7 @@ import unittest
 
 import yaml
 
-from chart_test import EVERYTHING
-from helm import CHART, NAMESPACE, RELEASE, ROOT, helm, render
+from helm import CHART, EVERYTHING, NAMESPACE, RELEASE, ROOT, helm, render
 
 sys.path.insert(0, str(ROOT / "tests" / "kube"))
 sys.path.insert(0, str(ROOT / "tests" / "monitoring"))
