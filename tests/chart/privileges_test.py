@@ -132,7 +132,7 @@ class Privileges(unittest.TestCase):
             self.assertIs(account["automountServiceAccountToken"], False)
             # Earlier revisions may have left something on the nodes.
             self.assertIn(("Job", "railhead-forget-nodes"), objects)
-        # Whether an earlier revision had one, only the cluster tells: apiserver_test.
+        # Whether an earlier revision had one, only the cluster tells: installation_test.
         upgraded = render("devicePlugin: {nodeFacts: false}", "--is-upgrade")
         self.assertEqual({name for _, name in upgraded if "forget" in name},
                          {"railhead-forget-nodes", f"{NAMESPACE}-railhead-forget-nodes"})

@@ -8,7 +8,7 @@ import unittest
 
 import yaml
 
-from apiserver_test import OPERATOR, Cluster, pod, profile
+from apiserver import OPERATOR, Cluster, pod, profile
 from helm import NAMESPACE, rights
 from replica import NAME, Replica, install, send_reviews_to
 

@@ -10,7 +10,7 @@ import unittest
 
 import yaml
 
-from apiserver_test import Cluster
+from apiserver import Cluster
 from helm import NAMESPACE, rights
 from profiles_test import AUDIT_POLICY, profile
 from replica import NAME, Replica, install, send_reviews_to, wait_for_kinds
