@@ -3,7 +3,8 @@
 #
 # Checks the chart against a real API server with etcd, in a network namespace of their own: install,
 # upgrade, uninstall, which objects reach the webhook, what its policies do, what the operator may do,
-# what stolen tokens of it and of the agents may write, what it does where it has rights to some namespaces only, what Pod Security says of pods as the operator makes them;
+# what stolen tokens of it and of the agents may write, what it does where it has rights to some namespaces only, what
+# Pod Security says of pods as the operator makes them;
 # and the operator's program with those rights: what profiles do to pods, that new certificates fail
 # none, gangs with the real scheduler and the real controllers of jobs, from Kubernetes 1.37 on beside
 # groups of the scheduler's, jobs of each kind from their object to an all-reduce between their pods'
@@ -60,9 +61,11 @@ for class in "${waiting[@]}"; do
 done
 # Gangs while nodes fail and a leader dies; the full size is `make soak`.
 "${alone[@]}" ../bench/operator/gangs.py 96 8 32 || failed=1
-"${alone[@]}" -m unittest apiserver_test.Chart policy_test.Policy policy_test.Together \
+"${alone[@]}" -m unittest installation_test.Installation authorization_test.Authorization \
+  webhook_requests_test.WebhookRequests profile_kind_test.ProfileKind policy_test.Policy policy_test.Together \
   profiles_test.Profiles certificates_test.Certificates gangs_test.Gangs native_test.Native \
-  topology_test.Topology tokens_test.Tokens rights_test.Rights rights_test.AgentRights namespaces_test.Namespaces pod_security_test.PodSecurity job_secrets_test.JobSecrets doctor_test.Doctor || failed=1
+  topology_test.Topology tokens_test.Tokens rights_test.Rights rights_test.AgentRights namespaces_test.Namespaces \
+  pod_security_test.PodSecurity job_secrets_test.JobSecrets doctor_test.Doctor || failed=1
 for i in "${!waiting[@]}"; do
   wait "${pids[i]}" || failed=1
   cat "$logs/${waiting[i]}"

@@ -11,7 +11,7 @@ import threading
 import time
 import unittest
 
-from apiserver_test import CONFIGURATION, Cluster, job, pod
+from apiserver import CONFIGURATION, Cluster, job, pod
 from helm import NAMESPACE
 from replica import NAME, Replica, install, send_reviews_to
 

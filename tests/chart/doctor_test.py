@@ -13,7 +13,7 @@ import unittest
 
 import yaml
 
-from apiserver_test import Cluster, profile
+from apiserver import Cluster, profile
 from forward_proxy import ForwardProxy
 from helm import NAMESPACE, ROOT
 from replica import NAME, Replica, install, send_reviews_to

@@ -17,7 +17,7 @@ import time
 import unittest
 import uuid
 
-from apiserver_test import Cluster
+from apiserver import Cluster
 from helm import ROOT
 from replica import Replica, install
 

@@ -82,7 +82,7 @@ if __name__ == "__main__":
     images()
     sys.exit(0)
 
-from apiserver_test import profile  # noqa: E402
+from apiserver import profile  # noqa: E402
 from job_controllers import JobController, wait_until_webhooks_are_known  # noqa: E402
 from jobs_run_test import kubeflow  # noqa: E402
 from owner_scene import HCAS, OwnerScene  # noqa: E402

@@ -11,7 +11,7 @@ import urllib.request
 
 import yaml
 
-from apiserver_test import Cluster
+from apiserver import Cluster
 from profiles_test import AUDIT_POLICY
 from replica import Replica, install, send_reviews_to
 

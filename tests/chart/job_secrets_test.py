@@ -5,8 +5,8 @@ can read it."""
 import base64
 import unittest
 
-from apiserver_test import AGENT, CHART, OPERATOR, RELEASE, Cluster
-from helm import NAMESPACE
+from apiserver import AGENT, OPERATOR, Cluster
+from helm import CHART, NAMESPACE, RELEASE
 
 from control_plane import folder_for, wait_until
 

@@ -6,7 +6,7 @@ continues when one of its namespaces is deleted."""
 import json
 import unittest
 
-from apiserver_test import OPERATOR
+from apiserver import OPERATOR
 from helm import NAMESPACE
 from replica import NAME, Replica, install, send_reviews_to
 from rights_test import start_audited, used

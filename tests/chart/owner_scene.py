@@ -4,7 +4,7 @@ shared by the tests of pods' owners."""
 
 import unittest
 
-from apiserver_test import Cluster
+from apiserver import Cluster
 from replica import Replica, install, send_reviews_to
 
 from control_plane import folder_for, wait_until

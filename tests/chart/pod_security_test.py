@@ -14,7 +14,7 @@ import unittest
 
 import yaml
 
-from apiserver_test import Cluster
+from apiserver import Cluster
 from helm import ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "workloads"))

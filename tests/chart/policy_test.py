@@ -8,7 +8,7 @@ import unittest
 
 import yaml
 
-from apiserver_test import Cluster, job, pod, profile
+from apiserver import Cluster, job, pod, profile
 from helm import NAMESPACE, ROOT, render
 from replica import NAME, PROGRAM, Replica, install, send_reviews_to
 

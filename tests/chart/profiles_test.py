@@ -8,9 +8,8 @@ import unittest
 
 import yaml
 
-from apiserver_test import OPERATOR, Cluster, pod, profile
-from chart_test import rights
-from helm import NAMESPACE
+from apiserver import OPERATOR, Cluster, pod, profile
+from helm import NAMESPACE, rights
 from replica import NAME, Replica, install, send_reviews_to
 
 from control_plane import audited, folder_for, wait_until

@@ -10,7 +10,7 @@ import urllib.request
 
 import yaml
 
-from apiserver_test import CONFIGURATION, job, pod
+from apiserver import CONFIGURATION, job, pod
 from helm import CHART, NAMESPACE, RELEASE, ROOT
 
 from control_plane import COMMAND, free_port, wait_until

@@ -11,7 +11,7 @@ import unittest
 
 import yaml
 
-from apiserver_test import AGENT, OPERATOR, Cluster, profile
+from apiserver import AGENT, OPERATOR, Cluster, profile
 from doors_test import BUILD, process
 from gangs_test import SPACE, GangScene, pod
 from helm import NAMESPACE

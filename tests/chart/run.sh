@@ -20,6 +20,8 @@ done
   { echo "tests/chart: PyYAML is missing: apt-get install python3-yaml" >&2; exit 1; }
 cd "$(dirname "$0")"
 ../../tools/install-needs.sh pictures
-/usr/bin/python3 -m unittest chart_test images_test schemas_test kubectl_test prometheus_test allreduce_test workloads_test
+/usr/bin/python3 -m unittest values_test privileges_test webhook_configuration_test shipped_profiles_test \
+  monitoring_objects_test examples_test helm_test_objects_test notes_test images_test schemas_test kubectl_test \
+  prometheus_test allreduce_test workloads_test
 cd ../monitoring
 exec /usr/bin/python3 -m unittest rules_test runbooks_test dashboards_test pictures_test rails_test

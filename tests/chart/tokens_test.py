@@ -6,7 +6,8 @@ import copy
 import json
 import unittest
 
-from apiserver_test import AGENT, CHART, OPERATOR, RELEASE, Cluster, pod
+from apiserver import AGENT, OPERATOR, Cluster, pod
+from helm import CHART, RELEASE
 from replica import wait_for_kinds
 from topology_test import kind
 

@@ -10,9 +10,8 @@ import unittest
 
 import yaml
 
-from apiserver_test import Cluster
-from chart_test import rights
-from helm import NAMESPACE
+from apiserver import Cluster
+from helm import NAMESPACE, rights
 from profiles_test import AUDIT_POLICY, profile
 from replica import NAME, Replica, install, send_reviews_to, wait_for_kinds
 

@@ -19,7 +19,7 @@ import time
 import unittest
 import uuid
 
-from apiserver_test import Cluster, profile
+from apiserver import Cluster, profile
 from helm import ROOT
 from replica import Replica, install, wait_for_kinds
 

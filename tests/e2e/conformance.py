@@ -42,3 +42,9 @@ def conformance(stage, name, environment=None, **pod_spec):
     expect(len(worlds[0]) > 1 and worlds[0] == worlds[1], f"ranks differ: {worlds}")
     calls = sum(int(count) for count, *_ in worlds[0])
     stage.console.line(f"    {calls} calls in {len(worlds[0])} worlds: right on both ranks")
+
+
+def every_collective_is_right(stage):
+    """The conformance matrix over RoCE (rxe), between two pods, with three queue pairs per connection; the other test
+    cases use one."""
+    conformance(stage, "conforming", {"RAILHEAD_IB_QPS_PER_RAIL": "3"})

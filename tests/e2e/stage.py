@@ -21,6 +21,7 @@ from railbed.process import run  # noqa: E402
 from kube_api import ApiError, body_of  # noqa: E402
 
 NAMESPACE = "railhead-system"
+FOLDER = ROOT / "out" / "e2e"  # of the end-to-end tests; the demo has its own
 EXAMPLE = ROOT / "manifests" / "examples" / "allreduce.yaml"
 PROMETHEUS = "http://127.0.0.1:9090"
 # Seconds until something must have happened: several times what a busy machine with emulated nodes takes.

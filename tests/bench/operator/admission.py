@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "tests" / "chart"), str(ROOT / "tests" / "bench" / "peers")]
 
 import made  # noqa: E402
-from apiserver_test import CONFIGURATION, Cluster  # noqa: E402
+from apiserver import CONFIGURATION, Cluster  # noqa: E402
 from helm import NAMESPACE  # noqa: E402
 from process import cpu_seconds, memory  # noqa: E402
 from replica import NAME, Replica, install  # noqa: E402

@@ -22,7 +22,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "tests" / "chart"), str(ROOT / "tests" / "bench" / "peers")]
 
-from apiserver_test import Cluster  # noqa: E402
+from apiserver import Cluster  # noqa: E402
 from gangs import ALLOCATABLE, Kubelets, node  # noqa: E402
 from ledger import MOST_HALF, Ledger  # noqa: E402
 from owned import COLLECTIONS, KINDS, Workload, object_of  # noqa: E402

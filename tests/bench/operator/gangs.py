@@ -23,7 +23,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "tests" / "chart"), str(ROOT / "tests" / "bench" / "peers")]
 
-from apiserver_test import Cluster  # noqa: E402
+from apiserver import Cluster  # noqa: E402
 from process import cpu_seconds, memory  # noqa: E402
 from replica import Replica, install, send_reviews_to  # noqa: E402
 from stream import HCAS, Stream  # noqa: E402
