@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rails that are lost and return: the others carry what was under way, nothing is lost or added
+// twice, and a mesh without rails gives up in time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "runtime/base/log.h"
+#include "runtime/base/now.h"
+#include "runtime/rails/mesh.h"
+#include "runtime/rails/peer.h"
+#include "runtime/rails/peers_for_test.h"
+#include "runtime/rails/unexpected_queue.h"
+#include "runtime/testing/exchange.h"
+#include "runtime/testing/fake_link.h"
+
+namespace railhead::rails {
+namespace {
+
+using railhead::testing::FakeLink;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// Cables are cut and plugged in again at random, sides notice it late and at different times, and
+// acknowledgements are lost: every sum must still be right, and everything must end.
+TEST(FailoverTest, RandomLossesAndReturnsChangeNoResult) {
+  int kept = 0;
+  for (uint32_t seed = 0; seed < 150; ++seed) {
+    std::mt19937 random(seed);
+    const size_t rails = 1 + random() % 4;
+    PeerPair pair = MakeRecoveringPeers(rails);
+    for (auto* links : {&pair.links_a, &pair.links_b}) {
+      for (FakeLink* link : *links) {
+        link->has_room = [&random] { return random() % 3 != 0; };
+        link->delivers = [&random] { return random() % 2 != 0; };
+        link->hears = [&random] { return random() % 4 == 0; };
+        link->notices = [&random] { return random() % 16 == 0; };
+        link->places = [&random] { return random() % 2 == 0; };
+      }
+    }
+    railhead::testing::Exchange exchange(random, *pair.a, *pair.b, 1 + random() % 80);
+    const uint32_t calm = 50 + random() % 400;  // steps between misfortunes
+    const size_t ahead = 1 + random() % 16;
+    int step = 0;
+    absl::Time now = kNow;
+    while (!exchange.Done()) {
+      ASSERT_LT(++step, 2000000) << "seed " << seed << ": " << pair.a->DescribeProgress() << "\n"
+                                 << pair.b->DescribeProgress();
+      if (random() % calm == 0) {
+        FakeLink* const link = pair.links_a[random() % rails];
+        if (link->cable().plugged) {
+          link->cable().Cut();
+        } else {
+          link->cable().plugged = true;
+        }
+      }
+      // A cable without which nothing goes on comes back some day.
+      if (random() % (4 * calm) == 0) pair.links_a[random() % rails]->cable().plugged = true;
+      for (const int side : {0, 1}) {
+        exchange.Step(side, ahead, random() % 8 == 0);
+        now += absl::Microseconds(random() % 50);
+        const auto& peer = side == 0 ? pair.a : pair.b;
+        if (random() % 4 == 0) kept += peer->KeepUnacknowledged() ? 1 : 0;
+        const absl::StatusOr<bool> polled = peer->Poll(now);
+        ASSERT_TRUE(polled.ok()) << "seed " << seed << ": " << polled.status();
+      }
+    }
+    ASSERT_EQ(exchange.Wrong(), 0U) << "seed " << seed;
+  }
+  EXPECT_GT(kept, 300);
+}
+
+// The last rail carries everything, and rails that come back carry something again.
+TEST(FailoverTest, OneOfFourRailsIsEnough) {
+  PeerPair pair = MakeRecoveringPeers(4);
+  const auto transfer = [&] {
+    const std::string data(1 << 20, 'x');
+    std::string into(data.size(), '\0');
+    const uint64_t ticket = pair.b->PostReceive(Into(into));
+    const uint64_t send = pair.a->PostSend(Bytes(data));
+    for (int i = 0; i < 10000 && !(pair.b->ReceiveDone(ticket) && pair.a->SendDone(send)); ++i) {
+      ASSERT_TRUE(pair.a->Poll(kNow).ok());
+      ASSERT_TRUE(pair.b->Poll(kNow).ok());
+    }
+    EXPECT_TRUE(into == data);
+    EXPECT_TRUE(pair.a->SendDone(send));
+  };
+  transfer();
+  for (const size_t i : {0, 1, 3}) pair.links_a[i]->cable().Cut();
+  const uint64_t before = pair.links_a[2]->stats().transmit_bytes;
+  transfer();
+  EXPECT_EQ(pair.links_a[2]->stats().transmit_bytes - before, 1U << 20);
+  for (const size_t i : {0, 1, 3}) {
+    EXPECT_FALSE(pair.a->rail_health(i).up);
+    EXPECT_EQ(pair.a->rail_health(i).failovers, 1U);
+    pair.links_a[i]->cable().plugged = true;
+  }
+  const uint64_t lost = pair.links_a[1]->stats().transmit_bytes;
+  transfer();
+  transfer();
+  EXPECT_GT(pair.links_a[1]->stats().transmit_bytes, lost);
+  EXPECT_TRUE(pair.a->rail_health(1).up);
+  EXPECT_EQ(pair.a->rail_health(1).returns, 1U);
+  EXPECT_EQ(pair.a->rail_health(2).failovers, 0U);
+}
+
+// A rail that the ranks have left for another still owes what was last taken on it; nobody may have
+// to sleep until that is told.
+TEST(FailoverTest, SmallMessagesNeverWaitForWhatAnotherRailOwes) {
+  for (const size_t rails : {2, 4}) {
+    PeerPair pair = MakeRecoveringPeers(rails);
+    BeLazy(pair);
+    const std::string bytes(1024, 'x');
+    std::string into(1024, '\0');
+    for (int i = 0; i < 3000; ++i) {
+      for (const auto& [from, to] :
+           {std::pair(pair.a.get(), pair.b.get()), {pair.b.get(), pair.a.get()}}) {
+        const uint64_t ticket = to->PostReceive(Into(into));
+        from->PostSend(Bytes(bytes));
+        for (int looks = 0; !to->ReceiveDone(ticket); ++looks) {
+          ASSERT_LT(looks, 10) << "exchange " << i << " over " << rails << " rails";
+          ASSERT_TRUE(from->Poll(kNow).ok());
+          ASSERT_TRUE(to->Poll(kNow).ok());
+        }
+      }
+    }
+    for (FakeLink* link : pair.links_a) EXPECT_GT(link->stats().transmit_bytes, 0U);
+  }
+}
+
+// A large transfer's memory is the caller's again only when the peer has it all.
+TEST(FailoverTest, LargeTransfersAreDoneWhenAcknowledgedAndSmallOnesBefore) {
+  PeerPair pair = MakeRecoveringPeers(1);
+  pair.links_a[0]->hears = [] { return false; };
+  const std::string small(100, 's');
+  const std::string large(100000, 'l');
+  std::string into_small(small.size(), '\0');
+  std::string into_large(large.size(), '\0');
+  pair.b->PostReceive(Into(into_small));
+  pair.b->PostReceive(Into(into_large));
+  const uint64_t first = pair.a->PostSend(Bytes(small));
+  const uint64_t second = pair.a->PostSend(Bytes(large));
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(pair.a->Poll(kNow).ok());
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
+  }
+  EXPECT_TRUE(pair.b->ReceiveDone(1));
+  EXPECT_TRUE(pair.a->SendDone(first));
+  EXPECT_FALSE(pair.a->SendDone(second));
+  EXPECT_FALSE(pair.a->Acknowledged());
+  pair.links_a[0]->hears = [] { return true; };
+  ASSERT_TRUE(*pair.a->Poll(kNow));
+  EXPECT_TRUE(pair.a->SendDone(second));
+  EXPECT_TRUE(pair.a->Acknowledged());
+}
+
+// Whoever has nothing else to wait for keeps a copy of what the peer may not have, and goes on.
+TEST(FailoverTest, TheLastBytesOfALargeTransferAreCopiedRatherThanWaitedFor) {
+  PeerPair pair = MakeRecoveringPeers(2);
+  for (FakeLink* link : pair.links_b) link->delivers = [] { return false; };
+  for (FakeLink* link : pair.links_a) {
+    link->hears = [] { return false; };
+    link->notices = [] { return false; };
+  }
+  const auto poll_both = [&pair] {
+    for (int i = 0; i < 100; ++i) {
+      ASSERT_TRUE(pair.a->Poll(kNow).ok());
+      ASSERT_TRUE(pair.b->Poll(kNow).ok());
+    }
+  };
+  std::string data(kMaxTail, 'd');
+  std::string longer(kMaxTail + 1, 'l');
+  std::string into(data.size(), '\0');
+  const uint64_t send = pair.a->PostSend(Bytes(data));
+  pair.b->PostReceive(Into(into));
+  EXPECT_FALSE(pair.a->KeepUnacknowledged()) << "no rail has it yet";
+  ASSERT_TRUE(pair.a->Poll(kNow).ok());
+  EXPECT_FALSE(pair.a->KeepUnacknowledged()) << "it is still on its way";
+  // One rail loses its part, and the other brings its own, but A knows of neither.
+  pair.links_a[0]->cable().Cut();
+  pair.links_b[1]->delivers = [] { return true; };
+  ASSERT_TRUE(pair.b->Poll(kNow).ok());
+  EXPECT_FALSE(pair.a->SendDone(send));
+  EXPECT_TRUE(pair.a->KeepUnacknowledged());
+  EXPECT_FALSE(pair.a->KeepUnacknowledged()) << "it is done";
+  EXPECT_TRUE(pair.a->SendDone(send));
+  EXPECT_FALSE(pair.a->Acknowledged());
+  std::fill(data.begin(), data.end(), '!');
+  for (FakeLink* link : pair.links_a) {
+    link->hears = [] { return true; };
+    link->notices = [] { return true; };
+  }
+  ASSERT_NO_FATAL_FAILURE(poll_both());
+  EXPECT_TRUE(into == std::string(kMaxTail, 'd')) << "repeated as it was";
+  EXPECT_TRUE(pair.a->Acknowledged());
+  // What no CPU may read is waited for, and more than that much.
+  pair.links_a[1]->hears = [] { return false; };
+  pair.a->CopySmall(false);
+  const uint64_t unread = pair.a->PostSend(Bytes(data));
+  pair.a->CopySmall(true);
+  pair.b->PostReceive(Into(into));
+  ASSERT_NO_FATAL_FAILURE(poll_both());
+  EXPECT_TRUE(into == data);
+  EXPECT_FALSE(pair.a->KeepUnacknowledged());
+  EXPECT_FALSE(pair.a->SendDone(unread));
+  pair.links_a[1]->hears = [] { return true; };
+  ASSERT_TRUE(pair.a->Poll(kNow).ok());
+  pair.links_a[1]->hears = [] { return false; };
+  const uint64_t second = pair.a->PostSend(Bytes(longer));
+  std::string into_longer(longer.size(), '\0');
+  pair.b->PostReceive(Into(into_longer));
+  ASSERT_NO_FATAL_FAILURE(poll_both());
+  EXPECT_TRUE(into_longer == longer);
+  EXPECT_FALSE(pair.a->KeepUnacknowledged());
+  EXPECT_FALSE(pair.a->SendDone(second));
+}
+
+// A lost small message must get past later ones that its receiver has not asked for yet.
+TEST(FailoverTest, ARepeatOvertakesWhatNobodyHasAskedForYet) {
+  PeerPair pair = MakeRecoveringPeers(2);
+  pair.links_a[1]->has_room = [] { return false; };
+  pair.links_b[0]->delivers = [] { return false; };
+  const std::string lost = "lost";
+  pair.a->PostSend(Bytes(lost));
+  ASSERT_TRUE(pair.a->Poll(kNow).ok());
+  ASSERT_TRUE(pair.a->SendDone(0));
+  // It stands in rail 0; what comes after it takes rail 1.
+  pair.links_a[0]->has_room = [] { return false; };
+  pair.links_a[1]->has_room = [] { return true; };
+  const std::string later(4 << 20, 'l');
+  pair.a->PostSend(Bytes(later));
+  ASSERT_TRUE(pair.a->Poll(kNow).ok());
+  EXPECT_GT(pair.links_a[1]->stats().transmit_bytes, 100000U);
+  EXPECT_LE(pair.links_a[1]->stats().transmit_bytes, kRoom) << "as far as B has room";
+  pair.links_a[0]->cable().Cut();
+  std::string into(lost.size(), '\0');
+  pair.b->PostReceive(Into(into));
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(pair.a->Poll(kNow).ok());
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
+  }
+  EXPECT_EQ(into, lost);
+  std::string into_later(later.size(), '\0');
+  pair.b->PostReceive(Into(into_later));
+  for (int i = 0; i < 1000 && !pair.b->Idle(); ++i) {
+    ASSERT_TRUE(pair.a->Poll(kNow).ok());
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
+  }
+  EXPECT_TRUE(into_later == later);
+}
+
+// Also where the network does not show it: the next chunk there would have to be missed first.
+TEST(FailoverTest, ARailThatThePeerHasLostIsGivenUp) {
+  PeerPair pair = MakeRecoveringPeers(2);
+  pair.links_b[0]->notices = [] { return false; };
+  pair.links_a[0]->cable().Cut();
+  const std::string data = "over the other rail";
+  const auto transfer = [&](absl::Time now) {
+    std::string into(data.size(), '\0');
+    pair.b->PostReceive(Into(into));
+    pair.a->PostSend(Bytes(data));
+    for (int i = 0; i < 10; ++i) {
+      ASSERT_TRUE(pair.a->Poll(now).ok());
+      ASSERT_TRUE(pair.b->Poll(now).ok());
+    }
+    EXPECT_EQ(into, data);
+  };
+  transfer(kNow);
+  EXPECT_FALSE(pair.a->rail_health(0).up);
+  EXPECT_FALSE(pair.b->rail_health(0).up);
+  EXPECT_EQ(pair.b->rail_health(0).failovers, 1U);
+  EXPECT_EQ(pair.b->rail_health(1).failovers, 0U);
+
+  pair.links_a[0]->cable().plugged = true;
+  transfer(kNow + absl::Seconds(2));
+  EXPECT_TRUE(pair.a->rail_health(0).up);
+  EXPECT_TRUE(pair.b->rail_health(0).up);
+  EXPECT_EQ(pair.b->rail_health(0).failovers, 1U);
+}
+
+TEST(FailoverTest, APeerThatMayLeaveIsNotLoggedAsLost) {
+  for (const bool may_leave : {false, true}) {
+    PeerPair pair = MakeRecoveringPeers(1, LogLevel::kWarn);
+    if (may_leave) pair.a->ExpectClose();
+    pair.links_a[0]->cable().Cut();
+    ::testing::internal::CaptureStderr();
+    ASSERT_TRUE(pair.a->Poll(kNow).ok());
+    const std::string log = ::testing::internal::GetCapturedStderr();
+    EXPECT_FALSE(pair.a->rail_health(0).up);
+    EXPECT_EQ(log.find("lost (the cable was cut)") == std::string::npos, may_leave) << log;
+  }
+}
+
+TEST(FailoverTest, NonsenseIsNotRepeated) {
+  PeerPair pair = MakeRecoveringPeers(2);
+  pair.links_a[1]->broken = absl::InternalError("the stream contains data that is not a frame");
+  EXPECT_EQ(pair.a->Poll(kNow).status().code(), absl::StatusCode::kInternal);
+}
+
+TEST(FailoverTest, WithoutAnyRailAMeshWaitsUntilItsPatienceEndsAndSaysWhy) {
+  PeerPair pair = MakeRecoveringPeers(2);
+  const std::vector<FakeLink*> links = pair.links_a;
+  const std::unique_ptr<Mesh> mesh = [&] {
+    std::map<int, std::unique_ptr<Peer>> peers;
+    peers[1] = std::move(pair.a);
+    return *Mesh::Create(std::move(peers), {});
+  }();
+  const std::string data(100000, 'x');
+  mesh->PostSend(1, Bytes(data));
+  for (FakeLink* link : links) link->cable().Cut();
+  mesh->Begin(absl::Milliseconds(50));
+  absl::Status status;
+  while (status.ok()) status = mesh->Progress();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("rank 1 (pod b)"), HasSubstr("rail 0 (eth0, tcp)"),
+                    HasSubstr("is lost (the cable was cut)")));
+  const std::vector<RailTotals> totals = mesh->Totals();
+  EXPECT_FALSE(totals[1].up);
+  EXPECT_EQ(totals[1].failovers, 1U);
+  mesh->Settle(MonotonicNow() + absl::Milliseconds(20));  // ends, although nothing can arrive
+}
+
+// What the ranks tell each other of a rail that is lost again and again brings no transfer nearer.
+TEST(FailoverTest, ARailThatComesAndGoesDoesNotHideThatNothingMoves) {
+  PeerPair pair = MakeRecoveringPeers(2);
+  railhead::testing::FakeCable& cable = pair.links_a[0]->cable();
+  const std::unique_ptr<Mesh> mesh = MeshOf(std::move(pair.a));
+  std::string into(100, '\0');
+  mesh->PostReceive(1, Into(into));
+  mesh->Begin(absl::Milliseconds(50));
+  absl::Status status;
+  const absl::Time end = MonotonicNow() + absl::Seconds(20);
+  while (status.ok() && MonotonicNow() < end) {
+    cable.Cut();
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
+    status = mesh->Progress();
+    cable.plugged = true;
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
+    if (status.ok()) status = mesh->Progress();
+  }
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+}
+
+// Receives at b what the owner of `mesh` has sent, while only the tender works for that owner.
+void ReceiveFromAnAbsentOwner(Mesh& mesh, PeerPair& pair, std::string& into) {
+  const uint64_t ticket = pair.b->PostReceive(Into(into));
+  for (int i = 0; i < 100 && !pair.b->ReceiveDone(ticket); ++i) {
+    mesh.Tend(kNow);
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
+  }
+}
+
+// Whoever only sends, and then computes for long, must not lose what a dying rail had taken.
+TEST(FailoverTest, WhatALostRailHadIsRepeatedWhileItsOwnerIsAway) {
+  PeerPair pair = MakeRecoveringPeers(2);
+  BeLazy(pair);
+  FakeLink* const used = pair.links_a[0];
+  const std::unique_ptr<Mesh> mesh = MeshOf(std::move(pair.a));
+  const std::string data(1000, 'd');
+  std::string into(data.size(), '\0');
+  mesh->Begin(absl::Seconds(20));
+  mesh->PostSend(1, Bytes(data));
+  mesh->Tend(kNow);  // which is nothing while its owner is there
+  ASSERT_TRUE(mesh->Finish().ok());
+  ASSERT_EQ(used->stats().transmit_bytes, data.size());
+  used->cable().Cut();
+  ReceiveFromAnAbsentOwner(*mesh, pair, into);
+  EXPECT_EQ(into, data);
+  mesh->Begin(absl::Seconds(20));
+  EXPECT_TRUE(mesh->Finish().ok());
+}
+
+// As at the end of a call whose data lay in the memory of a GPU.
+TEST(FailoverTest, CopyingCanBeTurnedOnWhileTheOwnerIsAway) {
+  PeerPair pair = MakeRecoveringPeers(2);
+  BeLazy(pair);
+  FakeLink* const used = pair.links_a[0];
+  const std::unique_ptr<Mesh> mesh = MeshOf(std::move(pair.a));
+  const std::string data(1000, 'd');
+  std::string into(data.size(), '\0');
+  mesh->Begin(absl::Seconds(20));
+  mesh->PostSend(1, Bytes(data));
+  ASSERT_TRUE(mesh->Finish().ok());
+  mesh->CopySmall(false);
+  mesh->CopySmall(true);
+  used->cable().Cut();
+  ReceiveFromAnAbsentOwner(*mesh, pair, into);
+  EXPECT_EQ(into, data) << "repeated over the other rail";
+}
+
+}  // namespace
+}  // namespace railhead::rails

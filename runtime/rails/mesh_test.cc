@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A mesh of peers: it reports what does not move, stops at an alarm, adds up what its peers
+// carried, and creates peers when they are needed.
+#include "runtime/rails/mesh.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "runtime/rails/peer.h"
+#include "runtime/rails/peers_for_test.h"
+#include "runtime/testing/fake_link.h"
+#include "runtime/transport/wake_event.h"
+
+namespace railhead::rails {
+namespace {
+
+using railhead::testing::FakeLink;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(MeshTest, WhatStandsStillFailsAndSaysWhatIsMissing) {
+  PeerPair pair = MakePeers(2);
+  const std::unique_ptr<Mesh> mesh = MeshOf(std::move(pair.a));
+  std::string into(100, '\0');
+  mesh->PostReceive(1, Into(into));
+  ASSERT_TRUE(*pair.links_b[1]->TrySend(Frame(0, 0, 100), Bytes(std::string(40, 'x'))));
+  mesh->Begin(absl::Milliseconds(50));
+  ASSERT_TRUE(mesh->Progress().ok());  // the first 40 bytes
+  const absl::Status status = mesh->Progress();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("50ms"), HasSubstr("rank 1 (pod b)"),
+                    HasSubstr("received 40 of 100 bytes of transfer 0"), HasSubstr("rail 0 (rxe0"),
+                    HasSubstr("rail 1 (rxe1")));
+}
+
+TEST(MeshTest, TheAlarmEndsAWait) {
+  PeerPair pair = MakePeers(1);
+  // With a link that never stirs, only the event can wake the mesh.
+  pair.links_a[0]->wakes = true;
+  const auto wake = std::make_shared<transport::WakeEvent>();
+  std::atomic<bool> raised{false};
+  const std::unique_ptr<Mesh> mesh = MeshOf(std::move(pair.a), {&raised}, {nullptr, wake, nullptr});
+  mesh->Begin(absl::Seconds(100));
+  std::thread other([&] {
+    absl::SleepFor(absl::Milliseconds(20));
+    raised = true;
+    wake->Signal();
+  });
+  EXPECT_EQ(mesh->Progress().code(), absl::StatusCode::kCancelled);
+  other.join();
+}
+
+TEST(MeshTest, TotalsAddUpOverPeers) {
+  PeerPair first = MakePeers(2);
+  PeerPair second = MakePeers(2);
+  FakeLink* const rail_1_of_second = second.links_a[1];
+  const std::string data(1000, 'x');
+  ASSERT_TRUE(*first.links_a[1]->TrySend({0, 0}, Bytes(data)));
+  ASSERT_TRUE(*rail_1_of_second->TrySend({0, 0}, Bytes(data)));
+  std::map<int, std::unique_ptr<Peer>> peers;
+  peers[1] = std::move(first.a);
+  peers[2] = std::move(second.a);
+  const std::unique_ptr<Mesh> mesh = *Mesh::Create(std::move(peers), {});
+  rail_1_of_second->broken = absl::InternalError("gone");
+  EXPECT_FALSE(mesh->Progress().ok());
+  const std::vector<RailTotals> totals = mesh->Totals();
+  ASSERT_EQ(totals.size(), 2U);
+  EXPECT_EQ(totals[0].transmit_bytes, 0U);
+  EXPECT_TRUE(totals[0].up);
+  EXPECT_EQ(totals[1].transmit_bytes, 2000U);
+  EXPECT_FALSE(totals[1].up);
+  // One peer is not reached by it, the other one is: it is not this side's NIC.
+  EXPECT_EQ(totals[1].peers, 2);
+  EXPECT_EQ(totals[1].lost_peers, 1);
+  EXPECT_EQ(totals[0].lost_peers, 0);
+  EXPECT_EQ(totals[1].name.device, "rxe1");
+}
+
+TEST(ReachTest, AMeshMakesAPeerWhenItHasSomethingForIt) {
+  PeerPair pair = MakeRecoveringPeers(1);
+  Reach reach;
+  reach.open = [&](int rank) -> absl::StatusOr<std::unique_ptr<Peer>> {
+    if (rank == 1) return std::move(pair.a);
+    return absl::UnavailableError(absl::StrCat("no connection to rank ", rank));
+  };
+  const std::unique_ptr<Mesh> mesh = *Mesh::Create({}, {}, std::move(reach));
+  mesh->Begin(absl::Seconds(20));
+  const std::string data = "data";
+  std::string into(data.size(), '\0');
+  pair.b->PostReceive(Into(into));
+  const Mesh::Ticket ticket = mesh->PostSend(1, Bytes(data));
+  while (!pair.b->ReceiveDone(0) || !mesh->SendDone(1, ticket)) {
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
+    if (!mesh->SendDone(1, ticket)) {
+      ASSERT_TRUE(mesh->Progress().ok());
+    }
+  }
+  EXPECT_EQ(into, data);
+  EXPECT_EQ(mesh->Totals().size(), 1U);
+
+  const Mesh::Ticket never = mesh->PostSend(2, Bytes(data));
+  EXPECT_FALSE(mesh->SendDone(2, never));
+  EXPECT_EQ(mesh->Progress().message(), "no connection to rank 2");
+}
+
+}  // namespace
+}  // namespace railhead::rails
