@@ -137,11 +137,12 @@ start() {
 
 world() {
   cat <<'EOT'
-Ranks are simulated in one process, with the real tree, statements and decisions: 8 rails a rank, 8 ranks
-a pod, addresses of IPv6. Bytes are those that a rank sends and receives from the rendezvous until it is
-connected. What grows with the world: rank 0 alone keeps all reports, and the ranks next to it carry what
-is for those below them; every rank keeps which ranks share memory, and at which door each can be met
-again, since nobody can be asked for that once ranks are lost. All else is a question along the tree.
+Ranks are simulated in one process, with the real tree, statements and decisions: 8 rails for each rank,
+8 ranks in each pod, IPv6 addresses. The table counts the bytes that a rank sends and receives from the
+rendezvous until it is connected. Three things grow with the world: rank 0 keeps all reports; the ranks
+next to it in the tree forward the reports of those below them; and every rank keeps which ranks share
+memory, and the address at which each rank listens, because after a loss there may be no rank left to
+ask. All other addresses are requested along the tree when they are needed.
 
 EOT
   build/release/runtime/railhead_world_bench
