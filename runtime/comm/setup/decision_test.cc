@@ -474,7 +474,7 @@ TEST(DecisionTest, RandomReportsKeepThePromises) {
   }
 }
 
-TEST(DecisionTest, RanksThatAllHaveMetOverTheseRailsConnectOnlyOnTheRing) {
+TEST(DecisionTest, RanksThatAllHaveMetOverTheseRailsNeedNotConnectAtTheStart) {
   std::vector<RankReport> reports = {Rank(0, {0, 1}), Rank(1, {0, 1}), Rank(2, {0, 1})};
   const auto all_met = [&reports](const Met& met) {
     for (RankReport& report : reports) report.met = met;
