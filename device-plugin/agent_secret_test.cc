@@ -5,18 +5,15 @@
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -28,6 +25,7 @@
 #include "device-plugin/files/secret_folder_name.h"
 #include "device-plugin/grant/job_key.h"
 #include "device-plugin/proto/deviceplugin.pb.h"
+#include "device-plugin/running_agent_for_test.h"
 #include "device-plugin/testing/eventually.h"
 #include "device-plugin/testing/fake_kubelet.h"
 #include "fabric/testing/sysfs_tree.h"
@@ -60,14 +58,7 @@ class Node {
     fs::create_directories(base_ + "/dp");
     fs::create_directories(base_ + "/scratch");
     for (int i = 0; i < 2; ++i) {
-      fabric::testing::FakeHca rxe;
-      rxe.name = absl::StrCat("rxe", i);
-      rxe.rate = "2.5 Gb/sec (1X SDR)";
-      rxe.link_layer = "Ethernet";
-      rxe.uverbs = i;
-      rxe.pci = absl::StrCat("0000:00:0", 3 + i, ".0");
-      rxe.netdev = absl::StrCat("eth", 1 + i);
-      tree_.AddRxe(rxe);
+      tree_.AddRxe(Rxe(i));
       ids_.push_back(absl::StrCat("rxe", i, "-0000_00_0", 3 + i, "_0"));
     }
     tree_.Write("/dev/infiniband/rdma_cm", "");
@@ -94,21 +85,10 @@ class Node {
   ~Node() { Stop(); }
 
   void Start() {
-    absl::StatusOr<std::unique_ptr<Agent>> agent = Agent::Make(options_);
-    ASSERT_TRUE(agent.ok()) << agent.status();
-    agent_ = *std::move(agent);
-    stop_fd_ = eventfd(0, EFD_CLOEXEC);
-    thread_ = std::thread([this] { agent_->Run(stop_fd_); });
+    agent_ = std::make_unique<RunningAgent>(options_);
     ASSERT_TRUE(kubelet_->WaitForDevices({{ids_[0], "Healthy"}, {ids_[1], "Healthy"}}));
   }
-  void Stop() {
-    if (!thread_.joinable()) return;
-    const uint64_t one = 1;
-    EXPECT_EQ(write(stop_fd_, &one, sizeof(one)), static_cast<ssize_t>(sizeof(one)));
-    thread_.join();
-    close(stop_fd_);
-    agent_.reset();
-  }
+  void Stop() { agent_.reset(); }
 
   // Kubelet's part of a pod's start with one device. Returns the folder that its container mounts;
   // "" if it mounts none.
@@ -151,9 +131,7 @@ class Node {
   std::vector<ContainerDevices> listed_;
   std::unique_ptr<FakePodResources> pods_;
   std::unique_ptr<FakeKubelet> kubelet_;
-  std::unique_ptr<Agent> agent_;
-  int stop_fd_ = -1;
-  std::thread thread_;
+  std::unique_ptr<RunningAgent> agent_;
 };
 
 class AgentSecretTest : public ::testing::Test {

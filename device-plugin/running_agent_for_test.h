@@ -109,7 +109,7 @@ class AgentTest : public ::testing::Test {
     std::filesystem::remove_all(base_);
   }
 
-  // What is in the device plugin folder besides kubelet's socket and the rail map, which stays.
+  // Files in the device plugin folder, without kubelet's socket and the rail map, which stays.
   std::vector<std::string> FolderContent() const {
     std::vector<std::string> names;
     for (const std::filesystem::directory_entry& entry :

@@ -97,7 +97,7 @@ TEST(Planner, AGangThatWantsTheSameRailsWaitsForThem) {
   cluster.ReleaseAll({decision});
   EXPECT_EQ(cluster.Bind(), 0);
 
-  // Who comes instead of one that is lost gets the rails of those that are still there.
+  // A pod that replaces a lost one gets the rails of the pods that are still there.
   cluster.nodes.erase("a");
   cluster.pods.erase("job-0");
   cluster.pods.erase("other");

@@ -40,7 +40,7 @@ TEST(Planner, AGangThatHasWaitedForLongIsNotOvertakenAnyMore) {
   EXPECT_EQ(decisions[1].state, State::kWaiting);
   EXPECT_THAT(decisions[1].message,
               HasSubstr("8 of 16 nodes excluded: unschedulable: reserved for large"));
-  // What is not needed for it is given away: of ten nodes that will be free these are two.
+  // Nodes that it does not need go to others: these two, of the ten that will be free.
   cluster.pods.erase("on-n00");
   cluster.pods.erase("on-n01");
   cluster.pods.erase("on-n02");
@@ -203,7 +203,7 @@ TEST(Planner, NamespacesTakeTurnsHoweverManyGangsOneHas) {
 TEST(Planner, NothingIsKeptFreeForAGangThatCanNeverStart) {
   SmallCluster cluster = TwoSpines();
   cluster.nodes["n00"]["spec"]["unschedulable"] = true;
-  // What asks for no device is taken to stay: one of each node's.
+  // A pod without devices is assumed to stay: there is one on each node.
   cluster.AddPod({.name = "daemon"});
   cluster.pods["daemon"]["spec"]["nodeName"] = "n01";
   cluster.pods["daemon"]["spec"]["containers"][0]["resources"]["requests"] = {{"cpu", "96"}};

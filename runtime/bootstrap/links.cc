@@ -21,35 +21,17 @@ constexpr size_t kReadLimit = size_t{1} << 20;
 }  // namespace
 
 void Links::Add(int rank, net::Fd fd, FrameReader reader) {
-  links_.insert_or_assign(rank, Link{std::move(fd), std::move(reader), "", 0, true, ""});
+  links_.insert_or_assign(rank, Link{std::move(fd), std::move(reader), SendQueue(), true, ""});
 }
 
 void Links::Queue(int rank, FrameKind kind, absl::string_view payload) {
   const auto link = links_.find(rank);
-  if (link != links_.end()) link->second.queue += EncodeFrame(kind, payload);
+  if (link != links_.end()) link->second.queue.Add(EncodeFrame(kind, payload));
 }
 
 void Links::Collect(Node& node) {
   for (const Node::Outgoing& message : node.TakeOutgoing()) {
     Queue(message.to, message.kind, *message.payload);
-  }
-}
-
-void Links::Send(Link& link) {
-  while (link.sent < link.queue.size()) {
-    const ssize_t sent = ::send(link.fd.get(), link.queue.data() + link.sent,
-                                link.queue.size() - link.sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0) {
-      if (errno == EINTR) continue;
-      // A connection that takes nothing any more is dead, and its reading side will say so.
-      if (errno != EAGAIN) link.sent = link.queue.size();
-      break;
-    }
-    link.sent += static_cast<size_t>(sent);
-  }
-  if (link.sent == link.queue.size()) {
-    link.queue.clear();
-    link.sent = 0;
   }
 }
 
@@ -75,7 +57,7 @@ void Links::Turn(Node& node, std::vector<pollfd>& others, absl::Time deadline) {
   std::vector<pollfd> entries = others;
   std::vector<int> ranks;
   for (auto& [rank, link] : links_) {
-    Send(link);
+    link.queue.SendTo(link.fd.get());
     using Events = decltype(pollfd::events);
     entries.push_back(
         {link.fd.get(), static_cast<Events>(link.queue.empty() ? POLLIN : POLLIN | POLLOUT), 0});
@@ -93,7 +75,7 @@ void Links::Turn(Node& node, std::vector<pollfd>& others, absl::Time deadline) {
     node.Lost(ranks[i]);
   }
   Collect(node);
-  for (auto& [rank, link] : links_) Send(link);
+  for (auto& [rank, link] : links_) link.queue.SendTo(link.fd.get());
 }
 
 void Links::Flush(Node& node, absl::Time deadline) {
@@ -101,7 +83,7 @@ void Links::Flush(Node& node, absl::Time deadline) {
   while (true) {
     std::vector<pollfd> entries;
     for (auto& [rank, link] : links_) {
-      Send(link);
+      link.queue.SendTo(link.fd.get());
       if (!link.queue.empty()) entries.push_back({link.fd.get(), POLLOUT, 0});
     }
     if (entries.empty() || MonotonicNow() >= deadline) return;
@@ -113,8 +95,8 @@ std::vector<Links::Connection> Links::Release() && {
   std::vector<Connection> connections;
   connections.reserve(links_.size());
   for (auto& [rank, link] : links_) {
-    connections.push_back({rank, std::move(link.fd), std::move(link.reader),
-                           link.queue.substr(link.sent), std::move(link.meeting)});
+    connections.push_back({rank, std::move(link.fd), std::move(link.reader), std::move(link.queue),
+                           std::move(link.meeting)});
   }
   links_.clear();
   return connections;

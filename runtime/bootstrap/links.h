@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "runtime/bootstrap/frame.h"
 #include "runtime/bootstrap/node.h"
+#include "runtime/bootstrap/send_queue.h"
 #include "runtime/net/fd.h"
 
 namespace railhead::bootstrap {
@@ -43,7 +44,7 @@ class Links {
     int rank = 0;
     net::Fd fd;
     FrameReader reader;
-    std::string unsent;
+    SendQueue queue;
     std::string meeting;  // the payload of kMeet, if it has arrived
   };
   std::vector<Connection> Release() &&;
@@ -55,14 +56,12 @@ class Links {
   struct Link {
     net::Fd fd;
     FrameReader reader;
-    std::string queue;
-    size_t sent = 0;      // of the queue
+    SendQueue queue;
     bool fresh = false;   // the reader may contain complete frames
     std::string meeting;  // the payload of kMeet, of a peer that watches already
   };
 
   void Collect(Node& node);
-  static void Send(Link& link);
   // Returns false at the end of the connection.
   static bool Receive(int rank, Link& link, Node& node, bool readable);
 

@@ -128,7 +128,7 @@ void Multiplexer::Lost(Connection connection) {
     if (state.place.connection == connection) {
       End(channel);
     } else {
-      // What it had to say stays true; the old connection tells whether the move took place.
+      // Frames that came over it stay held: the old connection tells whether the channel moved.
       state.next.reset();
     }
   }

@@ -15,36 +15,15 @@
 #include "absl/strings/string_view.h"
 #include "runtime/bootstrap/frame.h"
 #include "runtime/bootstrap/multiplexer.h"
+#include "runtime/testing/fuzz_input.h"
 
 namespace railhead::bootstrap {
 namespace {
 
+using testing::Input;
+using testing::Require;
+
 constexpr int kConnections = 6;
-
-void Require(bool condition) {
-  if (!condition) std::abort();
-}
-
-// Takes bytes from the front of the input; zeros behind its end.
-class Input {
- public:
-  explicit Input(absl::string_view bytes) : rest_(bytes) {}
-  bool empty() const { return rest_.empty(); }
-  uint8_t Byte() {
-    if (rest_.empty()) return 0;
-    const auto byte = static_cast<uint8_t>(rest_.front());
-    rest_.remove_prefix(1);
-    return byte;
-  }
-  std::string Text(size_t size) {
-    std::string text(rest_.substr(0, size));
-    rest_.remove_prefix(text.size());
-    return text;
-  }
-
- private:
-  absl::string_view rest_;
-};
 
 void RunMultiplexer(absl::string_view bytes) {
   Input input(bytes);

@@ -19,36 +19,15 @@
 #include "runtime/bootstrap/messages.h"
 #include "runtime/bootstrap/node.h"
 #include "runtime/bootstrap/tree.h"
+#include "runtime/testing/fuzz_input.h"
 
 namespace railhead::bootstrap {
 namespace {
 
+using testing::Input;
+using testing::Require;
+
 constexpr int kWorld = 30;
-
-void Require(bool condition) {
-  if (!condition) std::abort();
-}
-
-// Takes bytes from the front of the input; zeros behind its end.
-class Input {
- public:
-  explicit Input(absl::string_view bytes) : rest_(bytes) {}
-  bool empty() const { return rest_.empty(); }
-  uint8_t Byte() {
-    if (rest_.empty()) return 0;
-    const auto byte = static_cast<uint8_t>(rest_.front());
-    rest_.remove_prefix(1);
-    return byte;
-  }
-  std::string Text(size_t size) {
-    std::string text(rest_.substr(0, size));
-    rest_.remove_prefix(text.size());
-    return text;
-  }
-
- private:
-  absl::string_view rest_;
-};
 
 void Inquire(Inquiry& inquiry, uint8_t what) {
   switch (what % 6) {

@@ -3,7 +3,6 @@
 
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -80,7 +79,7 @@ Multiplexer::Channel TreeConnections::Open(int number, Links::Connection connect
   Socket& socket =
       sockets_
           .emplace(number, Socket{std::move(connection.fd), std::move(connection.reader),
-                                  std::move(connection.unsent)})
+                                  std::move(connection.queue)})
           .first->second;
   unfinished_.insert(number);
   const Multiplexer::Channel channel = multiplexer_.Open(number);
@@ -144,7 +143,7 @@ void TreeConnections::Distribute() {
   for (const Multiplexer::Outgoing& message : multiplexer_.TakeOutgoing()) {
     const auto found = sockets_.find(message.to);
     if (found == sockets_.end()) continue;
-    found->second.queue += EncodeFrame(message.kind, message.payload);
+    found->second.queue.Add(EncodeFrame(message.kind, message.payload));
     unfinished_.insert(message.to);
   }
   for (const int number : multiplexer_.TakeUnused()) {
@@ -160,21 +159,7 @@ void TreeConnections::Distribute() {
 }
 
 void TreeConnections::Write(int number, Socket& socket) {
-  while (socket.sent < socket.queue.size()) {
-    const ssize_t sent = ::send(socket.fd.get(), socket.queue.data() + socket.sent,
-                                socket.queue.size() - socket.sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0) {
-      if (errno == EINTR) continue;
-      // A connection that takes nothing any more is dead, and its reading side will say so.
-      if (errno != EAGAIN) socket.sent = socket.queue.size();
-      break;
-    }
-    socket.sent += static_cast<size_t>(sent);
-  }
-  if (socket.sent == socket.queue.size()) {
-    socket.queue.clear();
-    socket.sent = 0;
-  }
+  socket.queue.SendTo(socket.fd.get());
   const bool for_room = !socket.queue.empty();
   if (for_room == socket.for_room) return;
   socket.for_room = for_room;

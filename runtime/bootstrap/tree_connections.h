@@ -22,6 +22,7 @@
 #include "runtime/bootstrap/links.h"
 #include "runtime/bootstrap/multiplexer.h"
 #include "runtime/bootstrap/node.h"
+#include "runtime/bootstrap/send_queue.h"
 #include "runtime/net/fd.h"
 #include "runtime/net/watch_thread.h"
 
@@ -58,8 +59,7 @@ class TreeConnections final : private net::WatchThread::Client {
   struct Socket {
     net::Fd fd;
     FrameReader reader;
-    std::string queue;
-    size_t sent = 0;        // of the queue
+    SendQueue queue;
     bool for_room = false;  // the epoll waits for room, too
     bool unused = false;    // closed when the queue is empty
   };
