@@ -99,7 +99,7 @@ PARTS = (
     Part("training", _PYTHON + "tests/training/run.py", ("wheel", "packages-testbed"), weight=1, cluster=True),
     Part("mpi", _PYTHON + "tests/mpi/run.py", ("wheel", "programs", "packages-testbed"), weight=1, cluster=True, torch=True),
     Part("unit", f"ctest --preset release --parallel {os.cpu_count()} --output-on-failure", ("unit-build",)),
-    Part("newcomer", _PYTHON + "tests/newcomer/run.py", ("packages-testbed",), weight=1, cluster=True),
+    Part("newcomer", _PYTHON + "tests/testbed/kernel_test.py; " + _PYTHON + "tests/newcomer/run.py", ("packages-testbed",), weight=1, cluster=True),
     Part("discovery", _PYTHON + "tests/discovery/run.py", ("unit-build", "packages-testbed"), weight=1,
          cluster=True),
     Part("fuzz", f"ctest --preset corpora --label-regex fuzz --parallel {os.cpu_count()}", ("fuzz-build",),

@@ -3,7 +3,8 @@
 
 usage: tools/run_parts.py PART...     `test` stands for all parts of `make test`
 
-Each part writes to out/parts/<part>.log. If a part fails, only parts that need it do not run. Ctrl-C ends all parts.
+Each part writes to out/parts/<part>.log. If a part fails, parts that need it do not run, and parts end that only they
+need: the failure of what the only target needs ends the run at once. Ctrl-C ends all parts.
 Exits with 0 if all parts passed.
 """
 
@@ -144,14 +145,29 @@ class Running:
         return text if left is None else f"{text}, about {left:.0f} s left"
 
 
+def end(running):
+    """Ends parts: first as Ctrl-C does, so that they can clean up, then by force."""
+    for number, patience in ((signal.SIGINT, 60), (signal.SIGTERM, 20), (signal.SIGKILL, 5)):
+        for part in running:
+            part.signal(number)
+        deadline = time.monotonic() + patience
+        while running and time.monotonic() < deadline:
+            # Background processes of shells ignore SIGINT: if only they are left, wait at most 2 s.
+            if all([part.poll() is not None for part in running]):
+                deadline = min(deadline, time.monotonic() + 2)
+            running = [part for part in running if part.lives()]
+            time.sleep(0.1)
+
+
 class Run:
     """One call: parts that wait, run and are done."""
 
     def __init__(self, names):
+        self._targets = names
         self._waiting = with_needs(names)
         self._single = names[0] if len(names) == 1 else None
         self._running = []
-        self._done = {}  # name: (result, seconds, CPU seconds)
+        self._done = {}  # name: (result, seconds, CPU seconds); result: passed, failed, ended
         self._failures = {}  # name: lines of its log
         self.interrupted = None  # the name of the signal
         self._begin = time.monotonic()
@@ -168,17 +184,32 @@ class Run:
 
     def _start_what_can(self):
         for part in list(self._waiting):
-            failed = [name for name in part.needs if self._done.get(name, ("passed",))[0] != "passed"]
-            if failed:
-                self._waiting.remove(part)
-                self._done[part.name] = ("failed", 0.0, 0.0)
-                self.say(f"{part.name}: failed: not run, as {failed[0]} failed")
-                return self._start_what_can()
             load = sum(running.part.weight for running in self._running)
             if all(name in self._done for name in part.needs) and load + part.weight <= CAPACITY:
                 self._waiting.remove(part)
                 self._running.append(Running(part, part.name == self._single))
-        return None
+
+    def _drop_useless(self):
+        """Drops what needs a failed part, and what no target needs that can still pass."""
+        failed = {name for name, row in self._done.items() if row[0] == "failed"}
+
+        def cause(name):
+            return min(failed.intersection(part.name for part in with_needs([name])), default=None)
+
+        useful = {part.name for part in with_needs([name for name in self._targets if not cause(name)])}
+        for part in self._waiting:
+            if cause(part.name):
+                self._done[part.name] = ("failed", 0.0, 0.0)
+                self.say(f"{part.name}: failed: not run, as {cause(part.name)} failed")
+            elif part.name not in useful:
+                self._done[part.name] = ("ended", 0.0, 0.0)
+        self._waiting = [part for part in self._waiting if part.name not in self._done]
+        useless = [running for running in self._running if running.part.name not in useful]
+        for running in useless:
+            self._done[running.part.name] = ("ended", running.seconds(), 0.0)
+            self.say(f"{running.part.name}: ended after {running.seconds():.0f} s: nothing that can still pass needs it")
+        self._running = [running for running in self._running if running not in useless]
+        end(useless)
 
     def _reap(self):
         for running in list(self._running):
@@ -201,6 +232,8 @@ class Run:
                 print(running.tail(), flush=True)
             self._failures[name] = [f"{name}: {why}{log}", *running.failures()]
             running.signal(signal.SIGTERM)  # end processes that it left behind
+            self._drop_useless()
+            return  # it has changed what runs
 
     def interrupt(self, number, _frame):
         """Signal handler. Only records the signal, so that a part that is just starting is not lost."""
@@ -217,18 +250,8 @@ class Run:
             time.sleep(0.1)
 
     def end_all(self):
-        """Ends running parts: first as Ctrl-C does, so that they can clean up, then by force."""
         self.say(f"interrupted ({self.interrupted}): ending what runs")
-        for number, patience in ((signal.SIGINT, 60), (signal.SIGTERM, 20), (signal.SIGKILL, 5)):
-            for running in self._running:
-                running.signal(number)
-            deadline = time.monotonic() + patience
-            while self._running and time.monotonic() < deadline:
-                # Background processes of shells ignore SIGINT: if only they are left, wait at most 2 s.
-                if all([running.poll() is not None for running in self._running]):
-                    deadline = min(deadline, time.monotonic() + 2)
-                self._running = [running for running in self._running if running.lives()]
-                time.sleep(0.1)
+        end(self._running)
 
     def summary(self):
         """Prints the table and returns the number of failed parts."""
@@ -242,11 +265,12 @@ class Run:
             self._usual_file.write_text(json.dumps(self._usual), "utf-8")
         except OSError:
             pass  # estimates are a convenience
-        failed = sum(row[0] != "passed" for row in self._done.values())
+        results = [row[0] for row in self._done.values()]
+        failed = results.count("failed")
         # Readers often see only the end of a long run's output.
         for lines in self._failures.values():
             print("\n    | ".join(line[:300] for line in lines) + "\n")
-        print(f"{len(self._done) - failed} passed, {failed} failed", flush=True)
+        print(f"{results.count('passed')} passed, {failed} failed", flush=True)
         return failed
 
 

@@ -69,6 +69,28 @@ class RunParts(unittest.TestCase):
         self.assertFalse((self.folder / "after").exists())
         self.assertRegex(out, r"\| other \| \d+ \| \d+ \| passed \|")
 
+    def test_a_failure_ends_at_once_what_only_its_targets_need(self):
+        # `shared` and `kept` are needed by a target that can still pass; `long` and `next` are not.
+        parts = """
+            Part("long", "touch begun; sleep 300", weight=1), Part("next", "touch next", ("long",), weight=1),
+            Part("broken", "until [ -e begun ]; do sleep 0.05; done; false", weight=1),
+            Part("shared", "until [ -e begun ]; do sleep 0.05; done; sleep 1; touch shared", weight=1),
+            Part("target", "touch target", ("next", "shared", "broken")), Part("kept", "test -e shared", ("shared",)),"""
+        begin = time.monotonic()
+        for targets, counts, exists in ((("target",), "0 passed, 2 failed", False),
+                                        (("target", "kept"), "2 passed, 2 failed", True)):
+            with self.subTest(targets):
+                for name in ("begun", "shared"):
+                    (self.folder / name).unlink(missing_ok=True)
+                out, code = self.run_parts(parts, *targets)
+                self.assertEqual(code, 1, out)
+                self.assertEqual(out.splitlines()[-1], counts, out)
+                self.assertIn("target: failed: not run, as broken failed", out)
+                self.assertRegex(out, r"\| long \| \d+ \| \d+ \| ended \|")
+                self.assertEqual((self.folder / "shared").exists(), exists, out)
+        self.assertFalse((self.folder / "next").exists())
+        self.assertLess(time.monotonic() - begin, 250, "it has waited for `long`")
+
     def test_what_passes_is_quiet_and_in_its_log(self):
         out, code = self.run_parts('Part("a", "echo noise"), Part("b", "echo more", ("a",)),', "test")
         self.assertEqual(code, 0, out)

@@ -72,11 +72,11 @@ def build(console, folder, more_images=lambda: (), cni=False):
                       *(images / f"{name}.tar" for name in ("device-plugin", "operator", "runtime",
                                                             "pause")), *more_images())
     parts = Parts(kube, node, disk, f"docker.io/railhead/pause:{_version()}")
+    for module, reason in parts.missing_modules.items():
+        console.line(f"    the nodes do without the kernel module {module}: {reason}")
     if cni:
-        with console.step("building Multus and CNI plugins, and RoCE for interfaces in pods"):
+        with console.step("building Multus and CNI plugins"):
             parts.cni = pathlib.Path(script("tests/testbed/build-cni.sh"))
-            module = script("tests/testbed/build-module.sh", "rxe-in-pods", *(parts.node / "kernel").read_text().split())
-            parts.files = {"rxe-in-pods.ko": module}
     return parts
 
 

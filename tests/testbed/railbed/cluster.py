@@ -68,7 +68,8 @@ class Parts:
         self.images = pathlib.Path(images)
         self.pause = pause  # name of the sandbox image on the images' disk
         self.cni = None  # folder of Multus and CNI plugins, for a fourth disk
-        self.files = {}  # in /etc/kubernetes on every node: {name: path}
+        lines = (self.node / "missing").read_text("utf-8").splitlines()
+        self.missing_modules = dict(line.split(" ", 1) for line in lines)  # {kernel module: reason}
 
 
 def check_machine(folder):
@@ -171,6 +172,8 @@ class Cluster:
     @contextlib.contextmanager
     def rails_as(self, kind):
         """Makes the rails of all nodes devices of another kind inside the `with`: "siw" (iWARP) or "rxe-in-pods"."""
+        if kind in self.parts.missing_modules:
+            raise Failure(f"the nodes' kernel has no module {kind}: {self.parts.missing_modules[kind]}")
         nodes = range(1, self.nodes + 1)
         try:
             for i in nodes:
@@ -266,7 +269,6 @@ class Cluster:
                                                     "system:kube-proxy"),
             "kubelet-serving.crt": serving[0],
             "kubelet-serving.key": serving[1],
-            **self.parts.files,
         }
         path = pki.folder / f"{name}.tar"
         path.touch(mode=0o600)
