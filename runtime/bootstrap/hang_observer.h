@@ -19,9 +19,10 @@ class HangObserver {
  public:
   // Intervals of the watchdog.
   struct Pace {
-    absl::Duration look;    // between checks
-    absl::Duration answer;  // timeout of replies of a rank's children
-    absl::Duration fresh;   // minimum time between inquiries
+    absl::Duration look;                             // between checks
+    absl::Duration answer;                           // timeout of replies of a rank's children
+    absl::Duration fresh;                            // minimum time between inquiries
+    absl::Duration tend = absl::InfiniteDuration();  // between calls of Tend
   };
   struct Said {
     std::string name;  // of the rank
@@ -31,6 +32,8 @@ class HangObserver {
   virtual ~HangObserver() = default;
 
   virtual Pace pace() const = 0;
+  // Works for callers that are away.
+  virtual void Tend(absl::Time /*now*/) {}
   // Returns true if this rank makes no progress and all ranks should be queried.
   virtual bool Look(absl::Time now) = 0;
   // Returns this rank's status in at most kAnswerLimit bytes.

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <random>
@@ -22,6 +24,7 @@
 #include "runtime/rails/mesh.h"
 #include "runtime/rails/peer.h"
 #include "runtime/rails/peers_for_test.h"
+#include "runtime/rails/send_ledger.h"
 #include "runtime/rails/unexpected_queue.h"
 #include "runtime/testing/exchange.h"
 #include "runtime/testing/fake_link.h"
@@ -381,6 +384,160 @@ TEST(FailoverTest, WhatALostRailHadIsRepeatedWhileItsOwnerIsAway) {
   EXPECT_EQ(into, data);
   mesh->Begin(absl::Seconds(20));
   EXPECT_TRUE(mesh->Finish().ok());
+}
+
+// The acknowledgements of what this side took are lost with a rail, as if the network had dropped
+// them: the peer notices and repeats over another rail, and this side's owner is elsewhere.
+TEST(FailoverTest, WhatALostRailHadAcknowledgedIsAcknowledgedAgainWhileItsOwnerIsAway) {
+  PeerPair pair = MakeRecoveringPeers(2);
+  BeLazy(pair);
+  const std::string data(128 << 10, 'd');
+  std::string into(data.size(), '\0');
+  const uint64_t send = pair.b->PostSend(Bytes(data));
+  for (FakeLink* link : pair.links_b) link->hears = [] { return false; };
+  // It sees no end of the connection either.
+  for (FakeLink* link : pair.links_a) link->notices = [] { return false; };
+  FakeLink* const lost = pair.links_b[0];
+  const std::unique_ptr<Mesh> mesh = MeshOf(std::move(pair.a));
+  mesh->Begin(absl::Seconds(20));
+  const uint64_t receive = mesh->PostReceive(1, Into(into));
+  for (int i = 0; i < 100 && !mesh->ReceiveDone(1, receive); ++i) {
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
+    ASSERT_TRUE(mesh->Progress().ok());
+  }
+  ASSERT_TRUE(mesh->Finish().ok());
+  ASSERT_EQ(into, data);
+  ASSERT_FALSE(pair.b->SendDone(send));
+  lost->cable().Cut();
+  for (FakeLink* link : pair.links_b) link->hears = [] { return true; };
+  for (int i = 0; i < 100 && !pair.b->SendDone(send); ++i) {
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
+    mesh->Tend(kNow);
+  }
+  EXPECT_TRUE(pair.b->SendDone(send));
+}
+
+// One rank of a random history: its mesh, and whether its owner is in a call. A call posts messages
+// and ends when all are done; then only the tender works.
+struct Side {
+  std::unique_ptr<Mesh> mesh;
+  std::vector<FakeLink*> links;
+  std::deque<std::string> sent;      // keep their addresses
+  std::deque<std::string> received;  // the same
+  std::vector<uint64_t> sends;
+  std::vector<uint64_t> receives;
+  bool away = false;
+
+  bool Done() const {
+    return std::all_of(sends.begin(), sends.end(),
+                       [this](uint64_t t) { return mesh->SendDone(1, t); }) &&
+           std::all_of(receives.begin(), receives.end(),
+                       [this](uint64_t t) { return mesh->ReceiveDone(1, t); });
+  }
+  void Call() {
+    away = false;
+    mesh->Begin(absl::ZeroDuration());
+  }
+  absl::Status Work() {
+    if (away) {
+      mesh->Tend(MonotonicNow());
+      return absl::OkStatus();
+    }
+    Call();
+    absl::Status progress = mesh->Progress();
+    if (Done()) {
+      progress = mesh->Finish();
+      away = progress.ok();
+    }
+    return absl::IsDeadlineExceeded(progress) ? absl::OkStatus() : progress;
+  }
+};
+
+// {who is away} x {what is lost} x {which messages}: whatever a rank owes, its owner need not be
+// there. Each rank has what it was sent, and its memory back, as long as one rail works.
+TEST(FailoverTest, NothingIsOwedByAnOwnerThatIsAway) {
+  const std::array<size_t, 6> sizes = {
+      1, 1000, kCopied + 1, kMaxTail + 1, size_t{300} << 10, size_t{2} << 20};
+  int ended_away = 0;
+  for (uint32_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const auto draw = [&random](size_t below) { return random() % below; };
+    const size_t rails = 2 + draw(2);
+    PeerPair pair = MakeRecoveringPeers(rails);
+    if (draw(2) == 0) BeLazy(pair);
+    std::array<Side, 2> sides;
+    sides[0].links = pair.links_a;
+    sides[1].links = pair.links_b;
+    sides[0].mesh = MeshOf(std::move(pair.a));
+    sides[1].mesh = MeshOf(std::move(pair.b));
+    const auto message = [&](Side& sender, Side& receiver) {
+      const size_t size = sizes[draw(sizes.size())];
+      sender.Call();
+      receiver.Call();
+      sender.sent.push_back(Random(random, size));
+      receiver.received.emplace_back(size, '\0');
+      sender.sends.push_back(sender.mesh->PostSend(1, Bytes(std::as_const(sender.sent.back()))));
+      receiver.receives.push_back(receiver.mesh->PostReceive(1, Into(receiver.received.back())));
+    };
+    // The last rail works all the time.
+    const auto trouble = [&] {
+      const size_t at = draw(2);
+      FakeLink* const link = sides[at].links[draw(rails - 1)];
+      const bool works = draw(2) == 0;
+      switch (draw(6)) {
+        case 0:
+          link->cable().Cut();
+          break;
+        case 1:
+          link->cable().plugged = true;
+          break;
+        case 2:
+          link->hears = [works] { return works; };
+          break;
+        case 3:
+          link->delivers = [works] { return works; };
+          break;
+        case 4:
+          link->notices = [works] { return works; };
+          break;
+        default:
+          message(sides[at], sides[1 - at]);
+      }
+    };
+    const auto work = [&] {
+      for (Side& side : sides) {
+        const absl::Status status = side.Work();
+        ASSERT_TRUE(status.ok()) << status;
+      }
+    };
+    for (int step = 0; step < 30; ++step) {
+      trouble();
+      ASSERT_NO_FATAL_FAILURE(work());
+    }
+    // What a rail swallowed is lost once a link gives it up, as links do in time: on one side later
+    // than on the other.
+    const size_t first = draw(2);
+    for (size_t rail = 0; rail + 1 < rails; ++rail) {
+      sides[0].links[rail]->cable().Cut();
+      for (Side& side : sides) {
+        side.links[rail]->hears = side.links[rail]->delivers = [] { return true; };
+      }
+      sides[first].links[rail]->notices = [] { return true; };
+    }
+    for (int step = 0; step < 200 && !(sides[0].Done() && sides[1].Done()); ++step) {
+      ended_away += sides[0].away != sides[1].away ? 1 : 0;
+      ASSERT_NO_FATAL_FAILURE(work());
+      if (step < 100) continue;
+      for (FakeLink* link : sides[1 - first].links) link->notices = [] { return true; };
+    }
+    for (size_t side = 0; side < sides.size(); ++side) {
+      EXPECT_TRUE(sides[side].Done()) << "side " << side;
+      EXPECT_TRUE(sides[side].received == sides[1 - side].sent) << "side " << side;
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(ended_away, 50) << "one rank worked, the other one was away";
 }
 
 // As at the end of a call whose data lay in the memory of a GPU.

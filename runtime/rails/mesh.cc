@@ -29,6 +29,8 @@ constexpr int kPollingSleepMs = 1;
 // A link notices a peer that has fallen silent only when it is polled.
 constexpr int kLongestSleepMs = 1000;
 constexpr int kRestlessSleepMs = 20;
+// How long a tender works for one mesh at a time: it may have others to tend.
+constexpr absl::Duration kLongestTending = absl::Milliseconds(20);
 // What a rail holds becomes less without its descriptor stirring.
 constexpr int kHeldBackSleepMs = 2;
 
@@ -155,7 +157,7 @@ class Mesh::Visit {
     mesh.Hold();
   }
   ~Visit() {
-    if (was_away_) mesh_.holder_.store(Holder::kNone, std::memory_order_release);
+    if (was_away_) mesh_.Release();
   }
   Visit(const Visit&) = delete;
   Visit& operator=(const Visit&) = delete;
@@ -175,11 +177,13 @@ void Mesh::Hold() {
   // Mostly it does already.
   if (holder_.load(std::memory_order_relaxed) == Holder::kOwner) return;
   Holder nobody = Holder::kNone;
-  // A tender is done within one round.
+  // A tender that is asked is done within one round.
   while (!holder_.compare_exchange_weak(nobody, Holder::kOwner, std::memory_order_acquire)) {
     nobody = Holder::kNone;
+    wanted_.store(true, std::memory_order_relaxed);
     std::this_thread::yield();
   }
+  wanted_.store(false, std::memory_order_relaxed);
 }
 
 void Mesh::Begin(absl::Duration patience) {
@@ -196,7 +200,7 @@ absl::Status Mesh::Finish() {
   absl::Status progress;
   while (progress.ok() && !Flushed()) progress = Progress();
   finishing_ = false;
-  if (progress.ok()) holder_.store(Holder::kNone, std::memory_order_release);
+  if (progress.ok()) Release();
   return progress;
 }
 
@@ -207,10 +211,30 @@ bool Mesh::Flushed() const {
 void Mesh::Tend(absl::Time now) {
   Holder nobody = Holder::kNone;
   if (!holder_.compare_exchange_strong(nobody, Holder::kTender, std::memory_order_acquire)) return;
-  if (AnyBusy([](const Peer& peer) { return !peer.Acknowledged(); })) {
-    broken_.Update(PollPeers(now, peers_.size()));
-  }
-  holder_.store(Holder::kNone, std::memory_order_release);
+  broken_.Update(TendPeers(now));
+  Release();
+}
+
+absl::Status Mesh::TendPeers(absl::Time now) {
+  if (reach_.wake == nullptr && peers_.empty()) return absl::OkStatus();
+  const absl::Time end = MonotonicNow() + kLongestTending;
+  absl::Status tended;
+  do {
+    moved_ = false;
+    // Besides those that stir, as in PollPeers: memory, and rails that may be lost or return.
+    for (auto& [rank, entry] : peers_) {
+      if (!tended.ok()) break;
+      Peer& peer = *entry.peer;
+      const bool stirs = !entry.in_memory && peer.Acknowledged() && peer.AllUp();
+      tended = stirs ? peer.Arm(transport::Wake::kFrames) : PollPeer(entry, now);
+    }
+    if (tended.ok()) tended = PollStirred(0);
+  } while (tended.ok() && moved_ && !wanted_.load(std::memory_order_relaxed) &&
+           MonotonicNow() < end);
+  // The owner's next frame, which would tell the peer, may be far away.
+  if (tended.ok()) tended = OnBusy([](Peer& peer) { return peer.Acknowledge(); });
+  SweepBusy();
+  return tended;
 }
 
 void Mesh::Expect(collectives::Call call) {
@@ -267,6 +291,7 @@ void Mesh::Settle(absl::Time deadline) {
   while (!Acknowledged() && MonotonicNow() < deadline) {
     if (!Progress().ok()) return;
   }
+  Release();
 }
 
 void Mesh::ExpectClose() {
@@ -490,7 +515,9 @@ absl::Status Mesh::PollStirred(int timeout_ms) {
     // Who waits for a connection, for whichever peer it is, looks for what has come.
     next_round_ = absl::InfinitePast();
   }
-  if (beside && companion_ != nullptr) {
+  // The companion is the owner's.
+  if (beside && companion_ != nullptr &&
+      holder_.load(std::memory_order_relaxed) == Holder::kOwner) {
     companion_->Answer();
     return PollCompanion();
   }

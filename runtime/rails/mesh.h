@@ -80,14 +80,17 @@ class Mesh final : public collectives::Messenger {
   // Starts a collective: Progress fails with DeadlineExceeded after `patience` without progress.
   void Begin(absl::Duration patience);
   // Waits until nothing depends on further polling unless a rail is lost, so that the owner may
-  // stay away until the next Begin; Tend then handles losses.
+  // stay away until the next Begin; Tend then handles losses, of both sides.
   absl::Status Finish();
-  // Polls what is not acknowledged while the owner is away, so that it is repeated if its rail is
-  // lost. Call it regularly from any thread; it does nothing while the owner works. Its error is
-  // returned by the owner's next Progress.
+  // Works for an owner that is away: takes and acknowledges what has come, also repeats of frames
+  // whose acknowledgements were lost; repeats what is not acknowledged if its rail is lost; accepts
+  // connections of new peers and of returning rails. Call it every kTendPause from any thread; it
+  // does nothing while the owner works. Its error is returned by the owner's next Progress.
   void Tend(absl::Time now);
-  // Waits until everything sent is known to have arrived, at most until `deadline`. Call it before
-  // destroying the mesh: no peer waits for a repeat then.
+  // Short beside the time after which a peer gives up a rail (tcp/ack_timeout.h).
+  static constexpr absl::Duration kTendPause = absl::Milliseconds(100);
+  // Waits until everything sent is known to have arrived, at most until `deadline`; then the owner
+  // is away. Call it before destroying the mesh: no peer waits for a repeat then.
   void Settle(absl::Time deadline);
   // Whether it is known now.
   bool Acknowledged() const;
@@ -166,6 +169,9 @@ class Mesh final : public collectives::Messenger {
   // Waits for descriptors and polls their rails.
   absl::Status PollStirred(int timeout_ms);
   absl::Status OnBusy(absl::FunctionRef<absl::Status(Peer& peer)> does);
+  // The work of Tend, until there is no more, or the owner wants the mesh.
+  absl::Status TendPeers(absl::Time now);
+  void Release() { holder_.store(Holder::kNone, std::memory_order_release); }
   bool AnyBusy(absl::FunctionRef<bool(const Peer& peer)> is) const;
   bool OnlyUnacknowledged() const;
   bool Flushed() const;
@@ -179,8 +185,8 @@ class Mesh final : public collectives::Messenger {
   static constexpr uint32_t kVainSpins = 8;
   static constexpr uint32_t kSpinTrial = 16;
 
-  // Current user of the mesh. Every call of the owner acquires it; Finish releases it, and so do
-  // Moved and CopySmall if the owner was away. After an error the owner keeps it.
+  // Current user of the mesh. Every call of the owner acquires it; Finish and Settle release it,
+  // and so do Moved and CopySmall if the owner was away. After an error the owner keeps it.
   enum class Holder { kNone, kOwner, kTender };
   void Hold();
   class Visit;  // holds the mesh in a scope, and releases it then if the owner was away
@@ -195,6 +201,7 @@ class Mesh final : public collectives::Messenger {
   absl::Time next_round_ = absl::InfinitePast();
   int next_in_round_ = 0;  // rank at which it starts
   std::atomic<Holder> holder_{Holder::kOwner};
+  std::atomic<bool> wanted_{false};  // by the owner, while the tender has it
   Alarm alarm_;
   Reach reach_;
   Companion* companion_ = nullptr;  // of the owner; Tend does not use it

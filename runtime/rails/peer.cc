@@ -74,6 +74,13 @@ bool Peer::Quiet() const {
   return true;
 }
 
+bool Peer::AllUp() const {
+  for (size_t i = 0; i < rails_.size(); ++i) {
+    if (!Up(i)) return false;
+  }
+  return true;
+}
+
 bool Peer::Restless() const {
   for (size_t i = 0; i < rails_.size(); ++i) {
     if (!Up(i) || sends_.UnderWay(i)) return true;
@@ -105,8 +112,7 @@ absl::StatusOr<bool> Peer::PollRails(absl::Time now, absl::FunctionRef<bool(size
     if (absl::Status lost = LoseWithPeer(now); !lost.ok()) return lost;
   }
   if (absl::Status pulled = Pull(); !pulled.ok()) return pulled;
-  settled_ = true;
-  for (size_t i = 0; i < rails_.size(); ++i) settled_ = settled_ && Up(i);
+  settled_ = AllUp();
   return std::exchange(moved_, false);
 }
 

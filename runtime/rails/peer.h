@@ -112,6 +112,8 @@ class Peer {
   bool HasForLinks() const { return sends_.waiting() > 0 || receives_.MustTell() || !settled_; }
   // Returns true if nothing depends on further polling, unless a rail is lost.
   bool Flushed() const;
+  // Returns true if no rail waits for a connection.
+  bool AllUp() const;
   // Returns true if passing time may give Poll work.
   bool Restless() const;
   // Returns true if that may be soon: data waits although a rail has room.

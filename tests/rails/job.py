@@ -20,11 +20,12 @@ NODES = ("a", "b")
 
 
 def build(out):
-    """Compiles the probe; the library must be built."""
+    """Compiles the programs of ranks; the library must be built."""
     out.mkdir(parents=True, exist_ok=True)
-    run(["cc", "-O2", "-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror",
-         f"-I{ROOT / 'runtime' / 'include'}", pathlib.Path(__file__).parent / "probe.c",
-         "-o", out / "probe", f"-L{RELEASE}", f"-Wl,-rpath,{RELEASE}", "-lrailhead"])
+    for name in ("probe", "commanded"):
+        run(["cc", "-O2", "-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror",
+             f"-I{ROOT / 'runtime' / 'include'}", pathlib.Path(__file__).parent / f"{name}.c",
+             "-o", out / name, f"-L{RELEASE}", f"-Wl,-rpath,{RELEASE}", "-lrailhead"])
 
 
 # Seconds until something must have happened: longer than a machine with ten times its load takes.
@@ -46,10 +47,10 @@ class Operation:
     sent: tuple   # bytes sent so far, for each rail
 
 
-class Job:
-    """The job's probes run from __init__ until finish(), without a time limit."""
+class Ranks:
+    """Two processes of a job, a rank each, from __init__ until their end, without a time limit."""
 
-    def __init__(self, network, out, name, size, timeout=120, more=None):
+    def __init__(self, network, out, name, argv, timeout=120, more=None, stdin=subprocess.DEVNULL):
         self._network = network
         self._outputs = [out / f"{name}-{node}.txt" for node in NODES]
         self.logs = [out / f"{name}-{node}.log" for node in NODES]
@@ -58,9 +59,8 @@ class Job:
             with open(self._outputs[rank], "w", encoding="utf-8") as stdout, \
                     open(self.logs[rank], "w", encoding="utf-8") as stderr:
                 self._children.append(subprocess.Popen(
-                    network.inside(node, out / "probe", size),
-                    env=environment(network, rank, timeout, more), stdin=subprocess.DEVNULL,
-                    stdout=stdout, stderr=stderr, start_new_session=True))
+                    network.inside(node, out / argv[0], *argv[1:]), env=environment(network, rank, timeout, more),
+                    stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True))
 
     def __enter__(self):
         return self
@@ -70,24 +70,10 @@ class Job:
             os.killpg(child.pid, signal.SIGCONT) if child.poll() is None else None
             end(child.pid)
 
-    def operations(self, rank=0):
-        """Returns the operations done so far."""
-        done = []
-        for line in self._outputs[rank].read_text("utf-8").splitlines(keepends=True):
-            if line.endswith("\n"):
-                begin, finished, *sent = line.split()
-                done.append(Operation(float(begin), float(finished), tuple(map(int, sent))))
-        return done
-
-    def wait_for_operations(self, count, seconds=PATIENCE):
-        """Waits until `count` more operations are done."""
-        want = len(self.operations()) + count
-        deadline = time.monotonic() + seconds
-        while len(self.operations()) < want:
-            self.check_alive()
-            if time.monotonic() > deadline:
-                raise Failure(f"not {count} all-reduces in {seconds} s", log=self.logs[0])
-            time.sleep(0.02)
+    def lines(self, rank):
+        """Returns the lines that the rank has printed so far."""
+        text = self._outputs[rank].read_text("utf-8")
+        return text[:text.rfind("\n") + 1].splitlines()
 
     def check_alive(self):
         for child, log in zip(self._children, self.logs):
@@ -115,10 +101,8 @@ class Job:
                 return float(line.rsplit(" ", 1)[1])
         raise Failure(f"no {name} of rail {rail} on rank {rank}'s metrics page")
 
-    def finish(self, seconds=PATIENCE):
-        """Ends the job, and waits until both ranks exit successfully."""
-        self.check_alive()
-        self.signal(0, signal.SIGTERM)
+    def await_end(self, seconds=PATIENCE):
+        """Waits until both ranks exit successfully."""
         deadline = time.monotonic() + seconds
         for child in self._children:
             try:
@@ -126,7 +110,6 @@ class Job:
             except subprocess.TimeoutExpired:
                 raise Failure("the job does not end", log=self.logs[0]) from None
         self.check_alive()
-        return self.operations()
 
     def fail(self, seconds=PATIENCE):
         """Waits until both ranks fail, and returns their messages."""
@@ -138,3 +121,78 @@ class Job:
             if code == 0:
                 raise Failure("a rank ended well where it should have failed", log=self.logs[0])
         return [log.read_text("utf-8") for log in self.logs]
+
+
+class Job(Ranks):
+    """Two probes of all-reduces."""
+
+    def __init__(self, network, out, name, size, timeout=120, more=None):
+        super().__init__(network, out, name, ("probe", size), timeout, more)
+
+    def operations(self, rank=0):
+        """Returns the operations done so far."""
+        done = []
+        for line in self.lines(rank):
+            begin, finished, *sent = line.split()
+            done.append(Operation(float(begin), float(finished), tuple(map(int, sent))))
+        return done
+
+    def wait_for_operations(self, count, seconds=PATIENCE):
+        """Waits until `count` more operations are done."""
+        want = len(self.operations()) + count
+        deadline = time.monotonic() + seconds
+        while len(self.operations()) < want:
+            self.check_alive()
+            if time.monotonic() > deadline:
+                raise Failure(f"not {count} all-reduces in {seconds} s", log=self.logs[0])
+            time.sleep(0.02)
+
+    def finish(self):
+        """Ends the job, and waits until both ranks exit successfully."""
+        self.check_alive()
+        self.signal(0, signal.SIGTERM)
+        self.await_end()
+        return self.operations()
+
+
+class Commanded(Ranks):
+    """Two ranks that do what they are told (commanded.c)."""
+
+    def __init__(self, network, out, name, timeout=120, more=None):
+        super().__init__(network, out, name, ("commanded",), timeout, more, stdin=subprocess.PIPE)
+        self._wanted = [1, 1]  # lines of each rank: the first says that it is ready
+        for rank in (0, 1):
+            self.wait(rank)
+
+    def tell(self, rank, *commands):
+        self._wanted[rank] += len(commands)
+        pipe = self._children[rank].stdin
+        pipe.write("".join(f"{command}\n" for command in commands).encode())
+        pipe.flush()
+
+    def both(self, *commands):
+        """Tells both ranks, and waits until they have done all."""
+        for rank in (0, 1):
+            self.tell(rank, *commands)
+        for rank in (0, 1):
+            self.wait(rank)
+
+    def left(self, rank):
+        """Returns how many commands the rank has not done yet."""
+        return self._wanted[rank] - len(self.lines(rank))
+
+    def wait(self, rank, left=0, seconds=PATIENCE):
+        """Waits until at most `left` of its commands are not done; returns the seconds that the last one took."""
+        deadline = time.monotonic() + seconds
+        while self.left(rank) > left:
+            self.check_alive()
+            if time.monotonic() > deadline:
+                raise Failure(f"rank {rank} has not done what it was told within {seconds} s; it did: "
+                              f"{'; '.join(self.lines(rank)[-3:])}", log=self.logs[rank])
+            time.sleep(0.02)
+        return float(self.lines(rank)[-1].rsplit(": ", 1)[1])
+
+    def finish(self):
+        for child in self._children:
+            child.stdin.close()
+        self.await_end()

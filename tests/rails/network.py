@@ -89,6 +89,10 @@ class Network:
         """Drops all packets that arrive on this rail, silently."""
         return self._filter("-i", f"rail{rail}", "-j", "DROP")
 
+    def swallow_at(self, node, rail):
+        """Drops all packets that arrive at this node on this rail, silently; the other direction works."""
+        return self._filter("-i", f"rail{rail}", "-j", "DROP", nodes=(node,))
+
     def unplug(self, rail):
         """Takes the interface down on one node; the other node loses the carrier."""
         _run("ip", "-n", self._names["a"], "link", "set", f"rail{rail}", "down")
@@ -122,10 +126,10 @@ class Network:
             _run(*self.inside("a", "ss", "--kill", "--tcp", "src", self.address("a", rail)))
             yield
 
-    def _filter(self, *rule):
-        """Adds a rule for arriving packets on both nodes; returns a function that removes it."""
+    def _filter(self, *rule, nodes=NODES):
+        """Adds a rule for arriving packets on these nodes; returns a function that removes it."""
         def change(how):
-            for node in NODES:
+            for node in nodes:
                 _run(*self.inside(node, "iptables" if self._ipv4 else "ip6tables", "-w", how,
                                   "INPUT", *rule))
 

@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 
-from job import PATIENCE, Job, build
+from job import PATIENCE, Commanded, Job, build
 from network import Network
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -138,6 +138,60 @@ def busy_peer():
             expect("lost" not in log.read_text("utf-8"), "a rail was taken for dead", job)
 
 
+def rail_0_is(up, job):
+    for rank in (0, 1):
+        wait_until(lambda rank=rank: job.metric("railhead_rail_state", 0, rank) == up,
+                   f"rail 0 is {'back' if up else 'lost'} for rank {rank}", job)
+
+
+# What the sender and the receiver do. For the receiver each ends when it has all: what it acknowledged is lost.
+MESSAGES = (("send 0 131072", "receive 0 131072"), ("broadcast 0 131072", "broadcast 0 131072"),
+            ("send 1 3000000", "receive 1 3000000"))
+AWAY_SECONDS = 10
+
+
+def receiver_away():
+    """A rail is cut in one direction for two seconds while the receiver is elsewhere: it waits for the sender in another
+    communicator, or computes. The sender's call ends over the other rail."""
+    with Network(RATES) as network, Commanded(network, OUT, "receiver-away") as job:
+        def cut(node, sends, receives, there, elsewhere):
+            job.both()
+            rail_0_is(1, job)
+            repair = network.swallow_at(node, 0)
+            end = time.monotonic() + 2
+            job.tell(1, receives, elsewhere)
+            job.tell(0, sends, *there)
+            took = job.wait(0)
+            away = job.left(1) == 1
+            time.sleep(max(0, end - time.monotonic()))
+            repair()
+            return took, away
+
+        job.both("split", "split", "barrier 2")
+        for sends, receives in MESSAGES:
+            for node in ("a", "b"):
+                cut(node, sends, receives, ["barrier 2"], "barrier 2")
+        took, away = cut("a", *MESSAGES[0], [], f"compute {AWAY_SECONDS * 1000}")
+        expect(away, "the sender's call waited until the receiver was back", job)
+        print(f"    {MESSAGES[0][0]}: {took:.3f} s, while the receiver computed for {AWAY_SECONDS} s")
+        job.both()
+        job.finish()
+
+
+def both_away():
+    """A rail is lost and returns while both ranks compute, before the first call of a new communicator, too."""
+    with Network(RATES) as network, Commanded(network, OUT, "both-away") as job:
+        for before, after in (((), "all_reduce 0"), (("split",), "all_reduce 1"),
+                              (("split", "all_reduce 2 100000"), "all_reduce 2")):
+            job.both(*before)
+            repair = network.reset(0)
+            rail_0_is(0, job)
+            repair()
+            rail_0_is(1, job)
+            job.both(f"{after} 3000000")
+        job.finish()
+
+
 def impostor(how):
     def scene():
         name = f"impostor-{how}"
@@ -219,6 +273,8 @@ SCENES = {
     "all-for-a-while": all_for_a_while,
     "all-for-good": all_for_good,
     "busy-peer": busy_peer,
+    "receiver-away": receiver_away,
+    "both-away": both_away,
     "uneven": uneven,
     "impostor-swap": impostor("swap"),
     "impostor-replay": impostor("replay"),

@@ -175,11 +175,14 @@ absl::Status Communicator::StartTuner(std::vector<tuner::Pin> pins, bool made_of
                                       const Logger& log) {
   tuner::Network network = SharedMemory();
   if (group_ == nullptr && world_size_ > 1) {
-    patient_->Begin(setup_.settings.StartTimeout());
-    absl::StatusOr<tuner::Network> measured =
-        MeasureNetwork(*patient_, MeasuredRanks(), hierarchy_.get());
-    if (!measured.ok()) return GiveUp("measuring the network", measured.status());
-    network = *measured;
+    const absl::Status measured = OverRails(
+        setup_.settings.StartTimeout(), [&](collectives::Messenger& messenger) -> absl::Status {
+          absl::StatusOr<tuner::Network> result =
+              MeasureNetwork(messenger, MeasuredRanks(), hierarchy_.get());
+          if (result.ok()) network = *result;
+          return result.status();
+        });
+    if (!measured.ok()) return GiveUp("measuring the network", measured);
   }
   if (absl::Status followed = CheckPins(pins, network); !followed.ok()) {
     if (!made_of_another) return GiveUp("RAILHEAD_ALGO", followed);

@@ -10,6 +10,7 @@
 #include "runtime/base/background.h"
 #include "runtime/base/now.h"
 #include "runtime/bootstrap/tree.h"
+#include "runtime/rails/mesh.h"
 #include "runtime/recorder/contradiction.h"
 #include "runtime/recorder/report.h"
 #include "runtime/recorder/waiting.h"
@@ -34,9 +35,9 @@ absl::Duration PatienceFor(absl::Duration timeout) {
   return std::min(std::max(timeout / 6, absl::Seconds(1)), timeout / 2);
 }
 
-bootstrap::HangObserver::Pace PaceFor(absl::Duration patience) {
+bootstrap::HangObserver::Pace PaceFor(absl::Duration patience, bool tends) {
   return {std::min(patience / 4, absl::Seconds(1)), std::min(patience / 4, absl::Milliseconds(500)),
-          patience / 2};
+          patience / 2, tends ? rails::Mesh::kTendPause : absl::InfiniteDuration()};
 }
 
 }  // namespace
@@ -44,7 +45,7 @@ bootstrap::HangObserver::Pace PaceFor(absl::Duration patience) {
 HangReporter::HangReporter(Options options)
     : options_(std::move(options)),
       patience_(PatienceFor(options_.timeout)),
-      pace_(PaceFor(patience_)),
+      pace_(PaceFor(patience_, options_.tend != nullptr)),
       stillness_(patience_, options_.about.rails) {}
 
 HangReporter::~HangReporter() {
@@ -53,8 +54,9 @@ HangReporter::~HangReporter() {
   writing_->changed.WaitFor(lock, kWritingMoment, [this] { return writing_->done; });
 }
 
+void HangReporter::Tend(absl::Time now) { options_.tend(now); }
+
 bool HangReporter::Look(absl::Time now) {
-  if (options_.tend != nullptr) options_.tend(now);
   if (options_.ports != nullptr) LookAtPorts(now);
   return stillness_.Look(now, options_.recorder->Last(), options_.flows());
 }

@@ -37,8 +37,7 @@ class HangReporter final : public bootstrap::HangObserver {
     const recorder::FlightRecorder* recorder = nullptr;  // must outlive this object
     std::function<std::vector<Flow>()> flows;            // thread-safe
     std::function<std::vector<int>()> awaited;           // peers of transfers; thread-safe
-    // Resends messages that were not acknowledged while no call is running; thread-safe. May be
-    // null.
+    // Tends the rails while no call is running (Mesh::Tend); thread-safe. May be null.
     std::function<void(absl::Time now)> tend;
     // Reads the counters of the rails' ports. Called on other threads, also after the end of this
     // object. Null: no congestion detection.
@@ -64,6 +63,7 @@ class HangReporter final : public bootstrap::HangObserver {
   Heard Ask(bootstrap::Watch& watch);
 
   Pace pace() const override { return pace_; }
+  void Tend(absl::Time now) override;
   bool Look(absl::Time now) override;
   std::string Testify(absl::Time now) override;
   std::string Conclude(const std::vector<Said>& ranks) override;

@@ -109,7 +109,8 @@ std::unique_ptr<HangReporter> Communicator::MakeHangReporter(const std::string& 
   }
   options.recorder = &recorder_;
   options.flows = [this] { return Flows(); };
-  options.tend = [this](absl::Time now) { mesh_->Tend(now); };
+  // Without rails the mesh has no peers.
+  if (group_ == nullptr) options.tend = [this](absl::Time now) { mesh_->Tend(now); };
   options.awaited = [this] {
     const std::lock_guard<std::mutex> lock(awaiting_);
     return awaited_;

@@ -60,9 +60,15 @@ absl::Status Communicator::Exchange(const Work& work, Messages messages) {
     mailbox_->Expect(work.call);
     return messages(*mailbox_);
   }
-  patient_->Begin(setup_.settings.timeout);
-  patient_->Expect(work.call);
-  absl::Status status = messages(*patient_);
+  return OverRails(setup_.settings.timeout, [&](Messenger& messenger) {
+    messenger.Expect(work.call);
+    return messages(messenger);
+  });
+}
+
+absl::Status Communicator::OverRails(absl::Duration patience, Messages messages) {
+  patient_->Begin(patience);
+  const absl::Status status = messages(*patient_);
   return status.ok() ? patient_->Finish() : status;
 }
 

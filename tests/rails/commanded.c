@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A rank of two that does what it reads from stdin, a command a line, and prints `WORDS: SECONDS` when it has done it.
+ * Communicators are numbered from 0, the one of the job; messages have a known content, which receivers check.
+ *
+ *   split                 makes the next communicator
+ *   send C BYTES          to the other rank
+ *   receive C BYTES
+ *   broadcast C BYTES     from rank 0
+ *   all_reduce C BYTES
+ *   barrier C
+ *   compute MILLISECONDS  stays away from the library
+ *
+ * usage: commanded      until the end of stdin
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "railhead/railhead.h"
+
+enum { kMostCommunicators = 64, kMostBytes = 64 << 20, kPeriod = 251 };
+
+static rhComm_t comms[kMostCommunicators];
+static int messages[kMostCommunicators]; /* so far, for their content */
+static int communicators = 1;
+static int rank;
+static uint8_t* sent;
+static uint8_t* received;
+
+static void Check(rhResult_t result, rhComm_t comm) {
+  if (result == rhSuccess) return;
+  fprintf(stderr, "commanded: %s: %s\n", rhGetErrorString(result), rhGetLastError(comm));
+  exit(1);
+}
+
+static double Now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static uint8_t Value(size_t index, int message) {
+  return (uint8_t)((index + (size_t)message * 31) % kPeriod);
+}
+
+static void CheckReceived(const char* words, size_t bytes, int message, int factor) {
+  for (size_t i = 0; i < bytes; ++i) {
+    const uint8_t want = (uint8_t)(factor * Value(i, message));
+    if (received[i] == want) continue;
+    fprintf(stderr, "commanded: %s: byte %zu is %d, not %d\n", words, i, received[i], want);
+    exit(1);
+  }
+}
+
+static void Do(const char* words, const char* verb, int number, size_t bytes) {
+  rhComm_t const comm = comms[number];
+  const int message = messages[number]++;
+  const int peer = 1 - rank;
+  for (size_t i = 0; i < bytes; ++i) sent[i] = Value(i, message);
+  const double begin = Now();
+  if (strcmp(verb, "send") == 0) {
+    Check(rhSend(sent, bytes, rhUint8, peer, comm, NULL), comm);
+  } else if (strcmp(verb, "receive") == 0) {
+    Check(rhRecv(received, bytes, rhUint8, peer, comm, NULL), comm);
+  } else if (strcmp(verb, "broadcast") == 0) {
+    Check(rhBroadcast(sent, received, bytes, rhUint8, 0, comm, NULL), comm);
+  } else if (strcmp(verb, "all_reduce") == 0) {
+    Check(rhAllReduce(sent, received, bytes, rhUint8, rhSum, comm, NULL), comm);
+  } else {
+    Check(rhBarrier(comm, NULL), comm);
+  }
+  printf("%s: %.3f\n", words, Now() - begin);
+  if (strcmp(verb, "receive") == 0 || strcmp(verb, "broadcast") == 0) {
+    CheckReceived(words, bytes, message, 1);
+  }
+  if (strcmp(verb, "all_reduce") == 0) CheckReceived(words, bytes, message, 2);
+}
+
+int main(void) {
+  char line[128];
+  sent = malloc(kMostBytes);
+  received = malloc(kMostBytes);
+  if (sent == NULL || received == NULL) return 2;
+  Check(rhCommInitFromEnv(&comms[0]), NULL);
+  Check(rhCommUserRank(comms[0], &rank), comms[0]);
+  printf("ready: 0\n");
+  fflush(stdout);
+  while (fgets(line, sizeof line, stdin) != NULL) {
+    char verb[32];
+    long number = 0;
+    long bytes = 0;
+    line[strcspn(line, "\n")] = '\0';
+    if (sscanf(line, "%31s %ld %ld", verb, &number, &bytes) < 1) return 2;
+    if (strcmp(verb, "split") == 0) {
+      const double begin = Now();
+      if (communicators == kMostCommunicators) return 2;
+      Check(rhCommSplit(comms[0], 0, rank, &comms[communicators++], NULL), comms[0]);
+      printf("%s: %.3f\n", line, Now() - begin);
+    } else if (strcmp(verb, "compute") == 0) {
+      const struct timespec pause = {number / 1000, number % 1000 * 1000000};
+      nanosleep(&pause, NULL);
+      printf("%s: %.3f\n", line, (double)number / 1000);
+    } else {
+      if (number < 0 || number >= communicators || bytes < 0 || bytes > kMostBytes) return 2;
+      Do(line, verb, (int)number, (size_t)bytes);
+    }
+    fflush(stdout);
+  }
+  while (communicators > 0) Check(rhCommDestroy(comms[--communicators]), NULL);
+  return 0;
+}
