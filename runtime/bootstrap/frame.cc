@@ -24,12 +24,13 @@ std::string EncodeFrame(FrameKind kind, absl::string_view payload) {
 }
 
 absl::StatusOr<std::optional<Frame>> FrameReader::Next() {
-  const size_t comparable = std::min(kMagic.size(), buffer_.size());
-  if (absl::string_view(buffer_).substr(0, comparable) != kMagic.substr(0, comparable)) {
+  const absl::string_view left = absl::string_view(buffer_).substr(begin_);
+  const size_t comparable = std::min(kMagic.size(), left.size());
+  if (left.substr(0, comparable) != kMagic.substr(0, comparable)) {
     return absl::InvalidArgumentError("not a frame of a Railhead rank");
   }
-  if (buffer_.size() < kHeaderSize) return std::nullopt;
-  WireReader reader(buffer_);
+  if (left.size() < kHeaderSize) return std::nullopt;
+  WireReader reader(left);
   reader.Raw(kMagic.size());
   const uint32_t kind = reader.U32();
   const uint32_t size = reader.U32();
@@ -41,10 +42,9 @@ absl::StatusOr<std::optional<Frame>> FrameReader::Next() {
     return absl::InvalidArgumentError(
         absl::StrCat("a frame of ", size, " bytes, more than the limit of ", limit_));
   }
-  if (buffer_.size() - kHeaderSize < size) return std::nullopt;
-  Frame frame{static_cast<FrameKind>(kind), buffer_.substr(kHeaderSize, size)};
-  buffer_.erase(0, kHeaderSize + size);
-  return frame;
+  if (left.size() - kHeaderSize < size) return std::nullopt;
+  begin_ += kHeaderSize + size;
+  return Frame{static_cast<FrameKind>(kind), std::string(left.substr(kHeaderSize, size))};
 }
 
 }  // namespace railhead::bootstrap

@@ -66,8 +66,12 @@ class FrameReader {
   // Rejects frames with more than `limit` bytes of payload before reading them.
   explicit FrameReader(size_t limit) : limit_(limit) {}
 
-  // Buffer for arriving bytes.
-  std::string* buffer() { return &buffer_; }
+  // Returns the buffer for arriving bytes; it starts with those that Next has not returned.
+  std::string* buffer() {
+    buffer_.erase(0, begin_);
+    begin_ = 0;
+    return &buffer_;
+  }
 
   // Returns the next complete frame; nullopt if more bytes are needed; InvalidArgument as soon as
   // the bytes cannot be of this protocol.
@@ -78,6 +82,7 @@ class FrameReader {
  private:
   size_t limit_;
   std::string buffer_;
+  size_t begin_ = 0;  // in buffer_: of what Next has not returned
 };
 
 }  // namespace railhead::bootstrap

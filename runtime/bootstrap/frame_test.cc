@@ -37,6 +37,24 @@ TEST(FrameTest, FramesSurviveAnyCutting) {
   }
 }
 
+// The root of a large world gets many small ones at once. If splitting moved the rest for each,
+// this would take hours.
+TEST(FrameTest, ManyFramesInOneReadCostNoMoreThanTheirBytes) {
+  constexpr size_t kFrames = 4'000'000;
+  const std::string frame = EncodeFrame(FrameKind::kLocate, "from and to");
+  FrameReader reader(1000);
+  for (size_t i = 0; i < kFrames; ++i) reader.buffer()->append(frame);
+  size_t frames = 0;
+  for (;; ++frames) {
+    const absl::StatusOr<std::optional<Frame>> next = reader.Next();
+    ASSERT_TRUE(next.ok());
+    if (!next->has_value()) break;
+    ASSERT_EQ((*next)->payload, "from and to");
+  }
+  EXPECT_EQ(frames, kFrames);
+  EXPECT_TRUE(reader.buffer()->empty());
+}
+
 TEST(FrameTest, StrangersAreKnownByTheirFirstByte) {
   FrameReader reader(1000);
   reader.buffer()->append("G");

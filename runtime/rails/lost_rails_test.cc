@@ -293,7 +293,7 @@ TEST(FailoverTest, ARailThatThePeerHasLostIsGivenUp) {
   EXPECT_EQ(pair.b->rail_health(0).failovers, 1U);
 }
 
-TEST(FailoverTest, APeerThatMayLeaveIsNotLoggedAsLost) {
+TEST(FailoverTest, APeerThatMayLeaveIsNeitherLoggedNorCountedAsLost) {
   for (const bool may_leave : {false, true}) {
     PeerPair pair = MakeRecoveringPeers(1, LogLevel::kWarn);
     if (may_leave) pair.a->ExpectClose();
@@ -302,6 +302,7 @@ TEST(FailoverTest, APeerThatMayLeaveIsNotLoggedAsLost) {
     ASSERT_TRUE(pair.a->Poll(kNow).ok());
     const std::string log = ::testing::internal::GetCapturedStderr();
     EXPECT_FALSE(pair.a->rail_health(0).up);
+    EXPECT_EQ(pair.a->rail_health(0).failovers, may_leave ? 0U : 1U);
     EXPECT_EQ(log.find("lost (the cable was cut)") == std::string::npos, may_leave) << log;
   }
 }

@@ -295,6 +295,7 @@ void Mesh::Settle(absl::Time deadline) {
 }
 
 void Mesh::ExpectClose() {
+  const Visit visit(*this);
   for (const auto& [rank, entry] : peers_) entry.peer->ExpectClose();
 }
 

@@ -94,7 +94,7 @@ class Mesh final : public collectives::Messenger {
   void Settle(absl::Time deadline);
   // Whether it is known now.
   bool Acknowledged() const;
-  // For an owner that goes on polling then: peers that leave are not logged as lost rails.
+  // This rank leaves: peers that leave, too, are neither logged nor counted as lost rails.
   void ExpectClose();
   // Increases as transfers come nearer to completion, of all peers (with the companion), or of one;
   // see Peer::progress.
@@ -186,7 +186,8 @@ class Mesh final : public collectives::Messenger {
   static constexpr uint32_t kSpinTrial = 16;
 
   // Current user of the mesh. Every call of the owner acquires it; Finish and Settle release it,
-  // and so do Moved and CopySmall if the owner was away. After an error the owner keeps it.
+  // and so do Moved, CopySmall and ExpectClose if the owner was away. After an error the owner
+  // keeps it.
   enum class Holder { kNone, kOwner, kTender };
   void Hold();
   class Visit;  // holds the mesh in a scope, and releases it then if the owner was away

@@ -252,7 +252,7 @@ absl::Status Peer::Lose(size_t index, const absl::Status& status) {
   state.health.lost.store(true, std::memory_order_relaxed);
   // Only what the network does to us passes; nonsense from the peer would come again.
   if (!absl::IsUnavailable(status)) return LinkError(index, status);
-  state.health.failovers.fetch_add(1, std::memory_order_relaxed);
+  if (!may_close_) state.health.failovers.fetch_add(1, std::memory_order_relaxed);
   any_lost_ = true;
   state.lost = std::string(status.message());
   state.placing.reset();

@@ -98,7 +98,7 @@ class Peer {
   // transfers. Returns true if it completed any.
   bool KeepUnacknowledged();
 
-  // The peer may leave from now on: rails that it closes are not logged as lost.
+  // The peer may leave from now on: rails that it closes are neither logged nor counted as lost.
   void ExpectClose() { may_close_ = true; }
 
   // Returns true if every posted transfer has completed.

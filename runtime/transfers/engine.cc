@@ -74,8 +74,11 @@ void Engine::SendToSelf(const GoingPtr& send) {
   early->source = options_.rank;
   early->tag = transfer.tag;
   early->size = transfer.size;
-  // A message to this rank itself: small ones are buffered here, as the network does for others.
-  if (transfer.size <= kMostEager) {
+  // A message to this rank itself: small ones are buffered here, as the network does for others,
+  // and as many.
+  const size_t cost = EagerCost(transfer.size);
+  if (transfer.size <= kMostEager && cost <= kEagerRoom - own_eager_) {
+    own_eager_ += cost;
     early->eager = true;
     early->bytes.assign(transfer.data, transfer.data + transfer.size);
     early->complete = true;
@@ -112,7 +115,11 @@ absl::Status Engine::Match(const GoingPtr& receive, const EarlyPtr& early) {
   receive->size = early->size;
   receive->transfer->outcome = {early->source, early->tag, early->size};
   if (early->eager) {
-    if (early->source != options_.rank) GiveBackRoom(early->source, early->size);
+    if (early->source == options_.rank) {
+      own_eager_ -= EagerCost(early->size);
+    } else {
+      GiveBackRoom(early->source, early->size);
+    }
     if (!early->complete) {
       early->receive = receive;
       return absl::OkStatus();

@@ -183,6 +183,7 @@ class Engine {
   std::map<uint64_t, std::shared_ptr<Transfer>> unfinished_;
   MatchQueue<GoingPtr, EarlyPtr> matches_;
   std::map<int, Peer> peers_;
+  size_t own_eager_ = 0;  // cost of buffered messages of this rank to itself
 };
 
 }  // namespace railhead::transfers

@@ -73,6 +73,8 @@ def no_trouble():
     with Network(RATES) as network, Job(network, OUT, "no-trouble", SIZE) as job:
         job.wait_for_operations(20)
         operations = job.finish()
+        for log in job.logs:
+            expect("lost" not in log.read_text("utf-8"), "the end of the job was taken for a lost rail", job)
         first, last = operations[0], operations[-1]
         carried = [after - before for before, after in zip(first.sent, last.sent)]
         # An all-reduce of two ranks, whatever the algorithm, sends each value once each way.

@@ -276,6 +276,7 @@ bool Communicator::Depart(absl::Time deadline) {
   if (watch_ == nullptr || mesh_ == nullptr || !failure_.ok()) return true;
   // Ranks that have left need nothing that this rank has sent.
   if (std::exchange(departed_, true) && watch_->Goodbye(absl::InfinitePast())) return true;
+  mesh_->ExpectClose();
   // Leave together: a link that closes while the peer still reads could lose its last bytes.
   const absl::Time patience = std::min(deadline, MonotonicNow() + setup_.settings.timeout);
   const absl::Time settling = std::min(patience, MonotonicNow() + kLongestSettling);

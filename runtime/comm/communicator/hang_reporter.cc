@@ -54,7 +54,9 @@ HangReporter::~HangReporter() {
   writing_->changed.WaitFor(lock, kWritingMoment, [this] { return writing_->done; });
 }
 
-void HangReporter::Tend(absl::Time now) { options_.tend(now); }
+void HangReporter::Tend(absl::Time now) {
+  if (options_.tend != nullptr) options_.tend(now);
+}
 
 bool HangReporter::Look(absl::Time now) {
   if (options_.ports != nullptr) LookAtPorts(now);

@@ -132,11 +132,11 @@ void Lane::Run() {
         status = options_.alarm.Check();
         break;
       }
+      // This rank leaves, and other ranks may have done so.
+      if (settling_) messages_->mesh().ExpectClose();
       if (settling_ && settled && posted_.empty()) {
         settled_ = true;
         changed_.NotifyAll();
-        // Other ranks leave once this one has.
-        messages_->mesh().ExpectClose();
       }
     }
     status = Work();
