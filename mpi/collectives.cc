@@ -46,14 +46,17 @@ Parts NoParts(const Group& group) {
 }
 
 // Each rank sends the others its parts `to` and receives `from` them. One collective, and not sends
-// and receives: a part that its receiver does not expect must not arrive in a later call.
+// and receives: a part that its receiver does not expect must not arrive in a later call. A buffer
+// without parts may be any pointer: MPI ignores it, or it is MPI_IN_PLACE.
 Outcome Exchange(Group& group, const void* send, const Parts& to, void* receive,
                  const Parts& from) {
   const auto rank = static_cast<size_t>(group.rank());
   if (Outcome outcome = Agree(to.sizes[rank], from.sizes[rank]); !outcome.ok()) return outcome;
-  return group.Check(rhAlltoAllv(At(send, to.lowest), to.sizes.data(), to.offsets.data(),
-                                 At(receive, from.lowest), from.sizes.data(), from.offsets.data(),
-                                 rhUint8, group.comm(), nullptr));
+  const char* const lowest_sent = to.total() == 0 ? nullptr : At(send, to.lowest);
+  char* const lowest_received = from.total() == 0 ? nullptr : At(receive, from.lowest);
+  return group.Check(rhAlltoAllv(lowest_sent, to.sizes.data(), to.offsets.data(), lowest_received,
+                                 from.sizes.data(), from.offsets.data(), rhUint8, group.comm(),
+                                 nullptr));
 }
 
 Outcome NotDefined() { return {kErrorOp, "the operator is not defined for this type"}; }
