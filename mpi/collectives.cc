@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "mpi/extents.h"
 #include "mpi/reduction.h"
 #include "railhead/railhead.h"
 
@@ -15,16 +16,21 @@ namespace {
 
 using Sizes = std::vector<size_t>;
 
-const char* At(const void* base, size_t bytes) { return static_cast<const char*>(base) + bytes; }
-char* At(void* base, size_t bytes) { return static_cast<char*>(base) + bytes; }
+template <typename Bytes>  // signed or not
+const char* At(const void* base, Bytes bytes) {
+  return static_cast<const char*>(base) + bytes;
+}
+template <typename Bytes>
+char* At(void* base, Bytes bytes) {
+  return static_cast<char*>(base) + bytes;
+}
 
-size_t Bytes(int count, const Datatype& type) { return static_cast<size_t>(count) * type.bytes; }
-
-// One size for each rank, in bytes.
-Sizes BytesOf(const int* counts, int ranks, const Datatype& type) {
-  Sizes bytes(static_cast<size_t>(ranks));
-  for (size_t r = 0; r < bytes.size(); ++r) bytes[r] = Bytes(counts[r], type);
-  return bytes;
+// Checks that `count` elements of `type`, which this rank sends to itself, are the `expected` bytes
+// that it receives.
+Outcome CheckOwn(int count, const Datatype& type, size_t expected) {
+  size_t sent = 0;
+  Outcome outcome = SizeOf(count, type, 1, &sent);
+  return outcome.ok() ? Agree(sent, expected) : outcome;
 }
 
 // Where parts of these sizes begin that follow each other.
@@ -32,6 +38,25 @@ Sizes Offsets(const Sizes& sizes) {
   Sizes offsets(sizes.size());
   std::exclusive_scan(sizes.begin(), sizes.end(), offsets.begin(), size_t{0});
   return offsets;
+}
+
+Parts NoParts(const Group& group) {
+  const Sizes none(static_cast<size_t>(group.size()));
+  return {none, none};
+}
+
+// Each rank sends the others its parts `to` and receives `from` them. One collective, and not sends
+// and receives: a part that its receiver does not expect must not arrive in a later call. A buffer
+// without parts may be any pointer: MPI ignores it, or it is MPI_IN_PLACE.
+Outcome Exchange(Group& group, const void* send, const Parts& to, void* receive,
+                 const Parts& from) {
+  const auto rank = static_cast<size_t>(group.rank());
+  if (Outcome outcome = Agree(to.sizes[rank], from.sizes[rank]); !outcome.ok()) return outcome;
+  const char* const lowest_sent = to.total() == 0 ? nullptr : At(send, to.lowest);
+  char* const lowest_received = from.total() == 0 ? nullptr : At(receive, from.lowest);
+  return group.Check(rhAlltoAllv(lowest_sent, to.sizes.data(), to.offsets.data(), lowest_received,
+                                 from.sizes.data(), from.offsets.data(), rhUint8, group.comm(),
+                                 nullptr));
 }
 
 Outcome NotDefined() { return {kErrorOp, "the operator is not defined for this type"}; }
@@ -84,7 +109,9 @@ Outcome AllReduce(Group& group, const void* send, void* receive, int count, Data
   }
   const Fold fold = FoldedReduction(type, op);
   if (fold == nullptr) return NotDefined();
-  return FoldAll(group, send, receive, count, type->bytes, fold);
+  size_t bytes = 0;
+  Outcome outcome = SizeOf(count, *type, 1, &bytes);
+  return outcome.ok() ? FoldAll(group, send, receive, count, type->bytes, fold) : outcome;
 }
 
 Outcome Reduce(Group& group, const void* send, void* receive, int count, Datatype* type,
@@ -97,8 +124,10 @@ Outcome Reduce(Group& group, const void* send, void* receive, int count, Datatyp
   }
   const Fold fold = FoldedReduction(type, op);
   if (fold == nullptr) return NotDefined();
+  size_t bytes = 0;
+  if (Outcome outcome = SizeOf(count, *type, 1, &bytes); !outcome.ok()) return outcome;
   // Ranks that are not the root have no place for the result.
-  std::vector<char> own(is_root ? 0 : Bytes(count, *type));
+  std::vector<char> own(is_root ? 0 : bytes);
   return FoldAll(group, send, is_root ? receive : own.data(), count, type->bytes, fold);
 }
 
@@ -109,18 +138,22 @@ Outcome ReduceScatter(Group& group, const void* send, void* receive, const int* 
   if (!native.has_value() && fold == nullptr) return NotDefined();
   Sizes parts(static_cast<size_t>(group.size()));
   for (size_t r = 0; r < parts.size(); ++r) parts[r] = static_cast<size_t>(counts[r]);
-  const size_t mine = parts[static_cast<size_t>(group.rank())];
+  Parts input;
+  size_t bytes = 0;
+  Outcome outcome = PartsOf(counts, nullptr, group.size(), *type, &input);
+  // FoldParts has the inputs of all ranks for the part of this one.
+  if (outcome.ok()) outcome = SizeOf(counts[group.rank()], *type, group.size(), &bytes);
+  if (!outcome.ok()) return outcome;
   std::vector<char> own;
   if (send == kInPlace) {
     // MPI has the input in `receive` and wants the result at its beginning; here the two may not
     // overlap.
-    own.assign(At(receive, 0),
-               At(receive, std::accumulate(parts.begin(), parts.end(), size_t{0}) * type->bytes));
+    own.assign(At(receive, 0), At(receive, input.total()));
     send = own.data();
   }
   if (!native.has_value()) {
-    std::vector<char> result(mine * type->bytes);
-    Outcome outcome = FoldParts(group, send, parts, type->bytes, fold, result.data());
+    std::vector<char> result(bytes);
+    outcome = FoldParts(group, send, parts, type->bytes, fold, result.data());
     if (outcome.ok() && !result.empty()) std::memcpy(receive, result.data(), result.size());
     return outcome;
   }
@@ -137,116 +170,111 @@ Outcome ReduceScatterBlock(Group& group, const void* send, void* receive, int co
 
 Outcome AllGather(Group& group, const void* send, int send_count, const Datatype* send_type,
                   void* receive, int count, const Datatype& type) {
-  size_t mine = 0;
-  if (send == kInPlace) {
-    mine = Bytes(count, type);
-    send = At(receive, static_cast<size_t>(group.rank()) * mine);
-  } else {
-    mine = Bytes(send_count, *send_type);
-  }
-  return group.Check(rhAllGather(send, receive, mine, rhUint8, group.comm(), nullptr));
+  size_t part = 0;
+  Outcome outcome = SizeOf(count, type, group.size(), &part);
+  if (outcome.ok() && send != kInPlace) outcome = CheckOwn(send_count, *send_type, part);
+  if (!outcome.ok()) return outcome;
+  if (send == kInPlace) send = At(receive, static_cast<size_t>(group.rank()) * part);
+  return group.Check(rhAllGather(send, receive, part, rhUint8, group.comm(), nullptr));
 }
 
 Outcome AllGatherv(Group& group, const void* send, int send_count, const Datatype* send_type,
                    void* receive, const int* counts, const int* displacements,
                    const Datatype& type) {
-  const Sizes sizes = BytesOf(counts, group.size(), type);
-  const Sizes offsets = BytesOf(displacements, group.size(), type);
   const auto rank = static_cast<size_t>(group.rank());
-  if (send == kInPlace) {
-    send = At(receive, offsets[rank]);
-  } else if (Bytes(send_count, *send_type) != sizes[rank]) {
-    return {kErrorCount, "this rank sends " + std::to_string(Bytes(send_count, *send_type)) +
-                             " bytes and its count among those to receive is " +
-                             std::to_string(sizes[rank])};
+  Parts parts;
+  Outcome outcome = PartsOf(counts, displacements, group.size(), type, &parts);
+  if (outcome.ok() && send != kInPlace) {
+    outcome = CheckOwn(send_count, *send_type, parts.sizes[rank]);
   }
-  return group.Check(
-      rhAllGatherv(send, receive, sizes.data(), offsets.data(), rhUint8, group.comm(), nullptr));
+  if (!outcome.ok()) return outcome;
+  char* const lowest = At(receive, parts.lowest);
+  if (send == kInPlace) send = At(lowest, parts.offsets[rank]);
+  return group.Check(rhAllGatherv(send, lowest, parts.sizes.data(), parts.offsets.data(), rhUint8,
+                                  group.comm(), nullptr));
 }
 
 Outcome Broadcast(Group& group, void* buffer, int count, const Datatype& type, int root) {
-  return group.Check(
-      rhBroadcast(buffer, buffer, Bytes(count, type), rhUint8, root, group.comm(), nullptr));
+  size_t bytes = 0;
+  if (Outcome outcome = SizeOf(count, type, 1, &bytes); !outcome.ok()) return outcome;
+  return group.Check(rhBroadcast(buffer, buffer, bytes, rhUint8, root, group.comm(), nullptr));
 }
 
 Outcome Gather(Group& group, const void* send, int send_count, const Datatype* send_type,
                void* receive, int count, const Datatype* type, int root) {
-  size_t mine = 0;
-  if (send == kInPlace) {
-    mine = Bytes(count, *type);
-    send = At(receive, static_cast<size_t>(root) * mine);
+  size_t part = 0;
+  Outcome outcome;
+  if (group.rank() != root) {
+    outcome = SizeOf(send_count, *send_type, 1, &part);
   } else {
-    mine = Bytes(send_count, *send_type);
+    outcome = SizeOf(count, *type, group.size(), &part);
+    if (outcome.ok() && send != kInPlace) outcome = CheckOwn(send_count, *send_type, part);
   }
-  return group.Check(rhGather(send, receive, mine, rhUint8, root, group.comm(), nullptr));
+  if (!outcome.ok()) return outcome;
+  if (send == kInPlace) send = At(receive, static_cast<size_t>(root) * part);
+  return group.Check(rhGather(send, receive, part, rhUint8, root, group.comm(), nullptr));
 }
 
 Outcome Gatherv(Group& group, const void* send, int send_count, const Datatype* send_type,
                 void* receive, const int* counts, const int* displacements, const Datatype* type,
                 int root) {
-  if (group.rank() != root) {
-    const size_t mine = Bytes(send_count, *send_type);
-    return mine == 0 ? Outcome{}
-                     : group.Check(rhSend(send, mine, rhUint8, root, group.comm(), nullptr));
+  const auto at_root = static_cast<size_t>(root);
+  Parts from = NoParts(group);
+  Parts to = NoParts(group);
+  Outcome outcome;
+  if (group.rank() == root) {
+    outcome = PartsOf(counts, displacements, group.size(), *type, &from);
+    if (send == kInPlace) from.sizes[at_root] = 0;  // it is there already
   }
-  const Sizes sizes = BytesOf(counts, group.size(), *type);
-  const Sizes offsets = BytesOf(displacements, group.size(), *type);
-  Outcome outcome = group.Check(rhGroupStart());
-  for (int r = 0; r < group.size() && outcome.ok(); ++r) {
-    const auto at = static_cast<size_t>(r);
-    if (r == root || sizes[at] == 0) continue;
-    outcome =
-        group.Check(rhRecv(At(receive, offsets[at]), sizes[at], rhUint8, r, group.comm(), nullptr));
+  if (outcome.ok() && send != kInPlace) {
+    outcome = SizeOf(send_count, *send_type, 1, &to.sizes[at_root]);
   }
-  if (Outcome end = group.Check(rhGroupEnd()); outcome.ok()) outcome = std::move(end);
-  const auto mine = static_cast<size_t>(root);
-  if (outcome.ok() && send != kInPlace && sizes[mine] > 0) {
-    std::memmove(At(receive, offsets[mine]), send, sizes[mine]);
-  }
-  return outcome;
+  return outcome.ok() ? Exchange(group, send, to, receive, from) : outcome;
 }
 
 Outcome Scatter(Group& group, const void* send, int send_count, const Datatype* send_type,
                 void* receive, int count, const Datatype* type, int root) {
-  size_t mine = 0;
-  if (receive == kInPlace) {
-    mine = Bytes(send_count, *send_type);
-    // The library writes nothing there: it is where this part lies.
-    receive = const_cast<char*>(At(send, static_cast<size_t>(root) * mine));
+  size_t part = 0;
+  Outcome outcome;
+  if (group.rank() != root) {
+    outcome = SizeOf(count, *type, 1, &part);
   } else {
-    mine = Bytes(count, *type);
+    outcome = SizeOf(send_count, *send_type, group.size(), &part);
+    size_t expected = part;
+    if (outcome.ok() && receive != kInPlace) outcome = SizeOf(count, *type, 1, &expected);
+    if (outcome.ok()) outcome = Agree(part, expected);
   }
-  return group.Check(rhScatter(send, receive, mine, rhUint8, root, group.comm(), nullptr));
+  if (!outcome.ok()) return outcome;
+  // The library writes nothing there: it is where this part lies.
+  if (receive == kInPlace) {
+    receive = const_cast<char*>(At(send, static_cast<size_t>(root) * part));
+  }
+  return group.Check(rhScatter(send, receive, part, rhUint8, root, group.comm(), nullptr));
 }
 
 Outcome Scatterv(Group& group, const void* send, const int* counts, const int* displacements,
                  const Datatype* send_type, void* receive, int count, const Datatype* type,
                  int root) {
-  if (group.rank() != root) {
-    const size_t mine = Bytes(count, *type);
-    return mine == 0 ? Outcome{}
-                     : group.Check(rhRecv(receive, mine, rhUint8, root, group.comm(), nullptr));
+  const auto at_root = static_cast<size_t>(root);
+  Parts to = NoParts(group);
+  Parts from = NoParts(group);
+  Outcome outcome;
+  if (group.rank() == root) {
+    outcome = PartsOf(counts, displacements, group.size(), *send_type, &to);
+    if (receive == kInPlace) to.sizes[at_root] = 0;  // it stays there
   }
-  const Sizes sizes = BytesOf(counts, group.size(), *send_type);
-  const Sizes offsets = BytesOf(displacements, group.size(), *send_type);
-  Outcome outcome = group.Check(rhGroupStart());
-  for (int r = 0; r < group.size() && outcome.ok(); ++r) {
-    const auto at = static_cast<size_t>(r);
-    if (r == root || sizes[at] == 0) continue;
-    outcome =
-        group.Check(rhSend(At(send, offsets[at]), sizes[at], rhUint8, r, group.comm(), nullptr));
+  if (outcome.ok() && receive != kInPlace) {
+    outcome = SizeOf(count, *type, 1, &from.sizes[at_root]);
   }
-  if (Outcome end = group.Check(rhGroupEnd()); outcome.ok()) outcome = std::move(end);
-  const auto mine = static_cast<size_t>(root);
-  if (outcome.ok() && receive != kInPlace && sizes[mine] > 0) {
-    std::memmove(receive, At(send, offsets[mine]), sizes[mine]);
-  }
-  return outcome;
+  return outcome.ok() ? Exchange(group, send, to, receive, from) : outcome;
 }
 
 Outcome AllToAll(Group& group, const void* send, int send_count, const Datatype* send_type,
                  void* receive, int count, const Datatype& type) {
-  const size_t part = send == kInPlace ? Bytes(count, type) : Bytes(send_count, *send_type);
+  size_t part = 0;
+  Outcome outcome = SizeOf(count, type, group.size(), &part);
+  if (outcome.ok() && send != kInPlace) outcome = CheckOwn(send_count, *send_type, part);
+  if (!outcome.ok()) return outcome;
   if (send == kInPlace) send = receive;
   return group.Check(rhAlltoAll(send, receive, part, rhUint8, group.comm(), nullptr));
 }
@@ -254,22 +282,24 @@ Outcome AllToAll(Group& group, const void* send, int send_count, const Datatype*
 Outcome AllToAllv(Group& group, const void* send, const int* send_counts,
                   const int* send_displacements, const Datatype* send_type, void* receive,
                   const int* counts, const int* displacements, const Datatype& type) {
-  const Sizes sizes = BytesOf(counts, group.size(), type);
-  const Sizes offsets = BytesOf(displacements, group.size(), type);
-  if (send != kInPlace) {
-    const Sizes send_sizes = BytesOf(send_counts, group.size(), *send_type);
-    const Sizes send_offsets = BytesOf(send_displacements, group.size(), *send_type);
-    return group.Check(rhAlltoAllv(send, send_sizes.data(), send_offsets.data(), receive,
-                                   sizes.data(), offsets.data(), rhUint8, group.comm(), nullptr));
+  Parts from;
+  Outcome outcome = PartsOf(counts, displacements, group.size(), type, &from);
+  if (outcome.ok() && send != kInPlace) {
+    Parts to;
+    outcome = PartsOf(send_counts, send_displacements, group.size(), *send_type, &to);
+    return outcome.ok() ? Exchange(group, send, to, receive, from) : outcome;
   }
+  if (!outcome.ok()) return outcome;
+  char* const lowest = At(receive, from.lowest);
   // Each part is overwritten by the part that arrives from the same rank: send from a packed copy.
-  const Sizes packed = Offsets(sizes);
-  std::vector<char> own(std::accumulate(sizes.begin(), sizes.end(), size_t{0}));
-  for (size_t r = 0; r < sizes.size(); ++r) {
-    if (sizes[r] > 0) std::memcpy(own.data() + packed[r], At(receive, offsets[r]), sizes[r]);
+  const Sizes packed = Offsets(from.sizes);
+  std::vector<char> own(from.total());
+  for (size_t r = 0; r < from.sizes.size(); ++r) {
+    if (from.sizes[r] == 0) continue;
+    std::memcpy(own.data() + packed[r], At(lowest, from.offsets[r]), from.sizes[r]);
   }
-  return group.Check(rhAlltoAllv(own.data(), sizes.data(), nullptr, receive, sizes.data(),
-                                 offsets.data(), rhUint8, group.comm(), nullptr));
+  return group.Check(rhAlltoAllv(own.data(), from.sizes.data(), nullptr, lowest, from.sizes.data(),
+                                 from.offsets.data(), rhUint8, group.comm(), nullptr));
 }
 
 Outcome Barrier(Group& group) { return group.Check(rhBarrier(group.comm(), nullptr)); }

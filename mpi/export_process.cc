@@ -18,6 +18,7 @@
 #include "mpi/attributes.h"
 #include "mpi/calls.h"
 #include "mpi/export.h"
+#include "mpi/extents.h"
 #include "mpi/predefined.h"
 #include "mpi/process.h"
 #include "mpi/same_host.h"
@@ -328,9 +329,11 @@ RAILHEAD_MPI(Comm_delete_attr, Communicator* comm, int key) {
 }
 
 RAILHEAD_MPI(Type_contiguous, int count, Datatype* type, Datatype** made) {
-  const Outcome outcome = First(CheckCount(count), CheckType(type));
+  Outcome outcome = First(CheckCount(count), CheckType(type));
+  size_t bytes = 0;
+  if (outcome.ok()) outcome = SizeOf(count, *type, 1, &bytes);
   if (!outcome.ok()) return Report("MPI_Type_contiguous", nullptr, outcome);
-  *made = new Datatype(count == 1 ? *type : Plain(static_cast<size_t>(count) * type->bytes));
+  *made = new Datatype(count == 1 ? *type : Plain(bytes));
   return kSuccess;
 }
 

@@ -12,6 +12,7 @@
 
 #include "mpi/calls.h"
 #include "mpi/export.h"
+#include "mpi/extents.h"
 #include "mpi/predefined.h"
 #include "mpi/transfers.h"
 
@@ -48,11 +49,11 @@ void Write(const Arrival& arrival, TrampolineStatus* status, int error = kSucces
   status->error = error;
 }
 
-Outcome CheckMessage(int count, const Datatype* type) {
-  return First(CheckCount(count), CheckType(type));
+// Sets *bytes to the size of a message or of the buffer for one.
+Outcome SizeOfMessage(int count, const Datatype* type, size_t* bytes) {
+  Outcome outcome = First(CheckCount(count), CheckType(type));
+  return outcome.ok() ? SizeOf(count, *type, 1, bytes) : outcome;
 }
-
-size_t BytesIn(int count, const Datatype& type) { return static_cast<size_t>(count) * type.bytes; }
 
 // The number of elements of `size` bytes that `bytes` are; MPI_UNDEFINED if it is not a whole
 // number or an int cannot hold it.
@@ -76,12 +77,11 @@ int ReceiveNow(void* buffer, int count, Datatype* type, int from, int tag, Commu
                Status* status) {
   return On("MPI_Recv", comm, [&](Group& group) {
     Arrival arrival;
-    Outcome outcome = CheckMessage(count, type);
+    size_t bytes = 0;
+    Outcome outcome = SizeOfMessage(count, type, &bytes);
     if (outcome.ok()) {
       outcome = Await(
-          [&](Request** request) {
-            return Receive(group, buffer, BytesIn(count, *type), from, tag, request);
-          },
+          [&](Request** request) { return Receive(group, buffer, bytes, from, tag, request); },
           &arrival);
     }
     if (outcome.ok()) Write(arrival, status);
@@ -97,19 +97,17 @@ int SendAndReceive(const void* send, int send_count, Datatype* send_type, int to
     Arrival arrival;
     Arrival unused;
     Request* receiving = nullptr;
-    Outcome outcome = First(CheckMessage(send_count, send_type), CheckMessage(count, type));
+    size_t sent = 0;
+    size_t room = 0;
+    Outcome outcome =
+        First(SizeOfMessage(send_count, send_type, &sent), SizeOfMessage(count, type, &room));
     // Before anything has begun: no later message may come into the buffer of a call that has
     // failed.
     if (outcome.ok()) outcome = CheckDestination(group, to, send_tag);
-    if (outcome.ok()) {
-      outcome = Receive(group, receive, BytesIn(count, *type), from, tag, &receiving);
-    }
+    if (outcome.ok()) outcome = Receive(group, receive, room, from, tag, &receiving);
     if (!outcome.ok()) return outcome;
     outcome = Await(
-        [&](Request** request) {
-          return Send(group, send, BytesIn(send_count, *send_type), to, send_tag, request);
-        },
-        &unused);
+        [&](Request** request) { return Send(group, send, sent, to, send_tag, request); }, &unused);
     // A send fails to begin where the communicator has ended, and the receive with it.
     if (outcome.ok()) outcome = Wait(receiving, &arrival);
     if (outcome.ok()) Write(arrival, status);
@@ -120,10 +118,11 @@ int SendAndReceive(const void* send, int send_count, Datatype* send_type, int to
 template <typename Status>
 int SendAndReplace(void* buffer, int count, Datatype* type, int to, int send_tag, int from, int tag,
                    Communicator* comm, Status* status) {
-  const Outcome outcome = CheckMessage(count, type);
+  size_t size = 0;
+  const Outcome outcome = SizeOfMessage(count, type, &size);
   if (!outcome.ok()) return Report("MPI_Sendrecv_replace", nullptr, outcome);
   const auto* bytes = static_cast<const char*>(buffer);
-  const std::vector<char> copy(bytes, bytes + BytesIn(count, *type));
+  const std::vector<char> copy(bytes, bytes + size);
   return SendAndReceive(copy.data(), count, type, to, send_tag, buffer, count, type, from, tag,
                         comm, status);
 }
@@ -235,30 +234,29 @@ RAILHEAD_MPI(Send, const void* buffer, int count, Datatype* type, int to, int ta
              Communicator* comm) {
   return On("MPI_Send", comm, [&](Group& group) {
     Arrival unused;
-    Outcome outcome = CheckMessage(count, type);
+    size_t bytes = 0;
+    Outcome outcome = SizeOfMessage(count, type, &bytes);
     if (!outcome.ok()) return outcome;
-    return Await(
-        [&](Request** request) {
-          return Send(group, buffer, BytesIn(count, *type), to, tag, request);
-        },
-        &unused);
+    return Await([&](Request** request) { return Send(group, buffer, bytes, to, tag, request); },
+                 &unused);
   });
 }
 
 RAILHEAD_MPI(Isend, const void* buffer, int count, Datatype* type, int to, int tag,
              Communicator* comm, Request** request) {
   return On("MPI_Isend", comm, [&](Group& group) {
-    Outcome outcome = CheckMessage(count, type);
-    return outcome.ok() ? Send(group, buffer, BytesIn(count, *type), to, tag, request) : outcome;
+    size_t bytes = 0;
+    Outcome outcome = SizeOfMessage(count, type, &bytes);
+    return outcome.ok() ? Send(group, buffer, bytes, to, tag, request) : outcome;
   });
 }
 
 RAILHEAD_MPI(Irecv, void* buffer, int count, Datatype* type, int from, int tag, Communicator* comm,
              Request** request) {
   return On("MPI_Irecv", comm, [&](Group& group) {
-    Outcome outcome = CheckMessage(count, type);
-    return outcome.ok() ? Receive(group, buffer, BytesIn(count, *type), from, tag, request)
-                        : outcome;
+    size_t bytes = 0;
+    Outcome outcome = SizeOfMessage(count, type, &bytes);
+    return outcome.ok() ? Receive(group, buffer, bytes, from, tag, request) : outcome;
   });
 }
 

@@ -29,6 +29,7 @@ enum ErrorClass : int {
   kErrorRoot = 8,
   kErrorOp = 10,
   kErrorArg = 13,
+  kErrorTruncate = 15,
   kErrorOther = 16,
   kErrorInStatus = 18,
   kErrorKeyval = 36,

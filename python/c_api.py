@@ -12,6 +12,8 @@ import sys
 
 SCALARS = {"int": "c_int", "unsigned int": "c_uint", "size_t": "c_size_t", "uint64_t": "c_uint64",
            "char": "c_char", "void": "None"}
+# How railhead/_c_types.py converts an argument of a type. Values of other types are passed as they are.
+CHECKED = {"c_int": "INT", "c_uint": "UINT", "c_size_t": "SIZE", "c_uint64": "UINT64", "c_void_p": "ADDRESS"}
 POINTERS = {"void": "c_void_p", "char": "c_char_p"}
 HANDLE = re.compile(r"typedef struct rh\w+\* (\w+);")
 ENUM = re.compile(r"typedef enum RH_INT_ENUM \{(.*?)\} (\w+);", re.DOTALL)
@@ -85,12 +87,23 @@ class Header:
             expression = f"POINTER({expression})"
         return expression
 
-    def _declaration(self, text):
+    def _argument_type(self, text):
+        """Returns the expression of an argument's type, which converts its values without a loss."""
+        expression = self.ctype(text)
+        if text.startswith("const ") and text.count("*") == 1:  # what it points to is read
+            element = CHECKED.get(self.ctype(text.rstrip("* ")))
+            if expression == "c_char_p":
+                return "TEXT"
+            if element is not None:
+                return f"Array({element})"
+        return CHECKED.get(expression, expression)
+
+    def _declaration(self, text, read_type=None):
         """Returns (type, name) of a field or argument."""
         match = re.fullmatch(r"(.*?[ *])(\w+)(?:\[(\w+)\])?", " ".join(text.split()))
         if not match:
             raise HeaderError(f"cannot read '{text}'")
-        expression = self.ctype(match[1].strip())
+        expression = (read_type or self.ctype)(match[1].strip())
         if match[3]:
             size = match[3] if match[3].isdigit() else str(self.constants[match[3].removeprefix("RH_")])
             expression = f"{expression} * {size}"
@@ -102,7 +115,12 @@ class Header:
     def arguments(self, text):
         if "[" in text:  # an array argument would be a pointer
             raise HeaderError(f"an array among the arguments ({text})")
-        return [] if text.strip() in ("", "void") else [self._declaration(item) for item in text.split(",")]
+        if text.strip() in ("", "void"):
+            return []
+        return [self._declaration(item, self._argument_type) for item in text.split(",")]
+
+    def callback_types(self, text):
+        return [self._declaration(item)[0] for item in text.split(",")]
 
 
 def module(text):
@@ -111,23 +129,23 @@ def module(text):
     lines = ["# SPDX-License-Identifier: Apache-2.0",
              '"""The C API for ctypes. Generated from railhead.h by python/c_api.py: do not edit."""', "",
              "import enum",
-             "from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_int, c_size_t, c_uint, c_uint64,",
-             "                    c_void_p)", ""]
+             "from ctypes import CFUNCTYPE, POINTER, c_char, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p", "",
+             "from ._c_types import ADDRESS, INT, SIZE, TEXT, UINT, UINT64, Array, Struct", ""]
     lines += [f"{name} = {value}" for name, value in header.constants.items()]
     for name, values in header.enums.items():
         lines += ["", "", f"class {class_of(name)}(enum.IntEnum):", f'    """{name}."""', ""]
         lines += [f"    {constant_of(value)} = {number}" for value, number in values.items()]
     for name in header.structs:
-        lines += ["", "", f"class {class_of(name)}(Structure):", f'    """{name}."""', "", "    _fields_ = ["]
+        lines += ["", "", f"class {class_of(name)}(Struct):", f'    """{name}."""', "", "    _fields_ = ["]
         lines += [f'        ("{field}", {kind}),' for kind, field in header.fields(name)]
         lines += ["    ]"]
     lines += ["", ""]
     for name, arguments in header.callbacks.items():
-        kinds = ", ".join(["None", *(kind for kind, _ in header.arguments(arguments))])
+        kinds = ", ".join(["None", *header.callback_types(arguments)])
         lines += [f"{class_of(name)} = CFUNCTYPE({kinds})"]
-    lines += ["", "# Name: (type of the result, types of the arguments).", "FUNCTIONS = {"]
+    lines += ["", "# Name: (type of the result, name and type of each argument).", "FUNCTIONS = {"]
     for name, result, arguments in header.functions:
-        kinds = ", ".join(kind for kind, _ in header.arguments(arguments))
+        kinds = ", ".join(f'("{argument}", {kind})' for kind, argument in header.arguments(arguments))
         lines += [f'    "{name}": ({header.ctype(result)}, [{kinds}]),']
     lines += ["}", ""]
     return "\n".join(lines)

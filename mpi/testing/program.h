@@ -189,11 +189,11 @@ inline void PrintFailures() {
 // if each rank's expectations hold. For EXPECT_EXIT with the "threadsafe" style, so that the ranks
 // come from a process without threads.
 template <typename Body>
-[[noreturn]] void RunRanks(int count, Body body) {
+[[noreturn]] void RunRanks(int count, Body body, const char* transport = "shm") {
   setenv("WORLD_SIZE", std::to_string(count).c_str(), 1);
   setenv("MASTER_ADDR", "127.0.0.1", 1);
   setenv("MASTER_PORT", UnusedPort().c_str(), 1);
-  setenv("RAILHEAD_TRANSPORT", "shm", 1);
+  setenv("RAILHEAD_TRANSPORT", transport, 1);
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < count; ++rank) {
     ranks.push_back(fork());

@@ -6,13 +6,15 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from typing import Any, Optional
+from types import SimpleNamespace
+from typing import Any, Callable, List, Optional, Tuple
 
 from . import _api
+from ._c_types import convert
 from .errors import CLASSES, Error
 
 _lock = threading.Lock()
-_loaded: Optional[ctypes.CDLL] = None
+_loaded: Optional[SimpleNamespace] = None
 
 
 def path() -> str:
@@ -21,8 +23,22 @@ def path() -> str:
         os.path.dirname(os.path.abspath(__file__)), "lib", "librailhead.so.0")
 
 
-def library() -> ctypes.CDLL:
-    """Returns the library, with the types of its functions declared. Thread-safe.
+def _checked(name: str, function: Any, arguments: List[Tuple[str, Any]]) -> Callable[..., Any]:
+    """Returns a function of the library that refuses values which the C types of its arguments cannot hold."""
+    where = [f"{name}: {argument}" for argument, _ in arguments]
+    kinds = [kind for _, kind in arguments]
+    function.argtypes = [getattr(kind, "ctype", kind) for kind in kinds]
+
+    def call(*values: Any) -> Any:
+        if len(values) != len(kinds):
+            raise TypeError(f"{name} takes {len(kinds)} arguments, not {len(values)}")
+        return function(*map(convert, where, kinds, values))
+
+    return call
+
+
+def library() -> SimpleNamespace:
+    """Returns the functions of the library. They check and convert their arguments. Thread-safe.
 
     Raises OSError if it cannot be loaded, and AttributeError if it lacks a function.
     """
@@ -31,11 +47,12 @@ def library() -> ctypes.CDLL:
         if _loaded is None:
             # Its functions wait for other ranks; ctypes.CDLL releases the global interpreter lock during each call.
             handle = ctypes.CDLL(path())
+            functions = SimpleNamespace()
             for name, (result, arguments) in _api.FUNCTIONS.items():
                 function = getattr(handle, name)
                 function.restype = result
-                function.argtypes = arguments
-            _loaded = handle
+                setattr(functions, name, _checked(name, function, arguments))
+            _loaded = functions
         return _loaded
 
 

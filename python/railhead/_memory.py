@@ -9,6 +9,7 @@ CUDA device.
 from __future__ import annotations
 
 import ctypes
+import operator
 from ctypes import POINTER, Structure, c_char_p, c_int, c_int32, c_int64, c_ssize_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from typing import Any, Optional, Tuple, Union
 
@@ -50,9 +51,9 @@ class Memory:
     __slots__ = ("address", "count", "itemsize", "datatype", "kind", "readonly", "name", "_owner")
 
     def __init__(self, address: int, count: int, itemsize: int, name: str, readonly: bool, owner: Any) -> None:
-        self.address = address
-        self.count = count
-        self.itemsize = itemsize
+        self.address = operator.index(address)
+        self.count = operator.index(count)
+        self.itemsize = operator.index(itemsize)
         self.name = name
         self.datatype, self.kind = NAMES.get(name, (None, OPAQUE))
         self.readonly = readonly
@@ -109,7 +110,7 @@ def _from_array_interface(what: Any, interface: Any) -> Memory:
     name = CODES.get(code)
     if name is None:  # a type of ml_dtypes, which NumPy reports as void
         name = str(getattr(getattr(what, "dtype", None), "name", None) or text)
-    shape = tuple(interface["shape"])
+    shape = tuple(map(operator.index, interface["shape"]))
     _contiguous(what, shape, interface.get("strides"), itemsize)
     data = interface.get("data")
     if data is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import operator
 import os
 import threading
 import warnings
@@ -14,6 +15,7 @@ from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Typ
 
 from . import _api
 from ._api import DataType, RedOp
+from ._counts import Parts
 from ._library import check, error, last_error, library
 from ._memory import BOOL, COMPLEX, OPAQUE, Memory, memory
 from .errors import CLASSES, Error, InvalidUsageError
@@ -43,17 +45,17 @@ class Config:
     socket_ifname: Optional[str] = None  # RAILHEAD_SOCKET_IFNAME
     secret_file: Optional[str] = None  # RAILHEAD_SECRET_FILE
 
+    def __post_init__(self) -> None:
+        self._as_parameter()  # raises for a value that C cannot hold
+
     def _as_parameter(self) -> Any:
         def number(value: Optional[int]) -> int:
-            return _UNSET if value is None else int(value)
-
-        def text(value: Optional[str]) -> Optional[bytes]:
-            return None if value is None else value.encode()
+            return _UNSET if value is None else value
 
         return ctypes.byref(_api.Config(
             ctypes.sizeof(_api.Config), _api.CONFIG_MAGIC, _api.VERSION_CODE, _UNSET, number(self.timeout_seconds),
-            number(self.start_timeout_seconds), number(self.metrics), text(self.name), text(self.transport),
-            text(self.fallback), text(self.rails), text(self.socket_ifname), text(self.secret_file)))
+            number(self.start_timeout_seconds), number(self.metrics), self.name, self.transport, self.fallback,
+            self.rails, self.socket_ifname, self.secret_file))
 
 
 @dataclass(frozen=True)
@@ -142,28 +144,24 @@ def group() -> Iterator[None]:
                     comm._leave()  # pylint: disable=protected-access
 
 
-def _array(counts: Optional[Sequence[int]], ranks: int, what: str) -> Any:
-    if counts is None:
-        return None
-    if len(counts) != ranks or any(count < 0 for count in counts):
-        raise ValueError(f"{what}: {list(counts)} must be {ranks} numbers from 0 up, one for each rank")
-    return (ctypes.c_size_t * ranks)(*counts)
-
-
-def _times(numbers: Optional[Sequence[int]], factor: int) -> Optional[List[int]]:
-    return None if numbers is None else [int(number) * factor for number in numbers]
-
-
 def _needs(what: str, held: Memory, count: int) -> None:
     if held.count != count:
         raise ValueError(f"{what} has {held.count} elements, and must have {count}")
 
 
-def _ends(counts: Sequence[int], displacements: Optional[Sequence[int]]) -> int:
-    """Returns the number of elements up to the end of the last part."""
-    if displacements is None:
-        return sum(counts)
-    return max((begin + count for begin, count in zip(displacements, counts) if count > 0), default=0)
+def _fits(what: str, held: Memory, parts: Parts) -> None:
+    if held.count < parts.end:
+        raise ValueError(f"{what} has {held.count} elements, and parts up to element {parts.end}")
+
+
+def _color(color: Optional[Any]) -> int:
+    if color is None:
+        return _api.SPLIT_NOCOLOR
+    number = operator.index(color)
+    if not 0 <= number < 2**31:
+        raise ValueError(f"the color {number} is out of range; it must be 0 to 2**31-1: pass it modulo 2**31 (for a "
+                         "text, zlib.crc32(text.encode()) % 2**31, since hash() of a text differs between processes)")
+    return number
 
 
 def _writable(what: str, held: Memory) -> Memory:
@@ -302,7 +300,7 @@ class Communicator:
     def explain(self, collective: str, nbytes: int) -> str:
         """Explains in a few lines the choice of algorithm for a collective ("all_reduce", ...) of `nbytes`."""
         text = ctypes.create_string_buffer(16384)
-        self._do(lambda handle: library().rhCommExplain(handle, collective.encode(), nbytes, text, len(text)))
+        self._do(lambda handle: library().rhCommExplain(handle, collective, nbytes, text, len(text)))
         return text.value.decode("utf-8", "replace")
 
     def __repr__(self) -> str:
@@ -313,9 +311,10 @@ class Communicator:
     def split(self, color: Optional[int], key: int = 0, config: Optional[Config] = None) -> Optional["Communicator"]:
         """Creates a communicator of the ranks that pass the same color, ordered by key, then by rank.
 
-        Call it on all ranks. A rank that passes None joins no group and gets None. Does not change this communicator.
+        Call it on all ranks. A color is 0 to 2**31-1: reduce hashes modulo 2**31. A rank that passes None joins no
+        group and gets None. Does not change this communicator.
         """
-        number = _api.SPLIT_NOCOLOR if color is None else color
+        number = _color(color)
         return self._derive(lambda handle, out, parameter: library().rhCommSplit(handle, number, key, out, parameter),
                             config)
 
@@ -324,9 +323,9 @@ class Communicator:
 
         Call it on all remaining ranks with the same list. Abort or destroy this communicator afterwards.
         """
-        ranks = (ctypes.c_int * len(exclude))(*exclude)
+        ranks = list(exclude)
         made = self._derive(lambda handle, out, parameter: library().rhCommShrink(
-            handle, ranks, len(exclude), out, parameter), config)
+            handle, ranks, len(ranks), out, parameter), config)
         assert made is not None
         return made
 
@@ -504,13 +503,11 @@ class Communicator:
         target, source = _writable("recv", memory(recv)), memory(send)
         _same_type(source, target)
         kind, each = _moved(source)
-        parts = _array(_times(counts, each), self._size, "counts")
-        begins = _array(_times(displacements, each), self._size, "displacements")
-        _needs("send", source, counts[self._rank])
-        if target.count < _ends(counts, displacements):
-            raise ValueError(f"recv has {target.count} elements, and parts up to element {_ends(counts, displacements)}")
+        parts = Parts("", counts, displacements, self._size)
+        _needs("send", source, parts.counts[self._rank])
+        _fits("recv", target, parts)
         self._collective(lambda handle: library().rhAllGatherv(
-            source.address, target.address, parts, begins, kind, handle, None), source, target)
+            source.address, target.address, parts.sizes(each), parts.begins(each), kind, handle, None), source, target)
 
     def reduce_scatter(self, send: Any, recv: Any, op: int = SUM) -> None:
         """recv[i] becomes the reduction over all ranks of send[rank * n + i], for the n elements of recv.
@@ -530,11 +527,11 @@ class Communicator:
         source, target = memory(send), _writable("recv", memory(recv))
         _same_type(source, target)
         kind, each, op = _reduced(source, op)
-        parts = _array(_times(counts, each), self._size, "counts")
-        _needs("send", source, sum(counts))
-        _needs("recv", target, counts[self._rank])
+        parts = Parts("", counts, None, self._size)
+        _needs("send", source, parts.end)
+        _needs("recv", target, parts.counts[self._rank])
         self._collective(lambda handle: library().rhReduceScatterv(
-            source.address, target.address, parts, kind, op, handle, None), source, target)
+            source.address, target.address, parts.sizes(each), kind, op, handle, None), source, target)
 
     def all_to_all(self, send: Any, recv: Any) -> None:
         """recv[r * n + i] becomes send[rank * n + i] of rank r. Both have n elements for each rank."""
@@ -560,16 +557,13 @@ class Communicator:
         source, target = memory(send), _writable("recv", memory(recv))
         _same_type(source, target)
         kind, each = _moved(source)
-        numbers = []
-        for what, held, counts, begins in (("send", source, send_counts, send_displacements),
-                                           ("recv", target, recv_counts, recv_displacements)):
-            numbers += [_array(_times(counts, each), self._size, f"{what}_counts"),
-                        _array(_times(begins, each), self._size, f"{what}_displacements")]
-            if held.count < _ends(counts, begins):
-                raise ValueError(f"{what} has {held.count} elements, and parts up to element {_ends(counts, begins)}")
+        sent = Parts("send_", send_counts, send_displacements, self._size)
+        received = Parts("recv_", recv_counts, recv_displacements, self._size)
+        _fits("send", source, sent)
+        _fits("recv", target, received)
         self._collective(lambda handle: library().rhAlltoAllv(
-            source.address, numbers[0], numbers[1], target.address, numbers[2], numbers[3], kind, handle, None),
-            source, target)
+            source.address, sent.sizes(each), sent.begins(each), target.address, received.sizes(each),
+            received.begins(each), kind, handle, None), source, target)
 
     def gather(self, send: Any, recv: Any = None, root: int = 0) -> None:
         """On rank root, recv[r * n + i] becomes send[i] of rank r; other ranks do not use recv."""

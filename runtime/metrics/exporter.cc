@@ -1,41 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/metrics/exporter.h"
 
-#include <algorithm>
-#include <map>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "runtime/base/one_per_process.h"
 #include "runtime/metrics/page.h"
 
 namespace railhead::metrics {
 namespace {
 
-void AddTo(std::vector<Snapshot>& sums, Snapshot snapshot) {
-  const auto same = std::find_if(sums.begin(), sums.end(), [&](const Snapshot& sum) {
-    return sum.job == snapshot.job && sum.rank == snapshot.rank;
-  });
-  if (same == sums.end()) {
-    sums.push_back(std::move(snapshot));
-  } else {
-    Add(snapshot, *same);
-  }
-}
+constexpr size_t kMostNames = 32;
+constexpr char kOthers[] = "others";
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Exporter>> Exporter::At(int port, const std::string& pod) {
-  static std::mutex mutex;
-  static std::map<std::pair<int, std::string>, std::weak_ptr<Exporter>> exporters;
-  const std::lock_guard<std::mutex> lock(mutex);
-  if (port != 0) {
-    if (std::shared_ptr<Exporter> exporter = exporters[{port, pod}].lock()) return exporter;
-  }
+absl::StatusOr<std::shared_ptr<Exporter>> Exporter::At(int port, const std::string& pod,
+                                                       const Logger& log) {
+  static OnePerProcess<Exporter> exporters;
+  if (port == 0) return Open(port, pod, log);
+  return exporters.Get(absl::StrCat(port, " ", pod), [&] { return Open(port, pod, log); });
+}
+
+absl::StatusOr<std::shared_ptr<Exporter>> Exporter::Open(int port, const std::string& pod,
+                                                         const Logger& log) {
   std::shared_ptr<Exporter> exporter(new Exporter());
-  absl::StatusOr<std::unique_ptr<PodPage>> page =
-      PodPage::Open(port, pod, [raw = exporter.get()] { return ToFamilies(raw->Sums()); });
+  const auto read = [raw = exporter.get()] {
+    const std::optional<Snapshot> sum = raw->Sum();
+    return sum.has_value() ? ToFamilies({*sum}) : Families();
+  };
+  absl::StatusOr<std::unique_ptr<PodPage>> page = PodPage::Open(port, pod, read, log);
   if (!page.ok()) return page.status();
   exporter->page_ = *std::move(page);
-  if (port != 0) exporters[{port, pod}] = exporter;
   return exporter;
 }
 
@@ -58,15 +54,36 @@ Exporter::Registration::~Registration() {
     rail.weight = 1;
     rail.peers = rail.lost_peers = 0;
   }
-  AddTo(exporter_->gone_, std::move(last));
+  exporter_->AddTo(exporter_->gone_, std::move(last));
   exporter_->reads_.erase(place_);
 }
 
-std::vector<Snapshot> Exporter::Sums() const {
+std::optional<Snapshot> Exporter::Sum() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<Snapshot> sums = gone_;
-  for (const Read& read : reads_) AddTo(sums, read());
-  return sums;
+  std::optional<Snapshot> sum = gone_;
+  for (const Read& read : reads_) AddTo(sum, read());
+  return sum;
+}
+
+void Exporter::AddTo(std::optional<Snapshot>& sum, Snapshot snapshot) {
+  for (KindCounts& kind : snapshot.collectives) {
+    if (kind.comm.empty() || names_.count(kind.comm) > 0) continue;
+    // A name that has been counted among the others never gets series of its own: counts that move
+    // between series look like calls.
+    if (names_.size() < kMostNames) {
+      names_.insert(kind.comm);
+    } else {
+      kind.comm = kOthers;
+    }
+  }
+  if (!sum.has_value()) {
+    sum = std::move(snapshot);
+    return;
+  }
+  // Its identity now, also for what it has counted as another.
+  sum->job = snapshot.job;
+  sum->rank = snapshot.rank;
+  Add(snapshot, *sum);
 }
 
 }  // namespace railhead::metrics

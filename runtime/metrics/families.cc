@@ -8,11 +8,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "base/printable_text.h"
 #include "runtime/base/wire.h"
 
 namespace railhead::metrics {
@@ -21,6 +24,10 @@ namespace {
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
+
+// Only Merge adds these.
+constexpr char kProcessLabel[] = "process";
+constexpr char kConflicts[] = "railhead_metrics_conflicts";
 
 constexpr size_t kLongestName = 200;
 constexpr size_t kLongestText = 64 << 10;  // of a help text, or of a label's value
@@ -74,7 +81,9 @@ bool ReadSeries(Kind kind, WireReader& reader, ClientMetric& series) {
     ClientMetric::Label& label = series.label.emplace_back();
     label.name = reader.String(kLongestName);
     label.value = reader.String(kLongestText);
-    if (!IsName(label.name)) return false;
+    if (!IsName(label.name) || label.name == kProcessLabel || !IsPrintableText(label.value)) {
+      return false;
+    }
   }
   if (kind == Kind::kCounter) series.counter.value = ReadDouble(reader);
   if (kind == Kind::kGauge) series.gauge.value = ReadDouble(reader);
@@ -90,6 +99,61 @@ bool ReadSeries(Kind kind, WireReader& reader, ClientMetric& series) {
   }
   return reader.ok() && series.label.size() >= 2 && series.label[0].name == "job" &&
          series.label[1].name == "rank";
+}
+
+using RankOfJob = std::pair<std::string, std::string>;
+
+RankOfJob RankOf(const ClientMetric& series) {
+  return {series.label[0].value, series.label[1].value};
+}
+
+// Containers of a pod may count their processes from 1 each.
+void NameApart(std::vector<Page>& pages) {
+  std::set<std::string> names;
+  for (Page& page : pages) {
+    std::string name = page.process;
+    for (int i = 2; !names.insert(name).second; ++i) name = absl::StrCat(page.process, ".", i);
+    page.process = std::move(name);
+  }
+}
+
+// The pages that have series of each rank.
+std::map<RankOfJob, std::vector<size_t>> ClaimsOf(const std::vector<Page>& pages) {
+  std::map<RankOfJob, std::vector<size_t>> claims;
+  for (size_t page = 0; page < pages.size(); ++page) {
+    for (const MetricFamily& family : pages[page].families) {
+      for (const ClientMetric& series : family.metric) {
+        std::vector<size_t>& of_rank = claims[RankOf(series)];
+        if (of_rank.empty() || of_rank.back() != page) of_rank.push_back(page);
+      }
+    }
+  }
+  return claims;
+}
+
+void AddConflicts(const std::map<RankOfJob, std::vector<size_t>>& claims,
+                  const std::vector<Page>& pages, MergedPage& merged) {
+  MetricFamily conflicts = {
+      kConflicts,
+      "Processes of this pod that are all this rank of this job, if there are several: their "
+      "series have the label process. Give each process its own RANK, or each job its own "
+      "RAILHEAD_JOB.",
+      MetricType::Gauge,
+      {}};
+  for (const auto& [rank, of_rank] : claims) {
+    if (of_rank.size() < 2) continue;
+    ClientMetric& series = conflicts.metric.emplace_back();
+    series.label = {{"job", rank.first}, {"rank", rank.second}};
+    series.gauge.value = static_cast<double>(of_rank.size());
+    const std::string both = absl::StrCat("rank ", rank.second, " of job '", rank.first, "'");
+    merged.warnings.push_back(
+        {both,
+         absl::StrCat("processes ", pages[of_rank[0]].process, " and ", pages[of_rank[1]].process,
+                      " of this pod are both ", both,
+                      " on the metrics page, so their series have the label process; give each "
+                      "process its own RANK, or each job its own RAILHEAD_JOB")});
+  }
+  if (!conflicts.metric.empty()) merged.families.push_back(std::move(conflicts));
 }
 
 }  // namespace
@@ -119,7 +183,8 @@ absl::StatusOr<Families> ParseFamilies(absl::string_view bytes) {
     family.help = reader.String(kLongestText);
     const uint8_t kind = reader.U8();
     const uint32_t series = reader.U32();
-    if (!reader.ok() || !IsName(family.name) || kind > static_cast<uint8_t>(Kind::kHistogram)) {
+    if (!reader.ok() || !IsName(family.name) || family.name == kConflicts ||
+        !IsPrintableText(family.help) || kind > static_cast<uint8_t>(Kind::kHistogram)) {
       return malformed;
     }
     family.type = TypeOf(Kind{kind});
@@ -131,23 +196,33 @@ absl::StatusOr<Families> ParseFamilies(absl::string_view bytes) {
   return families;
 }
 
-Families Merge(std::vector<Families> pages) {
-  std::map<std::pair<std::string, std::string>, size_t> page_of_rank;  // by job and rank
-  std::unordered_map<std::string, size_t> place;                       // of families, by name
-  Families merged;
-  for (size_t page = 0; page < pages.size(); ++page) {
-    for (MetricFamily& family : pages[page]) {
-      const auto [at, is_new] = place.try_emplace(family.name, merged.size());
-      if (is_new) merged.push_back({family.name, std::move(family.help), family.type, {}});
-      MetricFamily& into = merged[at->second];
-      if (into.type != family.type) continue;  // of another version of this library
+MergedPage Merge(std::vector<Page> pages) {
+  NameApart(pages);
+  MergedPage merged;
+  const std::map<RankOfJob, std::vector<size_t>> claims = ClaimsOf(pages);
+  std::unordered_map<std::string, size_t> place;  // of families, by name
+  for (Page& page : pages) {
+    for (MetricFamily& family : page.families) {
+      const auto [at, is_new] = place.try_emplace(family.name, merged.families.size());
+      if (is_new) merged.families.push_back({family.name, std::move(family.help), family.type, {}});
+      MetricFamily& into = merged.families[at->second];
+      if (into.type != family.type) {
+        merged.warnings.push_back(
+            {family.name,
+             absl::StrCat("the metrics page lacks ", family.name, " of process ", page.process,
+                          ", whose librailhead is another version than that of another process; "
+                          "use one version in the pod")});
+        continue;
+      }
       for (ClientMetric& series : family.metric) {
-        const auto first =
-            page_of_rank.try_emplace({series.label[0].value, series.label[1].value}, page);
-        if (first.first->second == page) into.metric.push_back(std::move(series));
+        if (claims.at(RankOf(series)).size() > 1) {
+          series.label.insert(series.label.begin() + 2, {kProcessLabel, page.process});
+        }
+        into.metric.push_back(std::move(series));
       }
     }
   }
+  AddConflicts(claims, pages, merged);
   return merged;
 }
 

@@ -19,13 +19,31 @@ using Families = std::vector<prometheus::MetricFamily>;
 
 std::string Encode(const Families& families);
 
-// InvalidArgument for bytes that are not the result of Encode.
+// InvalidArgument for bytes that are not the result of Encode, or that would spoil a page.
 absl::StatusOr<Families> ParseFamilies(absl::string_view bytes);
 
-// Returns one page with the series of all pages. Each rank of a job is taken from the first page
-// that has it: two processes say they are the same rank where two jobs of one name share a network,
-// and Prometheus refuses a page that has a series twice.
-Families Merge(std::vector<Families> pages);
+// The families of one process.
+struct Page {
+  std::string process;  // its number, or another name that tells it from the others
+  Families families;
+};
+
+// What the users must know of a page, once for each `subject`.
+struct PageWarning {
+  std::string subject;
+  std::string text;
+};
+
+struct MergedPage {
+  Families families;
+  std::vector<PageWarning> warnings;
+};
+
+// Returns one page with the series of all processes. If several are the same rank of a job (two
+// jobs of one name share a pod, or processes have one RANK), their series have another label,
+// `process`: Prometheus refuses a page that has a series twice. railhead_metrics_conflicts counts
+// these processes.
+MergedPage Merge(std::vector<Page> pages);
 
 }  // namespace railhead::metrics
 

@@ -6,7 +6,9 @@
 #include <prometheus/text_serializer.h>
 
 #include <limits>
+#include <map>
 #include <random>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -51,7 +53,7 @@ Families RandomFamilies(std::mt19937& random) {
     for (int rank = up_to(3); rank > 0; --rank) {
       ClientMetric series = Series(rank, kValues[up_to(3)]);
       for (int label = up_to(3); label > 0; --label) {
-        series.label.push_back({absl::StrCat("label_", label), "a \"text\"\nof two lines"});
+        series.label.push_back({absl::StrCat("label_", label), "a \"text\" with \\"});
       }
       if (families[i].type == MetricType::Histogram) {
         series.histogram.sample_count = std::numeric_limits<uint64_t>::max();
@@ -96,6 +98,24 @@ TEST(FamiliesTest, WhatWouldSpoilThePageIsRefused) {
   ClientMetric nobodys = Series(1, 1);
   nobodys.label.erase(nobodys.label.begin());
   EXPECT_TRUE(refused("a", nobodys));
+  for (const char* text : {"caf\xe9", "\xc3", "a\x01"}) {
+    ClientMetric unreadable = Series(1, 1);
+    unreadable.label.push_back({"label", text});
+    EXPECT_TRUE(refused("a", unreadable)) << text;
+  }
+  ClientMetric apart = Series(1, 1);
+  apart.label.push_back({"process", "1"});
+  EXPECT_TRUE(refused("a", apart)) << "only the page adds it";
+  EXPECT_TRUE(refused("railhead_metrics_conflicts", Series(1, 1)));
+}
+
+std::string TextOf(const std::vector<Families>& processes) {
+  std::vector<Page> pages;
+  for (const Families& families : processes)
+    pages.push_back({absl::StrCat(pages.size()), families});
+  const MergedPage merged = Merge(std::move(pages));
+  EXPECT_THAT(merged.warnings, ::testing::IsEmpty());
+  return TextOf(merged.families);
 }
 
 TEST(FamiliesTest, OnePageHasEachFamilyOnce) {
@@ -103,22 +123,91 @@ TEST(FamiliesTest, OnePageHasEachFamilyOnce) {
                           {"b", "help", MetricType::Gauge, {Series(0, 2)}}};
   const Families second = {{"b", "help", MetricType::Gauge, {Series(1, 3)}},
                            {"c", "help", MetricType::Gauge, {Series(1, 4)}}};
-  const std::string text = TextOf(Merge({first, second}));
+  const std::string text = TextOf(std::vector{first, second});
   EXPECT_THAT(text, HasSubstr("# HELP b help\n# TYPE b gauge\n"
                               "b{job=\"train\",rank=\"0\"} 2\nb{job=\"train\",rank=\"1\"} 3\n"));
   EXPECT_THAT(text, HasSubstr("a{job=\"train\",rank=\"0\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("c{job=\"train\",rank=\"1\"} 4\n"));
 }
 
-// Else Prometheus would drop the whole page.
-TEST(FamiliesTest, NoSeriesIsThereTwice) {
+// Prometheus refuses a page that has a series twice, and a process that is not there is not
+// noticed.
+TEST(FamiliesTest, ProcessesThatAreTheSameRankAreToldApart) {
   const Families first = {{"a", "help", MetricType::Gauge, {Series(0, 1)}}};
   const Families same = {{"a", "help", MetricType::Gauge, {Series(0, 2), Series(1, 3)}},
                          {"b", "help", MetricType::Gauge, {Series(0, 4)}}};
+  const MergedPage merged = Merge({{"17", first}, {"23", same}});
+  const std::string text = TextOf(merged.families);
+  EXPECT_THAT(text, HasSubstr("a{job=\"train\",rank=\"0\",process=\"17\"} 1\n"
+                              "a{job=\"train\",rank=\"0\",process=\"23\"} 2\n"
+                              "a{job=\"train\",rank=\"1\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("b{job=\"train\",rank=\"0\",process=\"23\"} 4\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_metrics_conflicts{job=\"train\",rank=\"0\"} 2\n"));
+  EXPECT_THAT(text, Not(HasSubstr("conflicts{job=\"train\",rank=\"1\"}")));
+  ASSERT_EQ(merged.warnings.size(), 1U);
+  EXPECT_EQ(merged.warnings[0].subject, "rank 0 of job 'train'");
+  EXPECT_THAT(merged.warnings[0].text,
+              HasSubstr("processes 17 and 23 of this pod are both rank 0 of job 'train'"));
+}
+
+TEST(FamiliesTest, AFamilyOfAnotherVersionIsReported) {
+  const Families first = {{"a", "help", MetricType::Gauge, {Series(0, 1)}}};
   const Families other_kind = {{"a", "help", MetricType::Counter, {Series(2, 5)}}};
-  EXPECT_EQ(TextOf(Merge({first, same, other_kind})),
-            "# HELP a help\n# TYPE a gauge\na{job=\"train\",rank=\"0\"} 1\n"
-            "a{job=\"train\",rank=\"1\"} 3\n# HELP b help\n# TYPE b gauge\n");
+  const MergedPage merged = Merge({{"17", first}, {"23", other_kind}});
+  EXPECT_THAT(TextOf(merged.families), Not(HasSubstr("rank=\"2\"")));
+  ASSERT_EQ(merged.warnings.size(), 1U);
+  EXPECT_THAT(merged.warnings[0].text, HasSubstr("lacks a of process 23"));
+}
+
+// Whatever ranks the processes are: each of their series is there once, and no two are alike.
+TEST(FamiliesTest, NoSeriesIsLostOrThereTwice) {
+  std::mt19937 random(2);  // NOLINT(cert-msc51-cpp)
+  const auto up_to = [&random](int most) {
+    return std::uniform_int_distribution<int>(0, most)(random);
+  };
+  for (int turn = 0; turn < 300; ++turn) {
+    std::vector<Page> pages;
+    std::multiset<double> values;
+    std::map<int, int> processes;  // by rank
+    for (int process = up_to(5); process >= 0; --process) {
+      // Numbers of processes of several containers.
+      Page page = {absl::StrCat(up_to(3)), {}};
+      const int rank = up_to(4);
+      bool has_series = false;
+      for (const char* name : {"a", "b"}) {
+        if (up_to(3) == 0) continue;
+        const double value = static_cast<double>(values.size());
+        page.families.push_back({name, "help", MetricType::Gauge, {Series(rank, value)}});
+        values.insert(value);
+        has_series = true;
+      }
+      processes[rank] += has_series ? 1 : 0;
+      pages.push_back(std::move(page));
+    }
+    const MergedPage merged = Merge(std::move(pages));
+    std::multiset<double> found;
+    std::set<std::string> names;
+    std::map<std::string, double> conflicts;
+    for (const prometheus::MetricFamily& family : merged.families) {
+      for (const ClientMetric& series : family.metric) {
+        std::string name = family.name;
+        for (const auto& label : series.label) absl::StrAppend(&name, ",", label.name, label.value);
+        EXPECT_TRUE(names.insert(name).second) << name;
+        if (family.name == "railhead_metrics_conflicts") {
+          conflicts[series.label[1].value] = series.gauge.value;
+        } else {
+          found.insert(series.gauge.value);
+        }
+      }
+    }
+    EXPECT_EQ(found, values);
+    std::map<std::string, double> wanted;
+    for (const auto& [rank, count] : processes) {
+      if (count > 1) wanted[absl::StrCat(rank)] = count;
+    }
+    EXPECT_EQ(conflicts, wanted);
+    EXPECT_EQ(merged.warnings.size(), wanted.size());
+  }
 }
 
 }  // namespace

@@ -3,20 +3,29 @@
 #include <gtest/gtest.h>
 #include <prometheus/text_serializer.h>
 #include <signal.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <list>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/metrics/collective_stats.h"
 #include "runtime/metrics/exporter.h"
 #include "runtime/metrics/page.h"
 #include "runtime/metrics/snapshot.h"
 #include "runtime/testing/http.h"
+#include "runtime/testing/processes.h"
 #include "runtime/testing/ranks.h"
 
 namespace railhead::metrics {
@@ -321,41 +330,117 @@ TEST(SnapshotTest, CountersAddUpAndStatesAreTheWorse) {
   EXPECT_EQ(sum.rails[0].transmit_bytes, 4000U);
 }
 
+Snapshot ExampleOf(int rank) {
+  Snapshot snapshot = Example();
+  snapshot.rank = rank;
+  snapshot.start.emplace();
+  return snapshot;
+}
+
+std::string Sent(int rank, int bytes) {
+  return absl::StrCat("railhead_rail_transmit_bytes_total{job=\"train\",rank=\"", rank,
+                      "\",rail=\"0\",device=\"rxe0\",port=\"1\",transport=\"verbs\"} ", bytes,
+                      "\n");
+}
+
 TEST(BoardTest, OnePageHasAllOfAProcessAndKeepsWhatIsGone) {
-  const auto register_rank = [](Exporter& exporter, int rank) {
-    return exporter.Register([rank] {
-      Snapshot snapshot = Example();
-      snapshot.rank = rank;
-      snapshot.start.emplace();
-      return snapshot;
-    });
-  };
-  const auto exporter = Exporter::At(railhead::testing::FreePort(), "p");
+  const auto exporter = Exporter::At(railhead::testing::FreePort(), "p", Logger());
   ASSERT_TRUE(exporter.ok()) << exporter.status();
-  const std::unique_ptr<Exporter::Registration> first = register_rank(**exporter, 3);
+  auto first = (*exporter)->Register([] { return ExampleOf(3); });
   const int port = first->port();
-  EXPECT_EQ(*Exporter::At(port, "p"), *exporter);
+  EXPECT_EQ(*Exporter::At(port, "p", Logger()), *exporter);
   const auto page = [&] { return railhead::testing::HttpGet(port, "/metrics"); };
-  const auto sent = [](int rank, int bytes) {
-    return absl::StrCat("railhead_rail_transmit_bytes_total{job=\"train\",rank=\"", rank,
-                        "\",rail=\"0\",device=\"rxe0\",port=\"1\",transport=\"verbs\"} ", bytes,
-                        "\n");
-  };
-  EXPECT_THAT(page(), HasSubstr(sent(3, 1000)));
+  EXPECT_THAT(page(), HasSubstr(Sent(3, 1000)));
   {
-    const std::unique_ptr<Exporter::Registration> family = register_rank(**exporter, 3);
-    const std::unique_ptr<Exporter::Registration> other = register_rank(**exporter, 0);
-    EXPECT_THAT(page(), ::testing::AllOf(HasSubstr(sent(3, 2000)), HasSubstr(sent(0, 1000)),
-                                         HasSubstr("_info{job=\"train\",rank=\"0\"")));
+    const auto family = (*exporter)->Register([] { return ExampleOf(3); });
+    EXPECT_THAT(page(), HasSubstr(Sent(3, 2000)));
   }
-  EXPECT_THAT(page(), ::testing::AllOf(HasSubstr(sent(3, 2000)), HasSubstr(sent(0, 1000)),
-                                       HasSubstr("_info{job=\"train\",rank=\"3\""),
-                                       Not(HasSubstr("_info{job=\"train\",rank=\"0\""))));
+  EXPECT_THAT(page(), AllOf(HasSubstr(Sent(3, 2000)), HasSubstr("_info{job=\"train\",rank=\"3\"")));
+  first.reset();
+  EXPECT_THAT(page(), AllOf(HasSubstr(Sent(3, 2000)), Not(HasSubstr("_info"))));
+  // The process is another rank now: it has one at a time, also for what it has counted.
+  const auto restarted = (*exporter)->Register([] { return ExampleOf(0); });
+  EXPECT_THAT(page(), AllOf(HasSubstr(Sent(0, 3000)), Not(HasSubstr("rank=\"3\""))));
+}
+
+// torch's new_group in a loop: the page does not grow without end, and no call is lost.
+TEST(BoardTest, NamesOfCommunicatorsAreBounded) {
+  const auto exporter = Exporter::At(railhead::testing::FreePort(), "p", Logger());
+  ASSERT_TRUE(exporter.ok()) << exporter.status();
+  const auto stays = (*exporter)->Register([] { return ExampleOf(3); });
+  constexpr int kComms = 100;
+  std::map<std::string, int> before;  // counts by name
+  std::list<std::unique_ptr<Exporter::Registration>> living;
+  for (int c = 0; c < kComms; ++c) {
+    living.push_back((*exporter)->Register([c] {
+      CollectiveStats stats;
+      stats.Record(Collective::kBarrier, Algorithm::kRing, 0, 10'000);
+      Snapshot snapshot = ExampleOf(3);
+      snapshot.collectives = stats.Read();
+      snapshot.collectives[0].comm = absl::StrCat("c", c);
+      return snapshot;
+    }));
+    if (c % 3 == 0) living.pop_front();
+    if (c % 9 != 0) continue;  // also after the last
+    const std::string page = railhead::testing::HttpGet(stays->port(), "/metrics");
+    const std::regex series(R"re(operations_total\{[^}]*comm="(\w+)"\} (\d+))re");
+    std::map<std::string, int> counts;
+    int sum = 0;
+    for (auto at = std::sregex_iterator(page.begin(), page.end(), series);
+         at != std::sregex_iterator(); ++at) {
+      counts[(*at)[1]] = std::stoi((*at)[2]);
+      sum += std::stoi((*at)[2]);
+    }
+    EXPECT_EQ(sum, c + 1);
+    EXPECT_LE(counts.size(), 33U);
+    for (const auto& [name, count] : before) EXPECT_GE(counts[name], count) << name;
+    before = counts;
+  }
+  EXPECT_EQ(before["others"], kComms - 32);
+}
+
+// As torch's data loaders: it is another process, and shares the page of its pod.
+TEST(BoardTest, AForkedChildThatHasCommunicatorsIsOnThePage) {
+  const int port = railhead::testing::FreePort();
+  const auto exporter = Exporter::At(port, "p", Logger());
+  ASSERT_TRUE(exporter.ok()) << exporter.status();
+  const auto own = (*exporter)->Register([] { return ExampleOf(0); });
+  const auto child = railhead::testing::Process::Fork({}, [port]() -> std::string {
+    const auto childs = Exporter::At(port, "p", Logger());
+    if (!childs.ok()) return std::string(childs.status().message());
+    const auto registered = (*childs)->Register([] { return ExampleOf(1); });
+    ::pause();
+    return "";
+  });
+  const auto page = [&] { return railhead::testing::HttpGet(port, "/metrics"); };
+  const absl::Time deadline = MonotonicNow() + absl::Seconds(30);
+  while (!absl::StrContains(page(), Sent(1, 1000)) && MonotonicNow() < deadline) {
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  EXPECT_THAT(page(), AllOf(HasSubstr(Sent(0, 1000)), HasSubstr(Sent(1, 1000))));
+}
+
+// Prometheus refuses a page with bytes that are not UTF-8, not only the series.
+TEST(PageTest, TextsThatAreNotUtf8AreEscaped) {
+  Snapshot snapshot = Example();
+  snapshot.job = "caf\xe9";
+  snapshot.degraded_reason = "of \xc3";
+  snapshot.start.emplace().pod = "p\xff";
+  CollectiveStats stats;
+  stats.Record(Collective::kBarrier, Algorithm::kRing, 0, 10'000);
+  snapshot.collectives = stats.Read();
+  snapshot.collectives[0].comm = "torch:\xc3";
+  const std::string text = Text(snapshot);
+  EXPECT_EQ(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0x80) != 0; }), 0);
+  for (const char* label :
+       {R"(job="caf\\xe9")", R"(reason="of \\xc3")", R"(pod="p\\xff")", R"(comm="torch:\\xc3")"}) {
+    EXPECT_THAT(text, HasSubstr(label));
+  }
 }
 
 // A family's communicators come and go; how the rails of those that are gone were is history.
 TEST(BoardTest, WhatIsGoneDoesNotHoldStatesDown) {
-  const auto exporter = Exporter::At(railhead::testing::FreePort(), "p");
+  const auto exporter = Exporter::At(railhead::testing::FreePort(), "p", Logger());
   ASSERT_TRUE(exporter.ok()) << exporter.status();
   const auto register_rank = [&](double weight, fabric::GpuDirectWay way,
                                  const std::string& degraded) {

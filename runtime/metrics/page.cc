@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/printable_text.h"
 #include "fabric/port_counters.h"
 #include "runtime/metrics/page_server.h"
 
@@ -47,6 +48,8 @@ class Builder {
     ClientMetric& metric = families_.back().metric.emplace_back();
     metric.label = {{"job", rank.job}, {"rank", absl::StrCat(rank.rank)}};
     metric.label.insert(metric.label.end(), labels.begin(), labels.end());
+    // Prometheus refuses a page with bytes that are not UTF-8.
+    for (ClientMetric::Label& label : metric.label) label.value = PrintableText(label.value);
     return metric;
   }
 

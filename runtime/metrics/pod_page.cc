@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -33,6 +34,9 @@ constexpr size_t kLongestAnswer = 16 << 20;
 // No pod has more processes.
 constexpr size_t kMostMembers = 1024;
 
+// Jobs with such names in one pod, one after the other.
+constexpr size_t kMostWarnings = 100;
+
 // A member that takes longer, such as one that is stopped in a debugger, is left out; it connects
 // again when it goes on. Prometheus waits 10 s by default.
 constexpr absl::Duration kAnswer = absl::Seconds(1);
@@ -45,6 +49,14 @@ constexpr absl::Duration kTryAgain = absl::Seconds(1);
 std::string SocketName(int port, absl::string_view pod) {
   const std::string digest = Mac("", "railhead metrics page 1", {absl::StrCat(port), pod});
   return absl::StrCat("railhead-page-", absl::BytesToHexString(digest.substr(0, 16)));
+}
+
+// Returns the number of the process at the other end, as this process sees it.
+std::string ProcessAt(int fd) {
+  ucred peer = {};
+  socklen_t size = sizeof(peer);
+  ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+  return absl::StrCat(peer.pid);
 }
 
 // The answer of one member, as it arrives.
@@ -71,7 +83,7 @@ class Answer {
 };
 
 // Asks all members for their families. Closes the connections of those that give no answer in time.
-std::vector<Families> Ask(std::list<net::Fd>& members) {
+std::vector<Page> Ask(std::list<net::Fd>& members) {
   const absl::Time deadline = MonotonicNow() + kAnswer;
   struct Asked {
     std::list<net::Fd>::iterator member;
@@ -83,7 +95,7 @@ std::vector<Families> Ask(std::list<net::Fd>& members) {
     // A member that is gone reads as the end of the stream.
     net::SendAll(member->get(), absl::string_view(&kAsk, 1), deadline).IgnoreError();
   }
-  std::vector<Families> pages;
+  std::vector<Page> pages;
   while (!waiting.empty() && MonotonicNow() < deadline) {
     std::vector<pollfd> entries;
     for (const Asked& asked : waiting) entries.push_back({asked.member->get(), POLLIN, 0});
@@ -96,7 +108,7 @@ std::vector<Families> Ask(std::list<net::Fd>& members) {
       if (open && !current->answer.IsComplete()) continue;
       absl::StatusOr<Families> families = current->answer.Parse();
       if (families.ok()) {
-        pages.push_back(*std::move(families));
+        pages.push_back({ProcessAt(entry.fd), *std::move(families)});
       } else {
         members.erase(current->member);
       }
@@ -109,12 +121,14 @@ std::vector<Families> Ask(std::list<net::Fd>& members) {
 
 }  // namespace
 
-PodPage::PodPage(int port, std::string name, std::function<Families()> read)
-    : port_(port), name_(std::move(name)), read_(std::move(read)) {}
+PodPage::PodPage(int port, std::string name, std::function<Families()> read, Logger log)
+    : port_(port), name_(std::move(name)), read_(std::move(read)), log_(std::move(log)) {}
 
 absl::StatusOr<std::unique_ptr<PodPage>> PodPage::Open(int port, absl::string_view pod,
-                                                       std::function<Families()> read) {
-  auto page = std::unique_ptr<PodPage>(new PodPage(port, SocketName(port, pod), std::move(read)));
+                                                       std::function<Families()> read,
+                                                       const Logger& log) {
+  auto page =
+      std::unique_ptr<PodPage>(new PodPage(port, SocketName(port, pod), std::move(read), log));
   if (port == 0) {
     if (absl::Status served = page->Serve(); !served.ok()) return served;
     page->port_ = page->server_->port();
@@ -211,14 +225,22 @@ absl::Status PodPage::AnswerOnce() {
 }
 
 Families PodPage::Collect() {
-  std::vector<Families> pages = {read_()};
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    Welcome();
-    std::vector<Families> others = Ask(members_);
-    std::move(others.begin(), others.end(), std::back_inserter(pages));
+  std::vector<Page> pages = {{absl::StrCat(::getpid()), read_()}};
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Welcome();
+  std::vector<Page> others = Ask(members_);
+  std::move(others.begin(), others.end(), std::back_inserter(pages));
+  MergedPage merged = Merge(std::move(pages));
+  Log(merged.warnings);
+  return std::move(merged.families);
+}
+
+void PodPage::Log(const std::vector<PageWarning>& warnings) {
+  for (const PageWarning& warning : warnings) {
+    if (warned_.size() < kMostWarnings && warned_.insert(warning.subject).second) {
+      log_.Warn(warning.text);
+    }
   }
-  return Merge(std::move(pages));
 }
 
 void PodPage::Welcome() {

@@ -11,12 +11,15 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "runtime/base/log.h"
 #include "runtime/metrics/families.h"
 #include "runtime/metrics/page.h"
 #include "runtime/net/fd.h"
@@ -29,9 +32,10 @@ class PodPage {
   // Shows what `read` returns on the page at `port` until destroyed. `read` is called on threads of
   // the page. `pod` tells pods apart that share the node's network; a process of another pod or
   // user cannot take part. Port 0: a page of its own at any free port. Unavailable if
-  // another process has the port.
+  // another process has the port. `log` gets each warning about the page once.
   static absl::StatusOr<std::unique_ptr<PodPage>> Open(int port, absl::string_view pod,
-                                                       std::function<Families()> read);
+                                                       std::function<Families()> read,
+                                                       const Logger& log);
   ~PodPage();
   PodPage(const PodPage&) = delete;
   PodPage& operator=(const PodPage&) = delete;
@@ -39,7 +43,7 @@ class PodPage {
   int port() const { return port_; }
 
  private:
-  PodPage(int port, std::string name, std::function<Families()> read);
+  PodPage(int port, std::string name, std::function<Families()> read, Logger log);
   // Serves the page or connects to the process that does.
   absl::Status Join();
   absl::Status Serve();
@@ -49,17 +53,20 @@ class PodPage {
   // The whole page.
   Families Collect();
   void Welcome();
+  void Log(const std::vector<PageWarning>& warnings);
 
   int port_;
   const std::string name_;  // of the socket
   const std::function<Families()> read_;
+  const Logger log_;
 
   net::Fd stop_;  // an event that ends Attend
   net::Fd host_;  // connection to the process that serves the page; only Attend uses it
 
-  std::mutex mutex_;  // guards members_
+  std::mutex mutex_;  // guards members_ and warned_
   std::list<net::Fd> members_;
-  net::Fd listener_;  // where they connect
+  std::set<std::string> warned_;  // of these subjects
+  net::Fd listener_;              // where they connect
   std::unique_ptr<Server> server_;
   std::thread attendant_;
 };

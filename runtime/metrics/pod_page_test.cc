@@ -48,7 +48,8 @@ Families FamiliesOf(int rank) {
 }
 
 absl::StatusOr<std::unique_ptr<PodPage>> OpenPage(int port, int rank) {
-  return PodPage::Open(port, "pod", [rank] { return FamiliesOf(rank); });
+  return PodPage::Open(
+      port, "pod", [rank] { return FamiliesOf(rank); }, Logger());
 }
 
 std::set<int> RanksAt(int port) {
@@ -87,6 +88,35 @@ TEST(PodPageTest, OneHasTheRanksOfAll) {
   // A page that does not answer within a second is left out for a moment.
   EXPECT_TRUE(PageComesToHave(port, {0, 1, 2, 3, 4, 5, 6, 7}));
   EXPECT_TRUE(PageComesToHave(port, {0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
+// Both are there; the log says so once, whoever serves the page.
+TEST(PodPageTest, TwoProcessesThatAreTheSameRankAreBothThere) {
+  const int port = FreePort();
+  const auto serve = [port]() -> std::string {
+    const auto page = OpenPage(port, 0);
+    if (!page.ok()) return std::string(page.status().message());
+    ::pause();
+    return "";
+  };
+  ::testing::internal::CaptureStderr();
+  const auto own = OpenPage(port, 0);
+  ASSERT_TRUE(own.ok()) << own.status();
+  const Process other = Process::Fork({}, serve);
+  const auto page = [port] { return railhead::testing::HttpGet(port, "/metrics"); };
+  const std::string series = "railhead_rank{job=\"train\",rank=\"0\"";
+  const std::string both = absl::StrCat(series, ",process=\"", ::getpid(), "\"} 0\n", series,
+                                        ",process=\"", other.pid(), "\"} 0\n");
+  const absl::Time deadline = MonotonicNow() + absl::Seconds(60);
+  while (!absl::StrContains(page(), both) && MonotonicNow() < deadline) {
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  EXPECT_THAT(page(), AllOf(HasSubstr(both), HasSubstr("railhead_metrics_conflicts{job=\"train\","
+                                                       "rank=\"0\"} 2\n")));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  const size_t first = log.find("are both rank 0 of job 'train'");
+  EXPECT_NE(first, std::string::npos) << log;
+  EXPECT_EQ(log.find("are both", first + 10), std::string::npos) << log;
 }
 
 TEST(PodPageTest, PagesComeAndGoInAnyOrder) {
@@ -144,11 +174,14 @@ TEST(PodPageTest, AProcessThatDoesNotAnswerIsLeftOutUntilItDoes) {
   const int port = FreePort();
   const auto host = OpenPage(port, 0);
   ASSERT_TRUE(host.ok()) << host.status();
-  const auto member = PodPage::Open(port, "pod", [&] {
-    std::unique_lock<std::mutex> lock(mutex);
-    changed.wait(lock, [&] { return !stuck; });
-    return FamiliesOf(1);
-  });
+  const auto member = PodPage::Open(
+      port, "pod",
+      [&] {
+        std::unique_lock<std::mutex> lock(mutex);
+        changed.wait(lock, [&] { return !stuck; });
+        return FamiliesOf(1);
+      },
+      Logger());
   ASSERT_TRUE(member.ok()) << member.status();
   const auto other = OpenPage(port, 2);
   ASSERT_TRUE(other.ok()) << other.status();
@@ -206,13 +239,13 @@ TEST(PodPageTest, ProcessesOfAnotherPodOrUserHaveNoPartInIt) {
   const auto host = OpenPage(port, 0);
   ASSERT_TRUE(host.ok()) << host.status();
   const auto none = [] { return Families(); };
-  EXPECT_THAT(std::string(PodPage::Open(port, "another", none).status().message()),
+  EXPECT_THAT(std::string(PodPage::Open(port, "another", none, Logger()).status().message()),
               AllOf(HasSubstr(absl::StrCat("RAILHEAD_METRICS_PORT ", port)),
                     HasSubstr("another process may use the port")));
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   Process user = Process::Fork({}, [port, &none]() -> std::string {
     if (::setresuid(65534, 65534, 65534) != 0) return "cannot become another user";
-    return std::string(PodPage::Open(port, "pod", none).status().message());
+    return std::string(PodPage::Open(port, "pod", none, Logger()).status().message());
   });
   EXPECT_THAT(user.Wait(MonotonicNow() + absl::Seconds(30)).output, HasSubstr("another user"));
 }

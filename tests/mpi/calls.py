@@ -151,6 +151,60 @@ def parts_of_different_sizes(kind, count, root):
     check("Alltoallv", got, np.concatenate([np.full(RANK + r + 1, r, kind) for r in range(RANKS)]))
 
 
+def layouts():
+    """Parts at random places before and behind the buffer; every other byte of its memory stays as it is."""
+    random = np.random.default_rng(RANKS)  # the same cases on all ranks
+    for kind in KINDS * 4:
+        root = int(random.integers(RANKS))
+        table = random.integers(0, 3, (RANKS, RANKS)) * random.integers(0, 40, (RANKS, RANKS))
+        counts, own = table[0], np.random.default_rng([RANK, *table.flat])
+        sent, arriving = table[RANK], table[:, RANK]
+
+        def lay(sizes):
+            """Returns memory, where its buffer begins, and displacements from there in random order."""
+            begins, end = np.zeros(RANKS, int), 9
+            for part in own.permutation(RANKS):
+                end += int(own.integers(4))
+                begins[part], end = end, end + sizes[part]
+            base = int(own.integers(end + 9))
+            return np.full(end + 9, 100, kind), base, begins - base
+
+        def put(memory, base, begins, parts):
+            for begin, part in zip(begins, parts):
+                memory[base + begin:base + begin + len(part)] = part
+
+        def at(memory, base, sizes, begins):
+            # MPI gets the address of the buffer, and displacements that lead out of this view of it.
+            return [memory[base:], list(map(int, sizes)), list(map(int, begins)), MPI._typedict[kind.char]]
+
+        def fill(of, to, count):
+            return values(of * RANKS + to, kind, count)
+
+        memory, base, begins = lay(counts)
+        known = memory.copy()
+        put(known, base, begins, [fill(r, 0, counts[r]) for r in range(RANKS)])
+        WORLD.Allgatherv(fill(RANK, 0, counts[RANK]), at(memory, base, counts, begins))
+        check("Allgatherv before the buffer", memory, known)
+        memory[:] = 100
+        WORLD.Gatherv(fill(RANK, 0, counts[RANK]), at(memory, base, counts, begins) if RANK == root else None, root)
+        check("Gatherv before the buffer", memory, known if RANK == root else np.full_like(known, 100))
+        part = np.full(counts[RANK], 100, kind)
+        WORLD.Scatterv(at(known, base, counts, begins) if RANK == root else None, part, root)
+        check("Scatterv before the buffer", part, fill(RANK, 0, counts[RANK]))
+        out, out_base, out_begins = lay(sent)
+        put(out, out_base, out_begins, [fill(RANK, r, sent[r]) for r in range(RANKS)])
+        memory, base, begins = lay(arriving)
+        known = memory.copy()
+        put(known, base, begins, [fill(r, RANK, arriving[r]) for r in range(RANKS)])
+        WORLD.Alltoallv(at(out, out_base, sent, out_begins), at(memory, base, arriving, begins))
+        check("Alltoallv before the buffer", memory, known)
+        # Several ranks may get the same elements.
+        same = [fill(RANK, 0, 40), [20] * RANKS, [3] * RANKS, MPI._typedict[kind.char]]
+        crossed = np.empty(20 * RANKS, kind)
+        WORLD.Alltoallv(same, crossed)
+        check("Alltoallv of the same elements", crossed, np.concatenate([fill(r, 0, 40)[3:23] for r in range(RANKS)]))
+
+
 def messages():
     right, left = (RANK + 1) % RANKS, (RANK - 1) % RANKS
     for count in (0, 1, 100_000):
@@ -264,6 +318,24 @@ def errors():
     refused(MPI.ERR_TAG, "the tag is -5", WORLD.Send, one, 0, -5)
     refused(MPI.ERR_OP, "not defined for this type", WORLD.Allreduce, one, one.copy(), MPI.BXOR)
     refused(MPI.ERR_UNSUPPORTED_OPERATION, "does not have it", MPI.Win.Create, one)
+    # Messages that do not fit are not written, on any rank: all are wrong alike.
+    four, sixteen, memory = np.zeros(4, "u1"), np.zeros(16, "u1"), np.full(16 * RANKS, 7, "u1")
+    room = [memory, 4, MPI.BYTE]
+    for call in (WORLD.Allgather, WORLD.Alltoall):
+        refused(MPI.ERR_TRUNCATE, "16 bytes goes into a buffer of 4", call, [sixteen, 16, MPI.BYTE], room)
+    some = [memory, [4] * RANKS, [4 * r for r in range(RANKS)], MPI.BYTE]
+    many = [np.zeros(16 * RANKS, "u1"), [16] * RANKS, [0] * RANKS, MPI.BYTE]
+    refused(MPI.ERR_TRUNCATE, "16 bytes goes into a buffer of 4", WORLD.Allgatherv, sixteen, some)
+    refused(MPI.ERR_TRUNCATE, "16 bytes goes into a buffer of 4", WORLD.Alltoallv, many, some)
+    alone = MPI.COMM_SELF
+    for call in (alone.Gather, alone.Gatherv, alone.Scatter):
+        refused(MPI.ERR_TRUNCATE, "16 bytes goes into a buffer of 4", call, [sixteen, 16, MPI.BYTE], room)
+    refused(MPI.ERR_TRUNCATE, "16 bytes goes into a buffer of 4", alone.Scatterv, [sixteen, [16], [0], MPI.BYTE], room)
+    refused(MPI.ERR_COUNT, "4 bytes goes into a buffer of 16", WORLD.Allgather, four, [memory, 16, MPI.BYTE])
+    check("memory of calls that were refused", memory, np.full_like(memory, 7))
+    large = MPI.INT.Create_contiguous(2**31 - 1)
+    larger = large.Create_contiguous(2**20)
+    refused(MPI.ERR_COUNT, "more memory than a process can have", larger.Create_contiguous, 2**31 - 1)
     # A failed call does not consume the message of the next one either.
     refused_buffer, got, to, from_ = np.zeros(1), np.zeros(1), (RANK + 1) % RANKS, (RANK - 1) % RANKS
     refused(MPI.ERR_RANK, f"the destination is {RANKS}", WORLD.Sendrecv, one, RANKS, 8, refused_buffer)
@@ -274,7 +346,7 @@ def errors():
 
 
 def main():
-    for part in (reductions, extremes, programs_operators, movement, messages, communicators, errors):
+    for part in (reductions, extremes, programs_operators, movement, layouts, messages, communicators, errors):
         if len(sys.argv) == 1 or part.__name__ in sys.argv[1:]:
             part()
     print(f"rank {RANK} of {RANKS}: {checked} results are right, by {MPI.Get_library_version()}", flush=True)

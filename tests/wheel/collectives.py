@@ -183,6 +183,104 @@ def others(comm):
     assert "all_reduce" in comm.explain("all_reduce", 1 << 20)
 
 
+GUARD = 64  # elements before and behind a buffer
+
+
+class Guarded:
+    """An array between elements that no call may change."""
+
+    def __init__(self, count):
+        self.all = np.full(count + 2 * GUARD, -7, np.int32)
+        self.inner = self.all[GUARD:GUARD + count]
+
+    def check(self, want, what):
+        assert (self.inner == want).all(), f"{what}: {self.inner[:5]}, not {want[:5]}"
+        assert (self.all[:GUARD] == -7).all() and (self.all[len(self.all) - GUARD:] == -7).all(), f"{what}: guards"
+
+
+def as_caller(random, numbers):
+    """Returns the numbers in one of the types in which callers pass counts."""
+    kinds = [dtype for dtype in INTEGERS if max(numbers, default=0) <= np.iinfo(dtype).max]
+    chosen = random.integers(len(kinds) + 3)
+    if chosen < len(kinds):
+        return np.array(numbers, kinds[chosen])
+    return (list, tuple, lambda several: [np.uint8(one % 256) if one < 256 else one for one in several])[
+        chosen - len(kinds)](numbers)
+
+
+def gapped(random, counts):
+    """Returns random displacements for the counts, in the order of ranks or not, and the end of the last part."""
+    begins, end = [0] * len(counts), 0
+    for rank in random.permutation(len(counts)):
+        end += int(random.integers(20))
+        begins[rank], end = end, end + counts[rank]
+    return begins, end
+
+
+def counts_of_any_type(comm):
+    """Tests that counts mean the same in every integer type, also if their sum is too large for the type; and that no
+    call writes before or behind a buffer."""
+    random = np.random.default_rng(7)  # the same cases on all ranks
+    for turn in range(120):
+        most = (3, 100, 127, 255, 20000)[turn % 5]
+        table = [[int(count) for count in random.integers(most // 2, most + 1, comm.size)] for _ in range(comm.size)]
+        counts, displaced, rank = table[0], turn % 2 == 0, comm.rank
+        begins, end = gapped(random, counts) if displaced else (None, sum(counts))
+        given = as_caller(random, counts), None if begins is None else as_caller(random, begins)
+        starts = begins or [sum(counts[:who]) for who in range(comm.size)]
+        want = np.full(end, -7)
+        for who in range(comm.size):
+            want[starts[who]:starts[who] + counts[who]] = np.arange(counts[who]) + who
+        recv = Guarded(end)
+        comm.all_gatherv(np.arange(counts[rank], dtype=np.int32) + rank, recv.inner, *given)
+        recv.check(want, f"all_gatherv {given}")
+        recv = Guarded(counts[rank])
+        comm.reduce_scatterv(np.arange(sum(counts), dtype=np.int32), recv.inner, given[0])
+        recv.check((np.arange(counts[rank]) + sum(counts[:rank])) * comm.size, f"reduce_scatterv {given}")
+        # table[a][b]: what rank a sends to rank b.
+        to, from_ = table[rank], [row[rank] for row in table]
+        kinds = as_caller(random, to), as_caller(random, from_)
+        send = np.concatenate([np.arange(count, dtype=np.int32) + rank + who for who, count in enumerate(to)])
+        recv = Guarded(sum(from_))
+        comm.all_to_allv(send, kinds[0], recv.inner, kinds[1])
+        recv.check(np.concatenate([np.arange(count) + rank + who for who, count in enumerate(from_)]),
+                   f"all_to_allv {kinds}")
+        # One element less than the parts need: refused on every rank, and nothing is written.
+        for call in (lambda out: comm.all_gatherv(np.zeros(counts[rank], np.int32), out, *given),
+                     lambda out: comm.all_to_allv(send, kinds[0], out, kinds[1]),
+                     lambda out: comm.reduce_scatterv(np.zeros(sum(counts), np.int32), out, given[0])):
+            recv = Guarded(min(counts) - 1)
+            refuses(ValueError, lambda call=call, recv=recv: call(recv.inner), "elements")
+            recv.check(np.full(min(counts) - 1, -7), "a refused call")
+
+
+def numbers_that_c_cannot_hold(comm):
+    """Tests that no number is cut off on its way to the library, in any call, and no text."""
+    fine, wide = np.zeros(comm.size, np.int32), 2**32
+    for root in (wide, wide + 1, -wide, 2**31, 2**63, 2**64 + 1):
+        for call in (lambda root: comm.broadcast(fine, root), lambda root: comm.reduce(fine, fine, root=root),
+                     lambda root: comm.gather(fine, root=root), lambda root: comm.scatter(None, fine, root=root),
+                     lambda root: comm.send(fine, root), lambda root: comm.recv(fine, root),
+                     lambda root: comm.split(0, key=root), lambda root: comm.shrink([root]),
+                     lambda root: railhead.Communicator(bytes(128), root, 0),
+                     lambda root: railhead.Communicator(bytes(128), 1, root),
+                     lambda root: railhead.Communicator.join(bytes(128), 2, root), lambda root: comm.grow(bytes(128), root)):
+            refuses(ValueError, lambda root=root, call=call: call(root), str(root), "out of range")
+    for color in (-1, 2**31, wide + 1, hash("a") | 2**40):
+        refuses(ValueError, lambda color=color: comm.split(color), "modulo 2**31")
+    for number in (1.0, "1", None, np.float32(1)):
+        refuses(TypeError, lambda number=number: comm.send(fine, number), "rhSend: peer")
+        refuses(TypeError, lambda number=number: comm.all_gatherv(fine[:1], fine, [number] * comm.size), "counts")
+    refuses(ValueError, lambda: comm.all_gatherv(fine[:1], fine, [1] * comm.size, [2**63] * comm.size), "displacements")
+    refuses(ValueError, lambda: comm.explain("all_reduce", 2**64), "bytes", "out of range")
+    refuses(ValueError, lambda: comm.explain("all\0", 1), "NUL")
+    for options in ({"timeout_seconds": 2**40}, {"start_timeout_seconds": -(2**32)}, {"metrics": 2**32 + 1},
+                    {"name": "a\0b"}, {"rails": "0\0"}):
+        refuses(ValueError, lambda options=options: railhead.Config(**options), "Config.")
+    refuses(TypeError, lambda: railhead.Config(timeout_seconds=1.9), "timeoutSeconds")
+    comm.barrier()  # nothing of this has begun
+
+
 class Pixels:
     """As PIL's images: the interface contains an object with the buffer protocol in place of an address."""
 
@@ -231,6 +329,8 @@ def main():
             moves(comm, dtype)
         others(comm)
         scalars(comm)
+        counts_of_any_type(comm)
+        numbers_that_c_cannot_hold(comm)
         refusals(comm)
         comm.barrier()
         comm.finalize()

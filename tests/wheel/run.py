@@ -96,15 +96,14 @@ def case_failures():
 
 def case_header():
     """Structs and constants in ctypes equal those of the C compiler."""
-    spec = importlib.util.spec_from_file_location("_api", OUT / "unpacked" / "railhead" / "_api.py")
-    api = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(api)
+    sys.path.insert(0, str(OUT / "unpacked"))
+    api = importlib.import_module("railhead._api")
     lines, want = [], []
     text = HEADER.read_text("utf-8")
     for name, kind in vars(api).items():
         if not isinstance(kind, type) or not issubclass(kind, (ctypes.Structure, api.enum.IntEnum)):
             continue
-        if issubclass(kind, ctypes.Structure) and kind is not ctypes.Structure:
+        if issubclass(kind, ctypes.Structure) and kind is not api.Struct:
             lines.append(f'printf("%zu ", sizeof({kind.__doc__.rstrip(".")}));')
             want.append(ctypes.sizeof(kind))
             for field, _ in kind._fields_:

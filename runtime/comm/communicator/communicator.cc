@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -43,6 +44,14 @@ tuner::Network SharedMemory() {
   network.alpha = 1e-6;
   network.beta = 1 / 4e9;
   return network;
+}
+
+// This process's rank by the program that started it.
+std::optional<metrics::WorldRank> LauncherWorld() {
+  const absl::StatusOr<config::Rendezvous> launched =
+      config::ReadRendezvous(config::ProcessEnvironment);
+  if (!launched.ok()) return std::nullopt;
+  return metrics::WorldRank{launched->rank, launched->world_size};
 }
 
 }  // namespace
@@ -122,6 +131,9 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Start(CommunicatorOp
       !tuned.ok()) {
     return tuned;
   }
+  // Also for those that the page omits: the first one decides for all.
+  comm->identity_ =
+      metrics::IdentityOfProcess(settings.job, LauncherWorld(), {comm->rank_, comm->world_size_});
   if (settings.metrics && settings.metrics_port != 0) comm->PublishMetrics(log);
   log.Info(absl::StrCat(
       "connected over ", comm->transport_, " on ",
@@ -139,7 +151,7 @@ void Communicator::LogStart(const Logger& log) const {
   }
 
   // Communicators of a family have the same rails; the first one logs them.
-  if (!setup_.rank_in_metrics.has_value()) {
+  if (!setup_.split_off) {
     for (const std::string& warning : fabric_.warnings) log.Warn(warning);
     // Within a single pod, the user has chosen this.
     if (rank_ == 0 && fabric_.pods > 1 && !fabric_.decision.flat_reason.empty()) {
@@ -196,7 +208,7 @@ absl::Status Communicator::StartTuner(std::vector<tuner::Pin> pins, bool made_of
 
 void Communicator::PublishMetrics(const Logger& log) {
   const absl::StatusOr<std::shared_ptr<metrics::Exporter>> exporter =
-      metrics::Exporter::At(setup_.settings.metrics_port, setup_.settings.pod);
+      metrics::Exporter::At(setup_.settings.metrics_port, setup_.settings.pod, log);
   // Metrics are optional: the job continues without them.
   if (exporter.ok()) {
     metrics_ = (*exporter)->Register([this] { return Read(); });
@@ -272,6 +284,7 @@ absl::Status Communicator::Finalize() {
 
 bool Communicator::Depart(absl::Time deadline) {
   metrics_.reset();
+  identity_.reset();
   staging_.reset();
   if (watch_ == nullptr || mesh_ == nullptr || !failure_.ok()) return true;
   // Ranks that have left need nothing that this rank has sent.

@@ -51,6 +51,7 @@
 #include "runtime/device/memory.h"
 #include "runtime/metrics/collective_stats.h"
 #include "runtime/metrics/exporter.h"
+#include "runtime/metrics/identity.h"
 #include "runtime/metrics/snapshot.h"
 #include "runtime/metrics/start.h"
 #include "runtime/net/address.h"
@@ -359,6 +360,7 @@ class Communicator {
   std::optional<tuner::Autotuner> autotuner_;
   mutable std::mutex lane_mutex_;  // guards lane_, which the first transfer starts
   std::unique_ptr<Lane> lane_;
+  std::shared_ptr<const metrics::Identity> identity_;
   std::unique_ptr<metrics::Exporter::Registration> metrics_;
 };
 

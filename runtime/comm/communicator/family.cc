@@ -72,7 +72,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Split(int color, int
   meeting.sound = true;
   meeting.setup = setup_;
   meeting.setup.met = fabric_.met;
-  meeting.setup.rank_in_metrics = setup_.rank_in_metrics.value_or(rank_);
+  meeting.setup.split_off = true;
   return Meet(std::move(meeting), options);
 }
 
@@ -100,7 +100,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Shrink(const std::se
   meeting.setup = setup_;
   // The failure may also have cut connections between the ranks that are left.
   meeting.setup.met = watch_->failed() ? Met() : fabric_.met;
-  // The new communicator counts from zero, under its own rank.
+  // The rails of this one, which may have failed, say nothing about those of the new one.
   metrics_.reset();
   return Meet(std::move(meeting), options);
 }

@@ -116,7 +116,7 @@ std::unique_ptr<HangReporter> Communicator::MakeHangReporter(const std::string& 
     return awaited_;
   };
   // Communicators of a family have the same ports; the first one reports them.
-  if (transport_ == "verbs" && !setup_.rank_in_metrics.has_value()) {
+  if (transport_ == "verbs" && !setup_.split_off) {
     options.ports = [root = setup_.root, rails = fabric_.rails] { return ReadPorts(root, rails); };
   }
   options.log = log;
@@ -155,8 +155,8 @@ std::vector<metrics::PortSnapshot> Communicator::Ports() const {
 
 metrics::Snapshot Communicator::Read() const {
   metrics::Snapshot snapshot;
-  snapshot.job = setup_.settings.job;
-  snapshot.rank = setup_.rank_in_metrics.value_or(rank_);
+  snapshot.job = identity_->job;
+  snapshot.rank = identity_->rank;
   snapshot.degraded_reason = degraded_reason();
   snapshot.start = start_;
   snapshot.rejected_connections = rejected_;

@@ -46,9 +46,8 @@ struct SetupOptions {
   // worlds, ranks connect on first use.
   bool all_neighbours = false;
   Met met;  // see RankReport
-  // Rank under which metrics count it, common to communicators of one family; nullopt: the rank in
-  // this communicator.
-  std::optional<int> rank_in_metrics;
+  // Split off another communicator, which has reported the rails that both have.
+  bool split_off = false;
 };
 
 // Everything that a communicator runs on.
