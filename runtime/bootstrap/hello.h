@@ -16,7 +16,7 @@
 namespace railhead::bootstrap {
 
 // Increase it whenever ranks of different builds could misunderstand each other.
-inline constexpr uint32_t kProtocolVersion = 9;
+inline constexpr uint32_t kProtocolVersion = 10;
 
 // Maximum payload of a handshake, so that unauthenticated clients cannot exhaust memory.
 inline constexpr size_t kHelloLimit = 2048;

@@ -209,7 +209,8 @@ void Play(
   for (int look = 0; !world.Done(); ++look) {
     ASSERT_LT(look, 3000000) << ToString(program) << world.Describe();
     between();
-    now += absl::Microseconds(random() % 100);
+    // A rail that is lost again and again waits for up to a minute.
+    now += absl::Milliseconds(random() % 20);
     const size_t rank = random() % world.size();
     if (random() % pace[rank] != 0) continue;
     const absl::Status stepped = world.Step(rank, now, random() % 8 == 0);

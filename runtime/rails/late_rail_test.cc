@@ -25,24 +25,30 @@ class LateRailTest : public ::testing::Test {
   // Links that are not connected yet, of which the plugged ones connect when they try.
   explicit LateRailTest(size_t rails = 2) {
     std::vector<Rail> to_peer;
+    std::vector<Rail> from_peer;
     for (size_t i = 0; i < rails; ++i) {
       const auto cable = std::make_shared<FakeCable>();
-      auto link = std::make_unique<FakeLink>(cable, 0);
+      const RailName name{static_cast<int>(i), "eth", 0, "tcp"};
+      to_peer.push_back({name, std::make_unique<FakeLink>(cable, 0)});
+      from_peer.push_back({name, std::make_unique<FakeLink>(cable, 1)});
       cable->Cut();
       cables_.push_back(cable);
-      to_peer.push_back({{static_cast<int>(i), "eth", 0, "tcp"}, std::move(link)});
     }
-    peer_ = std::make_unique<Peer>("rank 1", std::move(to_peer), Logger(LogLevel::kError, ""));
+    const Logger log(LogLevel::kError, "");
+    peer_ = std::make_unique<Peer>("rank 1", std::move(to_peer), log);
+    other_ = std::make_unique<Peer>("rank 0", std::move(from_peer), log);
   }
   void PollFor(absl::Duration time) {
     for (const absl::Time end = now_ + time; now_ < end; now_ += absl::Milliseconds(100)) {
       ASSERT_TRUE(peer_->Poll(now_).ok());
+      ASSERT_TRUE(other_->Poll(now_).ok());
     }
   }
   bool Lost(size_t rail) const { return peer_->rail_health(rail).lost; }
 
   std::vector<std::shared_ptr<FakeCable>> cables_;
   std::unique_ptr<Peer> peer_;
+  std::unique_ptr<Peer> other_;  // the other side of the rails
   absl::Time now_ = MonotonicNow();
 };
 

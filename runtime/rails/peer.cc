@@ -2,6 +2,8 @@
 #include "runtime/rails/peer.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <optional>
 #include <utility>
 
@@ -16,6 +18,13 @@ constexpr absl::Duration kOldNews = absl::Seconds(1);
 // A rail that is not connected so long after another one was does not work, although the peer is
 // there. Longer than all ranks of a job need to connect at the same time.
 constexpr absl::Duration kLateRail = absl::Seconds(10);
+// Between the loss of a rail that was hardly back and its next connection.
+constexpr absl::Duration kShortestPause = absl::Milliseconds(100);
+constexpr absl::Duration kLongestPause = absl::Minutes(1);
+// After so long in service, a loss is not a consequence of what the last one was.
+constexpr absl::Duration kSteady = absl::Minutes(1);
+// Larger than any packet.
+constexpr size_t kProbeBytes = size_t{64} << 10;
 
 }  // namespace
 
@@ -81,6 +90,13 @@ bool Peer::AllUp() const {
   return true;
 }
 
+bool Peer::AnyUp() const {
+  for (size_t i = 0; i < rails_.size(); ++i) {
+    if (Up(i)) return true;
+  }
+  return false;
+}
+
 bool Peer::Restless() const {
   for (size_t i = 0; i < rails_.size(); ++i) {
     if (!Up(i) || sends_.UnderWay(i)) return true;
@@ -100,13 +116,16 @@ absl::StatusOr<bool> Peer::PollStirred(absl::Time now) {
 }
 
 absl::StatusOr<bool> Peer::PollRails(absl::Time now, absl::FunctionRef<bool(size_t index)> which) {
+  now_ = now;
   if (!send_error_.ok()) return send_error_;
   if (!receives_.status().ok()) return receives_.status();
   for (size_t i = 0; i < rails_.size(); ++i) {
-    if (!Up(i)) TryToReturn(i, now);
+    if (!Connected(i)) TryToReturn(i, now);
     if (Up(i)) first_up_ = std::min(first_up_, now);
-    if (!Up(i) || !which(i)) continue;
-    if (absl::Status polled = PollRail(i, now); !polled.ok()) return polled;
+    if (!Connected(i) || !which(i)) continue;
+    absl::Status polled = PollRail(i, now);
+    if (polled.ok() && states_[i].probation) polled = Prove(i, now);
+    if (!polled.ok()) return polled;
   }
   if (!lost_by_peer_.empty()) {
     if (absl::Status lost = LoseWithPeer(now); !lost.ok()) return lost;
@@ -149,6 +168,10 @@ absl::Status Peer::PollRail(size_t index, absl::Time now) {
     // of a rail that comes and goes.
     if (!any_lost_) ++progress_;
   }
+  if (state.probe_came && !state.probe_sent) {
+    if (absl::Status sent = SendProbe(index); !sent.ok()) return sent;
+  }
+  if (!Up(index)) return absl::OkStatus();
   scheduler_.SetFull(index, false);
   scheduler_.SetOwing(index, report.owes);
   if (rails_.size() > 1) {
@@ -164,7 +187,7 @@ absl::Status Peer::PollRail(size_t index, absl::Time now) {
 absl::Status Peer::OnAll(absl::FunctionRef<absl::Status(transport::Link& link)> does) {
   for (size_t i = 0; i < rails_.size(); ++i) {
     const absl::Status done = does(*rails_[i].link);
-    if (done.ok() || !Up(i)) continue;
+    if (done.ok() || !Connected(i)) continue;
     if (absl::Status fatal = Lose(i, done); !fatal.ok()) return fatal;
   }
   return absl::OkStatus();
@@ -248,54 +271,95 @@ absl::StatusOr<bool> Peer::SendNote(transport::FrameKind kind, uint64_t about) {
 
 absl::Status Peer::Lose(size_t index, const absl::Status& status) {
   RailState& state = states_[index];
-  state.health.up.store(false, std::memory_order_relaxed);
-  state.health.lost.store(true, std::memory_order_relaxed);
+  const bool was_up = state.health.up.exchange(false, std::memory_order_relaxed);
+  const bool first = !state.health.lost.exchange(true, std::memory_order_relaxed);
   // Only what the network does to us passes; nonsense from the peer would come again.
   if (!absl::IsUnavailable(status)) return LinkError(index, status);
-  if (!may_close_) state.health.failovers.fetch_add(1, std::memory_order_relaxed);
+  const bool steady = was_up && now_ - state.back >= kSteady;
+  state.pause =
+      steady ? absl::ZeroDuration() : std::clamp(2 * state.pause, kShortestPause, kLongestPause);
+  state.retry = now_ + state.pause;
+  state.probation = false;
+  state.placing.reset();
   any_lost_ = true;
   state.lost = std::string(status.message());
-  state.placing.reset();
   moved_ = true;
-  scheduler_.SetUp(index, false);
   receives_.ExpectRepeats();
-  receives_.TellAgain();
   const uint64_t bytes = sends_.RailLost(index);
+  // It had not returned: only probes are lost.
+  if (!was_up && !first) return absl::OkStatus();
+  if (!may_close_) state.health.failovers.fetch_add(1, std::memory_order_relaxed);
+  scheduler_.SetUp(index, false);
+  receives_.TellAgain();
   // News that it carried may be lost with it.
   for (RailState& other : states_) {
-    other.tell_lost = other.health.lost.load(std::memory_order_relaxed);
+    other.tell_lost = other.health.lost.load(std::memory_order_relaxed) && !other.probation;
   }
-  const bool others = std::any_of(states_.begin(), states_.end(), [](const RailState& other) {
-    return other.health.up.load(std::memory_order_relaxed);
-  });
   log_.Write(may_close_ ? LogLevel::kInfo : LogLevel::kWarn,
              absl::StrCat(ToString(rails_[index].name), " to ", name_(), ": lost (", state.lost,
                           "); its ", bytes, " bytes ",
-                          others ? "continue on the other rails" : "wait: no rail is left"));
+                          AnyUp() ? "continue on the other rails" : "wait: no rail is left"));
   return absl::OkStatus();
 }
 
 void Peer::TryToReturn(size_t index, absl::Time now) {
-  const absl::StatusOr<bool> back = rails_[index].link->Reconnect(now);
   RailState& state = states_[index];
+  if (now < state.retry && AnyUp()) return;
+  const absl::StatusOr<bool> back = rails_[index].link->Reconnect(now);
+  const bool lost = state.health.lost.load(std::memory_order_relaxed);
   if (!back.ok() || !*back) {
     // Why it does not work now is no news once it is lost.
-    if (state.health.lost.load(std::memory_order_relaxed) || now < first_up_ + kLateRail) return;
+    if (lost || now < first_up_ + kLateRail) return;
     Lose(index, absl::UnavailableError(
                     absl::StrCat("not connected: ", back.ok() ? "the peer does not answer there"
                                                               : back.status().message())))
         .IgnoreError();
     return;
   }
-  state.health.up.store(true, std::memory_order_relaxed);
-  state.back = now;
+  state.probe_sent = state.probe_came = false;
   state.tell_lost = false;
-  scheduler_.SetUp(index, true);
   moved_ = true;
   // The first connection is no return.
-  if (!state.health.lost.exchange(false, std::memory_order_relaxed)) return;
+  if (lost) {
+    state.probation = true;
+  } else {
+    Return(index, now);
+  }
+}
+
+absl::Status Peer::Prove(size_t index, absl::Time now) {
+  RailState& state = states_[index];
+  if (!state.probe_sent) return SendProbe(index);
+  if (!state.probe_came || sends_.UnderWay(index)) return absl::OkStatus();
+  state.probation = false;
+  state.health.lost.store(false, std::memory_order_relaxed);
+  Return(index, now);
   state.health.returns.fetch_add(1, std::memory_order_relaxed);
   log_.Warn(absl::StrCat(ToString(rails_[index].name), " to ", name_(), ": is back"));
+  return absl::OkStatus();
+}
+
+absl::Status Peer::SendProbe(size_t index) {
+  static constexpr std::array<std::byte, kProbeBytes> kNothing{};
+  transport::Link& link = *rails_[index].link;
+  transport::FrameHeader header;
+  header.kind = transport::FrameKind::kProbe;
+  header.awaited = true;
+  header.posted = static_cast<uint32_t>(receives_.posted());
+  const absl::StatusOr<bool> sent = link.TrySend(
+      header, absl::MakeConstSpan(kNothing).first(std::min(kProbeBytes, link.max_payload())));
+  if (!sent.ok()) return Lose(index, sent.status());
+  states_[index].probe_sent = *sent;
+  if (*sent) sends_.HandedNote(index);
+  return absl::OkStatus();
+}
+
+void Peer::Return(size_t index, absl::Time now) {
+  RailState& state = states_[index];
+  state.health.up.store(true, std::memory_order_relaxed);
+  state.back = now;
+  scheduler_.SetUp(index, true);
+  moved_ = true;
 }
 
 bool Peer::IsPlacing(size_t index, const transport::FrameHeader& header, size_t size) const {
@@ -336,6 +400,9 @@ bool Peer::Take(size_t index, const transport::FrameHeader& header,
       break;
     case transport::FrameKind::kPosted:
       break;
+    case transport::FrameKind::kProbe:
+      states_[index].probe_came = true;
+      break;
     case transport::FrameKind::kRailLost:
       if (header.offset < rails_.size()) lost_by_peer_.push_back(header.offset);
       break;
@@ -367,7 +434,8 @@ std::string Peer::DescribeProgress() const {
                     stats.transmit_bytes.load(std::memory_order_relaxed), ", received ",
                     stats.receive_bytes.load(std::memory_order_relaxed), " bytes");
     if (!Up(i)) {
-      absl::StrAppend(&text, !states_[i].health.lost.load(std::memory_order_relaxed)
+      absl::StrAppend(&text, states_[i].probation ? " and is connected again, but not proven"
+                             : !states_[i].health.lost.load(std::memory_order_relaxed)
                                  ? " and is not connected yet"
                                  : absl::StrCat(" and is lost (", states_[i].lost, ")"));
     }

@@ -12,10 +12,16 @@
 // original may even arrive after the repeat, from a connection that only this side considers lost;
 // so after a loss all chunks may be duplicates. Before, a duplicate is an error.
 //
+// A lost rail that has a connection again is on probation: small packets may pass where large ones
+// do not (an MTU that does not fit, half a black hole), and each loss delays what the rail had. So
+// both ranks send a probe, and the rail returns once each probe has arrived. If it is lost within a
+// minute of its return, or on probation, its next connection waits: 0.1 s, each time twice as long
+// as before, at most a minute; not if there is no other rail.
+//
 // send_ledger.h and receive_ledger.h decide when a chunk may be sent and when it is done; this
-// class connects them with links. Two kinds of frames carry no data: posted receives, if no data
-// frame can carry them, and a rail that this side has lost. The peer then gives up that rail, too;
-// otherwise it would notice only by its next chunk there.
+// class connects them with links. Three kinds of frames carry no data: probes; posted receives, if
+// no data frame can carry them; and a rail that this side has lost. The peer then gives up that
+// rail, too; otherwise it would notice only by its next chunk there.
 #ifndef RAILHEAD_RUNTIME_RAILS_PEER_H_
 #define RAILHEAD_RUNTIME_RAILS_PEER_H_
 
@@ -160,8 +166,14 @@ class Peer {
  private:
   struct RailState {
     RailHealth health;
-    std::string lost;  // why it is not up
-    absl::Time back = absl::InfinitePast();
+    std::string lost;                             // why it is not up
+    absl::Time back = absl::InfinitePast();       // when it was up again
+    absl::Time retry = absl::InfinitePast();      // no connection before
+    absl::Duration pause = absl::ZeroDuration();  // the last one before a connection
+    // Of this connection.
+    bool probation = false;
+    bool probe_sent = false;
+    bool probe_came = false;
     bool tell_lost = false;  // the peer must still be notified of the loss
     bool stirred = false;    // see Stir
     // Chunk that the link is writing to its place.
@@ -192,6 +204,13 @@ class Peer {
   // Reassigns the chunks of the rail, or returns the error that ends the job.
   absl::Status Lose(size_t index, const absl::Status& status);
   void TryToReturn(size_t index, absl::Time now);
+  // Advances a rail's probation. An error ends the job.
+  absl::Status Prove(size_t index, absl::Time now);
+  absl::Status SendProbe(size_t index);
+  void Return(size_t index, absl::Time now);
+  bool AnyUp() const;
+  // Returns true if the rail has a connection.
+  bool Connected(size_t index) const { return Up(index) || states_[index].probation; }
   // Gives up rails that the peer reported lost.
   absl::Status LoseWithPeer(absl::Time now);
 
@@ -213,6 +232,7 @@ class Peer {
   bool may_close_ = false;                        // see ExpectClose
   bool any_lost_ = false;                         // rail
   absl::Time first_up_ = absl::InfiniteFuture();  // when the first rail was seen to be connected
+  absl::Time now_ = absl::InfinitePast();         // of the last Poll
   uint64_t progress_ = 0;                         // besides that of the ledgers
   absl::Status receive_error_;
   absl::Status send_error_;  // of a message that was sent at once

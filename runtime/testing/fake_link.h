@@ -33,6 +33,7 @@ struct FakeCable {
     std::deque<FakeFrame> frames;
     uint64_t taken = 0;  // of them, by the other side
     uint64_t told = 0;   // of those: how many it has put on the cable that it has
+    bool stuck = false;  // behind a frame that was too large
   };
   std::array<Way, 2> ways;  // away from side 0 and from side 1
   uint64_t connection = 0;  // counts them; a link with an older one is lost
@@ -52,6 +53,7 @@ class FakeLink final : public transport::Link {
 
   // What a test may change at any time.
   size_t payload_limit = size_t{256} << 10;
+  size_t carries = SIZE_MAX;  // larger payloads, and what is behind them, vanish on the way
   std::function<bool()> has_room = [] { return true; };  // asked by TrySend
   std::function<bool()> delivers = [] { return true; };  // asked before each frame that arrives
   std::function<bool()> hears = [] { return true; };     // asked whether acknowledgements arrive
@@ -72,7 +74,8 @@ class FakeLink final : public transport::Link {
     if (!broken.ok()) return broken;
     if (Lost() && notices()) return absl::UnavailableError("the cable was cut");
     if (!has_room()) return false;
-    if (!Lost()) {
+    if (!Lost()) out().stuck = out().stuck || payload.size() > carries;
+    if (!Lost() && !out().stuck) {
       out().frames.push_back({header, {payload.begin(), payload.end()}, in().taken});
       in().told = in().taken;
     }
@@ -166,7 +169,7 @@ class FakeLink final : public transport::Link {
   static constexpr uint64_t kMostUntold = 16;
 
   void Tell() {
-    if (in().told == in().taken) return;
+    if (in().told == in().taken || out().stuck) return;
     in().told = in().taken;
     out().frames.push_back({{}, {}, in().taken, /*acknowledges_only=*/true});
   }

@@ -35,8 +35,9 @@ enum class FrameKind : uint8_t {
   kData = 0,
   kPosted = 1,    // no payload; carries `posted`
   kRailLost = 2,  // no payload; the sender has lost rail number `offset`
+  kProbe = 3,     // its payload is dropped: it shows that this rail carries large frames
 };
-inline constexpr uint32_t kMaxFrameKind = 2;
+inline constexpr uint32_t kMaxFrameKind = 3;
 
 // Place of a payload: bytes [offset, offset + payload) of transfer number `transfer` between this
 // pair of ranks (each direction numbers its transfers from 0).

@@ -93,6 +93,10 @@ class Network:
         """Drops all packets that arrive at this node on this rail, silently; the other direction works."""
         return self._filter("-i", f"rail{rail}", "-j", "DROP", nodes=(node,))
 
+    def narrow(self, rail):
+        """Drops packets of 1000 bytes and more on this rail, silently, as an MTU that does not fit."""
+        return self._filter("-i", f"rail{rail}", "-m", "length", "--length", "1000:65535", "-j", "DROP")
+
     def unplug(self, rail):
         """Takes the interface down on one node; the other node loses the carrier."""
         _run("ip", "-n", self._names["a"], "link", "set", f"rail{rail}", "down")

@@ -103,6 +103,25 @@ def all_but_one():
         job.finish()
 
 
+def narrow():
+    """Rail 0 drops large packets: it connects again and again, but does not return until it carries them."""
+    with Network(RATES) as network, Job(network, OUT, "narrow", SIZE) as job:
+        job.wait_for_operations(5)
+        repair = network.narrow(0)
+        wait_until(lambda: job.metric("railhead_rail_state", 0) == 0, "rail 0 is lost", job)
+        time.sleep(4)
+        job.wait_for_operations(3)
+        for rank in (0, 1):
+            expect(job.metric("railhead_rail_state", 0, rank) == 0, "rail 0 is not lost", job)
+            expect(job.metric("railhead_rail_returns_total", 0, rank) == 0, "rail 0 returned, and carries nothing", job)
+            expect(job.metric("railhead_rail_failovers_total", 0, rank) == 1, "rail 0 was lost more than once", job)
+        repair()
+        wait_until(lambda: job.metric("railhead_rail_state", 0) == 1, "rail 0 is back", job)
+        used_again(job, 0)
+        operations = job.finish()
+        print(f"    longest all-reduce {max(o.end - o.begin for o in operations):.2f} s")
+
+
 def all_for_a_while():
     """All rails fail for two seconds; the job waits and continues."""
     with Network(RATES) as network, Job(network, OUT, "all-for-a-while", SIZE) as job:
@@ -271,6 +290,7 @@ SCENES = {
     # Rendezvous and rails where the nodes have no IPv4 address.
     "swallow-ipv6": one_rail("swallow", ipv4=False),
     "reset-ipv6": one_rail("reset", ipv4=False),
+    "narrow": narrow,
     "all-but-one": all_but_one,
     "all-for-a-while": all_for_a_while,
     "all-for-good": all_for_good,
