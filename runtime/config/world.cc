@@ -37,7 +37,7 @@ constexpr Pair kPod = {"RANK", "WORLD_SIZE",
 constexpr Pair kTorchrun = {"RANK", "WORLD_SIZE", "set by torchrun"};
 constexpr Pair kOpenMpi = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
                            "set by mpirun of Open MPI"};
-constexpr Pair kPmi = {"PMI_RANK", "PMI_SIZE", "set by mpiexec of MPICH or Intel MPI, or by PMI"};
+constexpr Pair kPmi = {"PMI_RANK", "PMI_SIZE", "set by mpiexec or another launcher with PMI"};
 constexpr Pair kFlux = {"FLUX_TASK_RANK", "FLUX_JOB_SIZE", "set by flux run"};
 constexpr Pair kSlurm = {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "set by srun"};
 // If SLURM_STEP_NUM_TASKS is not set. `srun --preserve-env` leaves the job's value in this one.
