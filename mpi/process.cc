@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpi/process.h"
 
+#include <algorithm>
 #include <cstdlib>
-#include <initializer_list>
 #include <utility>
 
+#include "mpi/launcher_variables.h"
 #include "mpi/predefined.h"
 #include "railhead/railhead.h"
 
@@ -13,11 +14,8 @@ namespace {
 
 // Whether a launcher, or Railhead's operator, has said that this process is one of several.
 bool IsStartedByALauncher() {
-  for (const char* name :
-       {"RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}) {
-    if (std::getenv(name) != nullptr) return true;
-  }
-  return false;
+  return std::any_of(kLauncherVariables.begin(), kLauncherVariables.end(),
+                     [](const char* name) { return std::getenv(name) != nullptr; });
 }
 
 Outcome GroupOfOne(std::shared_ptr<Group>* group) {

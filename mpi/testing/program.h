@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "mpi/launcher_variables.h"
 #include "mpi/objects.h"
 
 // MPI_Status of Open MPI.
@@ -220,10 +221,7 @@ class ProgramTest : public testing::Test {
  protected:
   void SetUp() override {
     testing::FLAGS_gtest_death_test_style = "threadsafe";
-    for (const char* name :
-         {"RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}) {
-      unsetenv(name);
-    }
+    for (const char* name : railhead::mpi::kLauncherVariables) unsetenv(name);
   }
 };
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/printable_text.h"
 #include "runtime/base/now.h"
 #include "runtime/bootstrap/messages.h"
 #include "runtime/bootstrap/rendezvous_server.h"
@@ -356,7 +357,7 @@ Call Bootstrap::TryToArrive(const JoinOptions& options, Host& host, uint16_t lis
   call = ShakeHands(*std::move(fd), std::move(hello), options.secret, deadline, wait);
   absl::StatusOr<Frame> frame = call.status.ok() ? ReadFrame(call, deadline, wait) : call.status;
   while (frame.ok() && frame->kind == FrameKind::kNotice) {
-    options.log.Warn(absl::StrCat("rank 0 rejected a rank: ", OnOneLine(std::move(frame->payload)),
+    options.log.Warn(absl::StrCat("rank 0 rejected a rank: ", PrintableText(frame->payload),
                                   "; waiting for it"));
     frame = ReadFrame(call, deadline, wait);
   }

@@ -234,11 +234,27 @@ TEST(HelloTest, WhatIsSaidTravelsAndWhatIsBrokenIsRefused) {
   EXPECT_FALSE(ParseRefusal(refusal + "x").ok());
 }
 
-TEST(HelloTest, AStrangersTextStaysOnOneLine) {
+TEST(HelloTest, AStrangersTextIsPrintable) {
   Hello hello = FromRank3();
-  hello.name = "pod\nrailhead: forged";
-  EXPECT_EQ(ParseHello(EncodeHello(hello))->name, "pod?railhead: forged");
-  EXPECT_EQ(ParseRefusal(EncodeRefusal({false, "a\x1b[2J"}))->text, "a?[2J");
+  // A line end; C1's CSI, as UTF-8 and as the byte; a character that reorders the text.
+  for (const auto& [text, shown] : {std::pair("pod\nrailhead: forged", "pod\\nrailhead: forged"),
+                                    std::pair("a\x1b[2J", "a\\x1b[2J"),
+                                    std::pair("a\xc2\x9b"
+                                              "2J",
+                                              "a\\x9b2J"),
+                                    std::pair("a\x9b"
+                                              "2J",
+                                              "a\\x9b2J"),
+                                    std::pair("a\xe2\x80\xae"
+                                              "b",
+                                              "a\\u202eb")}) {
+    hello.name = text;
+    hello.trouble = text;
+    EXPECT_EQ(ParseHello(EncodeHello(hello))->name, shown);
+    EXPECT_EQ(ParseHello(EncodeHello(hello))->trouble, shown);
+    EXPECT_EQ(ParseChallenge(EncodeChallenge({text, std::string(kNonceSize, 'n')}))->name, shown);
+    EXPECT_EQ(ParseRefusal(EncodeRefusal({false, text}))->text, shown);
+  }
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/bootstrap/hello.h"
 
-#include <algorithm>
-
 #include "absl/status/status.h"
+#include "base/printable_text.h"
 #include "runtime/base/wire.h"
 #include "runtime/bootstrap/messages.h"
 #include "runtime/bootstrap/secret.h"
@@ -18,12 +17,6 @@ constexpr uint8_t kFinal = 1;
 constexpr uint8_t kNotOpen = 2;
 
 }  // namespace
-
-std::string OnOneLine(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  return text;
-}
 
 std::string EncodeHello(const Hello& hello) {
   WireWriter writer;
@@ -50,11 +43,11 @@ absl::StatusOr<Hello> ParseHello(absl::string_view payload) {
   hello.host_rank = reader.U32();
   hello.has_secret = reader.U8() != 0;
   hello.job = reader.String(kHelloLimit);
-  hello.name = OnOneLine(reader.String(kHelloLimit));
+  hello.name = PrintableText(reader.String(kHelloLimit), kHelloLimit);
   hello.nonce = std::string(reader.Raw(kNonceSize));
   const absl::StatusOr<std::optional<net::SocketAddress>> listens_at =
       ParsePlace(reader.String(kPlaceLimit));
-  hello.trouble = OnOneLine(reader.String(kTroubleLimit));
+  hello.trouble = PrintableText(reader.String(kTroubleLimit), kTroubleLimit);
   if (!reader.Complete() || !listens_at.ok()) {
     return absl::InvalidArgumentError("a malformed introduction");
   }
@@ -72,7 +65,7 @@ std::string EncodeChallenge(const Challenge& challenge) {
 absl::StatusOr<Challenge> ParseChallenge(absl::string_view payload) {
   WireReader reader(payload);
   Challenge challenge;
-  challenge.name = OnOneLine(reader.String(kHelloLimit));
+  challenge.name = PrintableText(reader.String(kHelloLimit), kHelloLimit);
   challenge.nonce = std::string(reader.Raw(kNonceSize));
   if (!reader.Complete()) return absl::InvalidArgumentError("a malformed challenge");
   return challenge;
@@ -91,7 +84,7 @@ absl::StatusOr<Refusal> ParseRefusal(absl::string_view payload) {
   const uint8_t bits = reader.U8();
   refusal.final = (bits & kFinal) != 0;
   refusal.not_open = (bits & kNotOpen) != 0;
-  refusal.text = OnOneLine(reader.String(kHelloLimit));
+  refusal.text = PrintableText(reader.String(kHelloLimit), kHelloLimit);
   if (!reader.Complete()) return absl::InvalidArgumentError("a malformed refusal");
   return refusal;
 }

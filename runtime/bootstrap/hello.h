@@ -35,11 +35,9 @@ struct Hello {
   std::string trouble = "";                      // why it cannot take part; "" if it can
 };
 
-// Replaces line ends: untrusted texts are used in messages and logs.
-std::string OnOneLine(std::string text);
-
 std::string EncodeHello(const Hello& hello);
-// Reads only the fields before `host_rank` for other versions.
+// Reads only the fields before `host_rank` for other versions. Texts are made printable, here and
+// below: they are used in messages and logs.
 absl::StatusOr<Hello> ParseHello(absl::string_view payload);
 
 // Host to guest: request for proof.

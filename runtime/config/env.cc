@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <cstdlib>
-#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
@@ -20,6 +19,7 @@
 #include "absl/strings/str_split.h"
 #include "base/printable_text.h"
 #include "fabric/rail_limit.h"
+#include "runtime/config/world.h"
 
 namespace railhead::config {
 namespace {
@@ -159,10 +159,12 @@ std::string ParseSwitch(const std::string& text, bool& into) {
   return "";
 }
 
+// Of variables that the table only describes: FindWorld and WhyNotSet read them.
+std::string ReadElsewhere(const std::string& /*text*/, Target& /*to*/) { return ""; }
+
 constexpr const char* kRails = "rails";  // a field
 
 // Limits of plausible values; larger ones are errors.
-constexpr int kMostRanks = 65536;
 constexpr int kLastPort = 65535;
 constexpr size_t kLongestName = 253;  // of a DNS name, and so of anything in Kubernetes
 constexpr size_t kLongestPath = 4095;
@@ -171,20 +173,32 @@ constexpr absl::string_view kNotDone = "RAILHEAD_NOT_DONE";
 
 constexpr auto kTable = std::to_array<Variable>({
     {Group::kRendezvous, "RANK", "required",
-     "This process's number in the job, from 0. Without it, RANK and WORLD_SIZE are those "
-     "of the program that started the process: OMPI_COMM_WORLD_RANK and _SIZE (Open MPI), "
-     "PMI_RANK and PMI_SIZE (MPICH, Intel MPI), SLURM_PROCID and SLURM_NTASKS (srun).",
-     [](const std::string& text, Target& to) {
-       return ParseInteger(text, 0, kMostRanks - 1, to.rendezvous.rank);
-     }},
+     "This process's number in the job, from 0. A launcher that has started the process applies "
+     "instead, with its own variables: OMPI_COMM_WORLD_RANK and _SIZE (mpirun of Open MPI), "
+     "PMI_RANK and PMI_SIZE (mpiexec of MPICH and Intel MPI), FLUX_TASK_RANK and FLUX_JOB_SIZE "
+     "(flux run), SLURM_PROCID and SLURM_STEP_NUM_TASKS or SLURM_NTASKS (srun; SLURM_STEP_ID must "
+     "be set, too). If several are set, the innermost launcher applies: torchrun, which sets RANK "
+     "itself, then the others in this order. A process of a Slurm job outside of a step of srun "
+     "is a job of one rank.",
+     ReadElsewhere},
     {Group::kRendezvous, "WORLD_SIZE", "required", "Number of processes of the job.",
-     [](const std::string& text, Target& to) {
-       return ParseInteger(text, 1, kMostRanks, to.rendezvous.world_size);
-     }},
+     ReadElsewhere},
+    {Group::kRendezvous, "RAILHEAD_WORLD", "auto",
+     "Which variables apply if a pod has RANK and WORLD_SIZE and a launcher has started the "
+     "process. launcher: the launcher's. pod: RANK and WORLD_SIZE. auto: the launcher's, with a "
+     "line in the log of rank 0 if the two differ; if WORLD_SIZE is larger, the start fails. Must "
+     "be the same on all ranks.",
+     ReadElsewhere},
     {Group::kRendezvous, "MASTER_ADDR", "required, except on rank 0",
-     "Host name or address of rank 0. If DNS does not know it yet, ranks retry.",
+     "Host name or address of rank 0; an IPv6 address may be in brackets. If DNS does not know it "
+     "yet, ranks retry.",
      [](const std::string& text, Target& to) {
-       return ParseName(text, kLongestName, to.rendezvous.master_addr);
+       std::string& address = to.rendezvous.master_addr;
+       std::string wrong = ParseName(text, kLongestName, address);
+       if (absl::StartsWith(address, "[") && absl::EndsWith(address, "]")) {
+         address = address.substr(1, address.size() - 2);
+       }
+       return wrong;
      }},
     {Group::kRendezvous, "MASTER_PORT", "29500", "Port on which rank 0 accepts the other ranks.",
      [](const std::string& text, Target& to) {
@@ -193,7 +207,7 @@ constexpr auto kTable = std::to_array<Variable>({
     {Group::kRendezvous, "RAILHEAD_NOT_DONE", "none",
      "Reason why the Railhead operator has not set these: the pod's annotation "
      "railhead.io/not-done. Part of the error if one of them is missing.",
-     [](const std::string& /*text*/, Target& /*to*/) { return std::string(); }},
+     ReadElsewhere},
     {Group::kSettings, "RAILHEAD_JOB", "default",
      "Name of the job, and a label of every metric. Ranks with another job name are rejected.",
      [](const std::string& text, Target& to) {
@@ -423,23 +437,12 @@ absl::Status Missing(absl::string_view name, Lookup lookup) {
                    WhyNotSet(lookup)));
 }
 
-// How programs that start processes tell them their rank and the number of ranks.
-struct Launcher {
-  const char* rank;
-  const char* size;
-};
-constexpr Launcher kLaunchers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                   {"PMI_RANK", "PMI_SIZE"},
-                                   {"SLURM_PROCID", "SLURM_NTASKS"}};
-
-// The one that started this process, if RANK is not set; else null. It counts for both variables:
-// a WORLD_SIZE that somebody else has set counts something else.
-const Launcher* LauncherOf(Lookup environment) {
-  const auto is_set = [&](const char* name) { return !environment(name).value_or("").empty(); };
-  if (is_set("RANK")) return nullptr;
-  const auto* found = std::find_if(std::begin(kLaunchers), std::end(kLaunchers),
-                                   [&](auto& one) { return is_set(one.rank) && is_set(one.size); });
-  return found == std::end(kLaunchers) ? nullptr : found;
+// Launchers count ranks, but name no address of rank 0.
+absl::Status NoMaster(const World& world) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "MASTER_ADDR is not set on a rank of ", world.source,
+      ": set it to the host name or address of rank 0 on all ranks, for example with mpirun -x "
+      "MASTER_ADDR=HOST"));
 }
 
 // How a program sets it for one communicator.
@@ -456,26 +459,21 @@ std::string Roff(absl::string_view text) {
 
 }  // namespace
 
-absl::StatusOr<Rendezvous> ReadRendezvous(Lookup environment) {
-  const Launcher* const launcher = LauncherOf(environment);
-  const auto lookup = [&](absl::string_view name) -> std::optional<std::string> {
-    if (launcher != nullptr && name == "RANK") return environment(launcher->rank);
-    if (launcher != nullptr && name == "WORLD_SIZE") return environment(launcher->size);
-    return environment(name);
-  };
+absl::StatusOr<Rendezvous> ReadRendezvous(Lookup lookup) {
+  absl::StatusOr<std::optional<World>> world = FindWorld(lookup);
+  if (!world.ok()) return world.status();
+  if (!world->has_value()) {
+    return Missing(lookup("RANK").value_or("").empty() ? "RANK" : "WORLD_SIZE", lookup);
+  }
   Target target;
-  for (const absl::string_view required : {"RANK", "WORLD_SIZE"}) {
-    const std::optional<std::string> text = lookup(required);
-    if (!text.has_value() || text->empty()) return Missing(required, lookup);
-  }
   if (absl::Status read = ReadGroup(Group::kRendezvous, lookup, target); !read.ok()) return read;
-  const Rendezvous& result = target.rendezvous;
-  if (result.rank >= result.world_size) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("RANK=", result.rank, " is not below WORLD_SIZE=", result.world_size));
-  }
-  if (result.master_addr.empty() && result.rank != 0) return Missing("MASTER_ADDR", lookup);
-  return result;
+  Rendezvous& result = target.rendezvous;
+  result.rank = (*world)->rank;
+  result.world_size = (*world)->size;
+  result.world_note = std::move((*world)->note);
+  if (!result.master_addr.empty() || result.rank == 0) return result;
+  if ((*world)->by_launcher) return NoMaster(**world);
+  return Missing("MASTER_ADDR", lookup);
 }
 
 absl::Status ReadSettings(Lookup lookup, Settings& settings) {

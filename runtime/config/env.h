@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "runtime/base/log.h"
+#include "runtime/config/lookup.h"
 
 namespace railhead::config {
 
@@ -29,10 +29,11 @@ enum class Fallback : uint8_t { kAllow, kWarn, kFail };
 
 // Identity and rendezvous of this rank.
 struct Rendezvous {
-  int rank = 0;
+  int rank = 0;  // as World (world.h)
   int world_size = 1;
   std::string master_addr;  // may be empty on rank 0 only
   int master_port = 29500;
+  std::string world_note = "";  // World::note
 };
 
 // Fields of rhConfig_t set by a program, by name, with values as in the environment.
@@ -83,9 +84,6 @@ struct Settings {
   // "RAILHEAD_TIMEOUT_SECONDS".
   std::string SetBy(absl::string_view field) const;
 };
-
-// Returns a variable's value; nullopt if unset. An empty value counts as unset.
-using Lookup = absl::FunctionRef<std::optional<std::string>(absl::string_view name)>;
 
 // Both return InvalidArgument that names the variable, its value and the allowed values.
 absl::StatusOr<Rendezvous> ReadRendezvous(Lookup lookup);

@@ -147,6 +147,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Wrong{"RANK", "-1", "from 0 to"}, Wrong{"RANK", "1x", "whole number"},
                       Wrong{"WORLD_SIZE", "0", "from 1 to"},
                       Wrong{"WORLD_SIZE", "99999999999", "from 1 to"},
+                      Wrong{"RAILHEAD_WORLD", "pods", "auto, launcher or pod"},
                       Wrong{"RAILHEAD_AUTH", "frames,off",
                             "off alone, or handshake, frames, encrypt"},
                       Wrong{"MASTER_PORT", "65536", "to 65535"},
@@ -193,22 +194,22 @@ TEST(EnvTest, MissingRankNamesWhatTheOperatorSaysOfIt) {
                                   "Job is not Indexed; set it\\x1b[31m"));
 }
 
-TEST(EnvTest, RanksMayComeFromTheProgramThatStartsThem) {
-  using Pair = std::pair<const char*, const char*>;
-  for (const auto& [rank, size] :
-       {Pair{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, Pair{"PMI_RANK", "PMI_SIZE"},
-        Pair{"SLURM_PROCID", "SLURM_NTASKS"}}) {
-    // Another WORLD_SIZE, such as one of pods, is not of these ranks.
-    Environment env{{{rank, "3"}, {size, "4"}, {"MASTER_ADDR", "a"}, {"WORLD_SIZE", "2"}}};
-    EXPECT_EQ(ReadRendezvous(env)->rank, 3);
-    EXPECT_EQ(ReadRendezvous(env)->world_size, 4);
-    // Who sets RANK means it.
-    const Environment both{{{rank, "3"}, {size, "4"}, {"RANK", "0"}, {"WORLD_SIZE", "2"}}};
-    EXPECT_EQ(ReadRendezvous(both)->rank, 0);
-    EXPECT_EQ(ReadRendezvous(both)->world_size, 2);
-    const Environment half{{{rank, "3"}, {"MASTER_ADDR", "a"}}};
-    EXPECT_THAT(std::string(ReadRendezvous(half).status().message()), HasSubstr("RANK is not set"));
-  }
+// world_test.cc has all launchers.
+TEST(EnvTest, TheWorldIsThatOfTheLauncher) {
+  Environment env{{{"PMI_RANK", "3"},
+                   {"PMI_SIZE", "4"},
+                   {"RANK", "0"},
+                   {"WORLD_SIZE", "1"},
+                   {"MASTER_ADDR", "a"}}};
+  const absl::StatusOr<Rendezvous> rendezvous = ReadRendezvous(env);
+  ASSERT_TRUE(rendezvous.ok()) << rendezvous.status();
+  EXPECT_EQ(rendezvous->rank, 3);
+  EXPECT_EQ(rendezvous->world_size, 4);
+  EXPECT_THAT(rendezvous->world_note, HasSubstr("PMI_RANK=3"));
+  env.values.erase("MASTER_ADDR");
+  EXPECT_THAT(std::string(ReadRendezvous(env).status().message()),
+              ::testing::AllOf(HasSubstr("MASTER_ADDR is not set on a rank of PMI_RANK=3"),
+                               HasSubstr("mpirun -x MASTER_ADDR=")));
 }
 
 TEST(EnvTest, RankMustBeBelowWorldSize) {
@@ -222,6 +223,15 @@ TEST(EnvTest, OnlyRankZeroMayLackTheMasterAddress) {
   EXPECT_TRUE(ReadRendezvous(zero).ok());
   const Environment one{{{"RANK", "1"}, {"WORLD_SIZE", "2"}}};
   EXPECT_THAT(std::string(ReadRendezvous(one).status().message()), HasSubstr("MASTER_ADDR"));
+}
+
+TEST(EnvTest, AnIPv6AddressMayBeInBrackets) {
+  for (const auto& [text, address] : {std::pair("[::1]", "::1"), std::pair("::1", "::1"),
+                                      std::pair("[fd00::2%eth0]", "fd00::2%eth0"),
+                                      std::pair("a", "a"), std::pair("[::1", "[::1")}) {
+    const Environment env{{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", text}}};
+    EXPECT_EQ(ReadRendezvous(env)->master_addr, address);
+  }
 }
 
 TEST(EnvTest, ContradictionIsRefused) {
@@ -263,6 +273,7 @@ TEST(EnvTest, HelpNamesEveryVariable) {
   const std::string help = EnvHelp();
   for (const char* name : {"RANK",
                            "WORLD_SIZE",
+                           "RAILHEAD_WORLD",
                            "MASTER_ADDR",
                            "MASTER_PORT",
                            "RAILHEAD_NOT_DONE",

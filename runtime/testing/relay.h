@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <list>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,18 +31,24 @@ inline std::string AddressAt(const transport::Acceptor& acceptor, uint16_t port)
   return writer.Take();
 }
 
-// Stands in front of one acceptor. To be pumped by the test, which works at the links in the same
-// thread.
+// Stands in front of one acceptor, or of any listening socket. To be pumped by the test, which
+// works at the links in the same thread.
 class Relay {
  public:
-  explicit Relay(const transport::Acceptor& behind) : behind_(behind) {
+  explicit Relay(const transport::Acceptor& behind)
+      : Relay(net::SocketAddress{behind.own().ip, behind.own().port}) {
+    acceptor_ = &behind;
+  }
+  explicit Relay(net::SocketAddress behind) : behind_(std::move(behind)) {
     const net::IpAddress loopback = *net::IpAddress::Parse("127.0.0.1");
     listener_ = *net::Listen(loopback, 0);
     port_ = net::LocalAddress(listener_.get())->port;
   }
 
   // What the acceptor's peers are to be told.
-  std::string Address() const { return AddressAt(behind_, port_); }
+  std::string Address() const { return AddressAt(*acceptor_, port_); }
+  // Where callers of a socket are to connect.
+  uint16_t port() const { return port_; }
 
   // Changes what comes from who calls, or from the acceptor, before it goes on.
   std::function<void(bool from_caller, std::string& bytes)> change;
@@ -59,7 +66,7 @@ class Relay {
     while (true) {
       net::Fd caller = *net::Accept(listener_.get());
       if (!caller.valid()) break;
-      net::Fd acceptor = *net::StartDial(behind_.own().ip, behind_.own().port, std::nullopt);
+      net::Fd acceptor = *net::StartDial(behind_.address, behind_.port, std::nullopt);
       lines_.push_back({std::move(caller), std::move(acceptor), heard_.size(), "", ""});
       heard_.emplace_back();
     }
@@ -92,7 +99,8 @@ class Relay {
     return (open.ok() && *open) || absl::IsUnknown(open.status());
   }
 
-  const transport::Acceptor& behind_;
+  net::SocketAddress behind_;
+  const transport::Acceptor* acceptor_ = nullptr;
   net::Fd listener_;
   uint16_t port_ = 0;
   std::list<CarriedLine> lines_;

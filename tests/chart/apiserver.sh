@@ -8,7 +8,8 @@
 # and the operator's program with those rights: what profiles do to pods, that new certificates fail
 # none, gangs with the real scheduler and the real controllers of jobs, from Kubernetes 1.37 on beside
 # groups of the scheduler's, jobs of each kind from their object to an all-reduce between their pods'
-# programs, what is told of wrong jobs, what is published of the fabric, and what `railhead doctor` says of it all;
+# programs, ranks that mpirun starts in a pod, what is told of wrong jobs, what is published of the fabric, and what
+# `railhead doctor` says of it all;
 # and hostile clients at every port of the release's programs (RAILHEAD_CLIENTS of them, 1000), and a hostile tenant
 # (RAILHEAD_LYING_PODS, 400); and operators whose time of day is set.
 # Nine minutes.
@@ -52,7 +53,7 @@ fi
 # These wait more than they work.
 waiting=(verdict_test.Matrix verdict_test.AnotherLeader verdict_test.NodesMayCome
   verdict_test.OwnersOfReports
-  owners_test.Owners job_controllers_test.JobControllers jobs_run_test.JobsRun
+  owners_test.Owners job_controllers_test.JobControllers jobs_run_test.JobsRun mpirun_test.Mpirun
   doors_test.AgentDoors doors_test.JobDoors doors_test.OperatorDoors memlock_doors_test.MemlockDoors
   tenants_test.Tenants clock_test.TimeOfDay)
 for class in "${waiting[@]}"; do

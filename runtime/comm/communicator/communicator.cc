@@ -16,6 +16,7 @@
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/comm/setup/neighbours.h"
 #include "runtime/comm/setup/start.h"
+#include "runtime/config/world.h"
 
 namespace railhead::comm {
 namespace {
@@ -48,10 +49,10 @@ tuner::Network SharedMemory() {
 
 // This process's rank by the program that started it.
 std::optional<metrics::WorldRank> LauncherWorld() {
-  const absl::StatusOr<config::Rendezvous> launched =
-      config::ReadRendezvous(config::ProcessEnvironment);
-  if (!launched.ok()) return std::nullopt;
-  return metrics::WorldRank{launched->rank, launched->world_size};
+  const absl::StatusOr<std::optional<config::World>> world =
+      config::FindWorld(config::ProcessEnvironment);
+  if (!world.ok() || !world->has_value()) return std::nullopt;
+  return metrics::WorldRank{(*world)->rank, (*world)->size};
 }
 
 }  // namespace

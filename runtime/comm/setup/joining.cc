@@ -81,6 +81,10 @@ absl::StatusOr<bootstrap::Bootstrap> Join(CommunicatorOptions& options) {
   const config::Settings& settings = options.setup.settings;
   const std::string self = NameOfRank(options);
   const Logger log(settings.log_level, self);
+  if (const std::string& note = options.rendezvous.world_note; !note.empty()) {
+    // The same on all ranks.
+    log.Write(options.rendezvous.rank == 0 ? LogLevel::kWarn : LogLevel::kInfo, note);
+  }
   const absl::Time deadline = MonotonicNow() + settings.StartTimeout();
   const absl::StatusOr<std::string> secret = SecretOf(options, log);
   bootstrap::JoinOptions join;

@@ -21,6 +21,7 @@
 #include "runtime/comm/setup/connect.h"
 #include "runtime/comm/setup/neighbours.h"
 #include "runtime/comm/setup/own_rails.h"
+#include "runtime/comm/setup/protection_check.h"
 #include "runtime/comm/setup/reach.h"
 #include "runtime/comm/setup/start_warnings.h"
 #include "runtime/net/address.h"
@@ -105,6 +106,9 @@ class Setup {
   absl::Status TryNeeds(const std::vector<ChosenRail>& rails);
   // Sends changes to rank 0 and receives its decision. Returns whether the decision has changed.
   absl::StatusOr<bool> Agree(const absl::Status& problem, Statement statement, absl::Time deadline);
+  // Fails the setup on all ranks because of rank 0's decision: every rank takes part in another
+  // round after each decision. Returns the error, with this rank's name.
+  absl::Status Refuse(const absl::Status& status, absl::Time deadline);
   // Returns the addresses of a rank that this one requested.
   Whereabouts Of(int rank) const;
   // Returns the maximum time for connecting.
@@ -426,11 +430,25 @@ absl::StatusOr<bool> Setup::Agree(const absl::Status& problem, Statement stateme
   absl::StatusOr<Particulars> particulars = ParseParticulars(result->for_this, world);
   if (!particulars.ok()) return particulars.status();
   particulars_ = *std::move(particulars);
-  if (result->for_all.empty()) return false;
-  absl::StatusOr<Agreement> agreement = ParseAgreement(result->for_all, world);
-  if (!agreement.ok()) return agreement.status();
-  agreement_ = *std::move(agreement);
-  return true;
+  const bool changed = !result->for_all.empty();
+  if (changed) {
+    absl::StatusOr<Agreement> agreement = ParseAgreement(result->for_all, world);
+    if (!agreement.ok()) return agreement.status();
+    agreement_ = *std::move(agreement);
+  }
+  // Also if nothing has arrived, in case the first decision is missing.
+  const absl::Status enough = CheckProtection(options_.settings, agreement_.decision, world);
+  if (!enough.ok()) return Refuse(enough, deadline);
+  return changed;
+}
+
+absl::Status Setup::Refuse(const absl::Status& status, absl::Time deadline) {
+  const absl::Status refusal(status.code(), absl::StrCat(self_, ": ", status.message()));
+  bootstrap_
+      .Agree(
+          refusal, [&refusal](const std::vector<std::string>&) { return refusal; }, deadline)
+      .IgnoreError();
+  return refusal;
 }
 
 Whereabouts Setup::Of(int rank) const {

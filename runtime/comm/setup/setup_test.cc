@@ -8,18 +8,27 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "runtime/base/now.h"
+#include "runtime/bootstrap/frame.h"
+#include "runtime/bootstrap/messages.h"
+#include "runtime/comm/setup/agreement.h"
 #include "runtime/comm/setup/neighbours.h"
 #include "runtime/testing/ranks.h"
+#include "runtime/testing/relay.h"
 #include "runtime/transport/tcp/tcp.h"
 
 namespace railhead::comm {
@@ -106,12 +115,13 @@ class SetUpTest : public ::testing::Test {
   std::map<int, config::Settings> settings;
   std::map<int, std::string> places;
   std::map<int, std::vector<int>>
-      rails;           // what a rank's rails file lists; without an entry, no file
-  std::string secret;  // of the job
+      rails;                        // what a rank's rails file lists; without an entry, no file
+  std::string secret;               // of the job
+  std::map<int, int> master_ports;  // of ranks that do not reach rank 0's port itself
 
   // Sets a world up and returns what each rank got.
-  std::vector<absl::StatusOr<Fabric>> Run(int world) {
-    const int port = FreePort();
+  std::vector<absl::StatusOr<Fabric>> Run(int world) { return Run(world, FreePort()); }
+  std::vector<absl::StatusOr<Fabric>> Run(int world, int port) {
     return RunRanks(world, [&](int rank) { return RunRank(rank, world, port); });
   }
 
@@ -121,7 +131,8 @@ class SetUpTest : public ::testing::Test {
     join.rank = rank;
     join.world_size = world;
     join.host = "127.0.0.1";
-    join.port = port;
+    const auto own_port = master_ports.find(rank);
+    join.port = own_port == master_ports.end() ? port : own_port->second;
     join.name = absl::StrCat("pod p", rank);
     join.secret = bootstrap::Secret(secret, "");
     join.deadline = MonotonicNow() + absl::Seconds(20);
@@ -348,6 +359,123 @@ TEST_F(SetUpTest, TheStrictestWishForAuthenticationCounts) {
   for (const absl::StatusOr<Fabric>& fabric : Run(3)) EXPECT_TRUE(fabric.ok()) << fabric.status();
   secret.clear();
   for (const absl::StatusOr<Fabric>& fabric : Run(1)) EXPECT_TRUE(fabric.ok()) << fabric.status();
+}
+
+// Between rank 1 and rank 0's port, and changes one byte of what the ranks agree on: what rank 1
+// reports that it wants of frames, or what rank 0 has decided for them.
+class Tamperer {
+ public:
+  enum class Target { kNothing, kReport, kDecision };
+
+  Tamperer(Target target, int port)
+      : target_(target),
+        relay_(
+            net::SocketAddress{*net::IpAddress::Parse("127.0.0.1"), static_cast<uint16_t>(port)}) {
+    relay_.change = [this](bool from_caller, std::string& bytes) { Change(from_caller, bytes); };
+    thread_ = std::thread([this] {
+      while (!stops_.load()) {
+        relay_.Pump();
+        absl::SleepFor(absl::Milliseconds(1));
+      }
+    });
+  }
+  ~Tamperer() { Stop(); }
+
+  // Ends all connections. Returns the number of bytes that were changed.
+  int Stop() {
+    stops_.store(true);
+    if (thread_.joinable()) thread_.join();
+    return changed_;
+  }
+  int port() const { return relay_.port(); }
+
+ private:
+  void Change(bool from_caller, std::string& bytes) {
+    bootstrap::FrameReader& reader = from_caller ? from_rank_ : from_master_;
+    *reader.buffer() += bytes;
+    bytes.clear();
+    while (true) {
+      absl::StatusOr<std::optional<bootstrap::Frame>> frame = reader.Next();
+      if (!frame.ok() || !frame->has_value()) return;
+      std::string payload = Changed(**frame);
+      for (size_t i = 0; i < payload.size(); ++i) changed_ += payload[i] != (**frame).payload[i];
+      bytes += bootstrap::EncodeFrame((*frame)->kind, payload);
+    }
+  }
+
+  std::string Changed(const bootstrap::Frame& frame) const {
+    if (target_ == Target::kReport && frame.kind == bootstrap::FrameKind::kGather) {
+      bootstrap::Parts parts = *bootstrap::ParseParts(frame.payload, 1);
+      absl::StatusOr<Statement> statement = ParseStatement(parts.parts[0]);
+      // The rendezvous has an exchange of its own.
+      if (!statement.ok() || statement->report.empty()) return frame.payload;
+      RankReport report = *ParseReport(statement->report);
+      report.frames = config::FrameWish::kPlain;
+      statement->report = Encode(report);
+      parts.parts[0] = Encode(*statement);
+      return bootstrap::EncodeParts(parts);
+    }
+    if (target_ == Target::kDecision && frame.kind == bootstrap::FrameKind::kAll) {
+      bootstrap::Answers answers = *bootstrap::ParseAnswers(frame.payload, 1);
+      if (answers.for_all.empty()) return frame.payload;
+      absl::StatusOr<Agreement> agreement = ParseAgreement(answers.for_all, 2);
+      if (!agreement.ok()) return frame.payload;
+      agreement->decision.protection = transport::FrameProtection::kNone;
+      answers.for_all = Encode(*agreement);
+      return bootstrap::EncodeAnswers(answers);
+    }
+    return frame.payload;
+  }
+
+  Target target_;
+  railhead::testing::Relay relay_;
+  bootstrap::FrameReader from_rank_{bootstrap::kAllLimit};
+  bootstrap::FrameReader from_master_{bootstrap::kAllLimit};
+  int changed_ = 0;
+  std::atomic<bool> stops_{false};
+  std::thread thread_;
+};
+
+// No rank gets less than it wants because of one byte; ranks that find it out fail all.
+TEST_F(SetUpTest, AChangedByteOfTheRendezvousTakesNoProtectionAway) {
+  using config::FrameWish;
+  using Target = Tamperer::Target;
+  secret = "sixteen bytes at least";
+  int refused = 0;
+  for (const Target target : {Target::kNothing, Target::kReport, Target::kDecision}) {
+    for (const FrameWish zero : {FrameWish::kPlain, FrameWish::kSigned, FrameWish::kEncrypted}) {
+      for (const FrameWish one : {FrameWish::kSigned, FrameWish::kEncrypted}) {
+        const std::string scene = absl::StrCat(static_cast<int>(target), ", wishes ",
+                                               static_cast<int>(zero), static_cast<int>(one));
+        settings[0].frames = zero;
+        settings[1].frames = one;
+        const int port = FreePort();
+        Tamperer tamperer(target, port);
+        master_ports[1] = tamperer.port();
+        const std::vector<absl::StatusOr<Fabric>> fabrics = Run(2, port);
+        EXPECT_EQ(tamperer.Stop(), target == Target::kNothing ? 0 : 1) << scene;
+        // Where rank 0 wants as much, a report that wants less changes nothing.
+        if (target == Target::kNothing || (target == Target::kReport && zero >= one)) {
+          for (const absl::StatusOr<Fabric>& fabric : fabrics) {
+            ASSERT_TRUE(fabric.ok()) << scene << fabric.status();
+            EXPECT_GE(static_cast<int>(fabric->decision.protection),
+                      static_cast<int>(std::max(zero, one)))
+                << scene;
+          }
+          continue;
+        }
+        ++refused;
+        for (const absl::StatusOr<Fabric>& fabric : fabrics) {
+          EXPECT_EQ(fabric.status().code(), absl::StatusCode::kFailedPrecondition) << scene;
+          EXPECT_THAT(std::string(fabric.status().message()),
+                      AllOf(HasSubstr("rank 1 (pod p1): RAILHEAD_AUTH="),
+                            HasSubstr("but rank 0 decided on TCP with")))
+              << scene;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(refused, 9);
 }
 
 INSTANTIATE_TEST_SUITE_P(
