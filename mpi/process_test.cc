@@ -27,6 +27,16 @@ TEST_F(ProcessTest, AnAbortIsNeverSuccess) {
   }
 }
 
+// A rank that does not know how many there are must not go on alone.
+TEST_F(ProcessTest, ARankOfALauncherIsNoJobOfOne) {
+  const auto init = [] {
+    setenv("PMIX_RANK", "0", 1);
+    StartMpi();
+  };
+  EXPECT_EXIT(
+      init(), [](int status) { return status != 0; }, "PMIX_RANK=0 is set by a launcher");
+}
+
 TEST_F(ProcessTest, CommunicatorsAreComparedByTheirRanks) {
   const auto program = [] {
     Communicator* copy = nullptr;
