@@ -356,6 +356,7 @@ void Agent::TellHang(bool hangs, const std::string& what, const std::string& mes
 }
 
 bool Agent::DependsOnHolders() const {
+  if (!offer_.renumbered.empty()) return true;
   return std::any_of(plugins_.begin(), plugins_.end(), [](const auto& plugin) {
     const std::shared_ptr<const DeviceSnapshot> known = plugin.second->devices();
     return std::any_of(
@@ -375,7 +376,7 @@ void Agent::HoldAllocated() {
 
 void Agent::Offer(TimePoint now) {
   HoldAllocated();
-  offer_ = NextState(std::move(offer_), {config_, *scan_, holdings_, now});
+  offer_ = NextState(std::move(offer_), {config_, *scan_, holdings_, grants_, now});
   SaveRailMap();
   if (config_is_new_ && !offer_.found.hcas.empty()) {
     config_is_new_ = false;
@@ -384,6 +385,7 @@ void Agent::Offer(TimePoint now) {
   const std::shared_ptr<const DeviceSnapshot> before = overview_.Current();
   Publish();
   TellCluster(*before);
+  WarnOfRenumbered();
 }
 
 void Agent::TellCluster(const DeviceSnapshot& before) {
@@ -458,6 +460,10 @@ ResourcePlugin& Agent::PluginOf(const std::string& resource) {
         [this] { return GpusInAdmission(); },
         resource,
         allocations_->enabled() ? allocations_.get() : nullptr,
+        [this](const std::string& name, const std::set<std::string>& ids) {
+          return StoredGrants(name, ids);
+        },
+        [this] { metrics_.UnverifiedStart(); },
         [this] { return AskKubelet(); },
         [this](const fabric::NodeInventory& inventory) { return TopologyFile(inventory); },
         [this] { return secrets_ == nullptr ? "" : secrets_->NewFolder(); }};
@@ -494,12 +500,12 @@ void Agent::Stop() {
     std::this_thread::sleep_for(absl::ToChronoMilliseconds(pause));
   }
   holdings_ = {};
-  absl::Status status;
-  if (HasFilesUntil(absl::InfiniteFuture()) && !LookAtKubelet()) {
-    status = absl::UnavailableError("kubelet does not list the devices of pods");
+  if (HasFilesUntil(absl::InfiniteFuture())) {
+    const absl::Status status =
+        LookAtKubelet() ? RemoveUnused(absl::InfiniteFuture())
+                        : absl::UnavailableError("kubelet does not list the devices of pods");
+    if (!status.ok()) spdlog::warn("rails files are kept: {}", Text(status));
   }
-  if (status.ok()) status = RemoveUnused(absl::InfiniteFuture());
-  if (!status.ok()) spdlog::warn("rails files are kept: {}", Text(status));
   spdlog::info("stopped");
 }
 

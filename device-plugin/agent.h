@@ -45,6 +45,7 @@
 #include "device-plugin/offer/gpu_watch.h"
 #include "device-plugin/offer/holdings.h"
 #include "device-plugin/offer/next_offer.h"
+#include "device-plugin/offer/renumbering.h"
 #include "device-plugin/offer/scan.h"
 #include "device-plugin/offer/scanner.h"
 #include "fabric/inventory.h"
@@ -136,8 +137,9 @@ class Agent {
   void TellHang(bool hangs, const std::string& what, const std::string& message);
   // Computes and offers the current devices.
   void Offer(TimePoint now);
-  // Returns true if a device is reported as healthy only because the container that holds it is
-  // bound to another HCA: when that container ends, it is unhealthy.
+  // Returns true if the health of a device depends on a container: it is healthy only because the
+  // container that holds it is bound to another HCA, or withheld because of a container's device
+  // nodes.
   bool DependsOnHolders() const;
   // Adds what was allocated so recently that kubelet may not list it yet to holdings_.
   void HoldAllocated();
@@ -157,7 +159,13 @@ class Agent {
   // Warns in the log, and by Events on the pods, of containers that are not in `known`, which then
   // has the keys of all of them.
   void WarnOf(const std::vector<ContainerFault>& faults, const char* reason,
-              const std::vector<CheckpointEntry>& checkpoint, std::set<std::string>& known);
+              std::set<std::string>& known);
+  void WarnOfRenumbered();
+  // Reads what was given.
+  std::vector<Grant> WithRails(std::vector<Grant> grants) const;  // thread-safe
+  // For PluginService. Thread-safe.
+  std::vector<Grant> StoredGrants(const std::string& resource,
+                                  const std::set<std::string>& ids) const;
   std::map<std::string, std::string> GpuUuids() const;  // thread-safe
   KubeletView AskKubelet() const;
   bool HasFilesUntil(absl::Time limit) const;
@@ -182,8 +190,9 @@ class Agent {
   const std::unique_ptr<AllocationStore> allocations_;
   TopologyFiles topologies_;
   std::unique_ptr<JobSecrets> secrets_;  // null without a master key file or API server
-  // Folders that containers have, by the last look; nullopt if it could not tell.
-  std::optional<std::set<std::string>> used_secrets_;
+  // Entries of kubelet's checkpoint whose pods may start a container, by the last look; nullopt if
+  // it could not tell.
+  std::optional<std::vector<CheckpointEntry>> in_use_;
   LastingFaults faults_;
   bool rdma_exclusive_ = false;  // last reported
   RailMapFile rail_map_file_;
@@ -200,9 +209,13 @@ class Agent {
   // By kubelet's last list, and what was allocated since; after a change of the configuration, also
   // what may have been allocated.
   Holdings holdings_;
-  std::set<std::string> misaligned_;  // keys of containers
-  std::set<std::string> divided_;     // keys of containers with several of the agent's resources
-  uint64_t registrations_ = 0;        // of all plugins, last seen
+  PodsByUid pods_by_uid_;                    // used by the loop only
+  std::vector<Grant> grants_;                // of containers that may run, by kubelet's last list
+  std::vector<CheckpointEntry> checkpoint_;  // at the last look
+  std::set<std::string> misaligned_;         // keys of containers
+  std::set<std::string> renumbered_;         // keys of containers with device nodes of other HCAs
+  std::set<std::string> divided_;  // keys of containers with several of the agent's resources
+  uint64_t registrations_ = 0;     // of all plugins, last seen
 
   // Devices that kubelet has listed since its start; see Evidence. Used by the loop only.
   std::optional<SocketIdentity> seen_kubelet_;

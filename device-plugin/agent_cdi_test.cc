@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "device-plugin/agent.h"
 #include "device-plugin/kubelet/pod_resources.h"
@@ -136,6 +137,7 @@ TEST_F(CdiTest, AContainerIsBoundToTheHcaNextToItsGpu) {
   EXPECT_TRUE(WaitForHealth(far_, "Healthy"));
 
   pods_.Hold({});
+  kubelet_->ForgetPods();
   next.Stop();
   EXPECT_FALSE(fs::exists(spec));
   EXPECT_TRUE(fs::exists(options_.cdi_dir + "/vendor.json"));
@@ -237,14 +239,17 @@ TEST_F(CdiTest, AContainerThatStartsAgainGetsTheDeviceNodesOfNow) {
   ASSERT_TRUE(kubelet_->PreStart({near_}).ok());
   EXPECT_THAT(Read(spec), HasSubstr("/dev/infiniband/uverbs1"));
   // The driver was loaded anew, and counts from elsewhere.
-  tree_.RemoveHca(Rxe(1));
-  ASSERT_TRUE(WaitForHealth(near_, "Unhealthy"));
   fabric::testing::FakeHca anew = Rxe(1);
   anew.uverbs = 7;
   tree_.AddRxe(anew);
-  ASSERT_TRUE(WaitForHealth(near_, "Healthy"));
-  ASSERT_TRUE(kubelet_->PreStart({near_}).ok());
-  EXPECT_THAT(Read(spec), HasSubstr("/dev/infiniband/uverbs7"));
+  tree_.Remove("/sys/class/infiniband_verbs/uverbs1");
+  ASSERT_TRUE(WaitForHealth(near_, "Unhealthy")) << "the container that runs has another number";
+  EXPECT_TRUE(Eventually([&] {
+    return kubelet_->PreStart({near_}).ok() &&
+           absl::StrContains(Read(spec), "/dev/infiniband/uverbs7") &&
+           !absl::StrContains(Read(spec), "/dev/infiniband/uverbs1");
+  }));
+  EXPECT_TRUE(WaitForHealth(near_, "Healthy"));
   const grpc::Status status = kubelet_->PreStart({near_, "no-such-device"});
   EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
   EXPECT_THAT(status.error_message(), HasSubstr("no-such-device"));
@@ -274,8 +279,12 @@ TEST_F(CdiTest, FilesOfContainersThatAreGoneAreRemovedWhileItRuns) {
   const RunningAgent agent(options_);
   ASSERT_TRUE(WaitForHealth(near_, "Healthy"));
   pods_.Hold({Trainer(near_)});
-  const std::string used = Allocate(near_);
   const std::string unused = Allocate(far_);
+  EXPECT_TRUE(kubelet_->PreStart({far_}).ok());
+  absl::SleepFor(2 * options_.keep_files);
+  EXPECT_TRUE(fs::exists(unused)) << "kubelet lists no devices of init containers";
+  kubelet_->ForgetPods();
+  const std::string used = Allocate(near_);
   EXPECT_TRUE(Eventually([&] { return !fs::exists(unused); }));
   EXPECT_TRUE(fs::exists(used));
   EXPECT_TRUE(kubelet_->PreStart({near_}).ok());

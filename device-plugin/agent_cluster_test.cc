@@ -23,6 +23,7 @@
 #include "device-plugin/cluster/node_reporter.h"
 #include "device-plugin/offer/scan.h"
 #include "device-plugin/proto/deviceplugin.pb.h"
+#include "device-plugin/reporting_agent_for_test.h"
 #include "device-plugin/running_agent_for_test.h"
 #include "device-plugin/testing/eventually.h"
 #include "device-plugin/testing/fake_kubelet.h"
@@ -38,48 +39,6 @@ using testing::Eventually;
 using testing::FakePodResources;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// An agent with an API server to tell.
-class ClusterTest : public ConfigTest {
- protected:
-  ClusterTest() {
-    api_.Put({"v1", "nodes", "", "node-1"}, {{"metadata", {{"name", "node-1"}}}});
-    reporting_.node = "node-1";
-    reporting_.pause = absl::Milliseconds(1);
-    reporter_ = std::make_unique<NodeReporter>(reporting_, &api_);
-    options_.reporter = reporter_.get();
-  }
-  std::string Condition() {
-    const kube::ObjectRef status = {"v1", "nodes", "", "node-1", "status"};
-    if (api_.In("/api/v1/nodes/node-1").empty()) return "";
-    return kube::DumpJson(api_.At(status)["status"]["conditions"][0]);
-  }
-  // Reason and message of all events of the node, or of a namespace.
-  std::string Events(const std::string& space = "default") {
-    std::string told;
-    for (const kube::Json& event : api_.In("/api/v1/namespaces/" + space + "/events")) {
-      absl::StrAppend(&told, kube::StringAt(event, {"involvedObject", "name"}), " ",
-                      kube::StringAt(event, {"reason"}), ": ", kube::StringAt(event, {"message"}),
-                      "\n");
-    }
-    return told;
-  }
-  // How often events of this reason were reported.
-  int CountOf(const std::string& reason, const std::string& space = "default") {
-    int count = 0;
-    for (const kube::Json& event : api_.In("/api/v1/namespaces/" + space + "/events")) {
-      if (event["reason"] == reason) count += event["count"].get<int>();
-    }
-    return count;
-  }
-  bool WaitForEvent(const std::string& text, const std::string& space = "default") {
-    return Eventually([&] { return absl::StrContains(Events(space), text); });
-  }
-
-  kube::testing::FakeApi api_;
-  NodeReporter::Options reporting_;
-  std::unique_ptr<NodeReporter> reporter_;
-};
 
 TEST_F(ClusterTest, HearsOfTheNodesRailsAndOfTheirTroubles) {
   Configure("");

@@ -238,6 +238,7 @@ TEST_F(ConfigTest, TheTopologyFileGoesWithTheLastDeviceThatIsHeld) {
   ASSERT_TRUE(kubelet_->WaitForDevices(both_));
   v1beta1::AllocateResponse response;
   ASSERT_TRUE(kubelet_->Allocate({kFirst}, &response).ok());
+  kubelet_->ForgetPods();
   agent.Stop();
   EXPECT_THAT(FolderContent(), IsEmpty());
 }

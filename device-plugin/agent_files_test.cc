@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/file_descriptor.h"
 #include "device-plugin/proto/deviceplugin.pb.h"
@@ -33,13 +35,58 @@ using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAreArray;
 
 TEST_F(AgentTest, LeavesNothingBehindWhenNoPodUsesIt) {
-  const FakePodResources pods(options_.pod_resources_socket, {});
+  FakePodResources pods(options_.pod_resources_socket, {});
   kubelet_->Start();
   RunningAgent agent(options_);
   ASSERT_TRUE(kubelet_->WaitForDevices(both_));
   v1beta1::AllocateResponse response;
   ASSERT_TRUE(kubelet_->Allocate({kFirst, kSecond}, &response).ok());
   EXPECT_EQ(FolderContent().size(), 2u);
+  kubelet_->ForgetPods();
+  agent.Stop();
+  EXPECT_THAT(FolderContent(), IsEmpty());
+}
+
+// Its devices are in kubelet's checkpoint alone.
+TEST_F(AgentTest, LeavesTheFilesOfAPodThatHasDevicesInInitContainersOnly) {
+  FakePodResources pods(options_.pod_resources_socket, {});
+  pods.Hold({{"team", "init-only", "main", {}}});
+  options_.collect = std::chrono::milliseconds(30);
+  options_.keep_files = absl::ZeroDuration();
+  kubelet_->Start();
+  v1beta1::AllocateResponse response;
+  {
+    const RunningAgent agent(options_);
+    ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+    ASSERT_TRUE(kubelet_->Allocate({kFirst}, &response).ok());
+    absl::SleepFor(10 * absl::FromChrono(options_.collect));
+  }
+  const std::string path = response.container_responses(0).mounts(0).host_path();
+  EXPECT_TRUE(fs::is_regular_file(path));
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  absl::SleepFor(10 * absl::FromChrono(options_.collect));
+  EXPECT_TRUE(fs::is_regular_file(path));
+  kubelet_->ForgetPods();
+  EXPECT_TRUE(Eventually([&] { return !fs::exists(path); }));
+}
+
+TEST_F(AgentTest, RemovesTheFilesOfAPodThatItSawEnd) {
+  FakePodResources pods(options_.pod_resources_socket, {});
+  pods.Hold({{"team", "a", "main", {{"rdma/hca", {kFirst}}}}});
+  kubelet_->Start();
+  RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  v1beta1::AllocateResponse response;
+  ASSERT_TRUE(kubelet_->Allocate({kFirst}, &response).ok());
+  const std::string path = response.container_responses(0).mounts(0).host_path();
+  // As long as the pod is there, it may start a container.
+  ASSERT_TRUE(Eventually([&] { return absl::StrContains(agent.Metrics(), "pod=\"a\""); }));
+  absl::SleepFor(3 * absl::FromChrono(options_.look));
+  pods.Hold({{"team", "a", "main", {}}});
+  absl::SleepFor(3 * absl::FromChrono(options_.look));
+  EXPECT_TRUE(fs::exists(path));
+  pods.Hold({});
   agent.Stop();
   EXPECT_THAT(FolderContent(), IsEmpty());
 }
@@ -51,8 +98,9 @@ TEST_F(AgentTest, LeavesTheFilesThatPodsUse) {
   ASSERT_TRUE(kubelet_->WaitForDevices(both_));
   v1beta1::AllocateResponse used;
   v1beta1::AllocateResponse unused;
-  ASSERT_TRUE(kubelet_->Allocate({kSecond}, &used).ok());
   ASSERT_TRUE(kubelet_->Allocate({kFirst}, &unused).ok());
+  kubelet_->ForgetPods();
+  ASSERT_TRUE(kubelet_->Allocate({kSecond}, &used).ok());
   agent.Stop();
   EXPECT_THAT(FolderContent(), ElementsAre("railhead"));
   EXPECT_TRUE(fs::exists(used.container_responses(0).mounts(0).host_path()));
@@ -79,6 +127,7 @@ TEST_F(AgentTest, RemovesUnusedFilesWhileItRuns) {
   v1beta1::AllocateResponse response;
   ASSERT_TRUE(kubelet_->Allocate({kFirst}, &response).ok());
   const std::string path = response.container_responses(0).mounts(0).host_path();
+  kubelet_->ForgetPods();
   EXPECT_TRUE(Eventually([&] { return !fs::exists(path); }));
 }
 

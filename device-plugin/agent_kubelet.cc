@@ -31,7 +31,9 @@
 #include "device-plugin/offer/container_faults.h"
 #include "device-plugin/offer/device_list.h"
 #include "device-plugin/offer/holdings.h"
+#include "device-plugin/offer/renumbering.h"
 #include "fabric/inventory.h"
+#include "fabric/pod_rails.h"
 #include "kube/monotonic.h"
 
 namespace railhead::device_plugin {
@@ -60,6 +62,7 @@ bool Agent::LookAtKubelet() {
   Evidence evidence = Gather();
   evidence.seen = seen_;
   holdings_ = Weigh(holdings_, evidence);
+  in_use_.reset();
   if (!evidence.listed.has_value()) return false;
   // Unless it has restarted since.
   if (IdentifySocket(socket) == kubelet) {
@@ -68,14 +71,18 @@ bool Agent::LookAtKubelet() {
     }
   }
   const std::vector<ContainerDevices>& listed = evidence.listed->containers;
-  const std::vector<CheckpointEntry> checkpoint =
-      evidence.checkpoint.value_or(std::vector<CheckpointEntry>());
+  checkpoint_ = evidence.checkpoint.value_or(std::vector<CheckpointEntry>());
+  std::vector<Grant> grants = GrantsIn(checkpoint_);
+  for (Grant& grant : allocations_->Grants()) grants.push_back(std::move(grant));
+  grants_ = WithRails(LiveGrants(std::move(grants), listed, holdings_.complete));
   if (holdings_.complete) allocations_->Look(listed, asked_at);
-  used_secrets_.reset();
-  if (holdings_.complete && secrets_ != nullptr && evidence.checkpoint.has_value()) {
-    used_secrets_ = UsedSecretFolders(checkpoint, listed);
+  if (holdings_.complete && evidence.checkpoint.has_value()) {
+    LearnPods(checkpoint_, *evidence.listed, pods_by_uid_);
+    in_use_ = EntriesInUse(checkpoint_, *evidence.listed, pods_by_uid_);
+  }
+  if (secrets_ != nullptr && in_use_.has_value()) {
     const absl::Status removed =
-        secrets_->Collect(*used_secrets_, FileTime() - options_.keep_files);
+        secrets_->Collect(SecretFoldersOf(*in_use_), FileTime() - options_.keep_files);
     if (!removed.ok()) {
       spdlog::warn("unused secrets are kept for now: {}", std::string(removed.message()));
     }
@@ -84,25 +91,56 @@ bool Agent::LookAtKubelet() {
   for (const auto& [resource, plugin] : plugins_) offered[resource] = plugin->devices();
   WarnOf(
       FindNotNearest(AsBound(evidence.records, listed), offered, offer_.inventory.gpus, GpuUuids()),
-      "HcasNotNearest", checkpoint, misaligned_);
+      "HcasNotNearest", misaligned_);
   metrics_.Misaligned(static_cast<int>(misaligned_.size()));
   if (!allocations_->enabled()) {
-    WarnOf(FindDivided(listed, offered), "SeveralResources", checkpoint, divided_);
+    WarnOf(FindDivided(listed, offered), "SeveralResources", divided_);
   }
   const std::lock_guard<std::mutex> lock(admission_mutex_);
-  gpu_watch_.Look(listed, checkpoint);
+  gpu_watch_.Look(listed, checkpoint_);
   return holdings_.complete;
 }
 
+std::vector<Grant> Agent::WithRails(std::vector<Grant> grants) const {
+  for (Grant& grant : grants) {
+    for (const std::string& file : grant.rails_files) {
+      const std::optional<fabric::PodRails> rails = files_->Read(file);
+      if (!rails.has_value()) continue;
+      grant.rails.insert(grant.rails.end(), rails->rails.begin(), rails->rails.end());
+    }
+  }
+  return grants;
+}
+
+std::vector<Grant> Agent::StoredGrants(const std::string& resource,
+                                       const std::set<std::string>& ids) const {
+  const std::optional<std::vector<CheckpointEntry>> checkpoint =
+      ReadKubeletCheckpoint(options_.kubelet_dir);
+  if (!checkpoint.has_value()) return {};
+  return WithRails(GrantsOf(GrantsIn(*checkpoint), resource, ids));
+}
+
+void Agent::WarnOfRenumbered() {
+  std::map<std::string, ContainerFault> by_container;
+  for (const Renumbering& one : offer_.renumbered) {
+    // Reasons of devices name those that kubelet does not list.
+    if (one.holder.pod.empty()) continue;
+    by_container.insert({KeyOf(one.holder), {one.holder, one.message}});
+  }
+  std::vector<ContainerFault> faults;
+  for (auto& [key, fault] : by_container) faults.push_back(std::move(fault));
+  WarnOf(faults, "DeviceRenumbered", renumbered_);
+}
+
 void Agent::WarnOf(const std::vector<ContainerFault>& faults, const char* reason,
-                   const std::vector<CheckpointEntry>& checkpoint, std::set<std::string>& known) {
+                   std::set<std::string>& known) {
   std::set<std::string> now;
   const auto name = [reason](const std::string& key) { return absl::StrCat(reason, " ", key); };
   for (const ContainerFault& fault : faults) {
     now.insert(KeyOf(fault.container));
     if (known.contains(KeyOf(fault.container))) continue;
     spdlog::warn("{}/{}: {}", fault.container.pod_namespace, fault.container.pod, fault.message);
-    const kube::Event event = PodEvent(fault.container, checkpoint, reason, fault.message);
+    const kube::Event event = PodEvent(fault.container, checkpoint_, reason, fault.message);
     if (!event.reason.empty()) TellFault(name(KeyOf(fault.container)), event);
   }
   for (const std::string& key : known) {
@@ -162,9 +200,18 @@ bool Agent::HasFilesUntil(absl::Time limit) const {
 }
 
 absl::Status Agent::RemoveUnused(absl::Time limit) {
-  absl::Status status = allocations_->Collect(holdings_.by_resource, limit);
-  if (used_secrets_.has_value()) status.Update(secrets_->Collect(*used_secrets_, limit));
-  status.Update(files_->Collect(HeldHcas(holdings_), limit));
+  if (!in_use_.has_value()) {
+    return absl::UnavailableError(
+        absl::StrCat("kubelet's checkpoint in ", options_.kubelet_dir,
+                     " cannot be read, and may have pods that kubelet does not list"));
+  }
+  Holdings held = holdings_;
+  for (const CheckpointEntry& entry : *in_use_) {
+    held.by_resource[entry.resource].insert(entry.ids.begin(), entry.ids.end());
+  }
+  absl::Status status = allocations_->Collect(held.by_resource, limit);
+  if (secrets_ != nullptr) status.Update(secrets_->Collect(SecretFoldersOf(*in_use_), limit));
+  status.Update(files_->Collect(HeldHcas(held), limit));
   // Every container that holds an HCA has rails.json as well.
   status.Update(topologies_.Collect(files_->HasFilesUntil(absl::InfiniteFuture()), limit));
   return status;

@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "device-plugin/agent.h"
@@ -94,18 +93,10 @@ class Node {
   // "" if it mounts none.
   std::string Admit(const std::string& uid, int device) {
     v1beta1::AllocateResponse response;
-    const grpc::Status status = kubelet_->Allocate({ids_[device]}, &response);
+    const grpc::Status status = kubelet_->Allocate({ids_[device]}, &response, "rdma/hca", uid);
     EXPECT_TRUE(status.ok()) << status.error_message();
     if (response.container_responses_size() != 1) return "";
     const v1beta1::ContainerAllocateResponse& given = response.container_responses(0);
-    checkpoint_.push_back({{"PodUID", uid},
-                           {"ContainerName", "main"},
-                           {"ResourceName", "rdma/hca"},
-                           {"DeviceIDs", {{"-1", {ids_[device]}}}},
-                           {"AllocResp", absl::Base64Escape(given.SerializeAsString())}});
-    const Json file = {{"Data", {{"PodDeviceEntries", checkpoint_}}}};
-    std::ofstream(base_ + "/new") << file.dump();
-    fs::rename(base_ + "/new", base_ + "/dp/kubelet_internal_checkpoint");
     for (const v1beta1::Mount& mount : given.mounts()) {
       if (mount.container_path() != kSecretFolderInPod) continue;
       EXPECT_TRUE(mount.read_only());
@@ -127,7 +118,6 @@ class Node {
   fabric::testing::SysfsTree tree_;
   std::vector<std::string> ids_;
   AgentOptions options_;
-  Json checkpoint_ = Json::array();
   std::vector<ContainerDevices> listed_;
   std::unique_ptr<FakePodResources> pods_;
   std::unique_ptr<FakeKubelet> kubelet_;

@@ -109,13 +109,13 @@ class AgentTest : public ::testing::Test {
     std::filesystem::remove_all(base_);
   }
 
-  // Files in the device plugin folder, without kubelet's socket and the rail map, which stays.
+  // Files in the device plugin folder, without kubelet's own and the rail map, which stays.
   std::vector<std::string> FolderContent() const {
     std::vector<std::string> names;
     for (const std::filesystem::directory_entry& entry :
          std::filesystem::directory_iterator(base_ + "/dp")) {
       const std::string name = entry.path().filename();
-      if (name == "kubelet.sock") continue;
+      if (name == "kubelet.sock" || name == "kubelet_internal_checkpoint") continue;
       if (name == "railhead" && OnlyTheRailMapIsIn(entry.path())) continue;
       names.push_back(name);
     }

@@ -62,6 +62,9 @@ struct Hca {
   bool beyond_limit = false;   // there are kHighestRail + 1 rails before it
   // Its interface moves into the pod that gets it, by the node agent's configuration.
   bool move_interface = false;
+  // Why it is withheld although it works: a container's device nodes are no longer those of its
+  // HCAs, by the node agent's records; "" if not.
+  std::string renumbered;
 
   // Device within its PCI function: "" for the function's own, "sf88" for a subfunction, "soft" for
   // software on its interface.

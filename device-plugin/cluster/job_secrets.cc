@@ -55,16 +55,12 @@ std::set<PodName> PodsThatMayHave(const std::string& uid,
   return pods;
 }
 
-std::set<std::string> UsedSecretFolders(const std::vector<CheckpointEntry>& checkpoint,
-                                        const std::vector<ContainerDevices>& listed) {
-  std::set<std::string> used;
-  for (const CheckpointEntry& entry : checkpoint) {
-    if (!entry.secret_folder.empty() &&
-        !PodsThatMayHave(entry.pod_uid, checkpoint, listed).empty()) {
-      used.insert(entry.secret_folder);
-    }
+std::set<std::string> SecretFoldersOf(const std::vector<CheckpointEntry>& entries) {
+  std::set<std::string> folders;
+  for (const CheckpointEntry& entry : entries) {
+    if (!entry.secret_folder.empty()) folders.insert(entry.secret_folder);
   }
-  return used;
+  return folders;
 }
 
 JobSecrets::JobSecrets(Options options, kube::Api* api)

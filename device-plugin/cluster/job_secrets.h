@@ -39,9 +39,8 @@ std::set<PodName> PodsThatMayHave(const std::string& uid,
                                   const std::vector<CheckpointEntry>& checkpoint,
                                   const std::vector<ContainerDevices>& listed);
 
-// Returns the names of folders that listed pods may have. Pure.
-std::set<std::string> UsedSecretFolders(const std::vector<CheckpointEntry>& checkpoint,
-                                        const std::vector<ContainerDevices>& listed);
+// Returns the names of the folders of these entries (EntriesInUse). Pure.
+std::set<std::string> SecretFoldersOf(const std::vector<CheckpointEntry>& entries);
 
 class JobSecrets {
  public:

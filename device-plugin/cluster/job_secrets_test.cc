@@ -30,14 +30,11 @@ TEST(PodsThatMayHaveTest, HoldDevicesThatKubeletGaveToThatUid) {
   EXPECT_THAT(PodsThatMayHave("u1", checkpoint, {}), IsEmpty());
 }
 
-TEST(UsedSecretFoldersTest, AreThoseOfPodsThatAreListed) {
+TEST(SecretFoldersOfTest, AreThoseThatEntriesName) {
   const std::vector<CheckpointEntry> checkpoint = {{"u1", "rdma/hca", {"a"}, "init"},
                                                    {"u1", "rdma/hca", {"a", "b"}, "main"},
-                                                   {"u1", "rdma/two", {"z"}, "second"},
-                                                   {"u2", "rdma/hca", {"c"}, "gone"},
                                                    {"u3", "rdma/hca", {"d"}, ""}};
-  EXPECT_THAT(UsedSecretFolders(checkpoint, {Container("p1", {"b"}), Container("p3", {"d"})}),
-              ElementsAre("init", "main", "second"));
+  EXPECT_THAT(SecretFoldersOf(checkpoint), ElementsAre("init", "main"));
 }
 
 }  // namespace

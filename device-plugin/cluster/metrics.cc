@@ -83,6 +83,14 @@ class Page {
     for (const Device& device : metrics_.devices->devices) {
       Add(DeviceLabels(device), device.hca.usable ? 1 : 0);
     }
+    Family("railhead_device_renumbered", MetricType::Gauge,
+           "1 while a container that holds this device, or can open it, has device nodes "
+           "(/dev/infiniband/uverbsN) that are now those of other HCAs, as after a reload of the "
+           "driver; else 0. Delete the pod that the node's Event RailDown names, so that it is "
+           "given devices again; until then the device is not offered.");
+    for (const Device& device : metrics_.devices->devices) {
+      Add(DeviceLabels(device), device.hca.renumbered.empty() ? 0 : 1);
+    }
     Family("railhead_device_allocated", MetricType::Gauge,
            "1 while a pod holds this device, else 0. Absent while kubelet's PodResources API does "
            "not respond.");
@@ -107,6 +115,11 @@ class Page {
            "Containers with GPUs whose HCAs are not the nearest ones: kubelet allocated the HCAs "
            "before the GPUs, or nearer ones were in use. The agent's log lists them.");
     Add(labels, agent.misaligned);
+    Family("railhead_agent_unverified_starts_total", MetricType::Counter,
+           "Containers that started although the agent could not compare their device nodes with "
+           "those of their HCAs, as kubelet's checkpoint or their rails.json was missing. The "
+           "agent's log lists their devices.");
+    Add(labels, static_cast<double>(agent.unverified_starts));
     Family("railhead_agent_config_refused", MetricType::Gauge,
            "1 while the configuration file is invalid and an earlier one is in effect; the agent's "
            "log and an Event of the node show line, field, cause and fix.");

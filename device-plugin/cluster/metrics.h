@@ -27,6 +27,7 @@ struct AgentFacts {
   uint64_t registrations = 0;          // accepted by kubelet
   int misaligned = 0;                  // containers whose HCAs are not the nearest to their GPUs
   std::optional<double> scan_seconds;  // duration of the latest scan
+  uint64_t unverified_starts = 0;      // of containers whose grant is unknown
   bool config_refused = false;    // the configuration file is invalid; an earlier one is in force
   std::optional<HostFacts> host;  // nullopt before the first scan
 };

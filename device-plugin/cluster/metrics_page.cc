@@ -60,6 +60,11 @@ void MetricsPage::Misaligned(int containers) {
   facts_.misaligned = containers;
 }
 
+void MetricsPage::UnverifiedStart() {
+  const std::lock_guard<std::mutex> lock(facts_mutex_);
+  ++facts_.unverified_starts;
+}
+
 void MetricsPage::ConfigRefused(bool refused) {
   const std::lock_guard<std::mutex> lock(facts_mutex_);
   facts_.config_refused = refused;

@@ -41,6 +41,8 @@ class MetricsPage {
   // `registered`: kubelet has a stream for every resource. `registrations`: their number so far.
   void Registered(bool registered, uint64_t registrations);
   void Misaligned(int containers);
+  // A container starts with devices that could not be compared. Called on any thread.
+  void UnverifiedStart();
   // True if the configuration file differs from the one in force, because it is invalid.
   void ConfigRefused(bool refused);
   void Host(const HostFacts& host);

@@ -82,7 +82,7 @@ TEST(Metrics, KnownText) {
   counters.integrity_errors = 12;
   counters.retries = 13;
   metrics.holders = DeviceHolders{{kId, {{"team-a", "train-0"}}}};
-  metrics.agent = {true, 2, 3, 0.25, true, HostFacts{fabric::GpuDirect{}, 8388608}};
+  metrics.agent = {true, 2, 3, 0.25, 4, true, HostFacts{fabric::GpuDirect{}, 8388608}};
   // "@" stands for the labels of the port.
   const std::string expected =
       "railhead_port_state@ 1\n"
@@ -103,10 +103,12 @@ TEST(Metrics, KnownText) {
       "railhead_port_link_downed_total@ 11\n"
       "railhead_port_local_link_integrity_errors_total@ 12\n"
       "railhead_device_healthy@ 1\n"
+      "railhead_device_renumbered@ 0\n"
       "railhead_device_allocated@ 1\n"
       "railhead_agent_registered{node=\"node-1\"} 1\n"
       "railhead_agent_registrations_total{node=\"node-1\"} 2\n"
       "railhead_agent_misaligned_containers{node=\"node-1\"} 3\n"
+      "railhead_agent_unverified_starts_total{node=\"node-1\"} 4\n"
       "railhead_agent_config_refused{node=\"node-1\"} 1\n"
       "railhead_agent_scan_seconds{node=\"node-1\"} 0.25\n"
       "railhead_agent_unreadable_counters{node=\"node-1\"} 0\n"
@@ -208,6 +210,7 @@ TEST(Metrics, ANodeWithoutDevicesTellsOfItsAgent) {
             "railhead_agent_registered{node=\"node-1\"} 0\n"
             "railhead_agent_registrations_total{node=\"node-1\"} 0\n"
             "railhead_agent_misaligned_containers{node=\"node-1\"} 0\n"
+            "railhead_agent_unverified_starts_total{node=\"node-1\"} 0\n"
             "railhead_agent_config_refused{node=\"node-1\"} 0\n"
             "railhead_agent_unreadable_counters{node=\"node-1\"} 0\n");
 }

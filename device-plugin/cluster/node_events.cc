@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device-plugin/cluster/node_events.h"
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -9,30 +8,10 @@
 #include "device-plugin/kubelet/kubelet_checkpoint.h"
 #include "device-plugin/offer/container_devices.h"
 #include "device-plugin/offer/device_list.h"
+#include "device-plugin/offer/holdings.h"
 #include "kube/events.h"
 
 namespace railhead::device_plugin {
-namespace {
-
-// Returns the uid of the pod that holds these devices. A deleted pod may still be recorded with
-// some of them, but not with all.
-std::string UidOf(const ContainerDevices& container,
-                  const std::vector<CheckpointEntry>& checkpoint) {
-  for (const auto& [resource, ids] : container.devices) {
-    const std::set<std::string> wanted(ids.begin(), ids.end());
-    const auto is_it = [&, &name = resource](const CheckpointEntry& entry) {
-      return entry.resource == name && entry.ids == wanted;
-    };
-    const auto found = std::find_if(checkpoint.begin(), checkpoint.end(), is_it);
-    if (found == checkpoint.end()) continue;
-    if (std::find_if(found + 1, checkpoint.end(), is_it) != checkpoint.end()) continue;
-    return found->pod_uid;
-  }
-  return "";
-}
-
-}  // namespace
-
 kube::Event NodeEvent(bool warning, const std::string& reason, const std::string& message) {
   kube::Event event;
   event.warning = warning;

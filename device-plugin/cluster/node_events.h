@@ -22,9 +22,9 @@ kube::Event NodeEvent(bool warning, const std::string& reason, const std::string
 // down.
 std::vector<kube::Event> RailEvents(const DeviceSnapshot& before, const DeviceSnapshot& after);
 
-// Warning of the container's pod: HcasNotNearest, SeveralResources. The pod's uid comes from
-// kubelet's checkpoint; without a uid, kubectl would not show the event: then the reason is empty,
-// and nothing should be sent.
+// Warning of the container's pod: HcasNotNearest, SeveralResources, DeviceRenumbered. The pod's uid
+// comes from kubelet's checkpoint; without a uid, kubectl would not show the event: then the reason
+// is empty, and nothing should be sent.
 kube::Event PodEvent(const ContainerDevices& container,
                      const std::vector<CheckpointEntry>& checkpoint, const std::string& reason,
                      const std::string& message);

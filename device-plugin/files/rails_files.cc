@@ -6,20 +6,20 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "device-plugin/files/atomic_file.h"
+#include "device-plugin/files/rails_file_name.h"
 #include "device-plugin/offer/holdings.h"
 #include "fabric/pod_rails.h"
 
 namespace railhead::device_plugin {
 namespace {
-
-constexpr char kRailsPrefix[] = "rails-";
-constexpr char kRailsSuffix[] = ".json";
 
 // True as well for a file that cannot be read now, as a container may have mounted it.
 bool MayHoldUsedDevice(const std::string& path, const std::set<std::string>& in_use) {
@@ -37,6 +37,15 @@ bool MayHoldUsedDevice(const std::string& path, const std::set<std::string>& in_
 absl::StatusOr<std::string> RailsFiles::Store(const fabric::PodRails& rails) {
   const std::lock_guard<std::mutex> lock(mutex_);
   return StoreByContent(folder_, kRailsPrefix, kRailsSuffix, fabric::ToJson(rails));
+}
+
+std::optional<fabric::PodRails> RailsFiles::Read(const std::string& digits) const {
+  const std::optional<std::string> text =
+      ReadFile(absl::StrCat(folder_, "/", kRailsPrefix, digits, kRailsSuffix));
+  if (!text.has_value()) return std::nullopt;
+  absl::StatusOr<fabric::PodRails> rails = fabric::ParsePodRails(*text);
+  if (!rails.ok()) return std::nullopt;
+  return *std::move(rails);
 }
 
 bool RailsFiles::HasFilesUntil(absl::Time limit) const {

@@ -10,6 +10,7 @@
 #define RAILHEAD_DEVICE_PLUGIN_FILES_RAILS_FILES_H_
 
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -29,6 +30,10 @@ class RailsFiles {
   // Writes the file (mode 0644) atomically and returns its path. Resets the age of an existing
   // file.
   absl::StatusOr<std::string> Store(const fabric::PodRails& rails);
+
+  // Returns the content of the file with these digits in its name (rails_file_name.h); nullopt if
+  // there is none that can be read.
+  std::optional<fabric::PodRails> Read(const std::string& digits) const;
 
   // Returns true if a file is at least as old as `limit`, so that Collect may find work.
   bool HasFilesUntil(absl::Time limit) const;

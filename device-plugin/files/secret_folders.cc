@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device-plugin/files/secret_folders.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/file_descriptor.h"
 #include "device-plugin/files/atomic_file.h"
 #include "device-plugin/files/secret_folder_name.h"
 
@@ -47,12 +50,32 @@ std::string SecretFolders::PathOf(const std::string& name) const {
   return absl::StrCat(All(), "/", name);
 }
 
+absl::Status SecretFolders::Close() const {
+  const FileDescriptor folder(open(All().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!folder.valid() && errno == ENOENT) return absl::OkStatus();
+  if (!folder.valid()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", All()));
+  struct stat info = {};
+  if (fstat(folder.get(), &info) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot read the owner of ", All()));
+  }
+  if (info.st_uid != owner_) {
+    return absl::PermissionDeniedError(absl::StrCat(All(), " belongs to user ", info.st_uid,
+                                                    ", not to user ", owner_, "; remove it"));
+  }
+  constexpr mode_t kModeBits = 07777;
+  if ((info.st_mode & kModeBits) == S_IRWXU || fchmod(folder.get(), S_IRWXU) == 0) {
+    return absl::OkStatus();
+  }
+  return absl::ErrnoToStatus(errno, absl::StrCat("cannot set the mode of ", All(), " to 0700"));
+}
+
 absl::StatusOr<std::string> SecretFolders::Make() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (absl::Status made = MakeFolder(above_); !made.ok()) return made;
   if (mkdir(All().c_str(), 0700) != 0 && errno != EEXIST) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot make folder ", All()));
   }
+  if (absl::Status closed = Close(); !closed.ok()) return closed;
   std::string path = PathOf(NewName());
   if (absl::Status made = MakeFolder(path); !made.ok()) return made;
   return path;
@@ -79,6 +102,7 @@ std::vector<std::string> SecretFolders::Empty() const {
 absl::Status SecretFolders::Put(const std::string& name, const std::string& file,
                                 const std::string& content) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (absl::Status closed = Close(); !closed.ok()) return closed;
   return WriteFile(PathOf(name) + file, content);
 }
 
@@ -98,7 +122,8 @@ bool SecretFolders::HasFoldersUntil(absl::Time limit) const {
 
 absl::Status SecretFolders::Collect(const std::set<std::string>& keep, absl::Time limit) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  absl::Status status;
+  absl::Status status = Close();
+  if (!status.ok()) return status;
   for (const std::string& name : Names()) {
     const std::string path = PathOf(name);
     if (keep.contains(name) || !NotYoungerThan(path, limit)) continue;

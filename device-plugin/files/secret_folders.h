@@ -5,9 +5,12 @@
 // Kubelet asks for devices before the agent can know for which pod, so a container gets an empty
 // folder of its own. Later one file comes into it, whole: `key`, or `none` with the reason why no
 // key comes (runtime/bootstrap/job_secret.h reads them). Users of the host other than root cannot
-// enter the folder above.
+// enter the folder above; its mode and owner are checked at each use.
 #ifndef RAILHEAD_DEVICE_PLUGIN_FILES_SECRET_FOLDERS_H_
 #define RAILHEAD_DEVICE_PLUGIN_FILES_SECRET_FOLDERS_H_
+
+#include <sys/types.h>
+#include <unistd.h>
 
 #include <mutex>
 #include <set>
@@ -24,8 +27,10 @@ namespace railhead::device_plugin {
 // Thread-safe. Used by JobSecrets.
 class SecretFolders {
  public:
-  // `folder`: of the agent, beside kubelet's sockets; created with the first.
-  explicit SecretFolders(std::string folder) : above_(std::move(folder)) {}
+  // `folder`: of the agent, beside kubelet's sockets; created with the first. `owner`: user that
+  // the folders belong to.
+  explicit SecretFolders(std::string folder, uid_t owner = geteuid())
+      : above_(std::move(folder)), owner_(owner) {}
 
   // Makes an empty folder and returns its path.
   absl::StatusOr<std::string> Make();
@@ -48,10 +53,14 @@ class SecretFolders {
 
  private:
   std::string All() const;
+  // Checks the owner of the folder with all, and sets its mode to 0700 again: a container runtime
+  // creates it with 0755 if it is missing when a container starts. OK if there is none.
+  absl::Status Close() const;
   std::string PathOf(const std::string& name) const;
   absl::Status Put(const std::string& name, const std::string& file, const std::string& content);
 
   const std::string above_;
+  const uid_t owner_;
   mutable std::mutex mutex_;  // serializes changes of the directory
 };
 

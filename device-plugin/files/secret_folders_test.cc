@@ -21,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 std::string NewFolder() {
@@ -65,6 +66,36 @@ TEST_F(SecretFoldersTest, AnyUserOfTheContainerAndNoOtherUserOfTheHostReadsAKey)
   EXPECT_EQ(Mode(path + "/key"), 0644);
   EXPECT_EQ(Mode(path), 0755);
   EXPECT_EQ(Mode(base_ + "/railhead/secrets"), 0700);
+}
+
+// A container runtime makes it anew, with 0755, if it is missing when a container starts.
+TEST_F(SecretFoldersTest, OtherUsersAreKeptOutAgainAtEachUse) {
+  const std::string all = base_ + "/railhead/secrets";
+  const std::string path = Make();
+  const auto open_and = [&](const absl::Status& used) {
+    EXPECT_TRUE(used.ok()) << used;
+    EXPECT_EQ(Mode(all), 0700);
+    EXPECT_EQ(chmod(all.c_str(), 0755), 0);
+  };
+  open_and(absl::OkStatus());
+  open_and(folders_.Make().status());
+  open_and(folders_.PutKey(SecretFolderIn(path), "key"));
+  open_and(folders_.PutNone(SecretFolderIn(path), "why"));
+  open_and(folders_.Collect({}, absl::InfinitePast()));
+}
+
+TEST_F(SecretFoldersTest, AFolderOfAnotherUserOrElsewhereGetsNoKey) {
+  const std::string path = Make();
+  SecretFolders of_another(base_ + "/railhead", geteuid() + 1);
+  EXPECT_THAT(std::string(of_another.Make().status().message()), HasSubstr("belongs to user"));
+  EXPECT_FALSE(of_another.PutKey(SecretFolderIn(path), "key").ok());
+  EXPECT_FALSE(of_another.Collect({}, absl::InfiniteFuture()).ok());
+  EXPECT_TRUE(fs::exists(path));
+  EXPECT_FALSE(fs::exists(path + "/key"));
+  fs::rename(base_ + "/railhead/secrets", base_ + "/elsewhere");
+  fs::create_directory_symlink(base_ + "/elsewhere", base_ + "/railhead/secrets");
+  EXPECT_FALSE(folders_.Make().ok());
+  EXPECT_FALSE(folders_.PutKey(SecretFolderIn(path), "key").ok());
 }
 
 TEST_F(SecretFoldersTest, NoTwoAreTheSame) { EXPECT_NE(Make(), Make()); }

@@ -31,6 +31,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "device-plugin/files/atomic_file.h"
+#include "device-plugin/files/rails_file_name.h"
 #include "device-plugin/grant/allocation.h"
 #include "device-plugin/grant/allocation_record.h"
 #include "device-plugin/grant/cdi_spec.h"
@@ -38,6 +39,7 @@
 #include "device-plugin/offer/container_devices.h"
 #include "device-plugin/offer/device_list.h"
 #include "device-plugin/offer/gpu_watch.h"
+#include "device-plugin/offer/renumbering.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
@@ -318,6 +320,18 @@ absl::Status AllocationStore::Prepare(const DeviceSnapshot& snapshot, const std:
 AllocationRecords AllocationStore::records() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return records_;
+}
+
+std::vector<Grant> AllocationStore::Grants() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<Grant> grants;
+  if (!enabled()) return grants;
+  for (const AllocationRecord& record : records_) {
+    const std::string rails = RailsFileIn(ReadFile(SpecPath(record.name)).value_or(""));
+    if (rails.empty()) continue;
+    grants.push_back({"", {"", "", "", {{record.resource, record.ids}}}, {rails}, {}});
+  }
+  return grants;
 }
 
 void AllocationStore::Look(const std::vector<ContainerDevices>& listed, absl::Time asked_at) {

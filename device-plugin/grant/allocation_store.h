@@ -25,6 +25,7 @@
 #include "device-plugin/grant/allocation_record.h"
 #include "device-plugin/offer/container_devices.h"
 #include "device-plugin/offer/device_list.h"
+#include "device-plugin/offer/renumbering.h"
 
 namespace railhead::device_plugin {
 
@@ -61,6 +62,10 @@ class AllocationStore {
 
   // Returns all records.
   AllocationRecords records() const;
+
+  // Returns what containers were given at their last start, by their specs, without rails: none for
+  // a container that has not started since the node's boot.
+  std::vector<Grant> Grants() const;
 
   // Updates the store with kubelet's list, unless it has one that was asked for later. `asked_at`:
   // see KubeletView.

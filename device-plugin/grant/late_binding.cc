@@ -29,8 +29,12 @@ DeviceSnapshot Eligible(const DeviceSnapshot& snapshot, const BindingWish& wish)
   for (const fabric::Hca& hca : snapshot.inventory.hcas) {
     const std::string whole = DeviceId(hca);
     const auto load = wish.load.find(whole);
+    // Its container gets the device nodes of now.
+    const bool kept =
+        own.contains(whole) && !hca.renumbered.empty() && hca.reason == hca.renumbered;
     const bool room = slots[whole] > (load == wish.load.end() ? 0 : load->second);
-    if (hca.usable && (room || own.contains(whole))) eligible.devices.push_back({whole, hca});
+    if (kept || (hca.usable && (room || own.contains(whole))))
+      eligible.devices.push_back({whole, hca});
   }
   return eligible;
 }

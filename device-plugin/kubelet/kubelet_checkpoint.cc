@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/file.h"
+#include "device-plugin/files/rails_file_name.h"
 #include "device-plugin/files/secret_folder_name.h"
 
 namespace railhead::device_plugin {
@@ -41,10 +42,12 @@ std::optional<std::vector<CheckpointEntry>> ParseKubeletCheckpoint(absl::string_
   std::vector<CheckpointEntry> entries;
   for (const nlohmann::json& item : Member(Member(document, "Data"), "PodDeviceEntries")) {
     CheckpointEntry entry{Text(Member(item, "PodUID")), Text(Member(item, "ResourceName")), {}};
-    // The bytes of an AllocateResponse, which contain the path unchanged.
+    // The bytes of an AllocateResponse, which contain the paths unchanged.
     if (std::string response; absl::Base64Unescape(Text(Member(item, "AllocResp")), &response)) {
       entry.secret_folder = SecretFolderIn(response);
+      entry.rails_file = RailsFileIn(response);
     }
+    entry.container = Text(Member(item, "ContainerName"));
     for (const nlohmann::json& of_numa_node : Member(item, "DeviceIDs")) {
       for (const nlohmann::json& id : of_numa_node) entry.ids.insert(Text(id));
     }

@@ -26,6 +26,10 @@ struct CheckpointEntry {
   // The folder in the agent's response that gets the job's secret (files/secret_folders.h); "": its
   // response names none.
   std::string secret_folder = {};
+  std::string container = {};
+  // The rails.json that the response names (files/rails_file_name.h); "": it names none, as with
+  // CDI.
+  std::string rails_file = {};
 
   bool operator==(const CheckpointEntry&) const = default;
 };

@@ -25,9 +25,29 @@ constexpr char kFile[] = R"({"Data":{"PodDeviceEntries":[
   "RegisteredDevices":{"rdma/hca":["rxe0"]}},"Checksum":123})";
 
 TEST(KubeletCheckpoint, TellsWhoHasGotAll) {
-  EXPECT_THAT(ParseKubeletCheckpoint(kFile).value(),
-              ElementsAre(CheckpointEntry{"u1", "nvidia.com/gpu", {"GPU-a", "GPU-b", "GPU-c"}},
-                          CheckpointEntry{"u2", "rdma/hca", {"rxe0"}}));
+  EXPECT_THAT(
+      ParseKubeletCheckpoint(kFile).value(),
+      ElementsAre(CheckpointEntry{"u1", "nvidia.com/gpu", {"GPU-a", "GPU-b", "GPU-c"}, "", "main"},
+                  CheckpointEntry{"u2", "rdma/hca", {"rxe0"}, "", "main"}));
+}
+
+TEST(KubeletCheckpoint, TellsWhichRailsAContainerHas) {
+  const std::string digits = "0123456789abcdef0123456789abcdef";
+  const auto rails_of = [](const std::string& path) {
+    v1beta1::ContainerAllocateResponse response;
+    response.add_mounts()->set_host_path("/etc/hosts");
+    response.add_mounts()->set_host_path(path);
+    const std::string text =
+        absl::StrCat(R"({"Data":{"PodDeviceEntries":[{"AllocResp":")",
+                     absl::Base64Escape(response.SerializeAsString()), R"("}]}})");
+    return ParseKubeletCheckpoint(text)->at(0).rails_file;
+  };
+  const std::string folder = "/var/lib/kubelet/device-plugins/railhead/";
+  EXPECT_EQ(rails_of(folder + "rails-" + digits + ".json"), digits);
+  EXPECT_EQ(rails_of(folder + "rails-" + digits + ".xml"), "");
+  EXPECT_EQ(rails_of(folder + "rails-" + digits), "");
+  EXPECT_EQ(rails_of(folder + "rails-" + digits + "0.json"), "");
+  EXPECT_EQ(rails_of(folder + "secrets/" + digits), "");
 }
 
 TEST(KubeletCheckpoint, TellsWhichFolderAContainerHas) {

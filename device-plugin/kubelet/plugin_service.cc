@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -17,12 +18,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "device-plugin/files/secret_folder_name.h"
 #include "device-plugin/grant/allocation.h"
 #include "device-plugin/offer/device_list.h"
 #include "device-plugin/offer/preference.h"
+#include "device-plugin/offer/renumbering.h"
 #include "kube/monotonic.h"
 
 namespace railhead::device_plugin {
@@ -66,6 +69,33 @@ void Fill(const Allocation& allocation, const std::string& rails_path,
 
 }  // namespace
 
+grpc::Status AddPreferences(const DeviceSnapshot& snapshot,
+                            const v1beta1::PreferredAllocationRequest& request,
+                            const std::vector<std::string>& gpus,
+                            const std::function<bool()>& cancelled,
+                            v1beta1::PreferredAllocationResponse& response) {
+  StepLimit limit(StepLimit::kMost, cancelled);  // of the whole call
+  for (const v1beta1::ContainerPreferredAllocationRequest& container :
+       request.container_requests()) {
+    if (cancelled()) {
+      return grpc::Status(grpc::StatusCode::CANCELLED, "kubelet has cancelled the call");
+    }
+    Wish wish;
+    wish.available.assign(container.available_deviceids().begin(),
+                          container.available_deviceids().end());
+    wish.must_include.assign(container.must_include_deviceids().begin(),
+                             container.must_include_deviceids().end());
+    wish.size = static_cast<size_t>(std::max(container.allocation_size(), 0));
+    wish.gpus = gpus;
+    const std::vector<std::string> ids = Prefer(snapshot, wish, limit);
+    spdlog::info("prefer {} for a container with {}", absl::StrJoin(ids, ", "),
+                 gpus.empty() ? "no known GPU" : "GPU " + absl::StrJoin(gpus, ", "));
+    auto* out = response.add_container_responses();
+    for (const std::string& id : ids) out->add_deviceids(id);
+  }
+  return grpc::Status::OK;
+}
+
 PluginService::Streams PluginService::streams() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return streams_;
@@ -104,7 +134,7 @@ std::set<std::string> PluginService::AllocatedSince(absl::Time since) const {
 grpc::Status PluginService::GetDevicePluginOptions(grpc::ServerContext* /*context*/,
                                                    const v1beta1::Empty* /*request*/,
                                                    v1beta1::DevicePluginOptions* response) {
-  response->set_pre_start_required(options_.allocations != nullptr);
+  response->set_pre_start_required(true);
   response->set_get_preferred_allocation_available(true);
   return grpc::Status::OK;
 }
@@ -140,27 +170,13 @@ grpc::Status PluginService::ListAndWatch(
 }
 
 grpc::Status PluginService::GetPreferredAllocation(
-    grpc::ServerContext* /*context*/, const v1beta1::PreferredAllocationRequest* request,
+    grpc::ServerContext* context, const v1beta1::PreferredAllocationRequest* request,
     v1beta1::PreferredAllocationResponse* response) {
   const std::shared_ptr<const DeviceSnapshot> snapshot = board_.Current();
   std::vector<std::string> gpus;
   if (!snapshot->inventory.gpus.empty()) gpus = options_.gpus_in_admission();
-  for (const v1beta1::ContainerPreferredAllocationRequest& container :
-       request->container_requests()) {
-    Wish wish;
-    wish.available.assign(container.available_deviceids().begin(),
-                          container.available_deviceids().end());
-    wish.must_include.assign(container.must_include_deviceids().begin(),
-                             container.must_include_deviceids().end());
-    wish.size = static_cast<size_t>(std::max(container.allocation_size(), 0));
-    wish.gpus = gpus;
-    const std::vector<std::string> ids = Prefer(*snapshot, wish);
-    spdlog::info("prefer {} for a container with {}", absl::StrJoin(ids, ", "),
-                 gpus.empty() ? "no known GPU" : "GPU " + absl::StrJoin(gpus, ", "));
-    auto* out = response->add_container_responses();
-    for (const std::string& id : ids) out->add_deviceids(id);
-  }
-  return grpc::Status::OK;
+  return AddPreferences(
+      *snapshot, *request, gpus, [context] { return context->IsCancelled(); }, *response);
 }
 
 void PluginService::AddTopology(const DeviceSnapshot& snapshot,
@@ -230,13 +246,41 @@ grpc::Status PluginService::Allocate(grpc::ServerContext* /*context*/,
   return grpc::Status::OK;
 }
 
+absl::Status PluginService::CheckGrants(const DeviceSnapshot& snapshot,
+                                        const std::set<std::string>& ids) {
+  bool known = false;
+  for (const Grant& grant : options_.grants_of(options_.resource, ids)) {
+    if (grant.rails.empty()) continue;
+    known = true;
+    const std::optional<Renumbering> found = FindRenumbering(grant, snapshot.inventory);
+    if (!found.has_value()) continue;
+    return absl::FailedPreconditionError(absl::StrCat("PreStartContainer: ", options_.resource, " ",
+                                                      absl::StrJoin(ids, ", "), ": ",
+                                                      found->message));
+  }
+  // With CDI, the device nodes of now are in the spec.
+  if (known || options_.allocations != nullptr) return absl::OkStatus();
+  options_.unverified_start();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (unverified_.insert(ids).second) {
+    spdlog::warn(
+        "a container starts with {} of {}, and the agent does not know which device nodes it was "
+        "given: kubelet's checkpoint or its rails.json is missing",
+        absl::StrJoin(ids, ", "), options_.resource);
+  }
+  return absl::OkStatus();
+}
+
 grpc::Status PluginService::PreStartContainer(grpc::ServerContext* /*context*/,
                                               const v1beta1::PreStartContainerRequest* request,
                                               v1beta1::PreStartContainerResponse* /*response*/) {
-  if (options_.allocations == nullptr) return grpc::Status::OK;
-  const absl::Status status = options_.allocations->Prepare(
-      *board_.Current(), options_.resource,
-      {request->devices_ids().begin(), request->devices_ids().end()}, options_.ask_kubelet());
+  const std::vector<std::string> ids(request->devices_ids().begin(), request->devices_ids().end());
+  const std::shared_ptr<const DeviceSnapshot> snapshot = board_.Current();
+  absl::Status status = CheckGrants(*snapshot, {ids.begin(), ids.end()});
+  if (status.ok() && options_.allocations != nullptr) {
+    status =
+        options_.allocations->Prepare(*snapshot, options_.resource, ids, options_.ask_kubelet());
+  }
   if (!status.ok()) spdlog::warn("{}", std::string(status.message()));
   return ToGrpc(status);
 }

@@ -21,6 +21,7 @@
 #include "device-plugin/files/rails_files.h"
 #include "device-plugin/grant/allocation_store.h"
 #include "device-plugin/offer/device_list.h"
+#include "device-plugin/offer/renumbering.h"
 #include "device-plugin/proto/deviceplugin.grpc.pb.h"
 
 namespace railhead::device_plugin {
@@ -34,6 +35,12 @@ struct ServiceOptions {
   std::string resource = "";
   // Must outlive the service. Null: containers get plain device nodes instead of a CDI device.
   AllocationStore* allocations = nullptr;
+  // Returns what kubelet has stored for the containers that hold exactly these ids of the resource
+  // (renumbering.h). Called before a container starts, on any thread.
+  std::function<std::vector<Grant>(const std::string&, const std::set<std::string>&)> grants_of =
+      {};
+  // Called, on any thread, when a container starts that grants_of does not know.
+  std::function<void()> unverified_start = {};
   // Called before a container starts, only with `allocations`. Called on any thread; may take a
   // moment.
   std::function<KubeletView()> ask_kubelet = {};
@@ -44,6 +51,14 @@ struct ServiceOptions {
   // Called on any thread. May be null.
   std::function<std::string()> secret_folder = {};
 };
+
+// Adds the preferred devices of each container of the request (preference.h). `cancelled`: returns
+// true if kubelet no longer waits; then the result is CANCELLED. Exposed for tests.
+grpc::Status AddPreferences(const DeviceSnapshot& snapshot,
+                            const v1beta1::PreferredAllocationRequest& request,
+                            const std::vector<std::string>& gpus,
+                            const std::function<bool()>& cancelled,
+                            v1beta1::PreferredAllocationResponse& response);
 
 // Thread-safe. Calls do not wait for each other: kubelet calls GetDevicePluginOptions while the
 // Register call is open, and Allocate while a stream is.
@@ -88,6 +103,8 @@ class PluginService final : public v1beta1::DevicePlugin::Service {
  private:
   void AddTopology(const DeviceSnapshot& snapshot, v1beta1::ContainerAllocateResponse* out) const;
   void AddSecret(v1beta1::ContainerAllocateResponse* out) const;
+  // Fails if kubelet would start a container with device nodes that are now those of other HCAs.
+  absl::Status CheckGrants(const DeviceSnapshot& snapshot, const std::set<std::string>& ids);
   absl::Status AllocateOne(const DeviceSnapshot& snapshot, const std::vector<std::string>& ids,
                            v1beta1::ContainerAllocateResponse* out) const;
 
@@ -100,6 +117,7 @@ class PluginService final : public v1beta1::DevicePlugin::Service {
   Streams streams_;
   uint64_t epoch_ = 0;                           // a stream ends when this changes
   std::map<std::string, absl::Time> allocated_;  // time of the last allocation, by device id
+  std::set<std::set<std::string>> unverified_;   // logged
 };
 
 }  // namespace railhead::device_plugin

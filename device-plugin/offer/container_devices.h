@@ -17,6 +17,8 @@ struct ContainerDevices {
   std::string pod;
   std::string container;
   std::map<std::string, std::vector<std::string>> devices;  // by resource
+
+  bool operator==(const ContainerDevices&) const = default;
 };
 
 // A pod: namespace and name.

@@ -71,6 +71,40 @@ Holdings Weigh(const Holdings& before, const Evidence& evidence) {
   return holdings;
 }
 
+std::string UidOf(const ContainerDevices& container,
+                  const std::vector<CheckpointEntry>& checkpoint) {
+  for (const auto& [resource, ids] : container.devices) {
+    const std::set<std::string> wanted(ids.begin(), ids.end());
+    std::set<std::string> uids;
+    for (const CheckpointEntry& entry : checkpoint) {
+      if (entry.resource == resource && entry.ids == wanted) uids.insert(entry.pod_uid);
+    }
+    if (uids.size() == 1) return *uids.begin();
+  }
+  return "";
+}
+
+void LearnPods(const std::vector<CheckpointEntry>& checkpoint, const PodList& listed,
+               PodsByUid& pods) {
+  for (const ContainerDevices& container : listed.containers) {
+    const std::string uid = UidOf(container, checkpoint);
+    if (!uid.empty()) pods[uid] = {container.pod_namespace, container.pod};
+  }
+  std::set<std::string> uids;
+  for (const CheckpointEntry& entry : checkpoint) uids.insert(entry.pod_uid);
+  std::erase_if(pods, [&uids](const auto& pod) { return !uids.contains(pod.first); });
+}
+
+std::vector<CheckpointEntry> EntriesInUse(const std::vector<CheckpointEntry>& checkpoint,
+                                          const PodList& listed, const PodsByUid& pods) {
+  std::vector<CheckpointEntry> in_use;
+  for (const CheckpointEntry& entry : checkpoint) {
+    const auto pod = pods.find(entry.pod_uid);
+    if (pod == pods.end() || listed.pods.contains(pod->second)) in_use.push_back(entry);
+  }
+  return in_use;
+}
+
 std::set<std::string> HeldHcas(const Holdings& holdings) {
   std::set<std::string> hcas;
   for (const auto& [resource, ids] : holdings.by_resource) {

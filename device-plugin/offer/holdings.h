@@ -48,6 +48,24 @@ struct Holdings {
 // the union of all evidence and `before` is held.
 Holdings Weigh(const Holdings& before, const Evidence& evidence);
 
+// Returns the uid of the pod of a listed container, by the checkpoint; "" if it is not known for
+// certain. A deleted pod may still be recorded with some of these devices, but not with all.
+std::string UidOf(const ContainerDevices& container,
+                  const std::vector<CheckpointEntry>& checkpoint);
+
+// Pods that kubelet has listed with devices, by uid.
+using PodsByUid = std::map<std::string, PodName>;
+
+// Adds the listed pods, and forgets those that the checkpoint no longer has.
+void LearnPods(const std::vector<CheckpointEntry>& checkpoint, const PodList& listed,
+               PodsByUid& pods);
+
+// Returns the entries of pods that may start a container: all but those of known pods that kubelet
+// no longer lists. Kubelet lists no devices of ordinary init containers, and removes the entries of
+// a pod that has ended at its next allocation.
+std::vector<CheckpointEntry> EntriesInUse(const std::vector<CheckpointEntry>& checkpoint,
+                                          const PodList& listed, const PodsByUid& pods);
+
 // Returns the ids of whole HCAs that are held, entirely or in part.
 std::set<std::string> HeldHcas(const Holdings& holdings);
 

@@ -16,6 +16,8 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 
 const ContainerDevices kTrainer = {"team", "trainer", "main", {{"rdma/hca", {"a"}}}};
 const CheckpointEntry kTrainerWrittenDown = {"uid", "rdma/hca", {"a"}};
@@ -28,6 +30,31 @@ PodList Listed(std::vector<ContainerDevices> containers, std::set<PodName> other
   list.containers = std::move(containers);
   list.pods = std::move(others);
   return list;
+}
+
+// Kubelet lists the pod of an ordinary init container without its devices.
+TEST(EntriesInUse, AreThoseOfAllPodsThatAreNotKnownToBeGone) {
+  const CheckpointEntry init = {"init-uid", "rdma/hca", {"b"}};
+  const CheckpointEntry own_init = {"uid", "rdma/hca", {"a"}, "", "init"};
+  const std::vector<CheckpointEntry> checkpoint = {kTrainerWrittenDown, own_init, init};
+  PodsByUid pods;
+  PodList listed = Listed({kTrainer}, {{"team", "init-only"}});
+  LearnPods(checkpoint, listed, pods);
+  EXPECT_THAT(pods, UnorderedElementsAre(Pair("uid", PodName("team", "trainer"))));
+  EXPECT_EQ(EntriesInUse(checkpoint, listed, pods), checkpoint);
+  // It still runs, and another container of it has the devices now.
+  listed = Listed({}, {{"team", "trainer"}});
+  EXPECT_EQ(EntriesInUse(checkpoint, listed, pods), checkpoint);
+  listed = Listed({});
+  EXPECT_THAT(EntriesInUse(checkpoint, listed, pods), ElementsAre(init));
+  LearnPods({init}, listed, pods);
+  EXPECT_THAT(pods, IsEmpty()) << "kubelet has forgotten the pod";
+}
+
+TEST(UidOfAContainer, IsKnownIfOnePodHasItsDevices) {
+  EXPECT_EQ(UidOf(kTrainer, {kTrainerWrittenDown, {"uid", "rdma/hca", {"a"}, "", "init"}}), "uid");
+  EXPECT_EQ(UidOf(kTrainer, {kTrainerWrittenDown, {"other", "rdma/hca", {"a"}}}), "");
+  EXPECT_EQ(UidOf(kTrainer, {{"other", "rdma/hca", {"a", "b"}}}), "");
 }
 
 TEST(Holdings, WhatKubeletListsCounts) {

@@ -12,6 +12,7 @@
 #include "device-plugin/offer/holdings.h"
 #include "device-plugin/offer/offer_health.h"
 #include "device-plugin/offer/rail_map.h"
+#include "device-plugin/offer/renumbering.h"
 #include "fabric/hca_rules.h"
 #include "fabric/inventory.h"
 
@@ -45,6 +46,7 @@ OfferState NextState(OfferState previous, const OfferInputs& inputs) {
                           next.inventory);
   next.flap_damper.Settle(ById(inputs.scan.link_downs, next.inventory), away, inputs.now,
                           next.inventory);
+  next.renumbered = WithholdRenumbered(inputs.grants, next.inventory);
   next.devices = Assign(config, next.inventory, inputs.holdings.by_resource);
   return next;
 }

@@ -5,7 +5,7 @@
 //
 //   scan -> rails (rail_map.h) -> the configuration's numbers (config.h) -> health by network
 //   (offer_health.h) -> noisy links (symbol_error_monitor.h) -> flapping links (flap_damper.h)
-//   -> devices (assignment.h)
+//   -> containers with device nodes of other HCAs (renumbering.h) -> devices (assignment.h)
 #ifndef RAILHEAD_DEVICE_PLUGIN_OFFER_NEXT_OFFER_H_
 #define RAILHEAD_DEVICE_PLUGIN_OFFER_NEXT_OFFER_H_
 
@@ -19,6 +19,7 @@
 #include "device-plugin/offer/flap_damper.h"
 #include "device-plugin/offer/holdings.h"
 #include "device-plugin/offer/rail_map.h"
+#include "device-plugin/offer/renumbering.h"
 #include "device-plugin/offer/scan.h"
 #include "device-plugin/offer/symbol_error_monitor.h"
 #include "fabric/inventory.h"
@@ -32,12 +33,14 @@ struct OfferState {
   fabric::NodeInventory found;                         // as read, with missing HCAs
   fabric::NodeInventory inventory;                     // as offered: numbered, with health
   std::map<std::string, std::vector<Device>> devices;  // by resource
+  std::vector<Renumbering> renumbered;                 // containers
 };
 
 struct OfferInputs {
   const AgentConfig& config;
   const Scan& scan;  // latest; may be that of the previous call
   const Holdings& holdings;
+  const std::vector<Grant>& grants;  // of containers that may run
   TimePoint now;
 };
 

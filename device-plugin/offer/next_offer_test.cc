@@ -41,7 +41,7 @@ class NextOfferTest : public ::testing::Test {
   }
   // The devices of rdma/hca, "!" where one is not healthy.
   std::vector<std::string> Next() {
-    state_ = NextState(std::move(state_), {config_, scan_, holdings_, now_});
+    state_ = NextState(std::move(state_), {config_, scan_, holdings_, grants_, now_});
     now_ += std::chrono::seconds(1);
     std::vector<std::string> devices;
     for (const Device& device : state_.devices["rdma/hca"]) {
@@ -53,6 +53,7 @@ class NextOfferTest : public ::testing::Test {
   AgentConfig config_;
   Scan scan_;
   Holdings holdings_;
+  std::vector<Grant> grants_;
   TimePoint now_{std::chrono::hours(1)};
   OfferState state_;
 };
@@ -82,6 +83,23 @@ TEST_F(NextOfferTest, TheLastScanMayBeJudgedAnew) {
   config_.resources[0].slots = 2;
   EXPECT_THAT(Next(), ElementsAre("mlx5_0-0000_01_00_0-s0", "mlx5_0-0000_01_00_0-s1",
                                   "mlx5_1-0000_02_00_0-s0", "mlx5_1-0000_02_00_0-s1"));
+}
+
+// At once, and without a delay after its end.
+TEST_F(NextOfferTest, AnHcaThatAContainerCanOpenByAnOldDeviceNodeIsWithheld) {
+  scan_.inventory.hcas[0].char_devices = {"/dev/infiniband/uverbs0"};
+  scan_.inventory.hcas[1].char_devices = {"/dev/infiniband/uverbs1"};
+  fabric::PodRail rail;
+  rail.device = "mlx5_0";
+  rail.pci_address = scan_.inventory.hcas[0].pci_address;
+  rail.char_devices = {"/dev/infiniband/uverbs0"};
+  grants_ = {{"uid", {"team", "a", "main", {}}, {}, {rail}}};
+  EXPECT_THAT(Next(), ElementsAre("mlx5_0-0000_01_00_0", "mlx5_1-0000_02_00_0"));
+  std::swap(scan_.inventory.hcas[0].char_devices, scan_.inventory.hcas[1].char_devices);
+  EXPECT_THAT(Next(), ElementsAre("mlx5_0-0000_01_00_0!", "mlx5_1-0000_02_00_0!"));
+  EXPECT_EQ(state_.renumbered.size(), 1U);
+  grants_.clear();
+  EXPECT_THAT(Next(), ElementsAre("mlx5_0-0000_01_00_0", "mlx5_1-0000_02_00_0"));
 }
 
 // Whatever is scanned, configured and held in any order: one state and the same inputs give one
@@ -117,8 +135,8 @@ TEST_F(NextOfferTest, HoldsInAnyHistory) {
         }
       }
       const OfferState before = state;
-      state = NextState(std::move(state), {config_, scan_, holdings_, now_});
-      const OfferState again = NextState(before, {config_, scan_, holdings_, now_});
+      state = NextState(std::move(state), {config_, scan_, holdings_, grants_, now_});
+      const OfferState again = NextState(before, {config_, scan_, holdings_, grants_, now_});
       now_ += std::chrono::seconds(20);
       ASSERT_EQ(again.inventory, state.inventory);
       ASSERT_EQ(again.devices, state.devices);

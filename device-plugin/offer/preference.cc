@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -24,39 +25,53 @@ using Cost = std::vector<int64_t>;
 // Two slots of one HCA, which are nearer than any two devices.
 constexpr int64_t kSame = static_cast<int64_t>(fabric::Level::kSys) + 1;
 
-// Distances and free slots for comparing choices, by index in `devices`.
+// Grows with the square, so that two near pairs are worse than one near and one far.
+int64_t NearnessOf(const fabric::Hca& a, const fabric::Hca& b, bool same) {
+  const int64_t level =
+      same ? -1
+           : static_cast<int64_t>(fabric::LevelBetween(fabric::Position{a.path, a.numa_node},
+                                                       fabric::Position{b.path, b.numa_node}));
+  const int64_t near = static_cast<int64_t>(fabric::Level::kSys) - level;
+  return near * near;
+}
+
+// The devices of a snapshot by HCA, with distances and free slots. All slots of an HCA cost the
+// same, so a choice is a number of slots of each HCA.
 class Choices {
  public:
   Choices(const DeviceSnapshot& snapshot, const Wish& wish) {
-    std::map<std::string, size_t> places;  // of HCAs, in `hcas`
-    std::vector<const fabric::Hca*> hcas;
+    std::map<std::string, size_t> places;  // of HCAs, in hcas_
     for (const Device& device : snapshot.devices) {
-      const auto [hca, is_new] = places.emplace(DeviceId(device.hca), hcas.size());
-      if (is_new) hcas.push_back(&device.hca);
+      const auto [hca, is_new] = places.emplace(DeviceId(device.hca), hcas_.size());
+      if (is_new) hcas_.push_back(&device.hca);
       hca_of_.push_back(hca->second);
       places_.emplace(device.id, devices_.size());
       devices_.push_back(&device);
     }
-    std::vector<int64_t> free_slots(hcas.size(), 0);
+    free_slots_.assign(hcas_.size(), 0);
     for (const std::string& id : wish.available) {
-      if (const size_t i = Find(id); i < devices_.size()) ++free_slots[hca_of_[i]];
+      if (const size_t i = Find(id); i < devices_.size()) ++free_slots_[hca_of_[i]];
     }
-    for (size_t i = 0; i < devices_.size(); ++i) {
-      const auto load = wish.load.find(devices_[i]->id);
-      free_slots_.push_back(free_slots[hca_of_[i]] - (load == wish.load.end() ? 0 : load->second));
+    for (const auto& [id, others] : wish.load) {
+      if (const size_t i = Find(id); i < devices_.size()) free_slots_[hca_of_[i]] -= others;
     }
     for (const fabric::Gpu& gpu : snapshot.inventory.gpus) {
       if (std::find(wish.gpus.begin(), wish.gpus.end(), gpu.pci_address) == wish.gpus.end()) {
         continue;
       }
       std::vector<int64_t>& row = to_gpu_.emplace_back();
-      for (const fabric::Hca* hca : hcas) {
+      for (const fabric::Hca* hca : hcas_) {
         row.push_back(static_cast<int64_t>(fabric::LevelBetween(gpu, *hca)));
       }
     }
-    for (size_t a = 0; a < hcas.size(); ++a) {
+    for (size_t a = 0; a < hcas_.size(); ++a) {
       std::vector<int64_t>& row = nearness_.emplace_back();
-      for (size_t b = 0; b < hcas.size(); ++b) row.push_back(Nearness(*hcas[a], *hcas[b], a == b));
+      for (size_t b = 0; b < hcas_.size(); ++b) {
+        row.push_back(NearnessOf(*hcas_[a], *hcas_[b], a == b));
+      }
+      int64_t least = kSame;
+      for (const std::vector<int64_t>& to_hcas : to_gpu_) least = std::min(least, to_hcas[a]);
+      to_nearest_gpu_.push_back(least);
     }
   }
 
@@ -66,131 +81,208 @@ class Choices {
     return found == places_.end() ? devices_.size() : found->second;
   }
   const std::vector<const Device*>& devices() const { return devices_; }
-
-  Cost CostOf(const std::vector<size_t>& chosen) const {
-    int64_t gpus = 0;
-    for (const std::vector<int64_t>& row : to_gpu_) {
-      gpus += Least(chosen, [this, &row](size_t i) { return row[hca_of_[i]]; });
-    }
-    int64_t hcas = 0;
-    int64_t together = 0;
-    int64_t slots = 0;
-    int64_t rails = 0;
-    for (size_t k = 0; k < chosen.size(); ++k) {
-      const size_t i = chosen[k];
-      // Another slot of an HCA brings none nearer: any other HCA is better.
-      const bool again =
-          std::any_of(chosen.begin(), chosen.begin() + static_cast<std::ptrdiff_t>(k),
-                      [this, i](size_t j) { return hca_of_[i] == hca_of_[j]; });
-      if (again && !to_gpu_.empty()) {
-        hcas += kSame;
-      } else if (!to_gpu_.empty()) {
-        int64_t least = kSame;
-        for (const std::vector<int64_t>& row : to_gpu_) least = std::min(least, row[hca_of_[i]]);
-        hcas += least;
-      }
-      for (size_t j = 0; j < k; ++j) together += nearness_[hca_of_[i]][hca_of_[chosen[j]]];
-      slots -= free_slots_[i];
-      rails += devices_[i]->hca.rail;
-    }
-    return {gpus, hcas, together, slots, rails};
-  }
+  size_t hca_of(size_t device) const { return hca_of_[device]; }
+  size_t hca_count() const { return hcas_.size(); }
 
  private:
-  // Grows with the square, so that two near pairs are worse than one near and one far.
-  static int64_t Nearness(const fabric::Hca& a, const fabric::Hca& b, bool same) {
-    const int64_t level =
-        same ? -1
-             : static_cast<int64_t>(fabric::LevelBetween(fabric::Position{a.path, a.numa_node},
-                                                         fabric::Position{b.path, b.numa_node}));
-    const int64_t near = static_cast<int64_t>(fabric::Level::kSys) - level;
-    return near * near;
-  }
-
-  template <typename Function>
-  static int64_t Least(const std::vector<size_t>& chosen, Function value) {
-    int64_t least = kSame;
-    for (const size_t i : chosen) least = std::min(least, value(i));
-    return least;
-  }
+  friend class Choice;
 
   std::vector<const Device*> devices_;
   std::map<absl::string_view, size_t> places_;  // of devices, by id
   std::vector<size_t> hca_of_;                  // [device]; a node has thousands of slots
-  std::vector<int64_t> free_slots_;             // [device], of its HCA
+  std::vector<const fabric::Hca*> hcas_;        // in the order of devices
+  std::vector<int64_t> free_slots_;             // [HCA]
   std::vector<std::vector<int64_t>> to_gpu_;    // [GPU of the container][HCA]: Level
+  std::vector<int64_t> to_nearest_gpu_;         // [HCA]: least of these
   std::vector<std::vector<int64_t>> nearness_;  // [HCA][HCA]
 };
 
-// Puts the best of `candidates` and the current device at `chosen[place]`, by cost and by index in
-// the snapshot.
-Cost Improve(const Choices& choices, const std::vector<size_t>& candidates, size_t place,
-             std::vector<size_t>& chosen) {
-  size_t best = chosen[place];
-  Cost least = choices.CostOf(chosen);
-  for (const size_t candidate : candidates) {
-    if (std::find(chosen.begin(), chosen.end(), candidate) != chosen.end()) continue;
-    const size_t before = std::exchange(chosen[place], candidate);
-    Cost cost = choices.CostOf(chosen);
-    if (cost < least) {
-      least = std::move(cost);
-      best = candidate;
+// A number of slots of each HCA, and what they cost together. Adding or removing one takes
+// O(HCAs + GPUs), and so does the cost of a choice with one more.
+class Choice {
+ public:
+  explicit Choice(const Choices& choices)
+      : choices_(choices), count_(choices.hcas_.size(), 0), near_(choices.hcas_.size(), 0) {}
+
+  void Add(size_t hca) { Change(hca, 1); }
+  void Remove(size_t hca) { Change(hca, -1); }
+
+  // Returns the cost if one slot of `hca` were added.
+  Cost With(size_t hca) const {
+    int64_t gpus = 0;
+    for (size_t g = 0; g < choices_.to_gpu_.size(); ++g) {
+      gpus += std::min(Least(g), choices_.to_gpu_[g][hca]);
     }
-    chosen[place] = before;
+    return {gpus, hcas_ + HcaCost(hca, count_[hca] + 1) - HcaCost(hca, count_[hca]),
+            together_ + near_[hca], slots_ - choices_.free_slots_[hca],
+            rails_ + choices_.hcas_[hca]->rail};
   }
-  chosen[place] = best;
-  return least;
-}
+  Cost cost() const {
+    int64_t gpus = 0;
+    for (size_t g = 0; g < choices_.to_gpu_.size(); ++g) gpus += Least(g);
+    return {gpus, hcas_, together_, slots_, rails_};
+  }
+
+ private:
+  // Returns the distance of a GPU to the nearest chosen HCA.
+  int64_t Least(size_t gpu) const { return least_.empty() ? kSame : least_[gpu]; }
+
+  // Another slot of an HCA brings none nearer: any other HCA is better.
+  int64_t HcaCost(size_t hca, int64_t count) const {
+    if (count == 0 || choices_.to_gpu_.empty()) return 0;
+    return choices_.to_nearest_gpu_[hca] + (count - 1) * kSame;
+  }
+
+  void Change(size_t hca, int64_t by) {
+    const int64_t before = count_[hca];
+    hcas_ += HcaCost(hca, before + by) - HcaCost(hca, before);
+    // Pairs of the slot with the others.
+    together_ += by > 0 ? near_[hca] : choices_.nearness_[hca][hca] - near_[hca];
+    slots_ -= by * choices_.free_slots_[hca];
+    rails_ += by * choices_.hcas_[hca]->rail;
+    count_[hca] += by;
+    for (size_t i = 0; i < near_.size(); ++i) near_[i] += by * choices_.nearness_[i][hca];
+    if (before != 0 && count_[hca] != 0) return;
+    least_.assign(choices_.to_gpu_.size(), kSame);
+    for (size_t g = 0; g < least_.size(); ++g) {
+      for (size_t i = 0; i < count_.size(); ++i) {
+        if (count_[i] > 0) least_[g] = std::min(least_[g], choices_.to_gpu_[g][i]);
+      }
+    }
+  }
+
+  const Choices& choices_;
+  std::vector<int64_t> count_;  // [HCA]
+  std::vector<int64_t> near_;   // [HCA]: nearness to all chosen slots
+  std::vector<int64_t> least_;  // [GPU]: distance to the nearest chosen HCA
+  int64_t hcas_ = 0;
+  int64_t together_ = 0;
+  int64_t slots_ = 0;
+  int64_t rails_ = 0;
+};
+
+// Chooses slots of HCAs one by one, and then exchanges them, until no exchange is cheaper.
+class Search {
+ public:
+  // `free`: number of slots to choose from, of each HCA.
+  Search(const Choices& choices, std::vector<size_t> free, StepLimit& limit)
+      : choice_(choices), free_(std::move(free)), limit_(limit) {}
+
+  // Adds a slot that stays whatever else is chosen.
+  void Fix(size_t hca) { choice_.Add(hca); }
+
+  // Returns the HCA of each of `size` slots; fewer if there are not enough.
+  std::vector<size_t> Run(size_t size) {
+    std::vector<size_t> chosen;
+    while (chosen.size() < size) {
+      const std::optional<size_t> best = Best(std::nullopt);
+      if (!best.has_value()) break;
+      Take(*best);
+      chosen.push_back(*best);
+    }
+    // A greedy choice is not optimal. Each exchange decreases the cost.
+    for (bool better = true; better;) {
+      better = false;
+      std::vector<bool> tried(free_.size(), false);  // since the last exchange
+      for (size_t& place : chosen) {
+        if (tried[place]) continue;
+        const size_t before = place;
+        Return(before);
+        place = Best(before).value_or(before);
+        Take(place);
+        if (place == before) {
+          tried[place] = true;
+          continue;
+        }
+        better = true;
+        tried.assign(free_.size(), false);
+      }
+    }
+    return chosen;
+  }
+
+ private:
+  // Returns the HCA with the cheapest next slot: `now` or the first of several. Beyond the limit
+  // of steps, `now` or any HCA with a free slot.
+  std::optional<size_t> Best(std::optional<size_t> now) {
+    std::optional<size_t> best = now;
+    std::optional<Cost> least;
+    if (now.has_value()) least = choice_.With(*now);
+    for (size_t hca = 0; hca < free_.size(); ++hca) {
+      if (free_[hca] == 0 || hca == now) continue;
+      if (best.has_value() && !limit_.Take()) break;
+      Cost cost = choice_.With(hca);
+      if (least.has_value() && *least <= cost) continue;
+      least = std::move(cost);
+      best = hca;
+    }
+    return best;
+  }
+  void Take(size_t hca) {
+    --free_[hca];
+    choice_.Add(hca);
+  }
+  void Return(size_t hca) {
+    ++free_[hca];
+    choice_.Remove(hca);
+  }
+
+  Choice choice_;
+  std::vector<size_t> free_;
+  StepLimit& limit_;
+};
 
 }  // namespace
 
+bool StepLimit::Take() {
+  constexpr size_t kLookEvery = 64;
+  if (taken_ >= most_ || stopped_) return false;
+  stopped_ = cancelled_ != nullptr && taken_ % kLookEvery == 0 && cancelled_();
+  if (stopped_) return false;
+  ++taken_;
+  return true;
+}
+
 std::vector<std::string> Prefer(const DeviceSnapshot& snapshot, const Wish& wish) {
+  StepLimit limit;
+  return Prefer(snapshot, wish, limit);
+}
+
+std::vector<std::string> Prefer(const DeviceSnapshot& snapshot, const Wish& wish,
+                                StepLimit& limit) {
   const Choices choices(snapshot, wish);
   std::vector<std::string> result;
-  std::vector<size_t> chosen;
-  std::vector<size_t> candidates;
   std::vector<std::string> unknown;
-  const auto sort_in = [&](const std::string& id, std::vector<size_t>& known,
-                           std::vector<std::string>& rest) {
-    const size_t place = choices.Find(id);
-    if (place < choices.devices().size()) {
-      known.push_back(place);
+  std::vector<size_t> fixed;
+  // In the snapshot's order: of equal choices the first one is taken.
+  std::vector<std::set<size_t>> candidates(choices.hca_count());  // by HCA
+  for (const std::string& id : wish.must_include) {
+    if (const size_t i = choices.Find(id); i < choices.devices().size()) {
+      fixed.push_back(i);
     } else {
-      rest.push_back(id);
+      result.push_back(id);
     }
-  };
-  for (const std::string& id : wish.must_include) sort_in(id, chosen, result);
+  }
+  const std::set<std::string> included(wish.must_include.begin(), wish.must_include.end());
   for (const std::string& id : wish.available) {
-    if (std::find(wish.must_include.begin(), wish.must_include.end(), id) ==
-        wish.must_include.end()) {
-      sort_in(id, candidates, unknown);
+    if (included.contains(id)) continue;
+    if (const size_t i = choices.Find(id); i < choices.devices().size()) {
+      candidates[choices.hca_of(i)].insert(i);
+    } else {
+      unknown.push_back(id);
     }
   }
-  // Between equal choices the first one is taken.
-  std::sort(candidates.begin(), candidates.end());
-
-  const size_t fixed = chosen.size();
-  const size_t room = wish.size > result.size() ? wish.size - result.size() : 0;
-  while (chosen.size() < room) {
-    const auto next = std::find_if(candidates.begin(), candidates.end(), [&chosen](size_t i) {
-      return std::find(chosen.begin(), chosen.end(), i) == chosen.end();
-    });
-    if (next == candidates.end()) break;
-    chosen.push_back(*next);
-    Improve(choices, candidates, chosen.size() - 1, chosen);
+  std::vector<size_t> free;
+  for (const std::set<size_t>& of_hca : candidates) free.push_back(of_hca.size());
+  Search search(choices, std::move(free), limit);
+  for (const size_t i : fixed) {
+    search.Fix(choices.hca_of(i));
+    result.push_back(choices.devices()[i]->id);
   }
-  // A greedy choice is not optimal: exchange devices until the cost no longer decreases. Each round
-  // decreases it.
-  Cost cost = choices.CostOf(chosen);
-  for (bool better = true; better;) {
-    better = false;
-    for (size_t place = fixed; place < chosen.size(); ++place) {
-      Cost now = Improve(choices, candidates, place, chosen);
-      better = better || now < cost;
-      cost = std::move(now);
-    }
+  std::set<size_t> chosen;
+  for (const size_t hca : search.Run(wish.size - std::min(wish.size, result.size()))) {
+    chosen.insert(candidates[hca].extract(candidates[hca].begin()));
   }
-  std::sort(chosen.begin() + static_cast<std::ptrdiff_t>(fixed), chosen.end());
   for (const size_t i : chosen) result.push_back(choices.devices()[i]->id);
   for (size_t i = 0; i < unknown.size() && result.size() < wish.size; ++i) {
     result.push_back(unknown[i]);
@@ -217,13 +309,12 @@ bool IsAligned(const DeviceSnapshot& snapshot, const std::vector<std::string>& h
 std::vector<int64_t> CostOf(const DeviceSnapshot& snapshot, const Wish& wish,
                             const std::vector<std::string>& chosen) {
   const Choices choices(snapshot, wish);
-  std::vector<size_t> places;
+  Choice choice(choices);
   for (const std::string& id : chosen) {
-    if (const size_t place = choices.Find(id); place < choices.devices().size()) {
-      places.push_back(place);
-    }
+    const size_t place = choices.Find(id);
+    if (place < choices.devices().size()) choice.Add(choices.hca_of(place));
   }
-  return choices.CostOf(places);
+  return choice.cost();
 }
 
 }  // namespace railhead::device_plugin

@@ -11,8 +11,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device-plugin/offer/device_list.h"
@@ -28,10 +30,36 @@ struct Wish {
   std::map<std::string, int64_t> load = {};
 };
 
+// Bounds the work of one choice: kubelet waits for the answer, and admits no other pod meanwhile.
+// A step compares one HCA.
+class StepLimit {
+ public:
+  // Far more than any wish of a real node needs; these many take a fraction of a second.
+  static constexpr size_t kMost = 1'000'000;
+
+  // `cancelled`: returns true if nobody waits for the answer any longer; may be null.
+  explicit StepLimit(size_t most = kMost, std::function<bool()> cancelled = nullptr)
+      : most_(most), cancelled_(std::move(cancelled)) {}
+
+  // Takes one step. Returns false if there should be no more.
+  bool Take();
+
+  size_t taken() const { return taken_; }
+
+ private:
+  const size_t most_;
+  const std::function<bool()> cancelled_;
+  size_t taken_ = 0;
+  bool stopped_ = false;  // it was cancelled
+};
+
 // Returns `size` device ids, must_include first; fewer if not enough are available. Uses ids that
-// are not in the snapshot last. The choice is a local optimum: no exchange of one device improves
-// it. Takes at most O(size^2 * available * (size + gpus)) steps.
+// are not in the snapshot last. Chooses a number of slots of each HCA, then the first free slots of
+// each. The choice is a local optimum: no exchange of one device improves it. Takes
+// O(HCAs * (size + HCAs * exchanges)) steps; beyond the limit it returns the best choice so far,
+// with any devices added.
 std::vector<std::string> Prefer(const DeviceSnapshot& snapshot, const Wish& wish);
+std::vector<std::string> Prefer(const DeviceSnapshot& snapshot, const Wish& wish, StepLimit& limit);
 
 // Returns true if the devices `held` are as near to the GPUs (PCI addresses) as any choice of the
 // same number of the snapshot's devices, free or not; also if a GPU or device is unknown.

@@ -19,9 +19,11 @@
 #include "device-plugin/offer/assignment.h"
 #include "device-plugin/offer/device_list.h"
 #include "device-plugin/offer/holdings.h"
+#include "device-plugin/offer/renumbering.h"
 #include "fabric/hca_role.h"
 #include "fabric/hca_rules.h"
 #include "fabric/inventory.h"
+#include "fabric/pod_rails.h"
 #include "fabric/sysfs_reader.h"
 #include "fabric/testing/sysfs_tree.h"
 
@@ -310,13 +312,14 @@ class History {
     nics_.push_back({kTwins, "twin0", "eth8"});
     nics_.push_back({kTwins, "twin1", "eth9"});
     nics_.push_back({"", "siw0", "eth10"});
+    for (size_t i = 0; i < nics_.size(); ++i) nics_[i].uverbs = static_cast<int>(i);
     Scan();
     SettleKubelet();
     Scan();
   }
 
   void Step() {
-    switch (random_() % 12) {
+    switch (random_() % 15) {
       case 0:
         Rename();
         break;
@@ -348,6 +351,13 @@ class History {
       case 9:
         if (!pods_.empty()) EndPod(AnyPod());
         break;
+      case 10:
+      case 11:
+        Renumber();
+        break;
+      case 12:
+        if (!pods_.empty()) RestartContainer(AnyPod());
+        break;
       default:
         StartPod();
     }
@@ -369,6 +379,9 @@ class History {
   }
 
   int started() const { return started_; }
+  int restarted() const { return restarted_; }
+  int refused() const { return refused_; }
+  int told() const { return told_; }
 
  private:
   struct Nic {
@@ -378,12 +391,14 @@ class History {
     std::string physical = "";
     bool present = true;
     int owner = -1;                    // the pod that has it
+    int uverbs = -1;                   // number of its device node
     std::string seen_netdev = netdev;  // what the host sees now
   };
   struct Pod {
     std::set<std::string> ids;
     std::vector<std::pair<std::string, std::string>> file;  // rails.json: names and addresses
-    bool file_exists = true;
+    std::vector<fabric::PodRail> rails;                     // the same file
+    bool runs = true;                                       // its container
   };
 
   static constexpr char kTwins[] = "0000:0f:00.0";
@@ -417,6 +432,64 @@ class History {
     }
   }
 
+  static std::string NodeOf(const Nic& nic) {
+    return absl::StrCat("/dev/infiniband/uverbs", nic.uverbs);
+  }
+
+  // The driver finds the NICs in another order.
+  void Renumber() {
+    std::vector<int> numbers;
+    for (const Nic& nic : nics_) numbers.push_back(nic.uverbs);
+    if (random_() % 2 == 0) {
+      std::shuffle(numbers.begin(), numbers.end(), random_);
+    } else {
+      std::swap(numbers[Any(numbers.size())], numbers[Any(numbers.size())]);
+    }
+    for (size_t i = 0; i < nics_.size(); ++i) nics_[i].uverbs = numbers[i];
+  }
+
+  // Kubelet gives it the device nodes of its admission, if the agent agrees.
+  void RestartContainer(int number) {
+    Pod& pod = pods_.at(number);
+    ++restarted_;
+    const Grant grant{absl::StrCat(number),
+                      {"", "", "main", {{"rdma/hca", {pod.ids.begin(), pod.ids.end()}}}},
+                      {},
+                      pod.rails};
+    pod.runs = !FindRenumbering(grant, inventory_).has_value();
+    if (!pod.runs) ++refused_;
+  }
+
+  // No container that runs can open a NIC that is not its own, unless the agent reports it and
+  // withholds the NIC. `renumbered`: as reported.
+  void CheckDeviceNodes(const std::vector<Renumbering>& renumbered) {
+    for (const auto& [number, pod] : pods_) {
+      if (!pod.runs) continue;
+      for (const Nic& nic : nics_) {
+        if (!nic.present || nic.owner == number) continue;
+        const bool opens =
+            std::any_of(pod.rails.begin(), pod.rails.end(), [&nic](const fabric::PodRail& rail) {
+              return rail.char_devices.front() == NodeOf(nic);
+            });
+        if (!opens) continue;
+        ++told_;
+        const auto hca = std::find_if(inventory_.hcas.begin(), inventory_.hcas.end(),
+                                      [&nic](const fabric::Hca& candidate) {
+                                        return candidate.present && candidate.name == nic.name;
+                                      });
+        ASSERT_NE(hca, inventory_.hcas.end());
+        // The rail map reports that a pod may have it.
+        if (!hca->withheld.empty()) continue;
+        EXPECT_TRUE(
+            std::any_of(renumbered.begin(), renumbered.end(),
+                        [&](const Renumbering& one) { return one.hcas.contains(DeviceId(*hca)); }))
+            << "pod " << number << " can open " << DeviceId(*hca) << ", and that is not reported";
+        EXPECT_FALSE(hca->usable) << DeviceId(*hca) << " is offered, and pod " << number
+                                  << " can open it";
+      }
+    }
+  }
+
   void MakeOrRemoveVirtualFunction() {
     Nic& last = nics_.back();
     if (!last.physical.empty()) {
@@ -428,6 +501,7 @@ class History {
     std::string pci = physical;
     pci.back() = '1';
     nics_.push_back({pci, FreeName(), "ethv", physical});
+    nics_.back().uverbs = next_uverbs_++;
   }
 
   void MoveInterface() {
@@ -479,11 +553,19 @@ class History {
       nic->owner = number;
       pod.ids.insert(device->id);
       pod.file.emplace_back(nic->name, nic->pci);
+      fabric::PodRail rail;
+      rail.device = nic->name;
+      rail.pci_address = nic->pci;
+      rail.char_devices = {NodeOf(*nic)};
+      pod.rails.push_back(rail);
     }
     checkpoint_ = {};  // of pods that have gone
     pods_[number] = std::move(pod);
     known_.insert(number);
-    for (const auto& [id, value] : pods_) checkpoint_[id] = value.ids;
+    for (const auto& [id, value] : pods_) {
+      checkpoint_[id] = value.ids;
+      files_[absl::StrCat(id)] = value.rails;
+    }
     ++started_;
   }
 
@@ -510,19 +592,27 @@ class History {
     }
     evidence.checkpoint.emplace();
     for (const auto& [number, ids] : checkpoint_) {
-      evidence.checkpoint->push_back({absl::StrCat(number), "rdma/hca", ids});
+      const std::string uid = absl::StrCat(number);
+      evidence.checkpoint->push_back({uid, "rdma/hca", ids, "", "main", uid});
     }
     holdings_ = Weigh(holdings_, evidence);
+    std::vector<Grant> grants =
+        LiveGrants(GrantsIn(*evidence.checkpoint), evidence.listed->containers, holdings_.complete);
+    for (Grant& grant : grants) grant.rails = files_.at(*grant.rails_files.begin());
 
     fabric::NodeInventory inventory;
     for (const Nic& nic : nics_) {
       if (!nic.present) continue;
       inventory.hcas.push_back(MakeHca(nic.name, nic.pci, nic.seen_netdev));
       inventory.hcas.back().physical_function = nic.physical;
+      inventory.hcas.back().char_devices = {NodeOf(nic)};
     }
     std::shuffle(inventory.hcas.begin(), inventory.hcas.end(), random_);
     Recognize(holdings_, map_, inventory);
     ApplyRails({}, inventory.hcas);
+    const std::vector<Renumbering> renumbered = WithholdRenumbered(grants, inventory);
+    inventory_ = inventory;
+    CheckDeviceNodes(renumbered);
     devices_ = Assign(AgentConfig(), inventory, holdings_.by_resource)["rdma/hca"];
     CheckDevices(inventory);
     const std::set<std::string> held = HeldHcas(holdings_);
@@ -563,23 +653,38 @@ class History {
   bool young_ = false;
   RailMap map_;
   Holdings holdings_;
+  fabric::NodeInventory inventory_;                            // as offered
+  std::map<std::string, std::vector<fabric::PodRail>> files_;  // rails.json, by pod
   std::vector<Device> devices_;
   int next_pod_ = 0;
+  int next_uverbs_ = 100;
+  int restarted_ = 0;
+  int refused_ = 0;
+  int told_ = 0;
   int next_name_ = 2;
   int started_ = 0;
 };
 
-TEST(RandomHistories, NoHcaIsGivenTwiceNoRailMovesAndNothingIsLeft) {
+TEST(RandomHistories, NoHcaIsGivenTwiceNorOpenedInSilenceNoRailMovesAndNothingIsLeft) {
   int started = 0;
+  int restarted = 0;
+  int refused = 0;
+  int told = 0;
   for (unsigned seed = 0; seed < 1000; ++seed) {
     SCOPED_TRACE(seed);
     History history(seed);
     for (int i = 0; i < 25; ++i) history.Step();
     history.ComeToRest();
     started += history.started();
+    restarted += history.restarted();
+    refused += history.refused();
+    told += history.told();
     if (HasFailure()) return;
   }
   EXPECT_GT(started, 1000);
+  EXPECT_GT(refused, 100);
+  EXPECT_GT(restarted, 2 * refused);
+  EXPECT_GT(told, 1000) << "cases in which a container could open another NIC";
 }
 
 }  // namespace

@@ -4,18 +4,22 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "device-plugin/kubelet/grpc_unix.h"
 
 namespace railhead::device_plugin::testing {
@@ -132,8 +136,8 @@ v1beta1::ListAndWatchResponse FakeKubelet::last_list() const {
 }
 
 grpc::Status FakeKubelet::Allocate(const std::vector<std::string>& ids,
-                                   v1beta1::AllocateResponse* response,
-                                   const std::string& resource) const {
+                                   v1beta1::AllocateResponse* response, const std::string& resource,
+                                   const std::string& uid) {
   const std::shared_ptr<Client> client = Registered(resource);
   if (client == nullptr) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "nobody registered");
   v1beta1::AllocateRequest request;
@@ -141,7 +145,41 @@ grpc::Status FakeKubelet::Allocate(const std::vector<std::string>& ids,
   for (const std::string& id : ids) container->add_devices_ids(id);
   grpc::ClientContext context;
   context.set_deadline(In(kPatience));
-  return client->stub->Allocate(&context, request, response);
+  grpc::Status status = client->stub->Allocate(&context, request, response);
+  if (!status.ok()) return status;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::string owner = uid.empty() ? "uid-of-pod-" + std::to_string(++pods_) : uid;
+  // Its other pods have ended.
+  std::erase_if(allocated_, [&](const Entry& entry) {
+    return entry.resource == resource && entry.uid != owner &&
+           std::any_of(ids.begin(), ids.end(), [&entry](const std::string& id) {
+             return std::find(entry.ids.begin(), entry.ids.end(), id) != entry.ids.end();
+           });
+  });
+  allocated_.push_back(
+      {owner, resource, ids, response->container_responses(0).SerializeAsString()});
+  WriteCheckpoint(allocated_);
+  return status;
+}
+
+void FakeKubelet::ForgetPods() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  allocated_.clear();
+  WriteCheckpoint(allocated_);
+}
+
+void FakeKubelet::WriteCheckpoint(const std::vector<Entry>& entries) const {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Entry& entry : entries) {
+    list.push_back({{"PodUID", entry.uid},
+                    {"ContainerName", "main"},
+                    {"ResourceName", entry.resource},
+                    {"DeviceIDs", {{"-1", entry.ids}}},
+                    {"AllocResp", absl::Base64Escape(entry.response)}});
+  }
+  const nlohmann::json document = {{"Data", {{"PodDeviceEntries", list}}}};
+  std::ofstream(scratch_ + "/checkpoint") << document.dump();
+  fs::rename(scratch_ + "/checkpoint", folder_ + "/kubelet_internal_checkpoint");
 }
 
 grpc::Status FakeKubelet::PreStart(const std::vector<std::string>& ids,

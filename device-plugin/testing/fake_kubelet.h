@@ -56,8 +56,11 @@ class FakeKubelet final : private v1beta1::Registration::Service {
   v1beta1::ListAndWatchResponse last_list() const;
 
   // Calls the plugin that is registered now, or within a minute.
+  // Writes the response to kubelet's checkpoint, with the pod's uid; "": a new one.
   grpc::Status Allocate(const std::vector<std::string>& ids, v1beta1::AllocateResponse* response,
-                        const std::string& resource = "rdma/hca") const;
+                        const std::string& resource = "rdma/hca", const std::string& uid = "");
+  // Removes all pods from the checkpoint, as at the next allocation after they have ended.
+  void ForgetPods();
   // As before each start of a container. OK, without a call, when the plugin does not want it.
   grpc::Status PreStart(const std::vector<std::string>& ids,
                         const std::string& resource = "rdma/hca") const;
@@ -71,6 +74,17 @@ class FakeKubelet final : private v1beta1::Registration::Service {
     bool is_registered = false;  // has told its options
     grpc::ClientContext stream;
   };
+
+  // An allocation in the checkpoint.
+  struct Entry {
+    std::string uid;
+    std::string resource;
+    std::vector<std::string> ids;
+    std::string response;  // bytes
+  };
+
+  // Writes the checkpoint, whole at once.
+  void WriteCheckpoint(const std::vector<Entry>& entries) const;
 
   grpc::Status Register(grpc::ServerContext* context, const v1beta1::RegisterRequest* request,
                         v1beta1::Empty* response) override;
@@ -91,6 +105,8 @@ class FakeKubelet final : private v1beta1::Registration::Service {
   std::map<std::string, Devices> devices_;  // by resource
   v1beta1::ListAndWatchResponse last_list_;
   v1beta1::RegisterRequest last_request_;
+  std::vector<Entry> allocated_;
+  int pods_ = 0;
   int registrations_ = 0;
   int refuse_ = 0;
   int forget_ = 0;

@@ -34,6 +34,7 @@ OUT = ROOT / "out" / "kubelet"
 KUBELET_ROOT = pathlib.Path("/var/lib/kubelet")
 PLUGINS = KUBELET_ROOT / "device-plugins"
 READY = "http://127.0.0.1:18080/readyz"
+METRICS = "http://127.0.0.1:18081/metrics"
 SERVICES = ("containerd", "kubelet", "agent", "node")
 GPU, HCA = "example.com/gpu", "rdma/hca"
 CDI = pathlib.Path("/var/run/cdi")
@@ -131,7 +132,7 @@ class Node:
         self.tree = pathlib.Path(self._children["node"].stdout.readline().decode().strip())
         self._commands["agent"] = [
             build / "railhead-device-plugin", "--root", self.tree, "--node-name", "node",
-            "--health-address", "127.0.0.1:18080", "--metrics-address", ""]
+            "--health-address", "127.0.0.1:18080", "--metrics-address", "127.0.0.1:18081"]
         self.start("kubelet")
         self.start("agent")
 
@@ -196,17 +197,20 @@ class Node:
 
     # -- pods ---------------------------------------------------------------------------------
 
-    def submit(self, name, others=None, **limits):
-        """Makes a static pod and returns what it was given, by resource. `others`: beside GPUs and HCAs."""
+    def submit(self, name, others=None, in_init=False, **limits):
+        """Makes a static pod and returns what it was given, by resource. `others`: beside GPUs and HCAs.
+        `in_init`: an init container gets all of it."""
         resources = {{"gpus": GPU, "hcas": HCA}[key]: str(count) for key, count in limits.items()}
         resources |= {resource: str(count) for resource, count in (others or {}).items()}
+        main = {"name": "main", "image": IMAGE, "imagePullPolicy": "Never"}
+        holder = main | {"resources": {"limits": resources}}
+        containers = {"initContainers": [holder | {"name": "init"}], "containers": [main]} if in_init else {
+            "containers": [holder]}
         new = OUT / f"{name}.new"
         new.write_text(json.dumps({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": name, "namespace": "default", "uid": name},
-            "spec": {"hostNetwork": True, "terminationGracePeriodSeconds": 0, "containers": [
-                {"name": "main", "image": IMAGE, "imagePullPolicy": "Never",
-                 "resources": {"limits": resources}}]}}))
+            "spec": {"hostNetwork": True, "terminationGracePeriodSeconds": 0} | containers}))
         new.rename(OUT / "manifests" / f"{name}.json")
 
         def given():
@@ -235,10 +239,14 @@ class Node:
                  if "Looking for needed resources" in line and f'{name}-node"' in line]
         return [re.search(r'resourceName="([^"]*)"', line)[1] for line in lines]
 
+    def statuses(self, name):
+        """Of the pod's containers, init containers first."""
+        status = (self.pods() or {}).get(name, {}).get("status", {})
+        return status.get("initContainerStatuses", []) + status.get("containerStatuses", [])
+
     def health(self, name):
         """Device ids to their health, as the pod's status tells it."""
-        statuses = (self.pods() or {}).get(name, {}).get("status", {}).get("containerStatuses", [])
-        return {device["resourceID"]: device.get("health") for status in statuses
+        return {device["resourceID"]: device.get("health") for status in self.statuses(name)
                 for resource in status.get("allocatedResourcesStatus", [])
                 for device in resource.get("resources", [])}
 
@@ -247,7 +255,7 @@ class Node:
     def container(self, name, other_than=None):
         """Waits until the pod's container runs, and returns its id."""
         def running():
-            for status in (self.pods() or {}).get(name, {}).get("status", {}).get("containerStatuses", []):
+            for status in self.statuses(name):
                 container = status.get("containerID", "").removeprefix("containerd://")
                 if "running" in status["state"] and container not in ("", other_than):
                     return container
@@ -270,6 +278,14 @@ class Node:
         try:
             with urllib.request.urlopen(READY, timeout=10) as page:
                 return page.status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def metric(self, text):
+        """Whether the agent's page has a line that fits this pattern."""
+        try:
+            with urllib.request.urlopen(METRICS, timeout=10) as page:
+                return re.search(f"^{text}$", page.read().decode(), re.M) is not None
         except (OSError, http.client.HTTPException):
             return False
 
@@ -442,12 +458,22 @@ def starts_again(node, name, container, hcas, device_nodes):
     old = pathlib.Path(device_nodes[0]).name
     node.restart_agent(meanwhile=lambda: rename(old, "uverbs15"))
     run([*CTR, "tasks", "kill", "-s", "SIGKILL", container])
-    got, nodes = hcas_of(node, node.container(name, other_than=container))
+    again = node.container(name, other_than=container)
+    got, nodes = hcas_of(node, again)
     if got != hcas or nodes != sorted(["/dev/infiniband/uverbs15", *device_nodes[1:]]):
         raise Failure(f"HCAs {hcas} with {device_nodes} were {got} with {nodes} after a restart",
                       OUT / "agent.log")
-    # Started again, so that the next pod is certain to get the old name.
+    # Started again, so that the next pod is certain to get the old name. The container that runs has the other.
     node.restart_agent(meanwhile=lambda: rename("uverbs15", old))
+    wait_for("the pod's status tells that it has another device node",
+             lambda: "Unhealthy" in node.health(name).values(), PATIENCE, log=OUT / "agent.log")
+    run([*CTR, "tasks", "kill", "-s", "SIGKILL", again])
+    got, nodes = hcas_of(node, node.container(name, other_than=again))
+    if got != hcas or nodes != device_nodes:
+        raise Failure(f"HCAs {hcas} with {device_nodes} were {got} with {nodes} after another restart",
+                      OUT / "agent.log")
+    wait_for("the pod's status tells that all is well", lambda: set(node.health(name).values()) == {"Healthy"},
+             PATIENCE, log=OUT / "agent.log")
 
 
 def tells_of_its_hca(node, name, rail):
@@ -460,6 +486,70 @@ def tells_of_its_hca(node, name, rail):
     state.write_text(before)
     wait_for("the pod's status tells that it is up", lambda: set(node.health(name).values()) == {"Healthy"},
              PATIENCE, log=OUT / "kubelet.log")
+
+
+def renumbering(node, console):
+    """Two HCAs exchange their device nodes, as after a reload of the driver, while pods hold them: the
+    pods' status, the log and the metrics tell, a container that starts again is refused with the reason,
+    and nobody else gets the HCAs until these pods are gone."""
+    verbs = node.tree / "sys/class/infiniband_verbs"
+
+    def files():
+        return {path.read_text().strip(): path for path in verbs.glob("uverbs*/ibdev")}
+
+    def exchange(one, other):
+        by_name = files()
+        by_name[one].write_text(f"{other}\n")
+        by_name[other].write_text(f"{one}\n")
+
+    held = {name: node.submit(name, hcas=1)[HCA][0] for name in ("a", "b")}
+    containers = {name: node.container(name) for name in held}
+    hcas = {name: hca.split("-")[0] for name, hca in held.items()}
+    nodes = {name: f"/dev/infiniband/{files()[hca].parent.name}" for name, hca in hcas.items()}
+    exchange(*hcas.values())
+    for name, hca in held.items():
+        wait_for(f"the status of {name} tells", lambda: node.health(name) == {hca: "Unhealthy"}, PATIENCE,
+                 log=OUT / "agent.log")
+        wait_for("the metrics tell", lambda: node.metric(
+            rf'railhead_device_renumbered{{.*device="{hcas[name]}",.*}} 1'), PATIENCE, log=OUT / "agent.log")
+        wait_for("the log tells", lambda: node.agent_said(0, f"default/{name}-node: device nodes have changed: "
+                                                             f"{hca} was given"), PATIENCE, log=OUT / "agent.log")
+    wait_for("the others are offered", lambda: node.registered().get(HCA) == 6, PATIENCE, log=OUT / "agent.log")
+
+    run([*CTR, "tasks", "kill", "-s", "SIGKILL", containers["a"]])
+
+    def refused():
+        told = [status["state"].get("waiting", {}).get("message", "") for status in node.statuses("a")]
+        words = (held["a"], nodes["a"], nodes["b"], "delete the pod")
+        return any(all(word in message for word in words) for message in told)
+
+    wait_for("the container of a is refused, with both nodes and the fix", refused, PATIENCE,
+             log=OUT / "kubelet.log")
+    others = node.submit("others", hcas=6)[HCA]
+    if set(others) & set(held.values()):
+        raise Failure(f"a new pod got {others}, and pods with other device nodes have {held}")
+    node.delete("others")
+    node.delete("a")
+    node.delete("b")
+    wait_for("all are offered again", lambda: node.registered().get(HCA) == 8, PATIENCE, log=OUT / "agent.log")
+    node.submit("c", hcas=8)
+    got, _ = hcas_of(node, node.container("c"))
+    if got != list(range(8)):
+        raise Failure(f"a container with all HCAs got {got}", OUT / "agent.log")
+    node.delete("c")
+    console.line(f"    {held}: told, refused, and given again when the pods had gone")
+
+
+def init_container(node, console):
+    """A pod whose init container alone holds an HCA, which the kubelet does not list, keeps its files when
+    the agent ends: the container starts again with its rails.json."""
+    node.submit("init-only", in_init=True, hcas=1)
+    container = node.container("init-only")
+    node.restart_agent(how=signal.SIGTERM)
+    run([*CTR, "tasks", "kill", "-s", "SIGKILL", container])
+    hcas_of(node, node.container("init-only", other_than=container))
+    node.delete("init-only")
+    console.line("    its init container has started again, with its rails.json")
 
 
 def troubles(node, console, count):
@@ -542,6 +632,10 @@ def inside(count, kube_bin):
                      log=OUT / "kubelet.log")
         with console.step("1, 2 and 4 GPUs, with as many HCAs"):
             aligned_sets(node, console)
+        with console.step("device nodes that are another HCA's after a reload of the driver"):
+            renumbering(node, console)
+        with console.step("an init container that alone holds an HCA"):
+            init_container(node, console)
         with console.step(f"{count} times the kubelet or the agent killed, or our sockets deleted"):
             troubles(node, console, count)
         with console.step("shared HCAs by CDI, bound when the GPUs are known"):

@@ -159,6 +159,7 @@ def add_nodes(series):
             series.gauge("railhead_port_state", lambda s, down=down: 0 if down(s) else 1, **where)
             series.gauge("railhead_port_rate_bytes_per_second", LINE_RATE, **where)
             series.gauge("railhead_device_healthy", lambda s, down=down: 0 if down(s) else 1, **where)
+            series.gauge("railhead_device_renumbered", 0, **where)
             # This job's dark rail is not allocated.
             series.gauge("railhead_device_allocated", 1 if holder and (number, rail) != (27, 7) else 0, **where)
             add_counters(series, where, holder, rail, down)

@@ -78,7 +78,8 @@ class Pictures(unittest.TestCase):
         "RailheadJobFinding": {("vision", "7", "gpu-27"): (6, 30)},
         "RailheadStraggler": {("llama-70b", "11", "gpu-12"): (0, 30)},
         "RailheadCongestionRising": {("2", f"gpu-{node:02}"): (17, 30) for node in range(1, 29)},
-        "RailheadPageNotScraped": {}, "RailheadTcpInsteadOfRdma": {}, "RailheadLinkFlapping": {},
+        "RailheadPageNotScraped": {}, "RailheadTcpInsteadOfRdma": {}, "RailheadDeviceRenumbered": {},
+        "RailheadLinkFlapping": {},
         "RailheadAgentNotRegistered": {}, "RailheadAgentDown": {}, "RailheadWebhookUntrusted": {}, "RailheadCertificateExpiring": {},
         "RailheadGangWaiting": {("llama-405b",): (11.5, 21)}, "RailheadNoLeader": {},
     }

@@ -254,6 +254,23 @@ CASES = {
         {4: [], 6: [], 8: [('node="gpu-1",rail="1",device="mlx5_1"',
                             "Rail 1 (mlx5_1) of node gpu-1 is unhealthy, so the node agent does not offer it to "
                             "pods")], 16: []}),
+    "a rail that is withheld for its device nodes": Case(
+        "RailheadNodeRailDown",
+        [('railhead_device_healthy{node="gpu-1",rail="1",device="mlx5_1",port="1"}', hold(0, 20)),
+         ('railhead_device_renumbered{node="gpu-1",rail="1",device="mlx5_1",port="1"}', hold(1, 10), hold(0, 10)),
+         ('railhead_device_healthy{node="gpu-2",rail="1",device="mlx5_1",port="1"}', hold(1, 20)),
+         ('railhead_device_renumbered{node="gpu-2",rail="1",device="mlx5_1",port="1"}', hold(0, 20))],
+        {5: [], 9: [], 15: [('node="gpu-1",rail="1",device="mlx5_1"',
+                             "Rail 1 (mlx5_1) of node gpu-1 is unhealthy, so the node agent does not offer it to "
+                             "pods")]}),
+    "device nodes that are other HCAs'": Case(
+        "RailheadDeviceRenumbered",
+        [('railhead_device_renumbered{node="gpu-1",rail="1",device="mlx5_1",port="1",namespace="a",pod="a"}',
+          hold(0, 5), hold(1, 10), hold(0, 10)),
+         ('railhead_device_renumbered{node="gpu-2",rail="1",device="mlx5_1",port="1"}', hold(0, 25))],
+        {4: [], 5.5: [], 8: [('node="gpu-1",rail="1",device="mlx5_1"',
+                              "A container on node gpu-1 has device nodes that are now those of other HCAs: rail 1 "
+                              "(mlx5_1) is affected")], 16: []}),
     "a rail that no node uses": Case(
         "RailheadNodeRailDown",
         [(f'railhead_device_healthy{{node="gpu-{n}",rail="9",device="mlx5_9"}}', hold(0, 20)) for n in (1, 2)],
