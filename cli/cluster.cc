@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_split.h"
+#include "cli/release.h"
 #include "kube/in_cluster.h"
 #include "kube/json.h"
 #include "kube/kubeconfig.h"
@@ -81,8 +82,13 @@ absl::StatusOr<op::RdmaResources> AskRdmaResources(kube::Api& api) {
     if (auto rdma = op::ReadRdmaResources(object)) resources = *std::move(rdma);
     return absl::OkStatus();
   };
-  absl::Status status = kube::ForEach(api, {"v1", "configmaps", "", ""}, read, kOfTheChart);
-  if (!status.ok() && !absl::IsPermissionDenied(status)) return status;
+  const absl::StatusOr<std::vector<Release>> releases = FindReleases(api);
+  if (!releases.ok()) return releases.status();
+  for (const Release& release : *releases) {
+    absl::Status status =
+        kube::ForEach(api, {"v1", "configmaps", release.space, ""}, read, kOfTheChart);
+    if (!status.ok() && !absl::IsPermissionDenied(status)) return status;
+  }
   return resources;
 }
 

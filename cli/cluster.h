@@ -11,7 +11,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "kube/client.h"
 #include "kube/json.h"
 #include "kube/server_clock.h"
@@ -27,10 +26,6 @@ struct ClusterFlags {
   std::string context;  // empty: the current context of that file
 };
 
-// Selector of the chart's objects, in the format of kube::ForEach.
-inline constexpr absl::string_view kOfTheChart =
-    "labelSelector=app.kubernetes.io%2Fpart-of%3Drailhead";
-
 struct ReachedCluster {
   // The API server's time of day, for ages of what it has stamped: valid after the first response,
   // and until then this machine's. Fed by `api`, so it outlives that.
@@ -44,7 +39,8 @@ absl::StatusOr<ReachedCluster> ReachCluster(const ClusterFlags& flags);
 // Visits the objects of a collection with their apiVersion and kind, which items of a list lack.
 absl::Status ForEachWithKind(kube::Api& api, const kube::ObjectRef& all, const char* kind,
                              const std::function<absl::Status(kube::Json object)>& visit);
-// Reads the operator's RDMA resources; rdma/* without the right to list ConfigMaps.
+// Reads the operator's RDMA resources from its configuration in the release's namespace; rdma/*
+// without the right to find that, or to list ConfigMaps there.
 absl::StatusOr<op::RdmaResources> AskRdmaResources(kube::Api& api);
 // Lists FabricTopologies; none without the kind, or the right to read it.
 absl::StatusOr<std::vector<kube::Json>> AskTopologies(kube::Api& api);

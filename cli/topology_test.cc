@@ -184,10 +184,19 @@ TEST_F(Topology, HcasAreThoseOfTheOperatorsResources) {
   options_.files.clear();
   EXPECT_EQ(Run(&api), kNoTrouble) << err_.str();
   EXPECT_THAT(out_.str(), HasSubstr("1 of 2 HCAs free"));
-  api.Put({"v1", "configmaps", "", "operator"}, json::parse(R"({
+  // Any user may have a ConfigMap with the chart's labels.
+  const json operators = json::parse(R"({
     "metadata": {"name": "operator", "namespace": "railhead", "labels": {
       "app.kubernetes.io/part-of": "railhead", "app.kubernetes.io/component": "operator"}},
-    "data": {"operator.yaml": "rdmaResources: [rdma/*, example.com/nic]"}})"));
+    "data": {"operator.yaml": "rdmaResources: [rdma/*, example.com/nic]"}})");
+  api.Put({"v1", "configmaps", "railhead", "operator"}, operators);
+  EXPECT_EQ(Run(&api), kNoTrouble) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("1 of 2 HCAs free"));
+  api.Put({"admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", "", "railhead"},
+          json::parse(R"({
+    "metadata": {"name": "railhead", "labels": {
+      "app.kubernetes.io/part-of": "railhead", "app.kubernetes.io/instance": "railhead"}},
+    "webhooks": [{"clientConfig": {"service": {"namespace": "railhead"}}}]})"));
   EXPECT_EQ(Run(&api), kNoTrouble) << err_.str();
   EXPECT_THAT(out_.str(), HasSubstr("3 of 6 HCAs free"));
 }

@@ -23,7 +23,9 @@ struct Owner {
   auto operator<=>(const Owner&) const = default;  // arbitrary order
 };
 
-// Returns nullopt for an object without a controller, which is not recreated after deletion.
+// Returns nullopt for an object without a controller, which is not recreated after deletion. The
+// API server does not check owner references, whose text any user may write: one whose parts are
+// not names is not a controller.
 std::optional<Owner> ControllerOf(const kube::Json& object);
 
 }  // namespace railhead::op

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "cli/command.h"
 #include "cli/doctor/checks.h"
 #include "cli/words.h"
 #include "kube/certificates.h"
@@ -17,8 +18,8 @@ namespace {
 constexpr absl::Duration kUntilLost = absl::Minutes(1);
 
 std::string OperatorLogs(const Evidence& evidence) {
-  return absl::StrCat("kubectl -n ", InstallationOf(evidence).space,
-                      " logs -l app.kubernetes.io/component=operator --tail=100 --prefix");
+  return Command("kubectl -n $0 logs -l app.kubernetes.io/component=operator --tail=100 --prefix",
+                 {InstallationOf(evidence).space});
 }
 
 std::string DayOf(absl::Time time) {
@@ -146,7 +147,7 @@ void CheckProfiles(const Evidence& evidence, Notes& notes) {
     }
     if (!refusal.empty()) {
       notes.Fail(object, refusal,
-                 absl::StrCat("correct the field: kubectl edit railprofile ", profile.name));
+                 Command("correct the field: kubectl edit railprofile $0", {profile.name}));
     } else if (conflicts != nullptr && conflicts->status == "True") {
       notes.Warn(object, conflicts->message, "give one of them another priority");
     } else if (accepted != nullptr && profile.observed_generation < profile.generation) {

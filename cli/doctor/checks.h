@@ -41,13 +41,8 @@ class Notes {
   std::vector<Finding> findings_;
 };
 
-// Namespace and release of the chart: those of the operator, else of an agent, else the defaults of
-// the README.
-struct Installation {
-  std::string space;
-  std::string release;
-};
-Installation InstallationOf(const Evidence& evidence);
+// Returns the first release of the chart, else the defaults of the README.
+Release InstallationOf(const Evidence& evidence);
 
 // install_checks.cc
 void CheckApi(const Evidence& evidence, Notes& notes);

@@ -2,13 +2,15 @@
 #include "cli/doctor/collect.h"
 
 #include <functional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "cli/cluster.h"
 #include "cli/doctor/checks.h"
+#include "cli/release.h"
 #include "kube/json.h"
 #include "operator/config.h"
 #include "placement/topology/stored_topology.h"
@@ -63,33 +65,43 @@ class Collector {
   bool answered_ = false;
 };
 
-void CollectInstallation(Collector& collector, Evidence& evidence) {
+// Collects what a release has in its namespace.
+void CollectRelease(Collector& collector, const std::string& space, Evidence& evidence) {
   for (const auto& [resource, kind] :
        {std::pair("deployments", "Deployment"), std::pair("daemonsets", "DaemonSet")}) {
-    collector.List({"apps/v1", resource, "", ""}, kOfTheChart,
+    collector.List({"apps/v1", resource, space, ""}, kOfTheChart,
                    [&, kind = kind](const Json& object) {
                      if (auto workload = ReadWorkload(object, kind)) {
                        evidence.workloads.push_back(*workload);
                      }
                    });
   }
-  collector.List({"v1", "pods", "", ""}, kOurPods, [&](const Json& object) {
+  collector.List({"v1", "pods", space, ""}, kOurPods, [&](const Json& object) {
     if (auto pod = ReadComponentPod(object)) evidence.components.push_back(*pod);
   });
-  collector.List({"v1", "configmaps", InstallationOf(evidence).space, ""}, kOfTheChart,
+  collector.List({"v1", "configmaps", space, ""}, kOfTheChart, [&](const Json& object) {
+    if (auto read = op::ReadRdmaResources(object)) evidence.rdma = *std::move(read);
+  });
+  collector.List({"coordination.k8s.io/v1", "leases", space, ""}, kOfTheChart,
                  [&](const Json& object) {
-                   if (auto read = op::ReadRdmaResources(object)) evidence.rdma = *std::move(read);
-                 });
-  collector.List({"coordination.k8s.io/v1", "leases", InstallationOf(evidence).space, ""},
-                 kOfTheChart, [&](const Json& object) {
                    if (auto leader = ReadLeader(object)) evidence.leaders.push_back(*leader);
                  });
-  collector.List({"admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", "", ""},
-                 kOfTheChart, [&](const Json& object) {
-                   if (auto read = ReadWebhookConfiguration(object)) {
-                     evidence.webhooks.push_back(*std::move(read));
-                   }
-                 });
+}
+
+void CollectInstallation(Collector& collector, Evidence& evidence) {
+  for (const kube::ObjectRef& collection : kReleaseCollections) {
+    if (!evidence.releases.empty()) break;
+    collector.List(collection, kOfTheChart, [&](const Json& object) {
+      AddRelease(ReleaseOf(object), evidence.releases);
+      if (collection.resource != kReleaseCollections[0].resource) return;
+      if (auto read = ReadWebhookConfiguration(object)) {
+        evidence.webhooks.push_back(*std::move(read));
+      }
+    });
+  }
+  std::set<std::string> spaces = {InstallationOf(evidence).space};
+  for (const Release& release : evidence.releases) spaces.insert(release.space);
+  for (const std::string& space : spaces) CollectRelease(collector, space, evidence);
 }
 
 void CollectPods(Collector& collector, const Scope& scope, Evidence& evidence) {

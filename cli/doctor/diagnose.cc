@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "cli/command.h"
 #include "cli/doctor/checks.h"
 
 namespace railhead::cli::doctor {
@@ -41,29 +41,29 @@ constexpr Row kRows[] = {
 // Returns commands for facts that the API server does not have: one for each line of the README's
 // table of problems.
 std::vector<NextStep> NextSteps(const Evidence& evidence, const Scope& scope) {
-  const Installation at = InstallationOf(evidence);
-  std::string pod = "-n NAMESPACE exec POD";
-  std::string logs = "-n NAMESPACE logs POD";
+  const Release at = InstallationOf(evidence);
+  std::string space = "NAMESPACE";
+  std::string pod = "POD";
   for (const RdmaPod& candidate : evidence.pods) {
     if (candidate.facts->running_since == absl::InfiniteFuture()) continue;
-    pod = absl::StrCat("-n ", candidate.facts->space, " exec ", candidate.facts->name);
-    logs = absl::StrCat("-n ", candidate.facts->space, " logs ", candidate.facts->name);
+    space = candidate.facts->space;
+    pod = candidate.facts->name;
     break;
   }
   std::vector<NextStep> steps = {
       {"a job uses TCP; MTU, GID, PFC and ECN as a pod sees them",
-       absl::StrCat("kubectl ", pod,
-                    " -- env RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29599 "
-                    "railhead-perf --preflight")},
+       Command("kubectl -n $0 exec $1 -- env RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 "
+               "MASTER_PORT=29599 railhead-perf --preflight",
+               {space, pod})},
       {"bandwidth is low: GB/s of each rail between two nodes",
-       absl::StrCat("helm test ", at.release, " --namespace ", at.space, " --logs")},
+       Command("helm test $0 --namespace $1 --logs", {at.name, at.space})},
       {"a job hangs: each rank logs the rank that it waits for",
-       absl::StrCat("kubectl ", logs, " --tail=50")},
+       Command("kubectl -n $0 logs $1 --tail=50", {space, pod})},
       {"GPUDirect fails: list the nodes that support it",
        "kubectl get nodes -L railhead.io/gpudirect,railhead.io/gpus"},
   };
   if (scope.kind == Scope::Kind::kJob) {
-    steps.push_back({"pods wait", absl::StrCat("railhead why ", scope.name, " -n ", scope.space)});
+    steps.push_back({"pods wait", Command("railhead why $0 -n $1", {scope.name, scope.space})});
   }
   return steps;
 }

@@ -21,6 +21,7 @@
 #include "cli/doctor/diagnose.h"
 #include "kube/certificates.h"
 #include "kube/client.h"
+#include "operator/testing/hostile_texts.h"
 
 namespace railhead::cli::doctor {
 namespace {
@@ -123,6 +124,8 @@ const kube::ObjectRef kDaemonSet = {"apps/v1", "daemonsets", kSpace, "railhead-d
 const kube::ObjectRef kLease = {"coordination.k8s.io/v1", "leases", kSpace, "railhead-operator"};
 const kube::ObjectRef kWebhook = {"admissionregistration.k8s.io/v1",
                                   "mutatingwebhookconfigurations", "", "railhead-system-railhead"};
+const kube::ObjectRef kBinding = {"rbac.authorization.k8s.io/v1", "clusterrolebindings", "",
+                                  "railhead-system-railhead-operator"};
 const kube::ObjectRef kTopology = {"railhead.io/v1alpha1", "fabrictopologies", "", "cluster"};
 const kube::ObjectRef kReport = {"railhead.io/v1alpha1", "railreports", "team", "job-train"};
 kube::ObjectRef CrdRef(const std::string& plural) {
@@ -161,6 +164,10 @@ class Server final : public kube::Api {
                    {"leaseDurationSeconds", 15},
                    {"renewTime", "2027-01-15T07:59:59.123456Z"}}}});
     Trust(absl::Hours(24 * 365));
+    Put(kBinding, {{"metadata", {{"name", kBinding.name}, {"labels", Labels("operator")}}},
+                   {"subjects", json::array({{{"kind", "ServiceAccount"},
+                                              {"name", "railhead-operator"},
+                                              {"namespace", kSpace}}})}});
     for (const char* plural : {"railprofiles", "railreports", "fabrictopologies"}) {
       Put(CrdRef(plural),
           {{"metadata", {{"name", CrdRef(plural).name}, {"labels", Labels("operator")}}},
@@ -200,10 +207,11 @@ class Server final : public kube::Api {
     EXPECT_TRUE(authority.ok()) << authority.status();
     json webhooks = json::array();
     for (const char* name : {"pods.railhead.io", "jobs.railhead.io"}) {
-      webhooks.push_back(
-          {{"name", name},
-           {"failurePolicy", "Ignore"},
-           {"clientConfig", {{"caBundle", absl::Base64Escape(authority->certificate)}}}});
+      webhooks.push_back({{"name", name},
+                          {"failurePolicy", "Ignore"},
+                          {"clientConfig",
+                           {{"caBundle", absl::Base64Escape(authority->certificate)},
+                            {"service", {{"namespace", kSpace}, {"name", "railhead-operator"}}}}}});
     }
     Put(kWebhook, {{"metadata", {{"name", kWebhook.name}, {"labels", Labels("operator")}}},
                    {"webhooks", webhooks}});
@@ -393,13 +401,14 @@ struct Fault {
 
 const Fault kFaults[] = {
     {"a right is missing", [](Server& s) { s.denied = {"daemonsets"}; }, "warn", "rights", "",
-     "no permission to list daemonsets.apps of the whole cluster",
-     "kubectl auth can-i list daemonsets.apps -A"},
+     "no permission to list daemonsets.apps in namespace railhead-system",
+     "kubectl auth can-i list daemonsets.apps -n railhead-system"},
     {"nothing is installed",
      [](Server& s) {
        s.Remove(kDeployment);
        s.Remove(kDaemonSet);
        s.Remove(kWebhook);
+       s.Remove(kBinding);
        for (const char* pod : {"operator-0", "agent-n0", "agent-n1"}) s.Remove(PodRef(kSpace, pod));
      },
      "fail", "install", "", "Railhead is not installed", "helm install railhead"},
@@ -416,7 +425,7 @@ const Fault kFaults[] = {
        status["containerStatuses"] = Waiting("ImagePullBackOff", "Back-off pulling image");
      },
      "fail", "operator", "pod railhead-system/operator-0", "ImagePullBackOff",
-     "correct the registry and tag of railhead/operator:0.1.0"},
+     "correct the image's registry and tag"},
     {"the operator is scaled to 0", [](Server& s) { s.At(kDeployment)["spec"]["replicas"] = 0; },
      "fail", "operator", "deployment/railhead-operator", "scaled to 0", "operator.replicas"},
     {"nobody leads", [](Server& s) { s.At(kLease)["spec"]["holderIdentity"] = ""; }, "fail",
@@ -881,6 +890,131 @@ TEST(ParseScopeTest, ReadsWordsAndNamesTheNearest) {
               HasSubstr("takes no further arguments"));
   EXPECT_THAT(ParseScope({"job", "train"}, "").status().message(),
               HasSubstr("needs its namespace"));
+}
+
+// What a tenant may create in its namespace so that the chart seems to be there.
+void PutImpostor(Server& server, const std::string& space, const std::string& text) {
+  const std::string at = absl::StrCat(space, "-", std::hash<std::string>()(text));
+  const auto labelled = [&](const char* component) {
+    json labels = Labels(component);
+    labels["app.kubernetes.io/instance"] = text;  // the API server limits it to some characters
+    return json{{"name", at}, {"namespace", space}, {"labels", labels}};
+  };
+  server.Put({"apps/v1", "deployments", space, at},
+             {{"metadata", labelled("operator")}, {"spec", {{"replicas", 0}}}});
+  server.Put({"apps/v1", "daemonsets", space, at}, {{"metadata", labelled("device-plugin")}});
+  json pod = ComponentPod(at, "operator", "n0");
+  pod["metadata"] = labelled("operator");
+  pod["spec"]["containers"][0]["image"] = text;
+  pod["status"]["containerStatuses"] = Waiting("ImagePullBackOff", "evil");
+  server.Put(PodRef(space, at), pod);
+  server.Put({"v1", "configmaps", space, at},
+             {{"metadata", labelled("operator")},
+              {"data", {{"operator.yaml", "rdmaResources: [example.com/evil]\n"}}}});
+  server.Put({"coordination.k8s.io/v1", "leases", space, at},
+             {{"metadata", labelled("operator")}, {"spec", {{"holderIdentity", text}}}});
+}
+
+json HostilePod(const std::string& text, const char* field) {
+  json pod = TrainingPod(0);
+  json& metadata = pod["metadata"];
+  metadata["name"] = "evil-0";
+  metadata["uid"] = "uid-evil";
+  if (std::string(field) == "gang") {
+    pod = MemberOfGang(0, 2);
+    pod["metadata"]["labels"]["railhead.io/gang"] = text;
+  } else if (std::string(field) == "owner") {
+    pod = MemberOfGang(0, 2);
+    pod["metadata"]["ownerReferences"] = json::array({{{"apiVersion", "batch/v1"},
+                                                       {"kind", "Job"},
+                                                       {"name", text},
+                                                       {"uid", "uid-evil"},
+                                                       {"controller", true}}});
+  } else if (std::string(field) == "jobset") {
+    pod = MemberOfGang(0, 2);
+    pod["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"] = text;
+  } else {
+    metadata["annotations"] = {{"railhead.io/injected", "0.1.0"}, {field, text}};
+  }
+  return pod;
+}
+
+void ExpectNoAdviceOf(const std::string& text, const json& answer) {
+  const auto check = [&](const std::string& advice) {
+    EXPECT_FALSE(absl::StrContains(advice, text)) << advice;
+    EXPECT_FALSE(absl::StrContains(advice, "evil.example")) << advice;
+    EXPECT_FALSE(absl::StrContains(advice, "$(evil)")) << advice;
+    EXPECT_FALSE(absl::StrContains(advice, "`evil`")) << advice;
+  };
+  for (const json& finding : answer["findings"]) check(finding["fix"]);
+  for (const json& step : answer["next"]) check(step["command"]);
+}
+
+TEST_F(DoctorTest, NothingThatATenantWroteIsAdvice) {
+  int warned = 0;
+  for (const std::string& text : op::HostileTexts()) {
+    if (absl::StrContains(text, "\xff")) continue;  // objects are UTF-8
+    SCOPED_TRACE(text.substr(0, 60));
+    server_.Event("Node", "team", "n0", true, "DeviceScanHangs", text);
+    for (const char* field : {"gang", "owner", "jobset", "railhead.io/not-done",
+                              "railhead.io/profile", "railhead.io/kept-environment"}) {
+      for (const char* line :
+           {"", "NoIndex: a; ", "NoIndex/NotIndexed\n", "NoIndex/", "HalfSet: "}) {
+        const json pod = HostilePod(absl::StrCat(line, text), field);
+        server_.Put(PodRef("team", pod["metadata"]["name"]), pod);
+        Run();
+        ExpectNoAdviceOf(text, answer_);
+        warned += Findings().empty() ? 0 : 1;
+        if (std::string(field) == "owner" && std::string(line).empty()) {
+          Run({Scope::Kind::kJob, "team", text});
+          if (answer_.is_object()) ExpectNoAdviceOf(text, answer_);
+        }
+        server_.Remove(PodRef("team", pod["metadata"]["name"]));
+      }
+    }
+  }
+  EXPECT_GT(warned, 20);
+}
+
+// In whichever order the namespaces are listed.
+TEST_F(DoctorTest, TheInstallationIsThatOfTheAdministrator) {
+  for (const char* space : {"aaa", "zzz", "railhead-systems"}) {
+    for (const std::string& text : {std::string("mine"), op::HostileTexts().front()}) {
+      server_ = Server();
+      PutImpostor(server_, space, text);
+      EXPECT_EQ(Run(), kAllPass) << Findings().dump(1);
+      EXPECT_FALSE(absl::StrContains(answer_.dump(), space)) << answer_.dump(1);
+      ExpectNoAdviceOf(text, answer_);
+      // Commands name the release.
+      server_.Remove(kDaemonSet);
+      Run();
+      EXPECT_THAT(Findings().dump(), HasSubstr("helm upgrade railhead charts/railhead -n "
+                                               "railhead-system"));
+      EXPECT_FALSE(absl::StrContains(answer_.dump(), space)) << answer_.dump(1);
+      // Also where the webhook's configuration is gone.
+      server_.Remove(kWebhook);
+      Run();
+      EXPECT_THAT(Findings().dump(), HasSubstr("helm upgrade railhead charts/railhead -n "
+                                               "railhead-system"));
+      EXPECT_FALSE(absl::StrContains(answer_.dump(), space)) << answer_.dump(1);
+      // And without any installation.
+      server_.Remove(kBinding);
+      server_.Remove(kDeployment);
+      Run();
+      EXPECT_THAT(Findings().dump(), HasSubstr("Railhead is not installed"));
+      EXPECT_FALSE(absl::StrContains(answer_.dump(), space)) << answer_.dump(1);
+    }
+  }
+}
+
+TEST_F(DoctorTest, TwoReleasesAreNamed) {
+  json other = server_.At(kWebhook);
+  other["metadata"]["labels"]["app.kubernetes.io/instance"] = "second";
+  other["webhooks"][0]["clientConfig"]["service"]["namespace"] = "elsewhere";
+  server_.Put({kWebhook.api, kWebhook.resource, "", "second"}, other);
+  Run();
+  EXPECT_THAT(Findings().dump(),
+              HasSubstr("several releases: railhead in railhead-system, second in elsewhere"));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "cli/command.h"
 #include "kube/elements.h"
 #include "operator/gangs/stored_pod.h"
 #include "operator/gangs/workload.h"
@@ -79,7 +80,6 @@ std::optional<Workload> ReadWorkload(const Json& object, const std::string& kind
   workload.kind = kind;
   workload.space = StringAt(object, {"metadata", "namespace"});
   workload.name = StringAt(object, {"metadata", "name"});
-  workload.release = Label(object, "app.kubernetes.io/instance");
   workload.component = Label(object, "app.kubernetes.io/component");
   workload.version = Label(object, "app.kubernetes.io/version");
   const bool everywhere = kind == "DaemonSet";
@@ -106,7 +106,6 @@ std::optional<ComponentPod> ReadComponentPod(const Json& pod) {
   component.space = StringAt(pod, {"metadata", "namespace"});
   component.name = StringAt(pod, {"metadata", "name"});
   component.node = StringAt(pod, {"spec", "nodeName"});
-  component.release = Label(pod, "app.kubernetes.io/instance");
   component.ready = IsTrue(kube::FindCondition(pod, "Ready"));
   component.trouble = TroubleOf(pod);
   for (const Json& container : kube::ElementsAt(pod, {"spec", "containers"})) {
@@ -356,9 +355,10 @@ absl::Status NarrowToJob(const Scope& job, Evidence& evidence) {
   });
   if (evidence.pods.empty() && evidence.gang_pods.empty() && evidence.reports.empty() &&
       IsRead("pods", evidence)) {
-    return absl::NotFoundError(absl::StrCat(
-        "no pod that asks for rdma/* is called ", job.name, " in namespace ", job.space,
-        ", or belongs to an owner or gang of that name; see: kubectl get pods -n ", job.space));
+    return absl::NotFoundError(absl::StrCat("no pod that asks for rdma/* is called ", job.name,
+                                            " in namespace ", job.space,
+                                            ", or belongs to an owner or gang of that name; see: ",
+                                            Command("kubectl get pods -n $0", {job.space})));
   }
   std::set<std::string> pods;
   std::set<std::string> owners = {job.name};

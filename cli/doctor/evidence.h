@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "cli/release.h"
 #include "kube/json.h"
 #include "operator/gangs/gang.h"
 #include "operator/profiles/stored_profile.h"
@@ -45,7 +46,6 @@ struct Workload {
   std::string kind;  // "Deployment"
   std::string space;
   std::string name;
-  std::string release;    // of Helm
   std::string component;  // "operator", "device-plugin" or "memlock"
   std::string version;    // of the chart
   int64_t wanted = 0;     // pods
@@ -59,7 +59,6 @@ struct ComponentPod {
   std::string space;
   std::string name;
   std::string node;
-  std::string release;
   std::string component;
   std::string image;
   bool ready = false;
@@ -152,7 +151,8 @@ struct Evidence {
   std::string version;      // of this program
   std::string unreachable;  // why the API server does not respond; empty: it does
   std::vector<Unread> unread;
-  op::RdmaResources rdma;  // from the operator's configuration, if readable
+  std::vector<Release> releases;  // of the chart
+  op::RdmaResources rdma;         // from the operator's configuration, if readable
   std::vector<Workload> workloads;
   std::vector<ComponentPod> components;
   std::vector<WebhookConfiguration> webhooks;

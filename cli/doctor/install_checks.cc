@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cli/command.h"
 #include "cli/doctor/checks.h"
 #include "cli/words.h"
 
@@ -32,8 +33,15 @@ std::string Path(const Workload& workload) {
 }
 
 std::string Logs(const ComponentPod& pod, bool before) {
-  return absl::StrCat("kubectl -n ", pod.space, " logs ", pod.name, before ? " --previous" : "",
-                      " --tail=50");
+  return Command(
+      before ? "kubectl -n $0 logs $1 --previous --tail=50" : "kubectl -n $0 logs $1 --tail=50",
+      {pod.space, pod.name});
+}
+
+// Returns a command about a workload, whose path is $0/$1.
+std::string About(const Workload& workload, absl::string_view format) {
+  return Command(format, {workload.kind == "DaemonSet" ? "daemonset" : "deployment", workload.name,
+                          workload.space});
 }
 
 void CheckPod(const ComponentPod& pod, Notes& notes) {
@@ -43,9 +51,9 @@ void CheckPod(const ComponentPod& pod, Notes& notes) {
           : absl::StrCat("node ", pod.node, ", pod ", pod.space, "/", pod.name);
   if (pod.trouble.find("ImagePull") != std::string::npos ||
       pod.trouble.find("ErrImage") != std::string::npos) {
-    notes.Fail(object, pod.trouble,
-               absl::StrCat("correct the registry and tag of ", pod.image,
-                            " in the chart's values, or set imagePullSecrets"));
+    notes.Fail(object, absl::StrCat(pod.trouble, " (image ", pod.image, ")"),
+               "correct the image's registry and tag in the chart's values, or set "
+               "imagePullSecrets");
   } else if (!pod.trouble.empty() && pod.node.empty()) {
     notes.Fail(object, pod.trouble, "make room, or correct nodeSelector and tolerations");
   } else if (!pod.trouble.empty()) {
@@ -61,8 +69,7 @@ void CheckPod(const ComponentPod& pod, Notes& notes) {
 
 void CheckWorkload(const Workload& workload, bool pods_known, Notes& notes) {
   const std::string object = absl::StrCat(Path(workload), " in namespace ", workload.space);
-  const std::string describe =
-      absl::StrCat("kubectl -n ", workload.space, " describe ", Path(workload));
+  const std::string describe = About(workload, "kubectl -n $2 describe $0/$1");
   if (workload.wanted == 0) {
     notes.Fail(object,
                workload.kind == "DaemonSet" ? "no node matches its node selector and tolerations"
@@ -106,23 +113,16 @@ bool Has(const Evidence& evidence, absl::string_view component) {
 }
 
 std::string Upgrade(const Evidence& evidence) {
-  const Installation at = InstallationOf(evidence);
-  return absl::StrCat("helm upgrade ", at.release, " charts/railhead -n ", at.space,
-                      " --reset-then-reuse-values");
+  const Release at = InstallationOf(evidence);
+  return Command("helm upgrade $0 charts/railhead -n $1 --reset-then-reuse-values",
+                 {at.name, at.space});
 }
 
 }  // namespace
 
-Installation InstallationOf(const Evidence& evidence) {
-  for (const absl::string_view component : {"operator", "device-plugin"}) {
-    for (const Workload& workload : evidence.workloads) {
-      if (workload.component == component) return {workload.space, workload.release};
-    }
-    for (const ComponentPod& pod : evidence.components) {
-      if (pod.component == component) return {pod.space, pod.release};
-    }
-  }
-  return {"railhead-system", "railhead"};
+Release InstallationOf(const Evidence& evidence) {
+  return evidence.releases.empty() ? Release{"railhead-system", "railhead"}
+                                   : evidence.releases.front();
 }
 
 void CheckApi(const Evidence& evidence, Notes& notes) {
@@ -141,11 +141,11 @@ void CheckRights(const Evidence& evidence, Notes& notes) {
                      unread.space.empty() ? " of the whole cluster"
                                           : absl::StrCat(" in namespace ", unread.space));
     if (unread.denied) {
-      notes.Warn(
-          "", absl::StrCat("no permission to ", what, ": dependent checks are skipped"),
-          absl::StrCat("ask an administrator for this permission; to test it: kubectl auth can-i ",
-                       unread.verb, " ", unread.resource,
-                       unread.space.empty() ? " -A" : absl::StrCat(" -n ", unread.space)));
+      notes.Warn("", absl::StrCat("no permission to ", what, ": dependent checks are skipped"),
+                 absl::StrCat("ask an administrator for this permission; to test it: ",
+                              Command(unread.space.empty() ? "kubectl auth can-i $0 $1 -A"
+                                                           : "kubectl auth can-i $0 $1 -n $2",
+                                      {unread.verb, unread.resource, unread.space})));
     } else {
       notes.Warn("", absl::StrCat("no response to ", what, ": ", unread.error),
                  "retry; if this persists, the API server is overloaded or the network is slow");
@@ -156,11 +156,11 @@ void CheckRights(const Evidence& evidence, Notes& notes) {
 
 void CheckInstall(const Evidence& evidence, Notes& notes) {
   if (!IsRead("deployments.apps", evidence) || !IsRead("daemonsets.apps", evidence)) return;
-  const Installation at = InstallationOf(evidence);
   if (evidence.workloads.empty()) {
-    notes.Fail("", "Railhead is not installed: no Deployment or DaemonSet of its chart",
-               absl::StrCat("helm install ", at.release, " charts/railhead -n ", at.space,
-                            " --create-namespace"));
+    const Release at = InstallationOf(evidence);
+    notes.Fail(
+        "", "Railhead is not installed: no Deployment or DaemonSet of its chart",
+        Command("helm install $0 charts/railhead -n $1 --create-namespace", {at.name, at.space}));
     return;
   }
   if (!Has(evidence, "operator")) {
@@ -171,8 +171,8 @@ void CheckInstall(const Evidence& evidence, Notes& notes) {
                Upgrade(evidence));
   }
   std::set<std::string> places;
-  for (const Workload& workload : evidence.workloads) {
-    places.insert(absl::StrCat(workload.release, " in ", workload.space));
+  for (const Release& release : evidence.releases) {
+    places.insert(absl::StrCat(release.name, " in ", release.space));
   }
   if (places.size() > 1) {
     notes.Warn("",
@@ -180,7 +180,8 @@ void CheckInstall(const Evidence& evidence, Notes& notes) {
                             "; their agents take the kubelet's sockets from each other"),
                "uninstall all but one");
   }
-  notes.Conclude(absl::StrCat("release ", *places.begin()));
+  const Release at = InstallationOf(evidence);
+  notes.Conclude(absl::StrCat("release ", at.name, " in ", at.space));
 }
 
 void CheckCrds(const Evidence& evidence, Notes& notes) {
@@ -194,7 +195,7 @@ void CheckCrds(const Evidence& evidence, Notes& notes) {
                  absl::StrCat(Upgrade(evidence), " --set ", value, "=true"));
     } else if (!crd->established) {
       notes.Fail(absl::StrCat("crd ", name), "the API server does not serve it",
-                 absl::StrCat("kubectl describe crd ", name));
+                 Command("kubectl describe crd $0", {name}));
     }
   }
   notes.Conclude(absl::StrCat(Counted(static_cast<int64_t>(std::size(kCrds)), "kind"), " served"));
@@ -246,7 +247,7 @@ void CheckVersions(const Evidence& evidence, Notes& notes) {
     notes.Warn(absl::StrCat(Path(workload), " in namespace ", workload.space),
                absl::StrCat(workload.updated, " of ", Counted(workload.made, "pod"),
                             " have the current template"),
-               absl::StrCat("kubectl -n ", workload.space, " rollout status ", Path(workload)));
+               About(workload, "kubectl -n $2 rollout status $0/$1"));
   }
   if (!parts.empty()) notes.Conclude(parts.begin()->first);
 }

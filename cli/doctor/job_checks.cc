@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "cli/command.h"
 #include "cli/doctor/checks.h"
 #include "cli/words.h"
 #include "operator/gangs/gang.h"
@@ -167,7 +168,7 @@ void CheckGangs(const Evidence& evidence, Notes& notes) {
       continue;
     }
     const std::string object = absl::StrCat("gang ", gang.space, "/", gang.name);
-    const std::string why = absl::StrCat("railhead why ", gang.name, " -n ", gang.space);
+    const std::string why = Command("railhead why $0 -n $1", {gang.name, gang.space});
     const Told* told = LastOf(gang, evidence.events);
     const std::string waits = absl::StrCat(Counted(static_cast<int64_t>(gang.gated.size()), "pod"),
                                            " of ", gang.size, " wait: ");

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cli/command.h"
 #include "cli/doctor/checks.h"
 #include "cli/words.h"
 #include "operator/verdict/judge.h"
@@ -53,11 +54,11 @@ std::string NodesOf(const std::vector<std::string>& names) {
 std::string AgentLogs(const Evidence& evidence, const std::string& node) {
   for (const ComponentPod& pod : evidence.components) {
     if (pod.component == "device-plugin" && pod.node == node) {
-      return absl::StrCat("kubectl -n ", pod.space, " logs ", pod.name, " --tail=50");
+      return Command("kubectl -n $0 logs $1 --tail=50", {pod.space, pod.name});
     }
   }
-  return absl::StrCat("kubectl -n ", InstallationOf(evidence).space,
-                      " get pods -l app.kubernetes.io/component=device-plugin -o wide");
+  return Command("kubectl -n $0 get pods -l app.kubernetes.io/component=device-plugin -o wide",
+                 {InstallationOf(evidence).space});
 }
 
 int64_t UsableRails(const Node& node) {
@@ -119,14 +120,14 @@ void CheckNodes(const Evidence& evidence, Notes& notes) {
     if (!node.facts->announced && HasDevices(node)) silent.push_back(name);
     if (node.facts->announced && !node.ready) {
       notes.Warn(object, "its kubelet does not report: the state of its rails may be outdated",
-                 absl::StrCat("kubectl describe node ", name));
+                 Command("kubectl describe node $0", {name}));
     }
     rails += static_cast<int64_t>(node.facts->rails.size());
     with_rails += node.facts->rails.empty() && !HasDevices(node) ? 0 : 1;
   }
   for (const auto& [key, told] : AgentWarnings(evidence.events)) {
     notes.Warn(absl::StrCat("node ", told->name), absl::StrCat(told->reason, ": ", told->message),
-               absl::StrCat("see also: kubectl describe node ", told->name));
+               Command("see also: kubectl describe node $0", {told->name}));
   }
   if (!silent.empty()) {
     notes.Warn(NodesOf(silent), "offer rdma/*, but have no readable node facts",
@@ -134,14 +135,14 @@ void CheckNodes(const Evidence& evidence, Notes& notes) {
                "missing permission");
   }
   if (with_rails == 0) {
-    const Installation at = InstallationOf(evidence);
+    const Release at = InstallationOf(evidence);
     notes.Fail(
         evidence.nodes.size() == 1 ? absl::StrCat("node ", evidence.nodes.begin()->first) : "",
         "no RDMA device was detected: jobs use TCP",
-        absl::StrCat("list the devices of an agent, and why any is unusable: kubectl -n ", at.space,
-                     " exec daemonset/", at.release,
-                     "-device-plugin -- railhead-device-plugin discover --root /host; on a node, "
-                     "run ibstat and load the NIC's RDMA driver"));
+        Command("list the devices of an agent, and why any is unusable: kubectl -n $0 exec "
+                "daemonset/$1-device-plugin -- railhead-device-plugin discover --root /host; on a "
+                "node, run ibstat and load the NIC's RDMA driver",
+                {at.space, at.name}));
   }
   notes.Conclude(
       absl::StrCat(Counted(rails, "rail"), " on ", Counted(with_rails, "node"), " carry data"));

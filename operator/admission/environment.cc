@@ -236,27 +236,18 @@ absl::StatusOr<RankVariables> AddVariables(const std::string& pointer,
 void NoteWhatIsMissing(const std::string& container, const RankVariables& has, const JobRank& rank,
                        PodAdmission& admission) {
   if (has.counts_itself) {
-    NoteNotDone(
-        {NotDone::kOwnWorldSize,
-         absl::StrCat("container ", container,
-                      " gets no RANK: its own WORLD_SIZE is not the number of the job's pods"),
-         "remove WORLD_SIZE, or set RANK as well"},
-        admission);
+    NoteNotDone(NoteOf(NotDone::kOwnWorldSize, Cause::kOwnWorldSize, {container}), admission);
     return;
   }
   if (has.rank && has.size) {
     if (has.address || !rank.rank || rank.world == 1) return;
-    NoteNotDone({NotDone::kNoAddress, "no MASTER_ADDR: the pod has no subdomain",
-                 "set spec.subdomain in the pod's template to a headless Service"},
-                admission);
+    NoteNotDone(NoteOf(NotDone::kNoAddress, Cause::kNoSubdomain), admission);
     return;
   }
   if (has.rank != has.size && !rank.rank) {
-    NoteNotDone({NotDone::kHalfSet,
-                 absl::StrCat("container ", container, " sets ",
-                              has.rank ? "RANK but not WORLD_SIZE" : "WORLD_SIZE but not RANK"),
-                 "set RANK, WORLD_SIZE and MASTER_ADDR, or none of them"},
-                admission);
+    NoteNotDone(
+        NoteOf(NotDone::kHalfSet, has.rank ? Cause::kRankAlone : Cause::kSizeAlone, {container}),
+        admission);
   }
   for (const NotDoneNote& note : rank.not_done) NoteNotDone(note, admission);
 }
@@ -279,6 +270,26 @@ void WarnOfRdmaSwitchedOff(const Json& container, PodAdmission& admission) {
                    " sets NCCL_IB_DISABLE=1, and RailProfile ", profile->name,
                    " has requireRDMA: fail, so NCCL will fail; remove the variable, or use a "
                    "profile that allows TCP"));
+}
+
+// Gives the container the sentences. A value that an earlier call wrote may be outdated.
+absl::Status TellContainer(const std::string& pointer, const std::string& text,
+                           PodAdmission& admission) {
+  const std::string path = absl::StrCat("/spec", pointer, "/env");
+  const absl::StatusOr<const Json*> env = ListAt(admission.draft, path);
+  if (!env.ok()) return env.status();
+  const size_t size = *env == nullptr ? 0 : (*env)->size();
+  for (size_t i = 0; i < size; ++i) {
+    const Json& variable = (**env)[i];
+    if (StringAt(variable, {"name"}) != kNotDoneVariable) continue;
+    const bool is_ours = admission.earlier != Earlier::kNothing && variable.contains("value");
+    if (is_ours && StringAt(variable, {"value"}) != text) {
+      admission.draft.Add(absl::StrCat(path, "/", i, "/value"), text);
+    }
+    return absl::OkStatus();
+  }
+  if (text.empty()) return absl::OkStatus();
+  return admission.draft.Append(path, Variable(kNotDoneVariable, text));
 }
 
 }  // namespace
@@ -321,22 +332,16 @@ absl::Status AddEnvironment(PodAdmission& admission) {
 }
 
 absl::Status AddNotDone(PodAdmission& admission) {
-  const std::string text = FormatNotDone(admission.not_done);
+  const std::string words = EncodeNotDone(admission.not_done);
   const auto before = admission.annotations.find(kNotDone);
-  if (text.empty() && (before == admission.annotations.end() || before->second.empty())) {
+  if (words.empty() && (before == admission.annotations.end() || before->second.empty())) {
     return absl::OkStatus();
   }
   // Empty: that of another pod, whose YAML this one was made out of.
-  admission.annotations[kNotDone] = text;
-  if (text.empty()) return absl::OkStatus();
-  const Json variable =
-      FieldVariable(kNotDoneVariable, absl::StrCat("metadata.annotations['", kNotDone, "']"));
+  admission.annotations[kNotDone] = words;
+  const std::string text = FormatNotDone(admission.not_done);
   for (const std::string& pointer : admission.containers) {
-    const std::string path = absl::StrCat("/spec", pointer, "/env");
-    const absl::StatusOr<const Json*> env = ListAt(admission.draft, path);
-    if (!env.ok()) return env.status();
-    if (Named(*env, kNotDoneVariable) != nullptr) continue;
-    if (absl::Status added = admission.draft.Append(path, variable); !added.ok()) return added;
+    if (absl::Status told = TellContainer(pointer, text, admission); !told.ok()) return told;
   }
   return absl::OkStatus();
 }

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <utility>
+#include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -15,6 +16,7 @@
 #include "operator/admission/job_rank.h"
 #include "operator/admission/lists.h"
 #include "operator/gangs/names.h"
+#include "operator/gangs/pod_bounds.h"
 #include "operator/gangs/pod_rules.h"
 #include "operator/gangs/workload.h"
 #include "operator/owner.h"
@@ -86,48 +88,49 @@ void AddLabelTo(const std::string& pointer, const std::string& gang, Draft& draf
   }
 }
 
-// Returns the error in the pod's annotations about waiting, and the fix; "": valid.
-std::string WhyNoWait(const Annotations& annotations) {
+// Why a pod does not wait for its gang; nullopt: it does.
+struct NoWait {
+  Cause cause;
+  std::vector<std::string> arguments = {};
+};
+using MaybeNoWait = std::optional<NoWait>;
+
+// Returns the error in the pod's annotations about waiting.
+MaybeNoWait WhyNoWait(const Annotations& annotations) {
   for (const char* wait : {kPreferWait, kTimeout}) {
     const auto found = annotations.find(wait);
     absl::Duration duration;
     if (found != annotations.end() &&
         (!absl::ParseDuration(found->second, &duration) || duration <= absl::ZeroDuration())) {
-      return absl::StrCat(Field(wait), " must be a duration such as 90s, 10m or 1h30m");
+      return NoWait{Cause::kDuration, {wait}};
     }
   }
   if (annotations.contains(kPreferWait) && !annotations.contains(kPreferLevel)) {
-    return absl::StrCat(Field(kPreferWait), " needs ", Field(kPreferLevel),
-                        ", the level to wait for");
+    return NoWait{Cause::kWaitWithoutLevel};
   }
   const auto policy = annotations.find(kTimeoutPolicy);
   if (annotations.contains(kTimeout) != (policy != annotations.end()) ||
       (policy != annotations.end() && policy->second != "release" && policy->second != "fail")) {
-    return absl::StrCat(Field(kTimeoutPolicy),
-                        " must be release or fail, and be set together with ", Field(kTimeout));
+    return NoWait{Cause::kTimeoutPolicy};
   }
-  return "";
+  return std::nullopt;
 }
 
-// Returns why the pods of the pod's gang are unknown, and the fix; "": they are known.
-std::string WhyNoGang(const Json& pod, const std::string& gang, const Annotations& annotations) {
+// Returns why the pods of the pod's gang are unknown.
+MaybeNoWait WhyNoGang(const Json& pod, const std::string& gang, const Annotations& annotations) {
+  const bool native = IsInSchedulingGroup(pod);
   const auto size = annotations.find(kGangSize);
   if (size == annotations.end()) {
-    return absl::StrCat(
-        Field(kGangSize),
-        " is missing; set it to the number of pods, or recreate their Job if it was "
-        "created while the operator was unavailable");
+    return NoWait{native ? Cause::kNativeNoGangSize : Cause::kNoGangSize};
   }
   int pods = 0;
   if (!absl::SimpleAtoi(size->second, &pods) || pods < 1 || pods > gangs::kMostPods) {
-    return absl::StrCat(Field(kGangSize), " must be a number of pods from 1 to ", gangs::kMostPods);
+    return NoWait{native ? Cause::kNativeGangSizeNoNumber : Cause::kGangSizeNoNumber};
   }
   if (gang == "true" && !ControllerOf(pod) && !WorkloadOf(pod)) {
-    return absl::StrCat("metadata.labels[", kGangLabel,
-                        "] is true, which means the pods of one owner, but this pod has no owner; "
-                        "set the label to a name for the gang");
+    return NoWait{native ? Cause::kNativeTrueWithoutOwner : Cause::kTrueWithoutOwner};
   }
-  return "";
+  return std::nullopt;
 }
 
 // Returns the first resource that the pod requests by device class; "" if there is none.
@@ -146,74 +149,55 @@ std::string DeviceClassAskedFor(const Json& pod) {
   return "";
 }
 
-// Returns why the pod cannot wait for its gang, and the fix; "": it can.
-std::string WhyNoGate(const Json& pod, const std::string& gang, const Annotations& annotations) {
-  if (std::string why = WhyNoGang(pod, gang, annotations); !why.empty()) return why;
+// Returns why the pod cannot wait for its gang.
+MaybeNoWait WhyNoGate(const Json& pod, const std::string& gang, const Annotations& annotations) {
+  if (MaybeNoWait why = WhyNoGang(pod, gang, annotations)) return why;
   if (const std::string scheduler = StringAt(pod, {"spec", "schedulerName"});
       !scheduler.empty() && scheduler != "default-scheduler") {
-    return absl::StrCat("spec.schedulerName is ", scheduler,
-                        ", which chooses nodes itself; remove spec.schedulerName or the label");
+    return NoWait{Cause::kOtherScheduler, {scheduler}};
   }
-  if (!StringAt(pod, {"spec", "nodeName"}).empty()) {
-    return "spec.nodeName already names a node; remove it";
-  }
+  if (!StringAt(pod, {"spec", "nodeName"}).empty()) return NoWait{Cause::kNodeNamed};
   if (const std::string exclusive = gangs::ExclusiveTopologyOf(pod); !exclusive.empty()) {
-    return absl::StrCat(Field(exclusive),
-                        " places the first pod before the others are created, so they cannot "
-                        "start together; remove it, and name a level in ",
-                        Field(kRequireLevel));
+    return NoWait{Cause::kExclusiveTopology, {exclusive}};
   }
   if (const std::string device = DeviceClassAskedFor(pod); !device.empty()) {
-    return absl::StrCat("resource ", device,
-                        " is not listed by nodes, so the free amount on each node is unknown; "
-                        "remove the label, or let kube-scheduler place the pods together "
-                        "(spec.schedulingGroup)");
+    return NoWait{Cause::kDeviceClass, {device}};
+  }
+  if (const gangs::PodExcess excess = gangs::ExcessOf(pod); !excess.field.empty()) {
+    return NoWait{Cause::kTooLarge,
+                  {excess.field, absl::StrCat(excess.bytes), absl::StrCat(excess.most)}};
   }
   if (const std::string rule = gangs::RuleAboutPods(pod); !rule.empty()) {
-    return absl::StrCat(rule,
-                        " is not supported for gangs, except an anti-affinity to pods like this "
-                        "one with the topologyKey ",
-                        gangs::kHostname, "; remove it, or make it a preference");
+    return NoWait{Cause::kRuleAboutPods, {rule}};
   }
   if (const auto pattern = annotations.find(gangs::kPattern);
       pattern != annotations.end() && pattern->second != "ring" && pattern->second != "tree" &&
       pattern->second != "alltoall") {
-    return absl::StrCat(Field(gangs::kPattern), " must be ring, tree or alltoall");
+    return NoWait{Cause::kPattern};
   }
   if (const auto same = annotations.find(gangs::kSameRails);
       same != annotations.end() && same->second != "true" && same->second != "false") {
-    return absl::StrCat(Field(gangs::kSameRails), " must be true or false");
+    return NoWait{Cause::kSameRails};
   }
   for (const char* level : {kRequireLevel, kPreferLevel}) {
     const auto found = annotations.find(level);
     if (found == annotations.end()) continue;
     if (found->second.empty() || found->second.size() > kLongestLevel) {
-      return absl::StrCat(Field(level), " must be the name of a level, such as leaf");
+      return NoWait{Cause::kLevel, {level}};
     }
   }
   return WhyNoWait(annotations);
 }
 
-// Returns which request of a pod with spec.schedulingGroup is not served, and the fix; "" if all
-// are.
-std::string WhatTheSchedulerLeavesOut(const Json& pod, const std::string& gang,
+// Returns which request of a pod with spec.schedulingGroup is not served.
+MaybeNoWait WhatTheSchedulerLeavesOut(const Json& pod, const std::string& gang,
                                       const Annotations& annotations) {
-  if (const std::string why = WhyNoGang(pod, gang, annotations); !why.empty()) {
-    return absl::StrCat("no RANK in fabric order: ", why);
-  }
+  if (MaybeNoWait why = WhyNoGang(pod, gang, annotations)) return why;
   for (const char* asked : {kRequireLevel, kPreferLevel, kPreferWait, kTimeout, kTimeoutPolicy,
                             gangs::kSameRails, gangs::kPattern}) {
-    if (!annotations.contains(asked)) continue;
-    return absl::StrCat(Field(asked),
-                        " is ignored, because kube-scheduler places the pod "
-                        "(spec.schedulingGroup); remove it, and name a node label in "
-                        "spec.schedulingConstraints.topology of the PodGroup");
+    if (annotations.contains(asked)) return NoWait{Cause::kIgnoredByScheduler, {asked}};
   }
-  return "";
-}
-
-NotDoneNote Refusal(NotDone reason, absl::string_view why) {
-  return NoteOf(reason, absl::StrCat("the pod does not wait for its gang: ", why));
+  return std::nullopt;
 }
 
 // How many pods the Job has at once: none more than are left to be made.
@@ -255,7 +239,7 @@ std::string SizeOfRankedGang(const Json& pod, const GangKinds& kinds,
   const bool native = IsInSchedulingGroup(pod);
   const bool numbered = annotations.contains(gangs::kCompletionIndex);
   if (gang.empty() || (!numbered && ((workload && workload->index) || rank.rank)) ||
-      !(native ? WhyNoGang : WhyNoGate)(pod, gang, annotations).empty()) {
+      (native ? WhyNoGang : WhyNoGate)(pod, gang, annotations).has_value()) {
     return "";
   }
   std::string size = annotations.at(kGangSize);
@@ -283,14 +267,14 @@ absl::Status AddGangGate(const GangKinds& kinds, const Annotations& annotations,
   }
   const NotDone reason = asked.empty() ? NotDone::kGangOfKind : NotDone::kGang;
   if (IsInSchedulingGroup(pod)) {
-    const std::string left_out = WhatTheSchedulerLeavesOut(pod, gang, annotations);
-    if (!left_out.empty()) refused = NoteOf(reason, left_out);
+    if (const MaybeNoWait left_out = WhatTheSchedulerLeavesOut(pod, gang, annotations)) {
+      refused = NoteOf(reason, left_out->cause, left_out->arguments);
+    }
     AddLabelTo("", gang, draft);
     return absl::OkStatus();
   }
-  const std::string why = WhyNoGate(pod, gang, annotations);
-  if (!why.empty()) {
-    refused = Refusal(reason, why);
+  if (const MaybeNoWait why = WhyNoGate(pod, gang, annotations)) {
+    refused = NoteOf(reason, why->cause, why->arguments);
     return absl::OkStatus();
   }
   AddLabelTo("", gang, draft);
@@ -298,11 +282,7 @@ absl::Status AddGangGate(const GangKinds& kinds, const Annotations& annotations,
 }
 
 absl::Status NoteGangsAreOff(const Json& pod, std::optional<NotDoneNote>& refused) {
-  if (!GangOf(pod).empty()) {
-    refused = Refusal(NotDone::kGang,
-                      "gangs are disabled in the operator; remove the label, or enable "
-                      "operator.gangs in the chart");
-  }
+  if (!GangOf(pod).empty()) refused = NoteOf(NotDone::kGang, Cause::kGangsOff);
   return absl::OkStatus();
 }
 

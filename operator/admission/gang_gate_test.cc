@@ -13,6 +13,7 @@
 #include "operator/admission/mutation.h"
 #include "operator/config.h"
 #include "operator/gangs/names.h"
+#include "operator/not_done.h"
 #include "operator/profiles/profile_set.h"
 
 namespace railhead::op {
@@ -46,6 +47,12 @@ Json GatesOf(const Json& pod, const InjectionConfig& config = kGangsServed) {
   const Json once = pod.patch(Admit(pod, config).patch);
   EXPECT_EQ(Admit(once, config).outcome, Outcome::kUnchanged);
   return once["spec"].value("schedulingGates", Json());
+}
+
+// What the pod's annotation says, in sentences.
+std::string NotDoneOf(const Json& pod) {
+  return FormatNotDone(
+      ParseNotDone(pod["metadata"]["annotations"].value("railhead.io/not-done", "")));
 }
 
 TEST(GangGate, APodThatAsksForItWaitsForItsGang) {
@@ -106,7 +113,7 @@ TEST(GangGate, NoPodWaitsWhereTheFirstHasToHaveANodeBeforeTheOthersAreMade) {
     pod["metadata"]["annotations"][annotation] = "rack";
     const Json admitted = pod.patch(Admit(pod, kGangsServed).patch);
     EXPECT_FALSE(admitted["spec"].contains("schedulingGates"));
-    EXPECT_THAT(admitted["metadata"]["annotations"]["railhead.io/not-done"].get<std::string>(),
+    EXPECT_THAT(NotDoneOf(admitted),
                 AllOf(HasSubstr(annotation), HasSubstr("railhead.io/require-level")));
   }
 }
@@ -192,7 +199,7 @@ TEST(GangGate, APodOfASchedulingGroupKeepsARankThatIsKnown) {
 TEST(GangGate, WhatAPodOfASchedulingGroupCannotHaveIsTold) {
   const auto not_done = [](const Json& pod) {
     EXPECT_EQ(GatesOf(pod), Json());
-    return pod.patch(Admit(pod).patch)["metadata"]["annotations"].value("railhead.io/not-done", "");
+    return NotDoneOf(pod.patch(Admit(pod).patch));
   };
   Json pod = NativePod();
   pod["metadata"]["annotations"]["railhead.io/require-level"] = "leaf";
@@ -318,9 +325,8 @@ TEST(GangGate, APodIsAGangWithoutAskingWhereItsKindIsConfigured) {
   pod["metadata"]["labels"] = {{"training.kubeflow.org/job-name", "m"},
                                {"training.kubeflow.org/operator-name", "mpi-operator"}};
   EXPECT_EQ(GatesOf(pod, config), Json());
-  EXPECT_THAT(
-      pod.patch(Admit(pod, config).patch)["metadata"]["annotations"]["railhead.io/not-done"],
-      HasSubstr("GangOfKindNotPossible: the pod does not wait for its gang: metadata."));
+  EXPECT_THAT(NotDoneOf(pod.patch(Admit(pod, config).patch)),
+              HasSubstr("GangOfKindNotPossible: the pod does not wait for its gang: metadata."));
 }
 
 TEST(GangGate, AGateWithoutALabelIsTold) {

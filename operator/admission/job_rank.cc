@@ -10,9 +10,11 @@
 #include "kube/elements.h"
 #include "operator/admission/controller_variables.h"
 #include "operator/admission/job_stamp.h"
-#include "operator/admission/quoted.h"
+#include "operator/admission/launcher.h"
+#include "operator/admission/mpirun.h"
 #include "operator/gangs/names.h"
 #include "operator/gangs/workload.h"
+#include "operator/object_name.h"
 
 namespace railhead::op {
 namespace {
@@ -54,7 +56,9 @@ std::string JobName(const Json& pod) {
   std::string label = StringAt(pod, {"metadata", "labels", kJobNameLabel});
   if (!label.empty()) return label;
   for (const Json& owner : kube::ElementsAt(pod, {"metadata", "ownerReferences"})) {
-    if (StringAt(owner, {"kind"}) == "Job") return StringAt(owner, {"name"});
+    if (StringAt(owner, {"kind"}) != "Job") continue;
+    std::string name = StringAt(owner, {"name"});  // any text: the API server does not check it
+    if (IsObjectName(name)) return name;
   }
   return "";
 }
@@ -73,26 +77,19 @@ std::string HostOf(const std::string& pod, const Json& of) {
   return pod.empty() || subdomain.empty() ? "" : absl::StrCat(pod, ".", subdomain);
 }
 
-// Takes the number of pods from the annotation of the pod.
-void TakeSize(const Facts& facts, std::string fix, JobRank& rank) {
+// Takes the number of pods from the annotation of the pod. `missing`: the cause if there is none.
+void TakeSize(const Facts& facts, Cause missing, JobRank& rank) {
   const auto stamp = facts.annotations.find(kWorldSize);
   if (stamp == facts.annotations.end()) {
-    rank.not_done.push_back(
-        {NotDone::kSizeUnknown,
-         absl::StrCat("no RANK or WORLD_SIZE: annotation ", kWorldSize, " is missing"),
-         std::move(fix)});
+    rank.not_done.push_back(NoteOf(NotDone::kSizeUnknown, missing));
     return;
   }
   const int world = ParseCount(stamp->second);
   if (world > rank.rank.value_or(0)) {
     rank.world = world;
   } else {
-    rank.not_done.push_back(
-        {NotDone::kSizeInvalid,
-         absl::StrCat("no RANK or WORLD_SIZE: annotation ", kWorldSize, " is ",
-                      Quoted(stamp->second), ", not a number greater than the rank ",
-                      rank.rank.value_or(0)),
-         "set it to the number of pods, or remove it"});
+    rank.not_done.push_back(NoteOf(NotDone::kSizeInvalid, Cause::kNotAboveRank,
+                                   {stamp->second, absl::StrCat(rank.rank.value_or(0))}));
   }
 }
 
@@ -104,10 +101,7 @@ JobRank RankOfJob(const Facts& facts) {
   const std::string text = ValueAt(facts.annotations, gangs::kCompletionIndex);
   const int index = ParseCount(text);
   if (index < 0) {
-    rank.not_done.push_back({NotDone::kIndexInvalid,
-                             absl::StrCat("no RANK: annotation ", gangs::kCompletionIndex, " is ",
-                                          Quoted(text), ", which is not a number"),
-                             "let the Job controller set it"});
+    rank.not_done.push_back(NoteOf(NotDone::kIndexInvalid, Cause::kIndexNoNumber, {text}));
     return rank;
   }
   rank.rank = index;
@@ -115,13 +109,8 @@ JobRank RankOfJob(const Facts& facts) {
     const std::string world = ValueAt(facts.annotations, kWorldSize);
     rank.rank = gangs::IndexInReplicatedJob(facts.pod, ParseCount(world), index);
     if (!rank.rank) {
-      rank.not_done.push_back(
-          {NotDone::kIndexInvalid,
-           absl::StrCat("no RANK: label ", kJobIndex, " is ", Quoted(Label(facts.pod, kJobIndex)),
-                        ", there are ", jobs, " Jobs, and annotation ", kWorldSize, " is ",
-                        Quoted(world)),
-           absl::StrCat("recreate the JobSet, or give each Job its own ranks with the annotation ",
-                        kRankGroup, ": job")});
+      rank.not_done.push_back(NoteOf(NotDone::kIndexInvalid, Cause::kJobsContradict,
+                                     {Label(facts.pod, kJobIndex), absl::StrCat(jobs), world}));
       return rank;
     }
     rank.job =
@@ -129,7 +118,7 @@ JobRank RankOfJob(const Facts& facts) {
     first = rank.job + "-0-0";
   }
   rank.master = HostOf(first, facts.pod);
-  TakeSize(facts, "recreate the Job: it was created while the operator was unavailable", rank);
+  TakeSize(facts, Cause::kNoStamp, rank);
   return rank;
 }
 
@@ -142,17 +131,12 @@ JobRank RankOfGroup(const Facts& facts) {
   rank.rank = group.index;
   rank.master = HostOf(leader, facts.pod);
   if (!group.index || !group.size) {
-    rank.not_done.push_back({NotDone::kSizeUnknown,
-                             "no RANK or WORLD_SIZE: the pod lacks the label worker-index or the "
-                             "annotation size of leaderworkerset.sigs.k8s.io",
-                             "let the LeaderWorkerSet controller set them"});
+    rank.not_done.push_back(NoteOf(NotDone::kSizeUnknown, Cause::kNoGroupSize));
   } else if (*group.index < *group.size) {
     rank.world = group.size;
   } else {
-    rank.not_done.push_back({NotDone::kSizeInvalid,
-                             absl::StrCat("no RANK or WORLD_SIZE: worker index ", *group.index,
-                                          " is outside a group of size ", *group.size),
-                             "let its controller set leaderworkerset.sigs.k8s.io/size"});
+    rank.not_done.push_back(NoteOf(NotDone::kSizeInvalid, Cause::kOutsideGroup,
+                                   {absl::StrCat(*group.index), absl::StrCat(*group.size)}));
   }
   return rank;
 }
@@ -164,10 +148,7 @@ JobRank RankOfKubeflow(const Facts& facts) {
   JobRank rank;
   rank.job = job.name;
   if (job.kind == "PyTorchJob" || job.kind == "XGBoostJob") {
-    rank.not_done.push_back(
-        {NotDone::kKindHasNoRanks,
-         absl::StrCat("no RANK: an elastic ", job.kind, " assigns no ranks to its pods"),
-         "start the program with torchrun, which assigns ranks to its processes"});
+    rank.not_done.push_back(NoteOf(NotDone::kKindHasNoRanks, Cause::kElastic, {job.kind}));
     return rank;
   }
   KubeflowRank found = KubeflowRankOf(facts.pod, job);
@@ -176,30 +157,18 @@ JobRank RankOfKubeflow(const Facts& facts) {
     rank.world = found.world;
     rank.master = std::move(found.master);
   } else if (found.is_rank) {
-    rank.not_done.push_back({NotDone::kSizeUnknown,
-                             absl::StrCat("no RANK: the ", job.kind,
-                                          " gives its pods no number of workers, or "
-                                          "contradictory numbers"),
-                             "give it at least two workers, or set RANK, WORLD_SIZE and "
-                             "MASTER_ADDR"});
+    rank.not_done.push_back(NoteOf(NotDone::kSizeUnknown, Cause::kNoWorkers, {job.kind}));
   } else {
-    rank.not_done.push_back({NotDone::kKindHasNoRanks,
-                             absl::StrCat("no RANK: this pod of the ", job.kind,
-                                          " is a parameter server or an evaluator"),
-                             "request RDMA only in the workers"});
+    rank.not_done.push_back(NoteOf(NotDone::kKindHasNoRanks, Cause::kNotAWorker, {job.kind}));
   }
   return rank;
 }
 
 JobRank RankOfMpi(const Facts& facts) {
   JobRank rank;
-  rank.job = facts.workload->name;
-  rank.not_done.push_back(
-      {NotDone::kKindHasNoRanks,
-       "no RANK: mpirun assigns ranks to the processes that it starts over ssh, which do not see "
-       "this container's variables",
-       "annotate the launcher's template with railhead.io/launcher: openmpi (or hydra), which "
-       "passes the variables on"});
+  rank.job = facts.workload ? facts.workload->name : JobName(facts.pod);
+  if (facts.annotations.contains(kLauncher)) return rank;
+  rank.not_done.push_back(NoteOf(NotDone::kKindHasNoRanks, Cause::kByMpirun));
   return rank;
 }
 
@@ -211,14 +180,11 @@ JobRank RankOfVolcano(const Facts& facts) {
   const std::string task = ValueAt(facts.annotations, kVolcanoTask);
   const VolcanoTask found = VolcanoTaskOf(facts.pod);
   if (!found.index) {
-    rank.not_done.push_back({NotDone::kNoIndex, "no RANK: VC_TASK_INDEX is missing",
-                             "add the plugins env and svc to spec.plugins of the Volcano Job"});
+    rank.not_done.push_back(NoteOf(NotDone::kNoIndex, Cause::kNoTaskIndex));
     return rank;
   }
   if (found.tasks > 1) {
-    rank.not_done.push_back({NotDone::kNoIndex,
-                             "no RANK: the Volcano Job has several tasks, whose order is unknown",
-                             "add the plugin pytorch to spec.plugins, or use a single task"});
+    rank.not_done.push_back(NoteOf(NotDone::kNoIndex, Cause::kSeveralTasks));
     return rank;
   }
   rank.rank = found.index;
@@ -226,11 +192,7 @@ JobRank RankOfVolcano(const Facts& facts) {
   if (!found.size_source.is_null()) {
     rank.world_source = found.size_source;
   } else {
-    TakeSize(facts,
-             absl::StrCat("add the plugin svc to spec.plugins of the Volcano Job, or annotate the "
-                          "task's template with ",
-                          kWorldSize),
-             rank);
+    TakeSize(facts, Cause::kNoTaskSize, rank);
   }
   return rank;
 }
@@ -241,77 +203,57 @@ JobRank RankOfStatefulSet(const Facts& facts) {
   JobRank rank;
   const std::string text = Label(facts.pod, kPodIndex);
   const int index = ParseCount(text);
-  const std::string fix =
-      absl::StrCat("annotate its template with ", kWorldSize, ": the number of its pods");
   if (!facts.annotations.contains(kWorldSize)) {
-    rank.not_done.push_back(
-        {NotDone::kNoJob, "no RANK: the pods of a StatefulSet do not contain their number", fix});
+    rank.not_done.push_back(NoteOf(NotDone::kNoJob, Cause::kNoNumberOfPods));
     return rank;
   }
   if (index < 0) {
-    rank.not_done.push_back({NotDone::kIndexInvalid,
-                             absl::StrCat("no RANK: label ", kPodIndex, " is ", Quoted(text)),
-                             "let the StatefulSet controller set it"});
+    rank.not_done.push_back(NoteOf(NotDone::kIndexInvalid, Cause::kPodIndexNoNumber, {text}));
     return rank;
   }
   rank.job = facts.owner_name;
   rank.rank = index;
   rank.master = HostOf(rank.job.empty() ? "" : rank.job + "-0", facts.pod);
-  TakeSize(facts, fix, rank);
+  TakeSize(facts, Cause::kNoStamp, rank);
   return rank;
 }
 
 JobRank RankOfRay(const Facts& /*facts*/) {
   JobRank rank;
-  rank.not_done.push_back({NotDone::kKindHasNoRanks,
-                           "no RANK: Ray starts and numbers the ranks inside its workers",
-                           "let Ray Train start them, or set RANK, WORLD_SIZE and MASTER_ADDR in "
-                           "the task of each"});
+  rank.not_done.push_back(NoteOf(NotDone::kKindHasNoRanks, Cause::kByRay));
   return rank;
 }
 
 JobRank RankOfArgo(const Facts& /*facts*/) {
   JobRank rank;
-  rank.not_done.push_back({NotDone::kKindHasNoRanks,
-                           "no RANK: the steps of a Workflow are not the ranks of a job",
-                           "let a step of type resource create an Indexed Job or a JobSet"});
+  rank.not_done.push_back(NoteOf(NotDone::kKindHasNoRanks, Cause::kWorkflow));
   return rank;
 }
 
 JobRank RankOfPodGroup(const Facts& /*facts*/) {
   JobRank rank;
-  rank.not_done.push_back(
-      {NotDone::kNoIndex, "no RANK: the pods of a PodGroup have no order",
-       absl::StrCat("add the label ", gangs::kGangLabel, " to them, or use an Indexed Job")});
+  rank.not_done.push_back(NoteOf(NotDone::kNoIndex, Cause::kPodGroup));
   return rank;
 }
 
 JobRank RankOfPlainJob(const Facts& facts) {
   JobRank rank;
   rank.job = JobName(facts.pod);
-  rank.not_done.push_back(
-      {NotDone::kNoIndex, "no RANK: the Job is not Indexed", "set spec.completionMode to Indexed"});
+  rank.not_done.push_back(NoteOf(NotDone::kNoIndex, Cause::kNotIndexed));
   return rank;
 }
 
 JobRank RankOfNothing(const Facts& facts) {
   JobRank rank;
-  rank.not_done.push_back(
-      {NotDone::kNoJob,
-       facts.owner_kind.empty()
-           ? "no RANK: the pod belongs to no job"
-           : absl::StrCat("no RANK: the pods of a ", facts.owner_kind, " have no order"),
-       "if these pods are the ranks of a job, use an Indexed Job or a JobSet"});
+  rank.not_done.push_back(facts.owner_kind.empty()
+                              ? NoteOf(NotDone::kNoJob, Cause::kNoOwner)
+                              : NoteOf(NotDone::kNoJob, Cause::kNoOrder, {facts.owner_kind}));
   return rank;
 }
 
 JobRank RankOfUnknown(const Facts& facts) {
   JobRank rank;
-  rank.not_done.push_back(
-      {NotDone::kKindUnknown,
-       absl::StrCat("no RANK: the pod belongs to a ", Quoted(facts.owner_kind),
-                    ", a kind that Railhead does not know"),
-       "set RANK, WORLD_SIZE and MASTER_ADDR, or use an Indexed Job or a JobSet"});
+  rank.not_done.push_back(NoteOf(NotDone::kKindUnknown, Cause::kKindUnknown, {facts.owner_kind}));
   return rank;
 }
 
@@ -327,6 +269,15 @@ struct RankRow {
 // In the order in which they are tried. The evidence for each kind is what its controller writes
 // into the pods that it makes.
 constexpr RankRow kRankRows[] = {
+    // MPIJob, and pods of other kinds in which mpirun starts ranks (mpirun.h), as of a TrainJob
+    // with
+    // an MPI runtime: none; the processes that mpirun starts have ranks.
+    {[](const Facts& facts) {
+       const Json* spec = Find(facts.pod, "spec");
+       return IsWorkload(facts, "MPIJob") || (facts.annotations.contains(gangs::kCompletionIndex) &&
+                                              spec != nullptr && IsStartedByMpirun(*spec));
+     },
+     RankOfMpi},
     // Indexed Job, JobSet, TrainJob. Index: annotation job-completion-index, over the Jobs of a
     // replicatedJob also label job-index. Size: annotation railhead.io/world-size (job_stamp.h).
     // Address: JOB-0.SUBDOMAIN, or JOBSET-REPLICATEDJOB-0-0.SUBDOMAIN.
@@ -335,8 +286,6 @@ constexpr RankRow kRankRows[] = {
     // LeaderWorkerSet. Index: label worker-index. Size: annotation size. Address: the leader,
     // SET-GROUP.SUBDOMAIN.
     {[](const Facts& facts) { return IsWorkload(facts, "LeaderWorkerSet"); }, RankOfGroup},
-    // MPIJob: none; the processes that mpirun starts have ranks.
-    {[](const Facts& facts) { return IsWorkload(facts, "MPIJob"); }, RankOfMpi},
     // PyTorchJob, XGBoostJob: RANK, WORLD_SIZE and MASTER_ADDR by the controller; none of an
     // elastic one. JAXJob, TFJob, PaddleJob: controller_variables.h.
     {[](const Facts& facts) {
@@ -381,6 +330,7 @@ Facts FactsOf(const Json& pod, const Annotations& annotations) {
     if (!controller && !facts.owner_kind.empty()) continue;
     facts.owner_kind = StringAt(owner, {"kind"});
     facts.owner_name = StringAt(owner, {"name"});
+    if (!IsObjectName(facts.owner_name)) facts.owner_name.clear();
     if (controller) break;
   }
   return facts;
@@ -401,10 +351,7 @@ JobRank JobRankOf(const Json& pod, const Annotations& annotations) {
   JobRank rank = row->rank(facts);
   if (const std::string group = ValueAt(annotations, kRankGroup);
       !group.empty() && group != "job" && group != "replicatedjob") {
-    rank.not_done.push_back({NotDone::kGroupUnknown,
-                             absl::StrCat("metadata.annotations[", kRankGroup, "] is ",
-                                          Quoted(group), " and is treated as replicatedjob"),
-                             "set it to replicatedjob or job"});
+    rank.not_done.push_back(NoteOf(NotDone::kGroupUnknown, Cause::kRankGroup, {group}));
   }
   return rank;
 }

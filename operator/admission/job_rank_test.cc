@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "operator/admission/mutation.h"
@@ -111,7 +114,7 @@ TEST(JobRankTest, NothingStrangeIsRepeatedAtLength) {
   pod["metadata"]["labels"]["jobset.sigs.k8s.io/job-index"] = std::string(5000, '\n');
   const std::string text = FormatNotDone(RankOf(pod).not_done);
   EXPECT_LT(text.size(), 700U);
-  EXPECT_EQ(ParseNotDone(text).size(), 1U);
+  EXPECT_EQ(ParseNotDone(EncodeNotDone(RankOf(pod).not_done)), RankOf(pod).not_done);
 }
 
 TEST(JobRankTest, TheLeaderOfAGroupIsItsFirstRank) {
@@ -226,6 +229,112 @@ TEST(JobRankTest, AnMpiLauncherPassesOnWhatItsRanksNeed) {
   pod["metadata"]["annotations"]["railhead.io/launcher"] = "true";
   EXPECT_THAT(admit(pod).warnings, ::testing::ElementsAre(HasSubstr("must be openmpi or hydra")));
   EXPECT_THAT(admit(pod).patch, IsEmpty());
+}
+
+// Each piece of evidence that mpirun starts ranks in a pod, added to a spec.
+std::vector<Json> WithMpirun(const Json& spec) {
+  std::vector<Json> specs;
+  for (const char* volume : {"mpi-ssh-auth", "mpi-hostfile"}) {
+    specs.push_back(spec);
+    specs.back()["volumes"] = {{{"name", "data"}}, {{"name", volume}}};
+  }
+  for (const char* variable : {"OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile",
+                               "I_MPI_HYDRA_HOST_FILE", "HYDRA_HOST_FILE"}) {
+    specs.push_back(spec);
+    specs.back()["containers"][0]["env"] = {{{"name", "A"}, {"value", "b"}},
+                                            {{"name", variable}, {"value", "/etc/mpi/hostfile"}}};
+  }
+  for (const char* program : {"mpirun", "/usr/bin/mpirun", "mpiexec", "/opt/i/mpiexec.hydra",
+                              "orterun", "prterun", "/usr/sbin/sshd", "sshd"}) {
+    specs.push_back(spec);
+    specs.back()["containers"][0]["command"] = {program, "-De"};
+  }
+  return specs;
+}
+
+std::map<std::string, std::string> VariablesIn(const Json& pod) {
+  std::map<std::string, std::string> variables;
+  for (const Json& one : pod["spec"]["containers"][0].value("env", Json::array())) {
+    variables[one["name"]] = one.value("value", "");
+  }
+  return variables;
+}
+
+TEST(JobRankTest, WhereMpirunStartsRanksPodsHaveNone) {
+  const InjectionConfig config = {.environment = {}, .gangs = true};
+  for (const char* replicated_job : {"launcher", "node"}) {
+    for (const int jobs : {1, 3}) {
+      for (const bool gang : {false, true}) {
+        Json pod = JobSetPod(jobs, 2, jobs - 1, 1);
+        pod["metadata"]["labels"]["jobset.sigs.k8s.io/replicatedjob-name"] = replicated_job;
+        pod["metadata"]["annotations"]["railhead.io/gang-size"] = std::to_string(2 * jobs);
+        if (gang) pod["metadata"]["labels"]["railhead.io/gang"] = "true";
+        const auto admitted = [&] {
+          return pod.patch(MutatePod(pod, config, ProfileSet(), "team").patch);
+        };
+        EXPECT_EQ(VariablesIn(admitted()).count("RANK"), 1U);
+        for (const Json& spec : WithMpirun(pod["spec"])) {
+          pod["spec"] = spec;
+          const auto variables = VariablesIn(admitted());
+          for (const char* of_rank : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
+            EXPECT_FALSE(variables.contains(of_rank)) << of_rank << " " << spec;
+          }
+          EXPECT_EQ(variables.at("RAILHEAD_JOB"), "train") << spec;
+          EXPECT_THAT(admitted()["metadata"]["annotations"]["railhead.io/not-done"],
+                      HasSubstr("KindHasNoRanks"));
+        }
+      }
+    }
+  }
+  // A helper that serves ssh beside the program says nothing of the program's ranks.
+  Json pod = JobSetPod(1, 2, 0, 1);
+  pod["spec"]["containers"].push_back({{"name", "debug"}, {"command", {"/usr/sbin/sshd"}}});
+  EXPECT_EQ(RankOf(pod).rank, 1);
+  // Nor is a program whose arguments contain such a name started by it.
+  pod["spec"]["containers"][0]["command"] = {"python", "mpirun"};
+  EXPECT_EQ(RankOf(pod).rank, 1);
+}
+
+TEST(JobRankTest, AJobWhoseRanksMpirunStartsGetsNoSize) {
+  const Json spec = JobSetPod(1, 2, 0, 0)["spec"];
+  Json job = {{"spec", {{"completionMode", "Indexed"}, {"completions", 2}, {"parallelism", 2}}}};
+  job["spec"]["template"]["spec"] = spec;
+  EXPECT_THAT(StampJob(job, InjectionConfig()).patch, Not(IsEmpty()));
+  for (const Json& by_mpirun : WithMpirun(spec)) {
+    job["spec"]["template"]["spec"] = by_mpirun;
+    EXPECT_THAT(StampJob(job, InjectionConfig()).patch, IsEmpty()) << by_mpirun;
+    EXPECT_THAT(StampJob(job, InjectionConfig()).warnings, IsEmpty()) << by_mpirun;
+  }
+}
+
+// The launcher of an MPIJob or a TrainJob that requests RDMA is first in mpirun's list of hosts.
+TEST(JobRankTest, ALauncherThatIsAWorkerPassesOnItsOwnAddress) {
+  const InjectionConfig config = {.environment = {{"NCCL_DEBUG", "WARN"}}};
+  const auto admit = [&](const Json& in) { return MutatePod(in, config, ProfileSet(), "team"); };
+  Json train = JobSetPod(1, 1, 0, 0);
+  train["metadata"]["labels"]["jobset.sigs.k8s.io/replicatedjob-name"] = "launcher";
+  train["spec"]["volumes"] = {{{"name", "mpi-ssh-auth"}}};
+  Json mpi = KubeflowPod("mpi-operator", "launcher", 0, Json::array());
+  for (auto& [pod, job, first_worker] : {std::tuple(&train, "train", "train-node-0-0.net"),
+                                         std::tuple(&mpi, "bert", "bert-worker-0.net")}) {
+    (*pod)["metadata"]["annotations"]["railhead.io/launcher"] = "openmpi";
+    (*pod)["spec"]["hostname"] = "the-launcher";
+    (*pod)["spec"]["subdomain"] = "net";
+    const Json worker = pod->patch(admit(*pod).patch);
+    auto variables = VariablesIn(worker);
+    EXPECT_EQ(variables["MASTER_ADDR"], "the-launcher.net");
+    EXPECT_EQ(variables["RAILHEAD_JOB"], job);
+    // Not the names of the launcher's own pod and node.
+    EXPECT_EQ(variables["OMPI_MCA_mca_base_env_list"],
+              "MASTER_ADDR;MASTER_PORT;NCCL_DEBUG;RAILHEAD_JOB");
+    EXPECT_FALSE(variables.contains("RANK"));
+    EXPECT_FALSE(worker["metadata"]["annotations"].contains("railhead.io/not-done")) << worker;
+    EXPECT_THAT(admit(*pod).warnings, IsEmpty());
+    EXPECT_THAT(admit(worker).patch, IsEmpty());
+    Json alone = *pod;
+    alone["spec"]["containers"][0].erase("resources");
+    EXPECT_EQ(VariablesIn(alone.patch(admit(alone).patch))["MASTER_ADDR"], first_worker);
+  }
 }
 
 TEST(JobRankTest, VolcanosPluginsTellTheTaskAndItsSize) {

@@ -11,6 +11,7 @@
 #include "operator/admission/annotations.h"
 #include "operator/admission/gang_gate.h"
 #include "operator/admission/job_rank.h"
+#include "operator/admission/mpirun.h"
 #include "operator/gangs/names.h"
 
 namespace railhead::op {
@@ -49,6 +50,12 @@ void WarnOfLostRanks(int completions, int parallelism, Draft& job) {
   }
 }
 
+// Whether mpirun assigns the ranks in the Job's pods, so that its own size is not theirs.
+bool HasRanksOfMpirun(const Json& job) {
+  const Json* spec = FindPath(job, {"spec", "template", "spec"});
+  return spec != nullptr && IsStartedByMpirun(*spec);
+}
+
 // The stamps that a Job would get if its template said nothing of them.
 absl::StatusOr<Annotations> FreshStamps(const InjectionConfig& config, Json job) {
   if (FindPath(job, {"spec", "template"}) == nullptr) {
@@ -82,10 +89,11 @@ bool TemplateMayChange(const Json& before) {
 absl::Status StampTemplate(const InjectionConfig& config, Draft& job) {
   const int completions = CountAt(job.object(), "completions");
   const int parallelism = CountAt(job.object(), "parallelism");
-  WarnOfLostRanks(completions, parallelism, job);
+  const bool by_mpirun = HasRanksOfMpirun(job.object());
+  if (!by_mpirun) WarnOfLostRanks(completions, parallelism, job);
   absl::StatusOr<Annotations> wanted = ReadAnnotations(*job.At(kTemplate));
   if (!wanted.ok()) return wanted.status();
-  if (IsIndexed(job.object())) {
+  if (IsIndexed(job.object()) && !by_mpirun) {
     const int jobs = JobsTogether(job.object(), *wanted);
     const std::string world = absl::StrCat(int64_t{completions} * jobs);
     const auto [stamp, is_new] = wanted->emplace(kWorldSize, world);

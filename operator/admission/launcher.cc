@@ -5,13 +5,16 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "operator/admission/lists.h"
+#include "operator/admission/mpirun.h"
 #include "operator/admission/quoted.h"
+#include "operator/gangs/pod_rules.h"
 #include "operator/gangs/workload.h"
 
 namespace railhead::op {
@@ -20,15 +23,33 @@ namespace {
 using kube::Json;
 using kube::StringAt;
 
+// The job of a launcher; nullopt for other pods.
+std::optional<gangs::Workload> JobOfLauncher(const Json& pod) {
+  std::optional<gangs::Workload> job = gangs::WorkloadOf(pod);
+  if (!job) return std::nullopt;
+  // A TrainJob is a JobSet; only that of an MPI runtime has a launcher.
+  const bool of_mpi =
+      job->kind == "MPIJob" || (job->kind == "JobSet" && IsStartedByMpirun(pod["spec"]));
+  return of_mpi ? job : std::nullopt;
+}
+
+// Host of rank 0: the first in mpirun's list of hosts. Empty: unknown.
+std::string HostOfRank0(const PodAdmission& admission, const gangs::Workload& job) {
+  if (!admission.containers.empty()) return gangs::DnsNameOf(admission.draft.object());
+  const std::string subdomain = StringAt(admission.draft.object(), {"spec", "subdomain"});
+  return absl::StrCat(job.name, job.kind == "MPIJob" ? "-worker-0" : "-node-0-0",
+                      subdomain.empty() ? "" : ".", subdomain);
+}
+
 // What ranks need, by name.
 std::map<std::string, std::string> VariablesOfRanks(const PodAdmission& admission,
                                                     const gangs::Workload& job) {
   std::map<std::string, std::string> variables = admission.settings.environment;
   variables["RAILHEAD_JOB"] = job.name;
-  const std::string subdomain = StringAt(admission.draft.object(), {"spec", "subdomain"});
-  variables["MASTER_ADDR"] =
-      absl::StrCat(job.name, "-worker-0", subdomain.empty() ? "" : ".", subdomain);
-  variables["MASTER_PORT"] = absl::StrCat(admission.config.rendezvous_port);
+  if (std::string host = HostOfRank0(admission, job); !host.empty()) {
+    variables["MASTER_ADDR"] = std::move(host);
+    variables["MASTER_PORT"] = absl::StrCat(admission.config.rendezvous_port);
+  }
   return variables;
 }
 
@@ -40,11 +61,13 @@ bool IsLauncher(const Json& pod) {
 
 absl::Status PassOnEnvironment(PodAdmission& admission) {
   Draft& draft = admission.draft;
+  if (!IsLauncher(draft.object())) return absl::OkStatus();
   const std::string kind = admission.annotations[kLauncher];
-  const std::optional<gangs::Workload> job = gangs::WorkloadOf(draft.object());
-  if (!job || job->kind != "MPIJob" || (kind != "openmpi" && kind != "hydra")) {
+  const std::optional<gangs::Workload> job = JobOfLauncher(draft.object());
+  if (!job || (kind != "openmpi" && kind != "hydra")) {
     draft.Warn(absl::StrCat("metadata.annotations[", kLauncher, "]: ", Quoted(kind),
-                            " must be openmpi or hydra, on the launcher of an MPIJob"));
+                            " must be openmpi or hydra, on the launcher of an MPIJob, or of a "
+                            "TrainJob with an MPI runtime"));
     return absl::OkStatus();
   }
   std::map<std::string, std::string> variables = VariablesOfRanks(admission, *job);
@@ -68,11 +91,17 @@ absl::Status PassOnEnvironment(PodAdmission& admission) {
       if (!added.ok()) return added;
     }
   }
+  return absl::OkStatus();
+}
+
+absl::Status AdmitLauncher(PodAdmission& admission) {
+  if (absl::Status passed_on = PassOnEnvironment(admission); !passed_on.ok()) return passed_on;
+  if (admission.draft.patch().empty()) return absl::OkStatus();
   admission.annotations[kInjected] = RAILHEAD_VERSION;
   if (admission.settings.profile != nullptr) {
     admission.annotations[kProfile] = admission.settings.stamp;
   }
-  return WriteAnnotations("", admission.annotations, draft);
+  return WriteAnnotations("", admission.annotations, admission.draft);
 }
 
 }  // namespace railhead::op

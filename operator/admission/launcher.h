@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Launcher of an MPIJob. mpirun starts ranks by ssh in the workers, without the variables of the
-// workers' containers, so the launcher must forward them. The launcher requests no RDMA itself and
-// is unchanged unless its template has this annotation. Pure.
+// Launcher of an MPIJob, or of a TrainJob with an MPI runtime. mpirun starts ranks by ssh in other
+// pods, without the variables of their containers, so the launcher must forward them. It does so if
+// its template has the annotation below. A launcher that requests no RDMA is otherwise unchanged.
+// Pure.
 #ifndef RAILHEAD_OPERATOR_ADMISSION_LAUNCHER_H_
 #define RAILHEAD_OPERATOR_ADMISSION_LAUNCHER_H_
 
@@ -17,11 +18,15 @@ inline constexpr char kLauncher[] = "railhead.io/launcher";
 
 bool IsLauncher(const kube::Json& pod);
 
-// Adds the variables that ranks need to the launcher's containers, and the variable that makes
-// mpirun forward them: OMPI_MCA_mca_base_env_list or I_MPI_HYDRA_ENV. Assumes that rank 0 runs in
-// worker 0. Variables that a container sets itself are kept. Returns InvalidArgument if a field of
-// the pod that must be a list is not.
+// Phase: adds the variables that ranks need to the containers of a launcher, and the variable that
+// makes mpirun forward them: OMPI_MCA_mca_base_env_list or I_MPI_HYDRA_ENV. Rank 0 runs in the
+// launcher if that requests RDMA (runLauncherAsWorker, runLauncherAsNode), else in the first other
+// pod. Variables that a container sets itself are kept. Returns InvalidArgument if a field of the
+// pod that must be a list is not.
 absl::Status PassOnEnvironment(PodAdmission& admission);
+
+// Does the same for a launcher that requests no RDMA, for which no other phase runs.
+absl::Status AdmitLauncher(PodAdmission& admission);
 
 }  // namespace railhead::op
 

@@ -127,7 +127,8 @@ absl::Status AddInits(PodAdmission& admission) {
 // In this order: what each phase notes as not done is collected before annotations are written, and
 // init containers move the containers that the other phases look at.
 constexpr absl::Status (*kPodPhases[])(PodAdmission&) = {
-    AddEnvironment, AddProfilesSharedMemory, AddGate, AddNotDone, AddInits, AddAnnotations};
+    AddEnvironment, PassOnEnvironment, AddProfilesSharedMemory, AddGate,
+    AddNotDone,     AddInits,          AddAnnotations};
 
 Mutation NotUnderstood(absl::string_view kind, const absl::Status& why) {
   Mutation mutation;
@@ -171,8 +172,7 @@ absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& co
   if (!admission.ok()) return admission.status();
   admission->containers = *std::move(containers);
   if (admission->containers.empty()) {
-    absl::Status passed_on = PassOnEnvironment(*admission);
-    if (!passed_on.ok()) return passed_on;
+    if (absl::Status admitted = AdmitLauncher(*admission); !admitted.ok()) return admitted;
     return Finish(admission->draft);
   }
   for (const auto& phase : kPodPhases) {

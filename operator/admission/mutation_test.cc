@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "operator/not_done.h"
+
 namespace railhead::op {
 namespace {
 
@@ -256,10 +258,10 @@ TEST(MutatePodTest, SaysWhatIsNotDone) {
   const auto note_of = [](Json pod) {
     const Json once = Apply(pod, MutatePod(pod, kConfig));
     EXPECT_EQ(MutatePod(once, kConfig).outcome, Outcome::kUnchanged);
-    const std::string note = once["metadata"]["annotations"].value("railhead.io/not-done", "");
+    const std::string words = once["metadata"]["annotations"].value("railhead.io/not-done", "");
+    const std::string note = FormatNotDone(ParseNotDone(words));
     for (const Json& container : once["spec"]["containers"]) {
-      EXPECT_EQ(ValueOf(container, "RAILHEAD_NOT_DONE"),
-                note.empty() ? "(absent)" : "(from a field)");
+      EXPECT_EQ(ValueOf(container, "RAILHEAD_NOT_DONE"), note.empty() ? "(absent)" : note);
     }
     return note;
   };
@@ -274,10 +276,13 @@ TEST(MutatePodTest, SaysWhatIsNotDone) {
   EXPECT_THAT(note_of(pod), HasSubstr("HalfSet: container main sets RANK but not WORLD_SIZE; set"));
   env.push_back({{"name", "WORLD_SIZE"}, {"value", "1"}});
   EXPECT_EQ(note_of(pod), "");
-  // That of another pod is not of this one.
-  pod["metadata"]["annotations"]["railhead.io/not-done"] = "NoIndex: x; y";
+  // That of another pod, out of whose YAML this one was made, is not of this one.
+  pod["metadata"]["annotations"]["railhead.io/not-done"] = "NoIndex/NotIndexed";
+  pod["metadata"]["annotations"]["railhead.io/injected"] = "1";
+  env.push_back({{"name", "RAILHEAD_NOT_DONE"}, {"value", "NoIndex: x; y"}});
   const Json stale = Apply(pod, MutatePod(pod, kConfig));
   EXPECT_EQ(stale["metadata"]["annotations"]["railhead.io/not-done"], "");
+  EXPECT_EQ(ValueOf(stale["spec"]["containers"][0], "RAILHEAD_NOT_DONE"), "");
   // Nobody who serves no gangs is silent about it.
   pod = JobPod();
   pod["metadata"]["labels"]["railhead.io/gang"] = "g";

@@ -31,8 +31,11 @@ PodSettings SettingsOf(const Json& pod, const InjectionConfig& config, const Pro
   settings.environment = config.environment;
   const ProfileChoice choice =
       ChooseProfile(profiles.profiles, profiles.NamespaceLabels(space), LabelsOf(pod));
-  if (!choice.conflict.empty()) {
-    NoteNotDone(NoteOf(NotDone::kProfileConflict, choice.conflict), admission);
+  if (choice.conflicting.size() > 1) {
+    NoteNotDone(
+        NoteOf(NotDone::kProfileConflict, Cause::kSamePriority,
+               {choice.conflicting[0], choice.conflicting[1], absl::StrCat(choice.priority)}),
+        admission);
   }
   if (choice.profile == nullptr) return settings;
   settings.profile = choice.profile;

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "operator/gangs/pod_bounds.h"
 #include "operator/verdict/pod_facts.h"
 
 namespace railhead::op {
@@ -17,6 +19,25 @@ std::shared_ptr<const T> Keep(const std::shared_ptr<const T>& before, std::optio
 }
 
 }  // namespace
+
+void PodReader::Share(const kube::Json& pod, gangs::StoredPod& held) {
+  const gangs::PodExcess sizes = gangs::ExcessOf(pod);
+  held.requests = requests_.Share(held.requests);
+  held.labels = held.labels.SharedIn(labels_);
+  const auto claims = claims_.Share(held.claims, held.space, sizes.claims_bytes);
+  held.claims = claims ? *claims : gangs::WidestClaims();
+  if (!held.member) return;
+  held.member->terms = terms_.Share(held.member->terms);
+  const auto rules = rules_.Share(held.member->rules, held.space, sizes.rules_bytes);
+  held.member->rules = rules ? *rules : gangs::ReadHostname(pod["spec"]);
+  if ((!claims || !rules) && held.member->too_large.empty()) {
+    held.member->too_large = absl::StrCat(
+        "the pods of namespace ", held.space, " have different large ",
+        rules ? "spec.affinity.podAntiAffinity" : "spec.affinity.nodeAffinity", ", of which the ",
+        "operator keeps at most ", kShareOfRules.most_of_one >> 20U,
+        " MiB for a namespace; select nodes and pods by labels instead of lists of values");
+  }
+}
 
 std::optional<CachedPod> PodReader::Read(const kube::Json& pod, const CachedPod* before) {
   const CachedPod none = {};
@@ -34,15 +55,7 @@ std::optional<CachedPod> PodReader::Read(const kube::Json& pod, const CachedPod*
   }
   if (reading_.gangs) {
     std::optional<gangs::StoredPod> held = gangs::ReadStoredPod(pod, reading_.rdma_resources);
-    if (held) {
-      held->requests = requests_.Share(held->requests);
-      held->claims = claims_.Share(held->claims);
-      held->labels = held->labels.SharedIn(labels_);
-    }
-    if (held && held->member) {
-      held->member->terms = terms_.Share(held->member->terms);
-      held->member->rules = rules_.Share(held->member->rules);
-    }
+    if (held) Share(pod, *held);
     read.held = Keep(before->held, std::move(held));
   }
   if (read == none) return std::nullopt;

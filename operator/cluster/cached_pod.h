@@ -12,6 +12,8 @@
 
 #include "base/shared_value.h"
 #include "kube/json.h"
+#include "operator/cluster/namespace_pool.h"
+#include "operator/fair_share.h"
 #include "operator/gangs/stored_pod.h"
 #include "operator/rdma_resources.h"
 #include "operator/verdict/facts.h"
@@ -27,6 +29,10 @@ struct CachedPod {
   bool operator==(const CachedPod&) const = default;
 };
 
+// Memory of the large rules of pods about nodes, and that of their claims, in bytes.
+inline constexpr FairShare kShareOfRules = {
+    .most = 16U << 20U, .most_of_one = 4U << 20U, .reserve = 4U << 20U, .small = 256U << 10U};
+
 struct PodReading {
   RdmaResources rdma_resources = {};
   std::set<std::string> excluded_namespaces = {};  // pods there are ignored by the verdict
@@ -39,19 +45,24 @@ class PodReader {
  public:
   explicit PodReader(PodReading reading) : reading_(std::move(reading)) {}
 
+  // Bounds what is kept of the pods of a namespace: a gang whose rules exceed it is not placed.
+  //
   // `before`: last value of the pod; null if none. Returns nullopt for a pod that no consumer
   // needs.
   std::optional<CachedPod> Read(const kube::Json& pod, const CachedPod* before);
 
  private:
+  // Shares the parts of the value with other pods, or drops what exceeds the bound.
+  void Share(const kube::Json& pod, gangs::StoredPod& held);
+
   const PodReading reading_;
   // Shared by the pods of a job.
   ListPool<verdict::ContainerFacts> containers_;
   ValuePool<verdict::PodTerms> pod_terms_;
   ValuePool<gangs::Resources> requests_;
   ValuePool<gangs::GangTerms> terms_;
-  ValuePool<gangs::Claims> claims_;
-  ValuePool<gangs::NodeRules> rules_;
+  NamespacePool<gangs::Claims> claims_{kShareOfRules};
+  NamespacePool<gangs::NodeRules> rules_{kShareOfRules};
   LabelSet::Pool labels_;
 };
 

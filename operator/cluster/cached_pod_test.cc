@@ -5,7 +5,10 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "kube/json.h"
 
 namespace railhead::op {
@@ -47,6 +50,46 @@ TEST(CachedPodTest, EachReaderHasThePodsThatItLooksAt) {
   ASSERT_TRUE(system.has_value());
   EXPECT_EQ(system->facts, nullptr) << "nobody judges it";
   EXPECT_NE(system->held, nullptr) << "it takes room";
+}
+
+// Pods each of which is within its bound, with rules that differ.
+TEST(CachedPodTest, TheLargeRulesOfANamespaceAreBounded) {
+  const auto gated = [](const std::string& space, int number) {
+    Json pod = Pod(absl::StrCat("p", number), "", "1");
+    pod["metadata"]["namespace"] = space;
+    pod["metadata"]["labels"]["railhead.io/gang"] = "g";
+    pod["metadata"]["annotations"]["railhead.io/gang-size"] = "4";
+    pod["spec"]["schedulingGates"] = {{{"name", "railhead.io/gang"}}};
+    Json values = Json::array();
+    for (int i = 0; i < 300; ++i) values.push_back(absl::StrCat("value-", number, "-", i));
+    pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+       ["nodeSelectorTerms"] = {
+           {{"matchExpressions", {{{"key", "a"}, {"operator", "NotIn"}, {"values", values}}}}}};
+    return pod;
+  };
+  PodReader reader({.gangs = true});
+  std::vector<CachedPod> kept;
+  size_t bytes = 0;
+  int told = 0;
+  for (int number = 0; number < 1000; ++number) {
+    kept.push_back(*reader.Read(gated("evil", number), nullptr));
+    const gangs::Membership& member = *kept.back().held->member;
+    for (const auto& term : member.rules->terms) {
+      for (const std::string& value : term[0].values) bytes += value.size() + sizeof(value);
+    }
+    if (member.too_large.empty()) continue;
+    EXPECT_TRUE(absl::StrContains(member.too_large, "the pods of namespace evil "))
+        << member.too_large;
+    ++told;
+  }
+  EXPECT_GT(told, 500);
+  EXPECT_LT(told, 900);
+  EXPECT_LT(bytes, kShareOfRules.most_of_one + (size_t{2} << 20U));
+  EXPECT_TRUE(reader.Read(gated("good", 0), nullptr)->held->member->too_large.empty());
+  EXPECT_EQ(reader.Read(gated("evil", 0), &kept[0])->held, kept[0].held) << "it is known";
+  // Pods that are gone make room for others.
+  kept.clear();
+  EXPECT_TRUE(reader.Read(gated("evil", 2000), nullptr)->held->member->too_large.empty());
 }
 
 TEST(CachedPodTest, WhatHasNoReaderIsNotRead) {

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "kube/elements.h"
+#include "operator/gangs/names.h"
 #include "operator/gangs/pod_rules.h"
 
 namespace railhead::op::gangs {
@@ -75,6 +76,12 @@ bool KeepApart::IsAbout(const std::string& space, const LabelSet& labels) const 
   const bool here =
       spaces.empty() || std::find(spaces.begin(), spaces.end(), space) != spaces.end();
   return here && Matches(selector, labels);
+}
+
+Claims WidestClaims() {
+  KeepApart all;
+  all.topology_key = kHostname;
+  return {.ports = {}, .apart = {std::move(all)}};
 }
 
 Claims ReadClaims(const Json& pod) {

@@ -48,6 +48,9 @@ struct Claims {
   bool empty() const { return ports.empty() && apart.empty(); }
 };
 
+// Returns claims that keep all other pods off its node, for a pod whose own are not known.
+Claims WidestClaims();
+
 // Reads the claims of a pod. For a term with unknown parts, returns its widest possible meaning.
 // Skips an unreadable term, which the API server would have rejected.
 Claims ReadClaims(const kube::Json& pod);

@@ -224,6 +224,9 @@ std::string WhyNotComplete(const Gang& gang) {
   const StoredPod& first = *gang.gated.front();
   const bool chosen = IsChosenByOthers(gang);
   for (const PodValue& pod : gang.gated) {
+    if (!pod->member->too_large.empty()) {
+      return absl::StrCat("pod ", pod->name, ": ", pod->member->too_large);
+    }
     if (pod->member->terms->size != first.member->terms->size) {
       return absl::StrCat(Field(kGangSize), " is ", first.member->terms->size, " of pod ",
                           first.name, " and ", pod->member->terms->size, " of pod ", pod->name,
@@ -259,6 +262,11 @@ std::string WhyNotComplete(const Gang& gang) {
                                          "in that case set the label ",
                                          kGangLabel, " to \"true\"")
                           : "");
+}
+
+bool IsTooLarge(const Gang& gang) {
+  return std::any_of(gang.gated.begin(), gang.gated.end(),
+                     [](const PodValue& pod) { return !pod->member->too_large.empty(); });
 }
 
 bool WaitsInScheduler(const Gang& gang) {

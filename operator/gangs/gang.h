@@ -88,6 +88,9 @@ bool WaitsInScheduler(const Gang& gang);
 // Returns why the gated pods cannot be placed whatever the room, with the fix; empty if they can.
 std::string WhyNotComplete(const Gang& gang);
 
+// Returns whether a gated pod has more fields than are kept, so that WhyNotComplete names that.
+bool IsTooLarge(const Gang& gang);
+
 // Returns whether another program, such as Kueue, has chosen a node for each gated pod.
 bool IsChosenByOthers(const Gang& gang);
 

@@ -65,7 +65,7 @@ void GangEvents::Waits(const Gang& gang, const std::string& why) {
   }
   kube::Event event = About(gang.owner, *gang.gated.front());
   event.warning = true;
-  event.reason = "GangWaiting";
+  event.reason = IsTooLarge(gang) ? "GangNotPossible" : "GangWaiting";
   event.message = why;
   queue_.Add(std::move(event), gang.key);
   waiting_[gang.key] = {why, now, now};

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "kube/elements.h"
+#include "operator/gangs/names.h"
 
 namespace railhead::op::gangs {
 namespace {
@@ -29,6 +31,7 @@ std::vector<NodeExpression> ReadExpressions(const Json& term, absl::string_view 
     for (const Json& value : kube::ElementsAt(entry, {"values"})) {
       if (value.is_string()) expression.values.push_back(value.get<std::string>());
     }
+    std::sort(expression.values.begin(), expression.values.end());
     expressions.push_back(std::move(expression));
   }
   return expressions;
@@ -39,8 +42,8 @@ bool Holds(const NodeExpression& expression, const std::string& name, const Labe
   const std::string* found = labels.Find(expression.key);
   const bool has = expression.of_field || found != nullptr;
   const std::string& value = expression.of_field || !has ? name : *found;
-  const bool listed = has && std::find(expression.values.begin(), expression.values.end(), value) !=
-                                 expression.values.end();
+  const bool listed =
+      has && std::binary_search(expression.values.begin(), expression.values.end(), value);
   if (expression.how == "In") return listed;
   if (expression.how == "NotIn") return !listed;
   if (expression.how == "Exists") return has;
@@ -110,6 +113,13 @@ NodeRules ReadNodeRules(const Json& spec) {
     rules.tolerations.push_back({StringAt(entry, {"key"}), how.empty() ? "Equal" : how,
                                  StringAt(entry, {"value"}), StringAt(entry, {"effect"})});
   }
+  return rules;
+}
+
+NodeRules ReadHostname(const Json& spec) {
+  NodeRules rules;
+  std::string hostname = StringAt(spec, {"nodeSelector", kHostname});
+  if (!hostname.empty()) rules.selector[kHostname] = std::move(hostname);
   return rules;
 }
 

@@ -36,8 +36,8 @@ struct Toleration {
 struct NodeExpression {
   bool of_field = false;  // of metadata.name instead of a label
   std::string key;
-  std::string how;  // "In", "NotIn", "Exists", "DoesNotExist", "Gt" or "Lt"
-  std::vector<std::string> values;
+  std::string how;                  // "In", "NotIn", "Exists", "DoesNotExist", "Gt" or "Lt"
+  std::vector<std::string> values;  // sorted: each node is compared with them
 
   bool operator==(const NodeExpression&) const = default;
   auto operator<=>(const NodeExpression&) const = default;
@@ -56,6 +56,9 @@ struct NodeRules {
 
 // Reads the rules from a pod's spec. Invalid rules match nothing.
 NodeRules ReadNodeRules(const kube::Json& spec);
+
+// Reads only the host name that the spec's nodeSelector names, by which a pod was sent to its node.
+NodeRules ReadHostname(const kube::Json& spec);
 
 // Reads the taints from a node's spec.
 std::vector<Taint> ReadTaints(const kube::Json& node_spec);

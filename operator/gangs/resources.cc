@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "kube/elements.h"
+#include "operator/gangs/pod_bounds.h"
 #include "operator/verdict/quantity.h"
 
 namespace railhead::op::gangs {
@@ -87,6 +88,22 @@ Resources RequestsOf(const Json& spec) {
   Add(ReadAmounts(Find(spec, "overhead")), running);
   running["pods"] = static_cast<int64_t>(kThousandths);
   return running;
+}
+
+void KeepMost(const RdmaResources& rdma, Resources& requests) {
+  std::erase_if(requests, [](const auto& entry) { return entry.first.size() > kMostOfAName; });
+  if (requests.size() <= kMostResources) return;
+  const auto matters = [&rdma](absl::string_view name) {
+    return !absl::StrContains(name, '/') || IsGpus(name) || rdma.Contains(name);
+  };
+  Resources kept;
+  for (const bool first : {true, false}) {
+    for (const auto& [name, amount] : requests) {
+      if (kept.size() == kMostResources) break;
+      if (matters(name) == first) kept.emplace(name, amount);
+    }
+  }
+  requests = std::move(kept);
 }
 
 Resources AllocatableOf(const Json& node) {

@@ -26,6 +26,10 @@ Resources RequestsOf(const kube::Json& spec);
 // Returns the node's status.allocatable.
 Resources AllocatableOf(const kube::Json& node);
 
+// Keeps at most kMostResources of them (pod_bounds.h): the API's own, HCAs and GPUs first. A pod
+// that requests more can run on no node, but may claim to.
+void KeepMost(const RdmaResources& rdma, Resources& requests);
+
 void Add(const Resources& more, Resources& all);
 
 // Returns whether the resource is GPUs (*/gpu, the vendors' convention).

@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "kube/elements.h"
 #include "operator/gangs/names.h"
+#include "operator/gangs/pod_bounds.h"
 #include "operator/gangs/pod_rules.h"
 #include "operator/gangs/workload.h"
 
@@ -24,6 +25,11 @@ constexpr int kMostIndex = 1'000'000'000;
 
 std::string Annotation(const Json& pod, absl::string_view name) {
   return StringAt(pod, {"metadata", "annotations", name});
+}
+
+// A longer value is not one that admission accepts, and equals none that is.
+std::string ShortAnnotation(const Json& pod, absl::string_view name) {
+  return Annotation(pod, name).substr(0, kMostOfAnAnnotation + 1);
 }
 
 std::optional<int> NumberIn(const std::string& text, int min, int max) {
@@ -55,10 +61,13 @@ void ReadScheduling(const Json& pod, Membership& member) {
   if (scheduled == nullptr) return;
   member.unschedulable = StringAt(*scheduled, {"status"}) == "False" &&
                          StringAt(*scheduled, {"reason"}) == "Unschedulable";
-  if (member.unschedulable) member.unschedulable_why = StringAt(*scheduled, {"message"});
+  if (member.unschedulable) {
+    member.unschedulable_why = StringAt(*scheduled, {"message"}).substr(0, kMostOfAMessage);
+  }
 }
 
-std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, bool bound) {
+std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, const PodExcess& excess,
+                                       bool bound) {
   GangTerms terms;
   terms.gang = StringAt(pod, {"metadata", "labels", kGangLabel});
   const std::optional<int> size = NumberIn(Annotation(pod, kGangSize), 1, kMostPods);
@@ -81,13 +90,13 @@ std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, bool b
     if (workload->kind != "PodGroup") terms.kind = workload->kind;
   }
   member.dns_name = DnsNameOf(pod);
-  terms.require_level = Annotation(pod, kRequireLevel);
-  terms.prefer_level = Annotation(pod, kPreferLevel);
+  terms.require_level = ShortAnnotation(pod, kRequireLevel);
+  terms.prefer_level = ShortAnnotation(pod, kPreferLevel);
   terms.prefer_wait = DurationIn(Annotation(pod, kPreferWait)).value_or(absl::ZeroDuration());
   terms.timeout = DurationIn(Annotation(pod, kTimeout)).value_or(absl::InfiniteDuration());
   terms.fails_at_timeout = Annotation(pod, kTimeoutPolicy) == "fail";
   terms.same_rails = Annotation(pod, kSameRails) == "true";
-  terms.pattern = Annotation(pod, kPattern);
+  terms.pattern = ShortAnnotation(pod, kPattern);
   if (const Json* priority = Find(spec, "priority");
       priority != nullptr && priority->is_number_integer()) {
     terms.priority = priority->get<int>();
@@ -101,14 +110,15 @@ std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, bool b
   ReadGates(spec, member);
   const Json* selector = Find(spec, "nodeSelector");
   member.has_selector = selector != nullptr && selector->is_object();
-  member.one_on_a_node = OneOnANode(pod);
+  member.too_large = WhyNotKept(excess);
+  member.one_on_a_node = !excess.claims && OneOnANode(pod);
   member.native = IsInSchedulingGroup(pod);
   member.released = !member.native && !member.gate && !Annotation(pod, kPlacement).empty();
   const Json* rank = FindPath(pod, {"metadata", "annotations", kRank});
   member.wants_rank = member.native && rank != nullptr && *rank == "";
   if (!member.gate) member.rank = NumberIn(Annotation(pod, kRank), 0, kMostIndex);
   if (bound) return member;
-  member.rules = ReadNodeRules(spec);
+  member.rules = excess.rules ? ReadHostname(spec) : ReadNodeRules(spec);
   ReadScheduling(pod, member);
   if (member.released) member.resource_version = StringAt(pod, {"metadata", "resourceVersion"});
   return member;
@@ -140,7 +150,8 @@ std::optional<StoredPod> ReadStoredPod(const Json& pod, const RdmaResources& rdm
   stored.succeeded = phase == "Succeeded";
   stored.failed = phase == "Failed";
   stored.leaving = stored.failed || (deletion != nullptr && !deletion->is_null());
-  stored.member = MembershipOf(pod, *spec, !stored.node.empty());
+  const PodExcess excess = ExcessOf(pod);
+  stored.member = MembershipOf(pod, *spec, excess, !stored.node.empty());
   const bool ended = phase == "Succeeded" || phase == "Failed";
   if (!stored.member && !stored.leaving && !ended) {
     const std::optional<Workload> workload = WorkloadOf(pod);
@@ -150,11 +161,13 @@ std::optional<StoredPod> ReadStoredPod(const Json& pod, const RdmaResources& rdm
     return std::nullopt;
   }
   if (ended) return stored;
-  stored.requests = RequestsOf(*spec);
-  stored.claims = ReadClaims(pod);
-  if (stored.member || HcasIn(*stored.requests, rdma) > 0 || GpusIn(*stored.requests) > 0) {
-    stored.labels = LabelsOf(pod);
-  }
+  Resources requests = RequestsOf(*spec);
+  KeepMost(rdma, requests);
+  stored.requests = std::move(requests);
+  stored.claims = excess.claims ? WidestClaims() : ReadClaims(pod);
+  const bool of_interest =
+      stored.member || HcasIn(*stored.requests, rdma) > 0 || GpusIn(*stored.requests) > 0;
+  if (of_interest && !excess.labels) stored.labels = LabelsOf(pod);
   return stored;
 }
 

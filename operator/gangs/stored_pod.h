@@ -47,6 +47,9 @@ struct GangTerms {
 // Fields of a member of a gang.
 struct Membership {
   SharedValue<GangTerms> terms;
+  // Why its fields are not kept, with the fix (pod_bounds.h): such a pod is not placed. Empty:
+  // kept.
+  std::string too_large;
   std::optional<int> index;  // in its Job or similar
   std::string dns_name;      // for pods of its namespace; empty: none
   absl::Time created = absl::UnixEpoch();
@@ -87,7 +90,10 @@ struct StoredPod {
   bool operator==(const StoredPod&) const = default;
 };
 
-// Returns nullopt for irrelevant pods: those without a node that are not in a gang.
+// Returns nullopt for irrelevant pods: those without a node that are not in a gang. Pods are
+// untrusted input, so the size of the result is bounded (pod_bounds.h). Of a pod with more, the
+// rest counts: its requests on its node, from which it keeps the pods of all gangs away if its
+// claims are not known.
 std::optional<StoredPod> ReadStoredPod(const kube::Json& pod, const RdmaResources& rdma = {});
 
 }  // namespace railhead::op::gangs

@@ -124,14 +124,12 @@ ProfileChoice ChooseProfile(const std::vector<RailProfile>& profiles,
     best.push_back(&profile);
   }
   if (best.empty()) return {};
-  if (best.size() == 1) return {best.front(), ""};
+  if (best.size() == 1) return {.profile = best.front()};
   std::vector<std::string> names;
   names.reserve(best.size());
   for (const RailProfile* profile : best) names.push_back(profile->name);
   std::sort(names.begin(), names.end());
-  return {nullptr, absl::StrCat("spec.priority: RailProfiles ", absl::StrJoin(names, " and "),
-                                " match with the same priority ", best.front()->priority,
-                                ", so none is applied; give one of them a higher priority")};
+  return {nullptr, std::move(names), best.front()->priority};
 }
 
 }  // namespace railhead::op

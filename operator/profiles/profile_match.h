@@ -5,6 +5,7 @@
 #ifndef RAILHEAD_OPERATOR_PROFILES_PROFILE_MATCH_H_
 #define RAILHEAD_OPERATOR_PROFILES_PROFILE_MATCH_H_
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,9 +17,10 @@ namespace railhead::op {
 
 struct ProfileChoice {
   const RailProfile* profile = nullptr;  // points into `profiles`; null: none
-  // Why no profile is chosen although some match: those with the highest priority contradict each
-  // other, and the result must not depend on their order. Begins with the field's path.
-  std::string conflict;
+  // Names of the matching profiles with the highest priority, sorted, if there are several: none is
+  // chosen, because the result must not depend on their order. Else empty.
+  std::vector<std::string> conflicting = {};
+  int64_t priority = 0;  // of those
 };
 
 // Returns the matching profile with the highest priority. No profile matches in kube-system,

@@ -13,6 +13,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace railhead::op {
 namespace {
@@ -34,10 +35,12 @@ std::string Chosen(const std::vector<RailProfile>& profiles, const Labels& names
                    const Labels& pods) {
   const ProfileChoice choice = ChooseProfile(profiles, namespaces, pods);
   if (choice.profile != nullptr) {
-    EXPECT_EQ(choice.conflict, "");
+    EXPECT_TRUE(choice.conflicting.empty());
     return choice.profile->name;
   }
-  return choice.conflict.empty() ? "none" : choice.conflict;
+  return choice.conflicting.empty()
+             ? "none"
+             : absl::StrCat(absl::StrJoin(choice.conflicting, " and "), " at ", choice.priority);
 }
 
 // In every order of the list, as a cluster has none.
@@ -66,8 +69,7 @@ TEST(ChooseProfileTest, EqualPrioritiesContradict) {
                                        Profile("low", 4, {{"team", "ml"}}),
                                        Profile("a", 5, {{"team", "ml"}}, {{"app", "a"}})};
   for (int order = 0; order < 2; ++order) {
-    EXPECT_THAT(Chosen(profiles, {{"team", "ml"}}, {{"app", "a"}}),
-                StartsWith("spec.priority: RailProfiles a and b match with the same priority 5"));
+    EXPECT_THAT(Chosen(profiles, {{"team", "ml"}}, {{"app", "a"}}), StartsWith("a and b at 5"));
     EXPECT_EQ(Chosen(profiles, {{"team", "ml"}}, {}), "b");
     std::reverse(profiles.begin(), profiles.end());
   }
@@ -172,12 +174,10 @@ TEST(FindConflictsTest, SaysWhatAdmissionWouldDo) {
           Labels pod;
           if (!k.empty()) pod["k"] = k;
           if (!l.empty()) pod["l"] = l;
-          const std::string conflict = ChooseProfile(profiles, space, pod).conflict;
+          const std::vector<std::string> conflict = ChooseProfile(profiles, space, pod).conflicting;
+          wanted.insert(conflict.begin(), conflict.end());
           int matching = 0;
           for (const RailProfile& one : profiles) {
-            if (absl::StrContains(conflict, absl::StrCat(" ", one.name, " "))) {
-              wanted.insert(one.name);
-            }
             matching += one.priority == 0 && one.namespaces.Matches(space) && one.pods.Matches(pod);
           }
           lower = lower || (matching == 2 && conflict.empty());

@@ -133,7 +133,7 @@ TEST(ShippedProfilesTest, AreForTheNamespacesThatAskForThemByName) {
     const ProfileChoice choice = ChooseProfile(
         set->profiles,
         {{"kubernetes.io/metadata.name", "train"}, {"railhead.io/profile", profile.name}}, {});
-    ASSERT_NE(choice.profile, nullptr) << choice.conflict;
+    ASSERT_NE(choice.profile, nullptr) << choice.conflicting.size();
     EXPECT_EQ(choice.profile->name, profile.name);
     EXPECT_THAT(EnvironmentOf(profile, {}).warnings, IsEmpty());
   }

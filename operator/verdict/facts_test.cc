@@ -170,6 +170,17 @@ status:
   EXPECT_EQ(PodFactsOf(pod, RdmaResources())->running_since, absl::InfiniteFuture());
 }
 
+TEST(PodFactsTest, APodInWhichMpirunStartsRanksHasNoneOfItsOwn) {
+  Json pod = Yaml(R"(
+metadata: {annotations: {railhead.io/world-size: "8", batch.kubernetes.io/job-completion-index: "3"}}
+spec: {containers: [{name: main, resources: {limits: {rdma/hca: 1}}}]}
+)");
+  EXPECT_EQ(PodFactsOf(pod, RdmaResources())->rank, 3);
+  pod["spec"]["containers"][0]["command"] = {"/usr/sbin/sshd"};
+  EXPECT_EQ(PodFactsOf(pod, RdmaResources())->rank, std::nullopt);
+  EXPECT_EQ(PodFactsOf(pod, RdmaResources())->world, std::nullopt);
+}
+
 TEST(PodFactsTest, RanksOfAReplicatedJobAreCountedOverItsJobs) {
   Json pod = Yaml(R"(
 metadata:

@@ -18,6 +18,7 @@
 #include "kube/elements.h"
 #include "operator/admission/annotations.h"
 #include "operator/admission/job_rank.h"
+#include "operator/admission/mpirun.h"
 #include "operator/admission/rdma_containers.h"
 #include "operator/gangs/names.h"
 #include "operator/gangs/workload.h"
@@ -207,10 +208,12 @@ std::optional<PodFacts> PodFactsOf(const Json& pod, const RdmaResources& rdma) {
     if (std::find(known.begin(), known.end(), name) != known.end()) terms.kept.emplace(name);
   }
   terms.not_done = ParseNotDone(Annotation(pod, kNotDone));
-  facts.rank =
-      NumberIn(Annotation(pod, "batch.kubernetes.io/job-completion-index"), 0, 1'000'000'000);
-  facts.world = NumberIn(Annotation(pod, "railhead.io/world-size"), 1, 1'000'000'000);
-  ReadReplicatedJob(pod, facts, terms);
+  if (!IsStartedByMpirun(*spec)) {
+    facts.rank =
+        NumberIn(Annotation(pod, "batch.kubernetes.io/job-completion-index"), 0, 1'000'000'000);
+    facts.world = NumberIn(Annotation(pod, "railhead.io/world-size"), 1, 1'000'000'000);
+    ReadReplicatedJob(pod, facts, terms);
+  }
   facts.host_network = IsTrue(*spec, "hostNetwork");
   terms.interfaces = InterfacesOf(pod, *spec);
   facts.metrics_port = NumberIn(Annotation(pod, kMetricsPort), 1, 65535).value_or(0);

@@ -66,8 +66,8 @@ void JudgeNotDone(const PodFacts& pod, Findings& findings) {
   for (const NotDoneNote& note : pod.terms->not_done) {
     const NotDoneRow& row = op::RowOf(note.reason);
     if (row.level == NotDoneLevel::kQuiet) continue;
-    Finding finding =
-        MakeFinding(Reason::kNotDone, pod.name, "", {std::string(row.word), note.what, note.fix});
+    Finding finding = MakeFinding(Reason::kNotDone, pod.name, "",
+                                  {std::string(row.word), note.what(), note.fix()});
     finding.part = std::string(row.word);
     if (row.level == NotDoneLevel::kInfo) finding.severity = Severity::kInfo;
     findings.push_back(std::move(finding));

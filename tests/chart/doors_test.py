@@ -15,10 +15,10 @@ import sys
 import threading
 import time
 import unittest
-import uuid
 
 from apiserver import Cluster
 from helm import ROOT
+from memory_limit import resident, within_memory
 from replica import Replica, install
 
 from control_plane import folder_for, free_port, wait_until
@@ -30,15 +30,8 @@ PROMISED = 1  # seconds until a probe succeeds, on an idle machine
 PATIENCE = 60  # the same on a busy machine
 PROBES = 20 if CLIENTS > 1000 else 5
 GROWTH = 48  # MiB that hostile clients may cost
-OPERATOR_MEMORY = 128  # MiB, the chart's limit
 BUILD = ROOT / "build" / "release"
 LARGEST = 4 << 20  # bytes of a review
-
-
-def resident(pid, what="VmRSS"):
-    """Returns the process's memory in MiB."""
-    text = pathlib.Path(f"/proc/{pid}/status").read_text("ascii")
-    return int(re.search(rf"^{what}:\s+(\d+) kB", text, re.MULTILINE)[1]) / 1024
 
 
 def review(item):
@@ -139,28 +132,6 @@ class OperatorDoors(DoorsTest):
         self.hold("operator", self.replica.pid, (self.replica.port, health),
                   (self.asked_to_admit, lambda: ask(health, "/healthz"), lambda: ask(health, "/metrics")))
 
-    @contextlib.contextmanager
-    def within_memory(self):
-        """The kernel kills the operator if it exceeds the chart's memory limit."""
-        root = pathlib.Path("/sys/fs/cgroup")
-        old = (root / "memory").is_dir()
-        # This process's number is that of its own namespace: other runs have the same.
-        group = root / ("memory" if old else "") / f"railhead-doors-{uuid.uuid4().hex[:12]}"
-        try:
-            group.mkdir()
-            limit = group / ("memory.limit_in_bytes" if old else "memory.max")
-            limit.write_text(str(OPERATOR_MEMORY << 20))
-            (group / "cgroup.procs").write_text(str(self.replica.pid))
-        except OSError as error:
-            raise AssertionError(f"cannot limit memory with {group}: {error}; run this as root where "
-                                 "control groups can be made") from error
-        try:
-            yield group
-        finally:
-            self.replica.end()
-            wait_until(lambda: not (group / "cgroup.procs").read_text(), "the group is empty")
-            group.rmdir()
-
     def test_2_64_of_the_largest_reviews_at_once(self):
         """Half of the reviews would need 80 MiB each when parsed; the other half just fits."""
         bodies = []
@@ -174,7 +145,7 @@ class OperatorDoors(DoorsTest):
             with contextlib.suppress(OSError, http.client.HTTPException):
                 answers.append(ask(self.replica.port, "/mutate", body, tls=True, seconds=600))
 
-        with self.within_memory():
+        with within_memory(self.replica):
             clients = [threading.Thread(target=post, args=(bodies[number % 2],)) for number in range(64)]
             for client in clients:
                 client.start()

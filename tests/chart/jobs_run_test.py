@@ -214,7 +214,7 @@ class JobsRun(OwnerScene):
             own = {"RANK"} if "odd-half" in item["metadata"]["name"] else set()
             self.assertEqual({"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} & set(env), own)
             if "odd-elastic" in item["metadata"]["name"]:
-                self.assertIn("KindHasNoRanks: ", item["metadata"]["annotations"]["railhead.io/not-done"])
+                self.assertIn("KindHasNoRanks/", item["metadata"]["annotations"]["railhead.io/not-done"])
         for name, reasons in wanted.items():
             def words():
                 return sorted(one.split(": ")[1] for one in self.told("RailheadNotDone", name))

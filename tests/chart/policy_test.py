@@ -89,6 +89,18 @@ def more_pods():
         serves["metadata"]["annotations"] = {"railhead.io/metrics-port": port}
         yield f"serves at {port}", serves
     yield "requests and limits", pod("x", limits={"rdma/a": 1}, requests={"rdma/a": 1})
+    for program in ("mpirun", "/usr/sbin/sshd", "python"):
+        for labels in ({}, {"jobset.sigs.k8s.io/jobset-name": "sft"},
+                       {"training.kubeflow.org/job-name": "pi", "training.kubeflow.org/operator-name": "mpi-operator"}):
+            started = indexed("1", "2", labels=label | labels)
+            started["spec"]["containers"][0]["command"] = [program, "-De"]
+            yield f"{program} of {labels}", started
+    hosts = indexed("1", "2", labels=label)
+    hosts["spec"]["containers"][1]["env"] = [{"name": "HYDRA_HOST_FILE", "value": "/hosts"}]
+    yield "mpirun's hosts", hosts
+    keys = indexed("1", "2", labels=label)
+    keys["spec"]["volumes"] = [{"name": "mpi-ssh-auth", "emptyDir": {}}]
+    yield "mpirun's keys", keys
     for name, resources in (("nothing", {"cpu": 1}), ("none", {"rdma/hca": 0})):
         yield name, pod("x", limits=resources)
 
@@ -189,6 +201,8 @@ class Policy(unittest.TestCase):
 
     def test_jobs_get_what_the_webhook_gives_them(self):
         asking = pod("x", limits={"rdma/hca": 1})
+        launches = pod("x", limits={"rdma/hca": 1})
+        launches["spec"]["containers"][0]["command"] = ["mpirun"]
         stamped = 0
         for spec in (
             {"completionMode": "Indexed", "completions": 4, "parallelism": 4},
@@ -202,7 +216,7 @@ class Policy(unittest.TestCase):
                 {"annotations": {"a": "b"}},
                 {"annotations": {"railhead.io/world-size": "9"}},
             ):
-                for container in (asking, pod("x", limits={"cpu": 1})):
+                for container in (asking, launches, pod("x", limits={"cpu": 1})):
                     item = job("x", container)
                     item["spec"].update(spec)
                     if metadata is not None:

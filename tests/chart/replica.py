@@ -143,6 +143,17 @@ class Replica:
     def leads(self):
         return "\nrailhead_leader 1\n" in self.ask("/metrics")[1]
 
+    def runs(self):
+        """Returns true, or fails if it has ended by itself."""
+        if self._process.poll() is not None:
+            raise AssertionError(f"the operator ended with status {self._process.returncode}")
+        return True
+
+    def stop(self):
+        """Ends it as the kubelet does: it gives up the leader's Lease."""
+        self._process.terminate()
+        self._process.wait(COMMAND)
+
     def end(self):
         """Kills it without a shutdown, like a node failure."""
         self._process.kill()

@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two tenants, one of them hostile: the metrics pages of thousands of its pods report false data, and its gangs never
-end. The other tenant's gang starts and is reported as if it were alone. The operator is the chart's, at a real API
-server with the real scheduler; pods do not run, and the test serves their pages."""
+"""Two tenants, one of them hostile: the metrics pages of thousands of its pods report false data, its gangs never
+end, and its pods are as large as the API server accepts. The other tenant's gang starts and is reported as if it were
+alone. The operator is the chart's, at a real API server with the real scheduler; pods do not run, and the test serves
+their pages."""
 
+import concurrent.futures
 import copy
+import itertools
 import json
 import os
 import subprocess
 import sys
 import time
 import unittest
+import urllib.error
 
 from gangs_test import GangScene, pod
+from memory_limit import operator_memory, resident, within_memory
+from replica import send_reviews_to
 from verdict_test import PRINT_CASES, STARTED, Pages, moved
 
 from control_plane import COMMAND, wait_until
@@ -23,7 +29,52 @@ GANG = 4
 LIES = "NoUverbs"  # a case in which each pod's page accuses its node
 VICTIM = "OneRankWithoutRailsMakesAllUseTcp"
 EVIL, GOOD = "evil", "good"
+FAT_PODS = PODS // 10  # without bounds, 13 were too many for the chart's memory limit
+FAT = 1 << 20  # bytes of a fat pod
 STAY = "e00"  # the node of the hostile pods
+
+
+def values(number, size, padding=""):
+    """Returns label values of this size together, which only the pod of this number has. Short ones take most
+    memory."""
+    return [f"{number:04}-{index:06}{padding}" for index in range(size // (14 + len(padding)))]
+
+
+def by_node_affinity(item, number):
+    terms = [{"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": values(number, FAT)}]}]
+    item["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": terms}}}
+
+
+def by_anti_affinity(item, number):
+    expression = {"key": "app", "operator": "In", "values": values(number, FAT)}
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchExpressions": [expression]}}
+    item["spec"]["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def by_tolerations(item, number):
+    item["spec"]["tolerations"] = [{"key": "a", "value": value} for value in values(number, FAT // 2, "-" + "x" * 40)]
+
+
+def by_selector(item, number):
+    item["spec"]["nodeSelector"] = {value: "" for value in values(number, FAT // 2, "-" + "x" * 40)}
+
+
+def by_labels(item, number):
+    item["metadata"]["labels"] |= {value: "" for value in values(number, FAT // 2, "-" + "x" * 40)}
+
+
+def by_owner(item, number):
+    item["metadata"]["ownerReferences"][0]["name"] = f"{number:04}" + "x" * (FAT // 2)
+
+
+# Bound; waiting for a gate that the tenant has set itself, without a review by the webhook; or reviewed. By what: the
+# longer values are for the API server, which takes long to check labels.
+FAT_KINDS = (
+    ("gated", by_node_affinity), ("reviewed", by_node_affinity), ("bound", by_anti_affinity),
+    ("gated", by_node_affinity), ("gated", by_tolerations), ("reviewed", by_node_affinity),
+    ("bound", by_anti_affinity), ("gated", by_node_affinity), ("reviewed", by_selector), ("bound", by_labels),
+    ("gated", by_labels), ("reviewed", by_owner))
 
 
 class Tenants(GangScene):
@@ -38,6 +89,13 @@ class Tenants(GangScene):
         for space in (EVIL, GOOD):
             cls.ask("POST", "/api/v1/namespaces", {"metadata": {"name": space}})
         cls.ask("POST", "/api/v1/nodes", {"metadata": {"name": STAY}, "spec": {"unschedulable": True}})
+
+    @classmethod
+    def make_replica(cls, name):
+        """Returns a replica with the chart's memory limit."""
+        replica = super().make_replica(name)
+        cls.enterClassContext(within_memory(replica))
+        return replica
 
     def make(self, space, item):
         return self.ask("POST", f"/api/v1/namespaces/{space}/pods", item)
@@ -89,6 +147,68 @@ class Tenants(GangScene):
                 self.make(EVIL, pod(f"whole{number}", index, 40))
         for number in range(100):
             self.make(EVIL, pod(f"part{number}", 0, 1000))
+
+    def fatten(self):
+        """Creates the hostile tenant's fat pods."""
+        def make(number, kind, fatten):
+            item = pod(f"fat{number}", 0, 1)
+            item["spec"]["containers"][0]["resources"] = (
+                {"limits": {"rdma/hca": 1}} if kind == "reviewed" else {"limits": {"cpu": 1}})
+            if kind == "bound":
+                item["spec"]["nodeName"] = STAY
+            if kind == "gated":
+                item["spec"]["schedulingGates"] = [{"name": "railhead.io/gang"}]
+            if kind == "reviewed":
+                item["spec"]["nodeSelector"] = {"none": "such"}
+            fatten(item, number)
+            try:
+                self.make(EVIL, item)
+            except urllib.error.HTTPError as refusal:
+                raise AssertionError(f"{kind} pod {fatten.__name__}: {refusal.read()[-300:]}") from refusal
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            every = zip(range(FAT_PODS), itertools.cycle(FAT_KINDS))
+            for made in [pool.submit(make, number, *kind) for number, kind in every]:
+                made.result()
+
+    def start_gang(self, name):
+        """Creates a gang of the other tenant; returns the seconds until it has its nodes."""
+        began = time.monotonic()
+        for index in range(GANG):
+            item = pod(name, index, GANG)
+            self.make(GOOD, item)
+        wait_until(lambda: self.replica.runs() and self.placed(), f"the gang {name} of the other tenant",
+                   self.replica.log)
+        took = time.monotonic() - began
+        admitted = self.ask("GET", f"/api/v1/namespaces/{GOOD}/pods/{name}-0")["metadata"]["annotations"]
+        self.assertIn("railhead.io/injected", admitted)
+        self.ask("DELETE", f"/api/v1/namespaces/{GOOD}/pods?gracePeriodSeconds=0")
+        return took
+
+    def check_replica(self):
+        """The other tenant's gang starts, and the replica is ready; returns the seconds and the memory that it took."""
+        wait_until(self.replica.leads, "the leader", self.replica.log)
+        took = self.start_gang("thin")
+        self.assertEqual(self.replica.ask("/readyz")[0], 200)
+        return took, resident(self.replica.pid, "VmHWM")
+
+    def reasons_of_events(self):
+        return {item["reason"] for item in self.ask("GET", f"/api/v1/namespaces/{EVIL}/events")["items"]}
+
+    def test_fat_pods_end_no_operator(self):
+        began = time.monotonic()
+        self.fatten()
+        first = self.check_replica()
+        # One that starts while they are there.
+        self.replica.stop()
+        type(self).replica = self.make_replica("second")
+        send_reviews_to(self.cluster, self.replica, self.replica)
+        second = self.check_replica()
+        wait_until(lambda: {"GangNotPossible", "RailheadNotDone"} <= self.reasons_of_events(),
+                   "Events about the fat pods", self.replica.log)
+        print(f"\n{FAT_PODS} pods of {FAT >> 20} MiB: the other's gang started after {first[0]:.1f} s and, with an "
+              f"operator that started later, {second[0]:.1f} s; memory at most {first[1]:.0f} and {second[1]:.0f} MiB "
+              f"of {operator_memory()}; {time.monotonic() - began:.0f} s", file=sys.stderr)
 
     def remove_all(self):
         for space in (EVIL, GOOD):

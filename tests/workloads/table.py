@@ -69,7 +69,7 @@ def row(file, before, after):
     # In italics: what the pod had already, and keeps.
     ranks = [f"*{has[name]}*" if name in had else has.get(name, "-") for name in RANKS]
     added = sorted(name for name in has if name not in had and name not in ELSEWHERE)
-    told = annotations.get("railhead.io/not-done", "").replace("\n", "<br>") or "-"
+    told = has.get("RAILHEAD_NOT_DONE", "").replace("\n", "<br>") or "-"
     cells = [
         file,
         before["metadata"]["name"],

@@ -84,12 +84,11 @@ const std::vector<Case>& BadCases() {
        [](Scene& s) {
          // What nobody asked for is not told; and a pod may say what it likes.
          s.pods[1]["metadata"]["annotations"]["railhead.io/not-done"] =
-             "SizeUnknown: no RANK or WORLD_SIZE: it is missing; create it again\n"
-             "NoJob: no RANK: x; y\nAnything: else; z\n";
+             "SizeUnknown/NoStamp\nNoJob/NoOwner\nAnything/Else z\nNoIndex: no RANK; run this\n";
        },
        {{"train-1",
          "RailheadNotDone",
-         {"SizeUnknown: no RANK or WORLD_SIZE: it is missing", "create it"}}}},
+         {"SizeUnknown: no RANK or WORLD_SIZE: annotation", "recreate the Job"}}}},
       {"ProfilesDiffer",
        [](Scene& s) { s.pods[2]["metadata"]["annotations"]["railhead.io/profile"] = "roce@1"; },
        {{"train-2", "RailProfilesDiffer", {"roce@1", "pod train-0", "h100@2"}}}},

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sharing of a cluster-wide limit among namespaces: a namespace with a small share can always get
-// some. Used for the memory of scraped reports and for the number of RailReports.
-#ifndef RAILHEAD_OPERATOR_COLLECTOR_FAIR_SHARE_H_
-#define RAILHEAD_OPERATOR_COLLECTOR_FAIR_SHARE_H_
+// some. Used for the memory of scraped reports, for the number of RailReports, and for pods' rules.
+#ifndef RAILHEAD_OPERATOR_FAIR_SHARE_H_
+#define RAILHEAD_OPERATOR_FAIR_SHARE_H_
 
 #include <cstddef>
 
@@ -24,4 +24,4 @@ struct FairShare {
 
 }  // namespace railhead::op
 
-#endif  // RAILHEAD_OPERATOR_COLLECTOR_FAIR_SHARE_H_
+#endif  // RAILHEAD_OPERATOR_FAIR_SHARE_H_

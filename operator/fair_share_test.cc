@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/collector/fair_share.h"
+#include "operator/fair_share.h"
 
 #include <gtest/gtest.h>
 
