@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -172,7 +173,9 @@ constexpr std::array<Series, 10> kSeries = {{
     {"railhead_shared_memory_bytes", ReadBytes<&RankReport::shared_memory>},
 }};
 
-using Ranks = std::map<std::pair<std::string, int>, Rank>;
+// By job, rank and process: the label `process` tells processes apart that are the same rank of a
+// job, as two jobs of one name or a forked child.
+using Ranks = std::map<std::tuple<std::string, int, std::string>, Rank>;
 
 const Series* SeriesOf(absl::string_view line) {
   const absl::string_view name = NameOfSample(line);
@@ -187,7 +190,7 @@ absl::Status ReadSeries(absl::string_view line, const Series& series, Ranks& ran
   const absl::StatusOr<int> number = NumberOf(*sample, "rank", kMaxRank);
   if (!number.ok()) return number.status();
   const std::string job = TextOf(*sample, "job");
-  const auto [at, added] = ranks.try_emplace({job, *number});
+  const auto [at, added] = ranks.try_emplace({job, *number, TextOf(*sample, "process")});
   if (added && ranks.size() > kMaxRanks) return TooMany("ranks", kMaxRanks);
   at->second.report.job = job;
   at->second.report.rank = *number;

@@ -161,6 +161,20 @@ TEST(RuntimePageTest, WhatIsBrokenIsRefusedWithLineAndCause) {
   }
 }
 
+// Two jobs of one name in a pod, or a forked child: the runtime tells them apart by `process`.
+TEST(RuntimePageTest, ProcessesThatAreTheSameRankAreAllRead) {
+  const absl::StatusOr<RuntimeReport> report = ParseRuntimePage(
+      "railhead_degraded{job=\"train\",rank=\"0\",process=\"17\",reason=\"\"} 0\n"
+      "railhead_degraded{job=\"train\",rank=\"0\",process=\"18\",reason=\"over TCP\"} 1\n"
+      "railhead_degraded{job=\"train\",rank=\"1\",reason=\"\"} 0\n");
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_EQ(report->ranks.size(), 3U);
+  EXPECT_EQ(report->ranks[0].rank, 0);
+  EXPECT_EQ(report->ranks[1].rank, 0);
+  EXPECT_EQ(report->ranks[1].degraded, "over TCP");
+  EXPECT_EQ(report->ranks[2].rank, 1);
+}
+
 TEST(RuntimePageTest, WhatIsTooLargeIsRefused) {
   const auto why = [](const std::string& page) {
     return std::string(ParseRuntimePage(page).status().message());

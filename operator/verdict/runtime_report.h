@@ -78,7 +78,7 @@ struct RankReport {
 
 // All ranks of one page, that is of one process; usually one.
 struct RuntimeReport {
-  std::vector<RankReport> ranks;  // by job and rank
+  std::vector<RankReport> ranks;  // by job and rank, which several processes may have
 
   bool operator==(const RuntimeReport&) const = default;
 };

@@ -205,8 +205,8 @@ constexpr auto kTable = std::to_array<Variable>({
        return ParseInteger(text, 1, kLastPort, to.rendezvous.master_port);
      }},
     {Group::kRendezvous, "RAILHEAD_NOT_DONE", "none",
-     "Reason why the Railhead operator has not set these: the pod's annotation "
-     "railhead.io/not-done. Part of the error if one of them is missing.",
+     "Reason why the Railhead operator has not set these; the pod's annotation "
+     "railhead.io/not-done has it in words. Part of the error if one of them is missing.",
      ReadElsewhere},
     {Group::kSettings, "RAILHEAD_JOB", "default",
      "Name of the job, and a label of every metric. Ranks with another job name are rejected.",
