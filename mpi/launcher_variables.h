@@ -10,8 +10,9 @@
 namespace railhead::mpi {
 
 inline constexpr std::array kLauncherVariables = {
-    "RANK",     "WORLD_SIZE",     "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",
-    "PMI_SIZE", "FLUX_TASK_RANK", "FLUX_JOB_SIZE",        "PMIX_RANK",            "SLURM_NTASKS"};
+    "RANK",      "WORLD_SIZE",  "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+    "PMI_RANK",  "PMI_SIZE",    "FLUX_TASK_RANK",       "FLUX_JOB_SIZE",
+    "PMIX_RANK", "SLURM_NTASKS"};
 
 }  // namespace railhead::mpi
 

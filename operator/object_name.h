@@ -11,7 +11,7 @@
 namespace railhead::op {
 
 // Returns whether the text is 1 to 253 letters, digits, '.', '_' and '-', the first of them a
-// letter or digit: a word of a command line that a shell takes as it is, and that is no option.
+// letter or digit: a word of a command line that a shell takes as it is, and not an option.
 bool IsObjectName(absl::string_view text);
 
 }  // namespace railhead::op

@@ -37,7 +37,7 @@ class StepLimit {
   // Far more than any wish of a real node needs; these many take a fraction of a second.
   static constexpr size_t kMost = 1'000'000;
 
-  // `cancelled`: returns true if nobody waits for the answer any longer; may be null.
+  // `cancelled`: returns true if the caller has gone; may be null.
   explicit StepLimit(size_t most = kMost, std::function<bool()> cancelled = nullptr)
       : most_(most), cancelled_(std::move(cancelled)) {}
 

@@ -57,7 +57,7 @@ struct Renumbering {
 
 // Compares a grant with the node's current state. Nullopt if the container has exactly the device
 // nodes of its HCAs, also if they were exchanged among them: programs find the node of an HCA by
-// its name. A missing HCA alone is no contradiction.
+// its name. A missing HCA alone does not count.
 std::optional<Renumbering> FindRenumbering(const Grant& grant,
                                            const fabric::NodeInventory& inventory);
 

@@ -170,7 +170,7 @@ class Peer {
     absl::Time back = absl::InfinitePast();       // when it was up again
     absl::Time retry = absl::InfinitePast();      // no connection before
     absl::Duration pause = absl::ZeroDuration();  // the last one before a connection
-    // Of this connection.
+    // State of the present connection.
     bool probation = false;
     bool probe_sent = false;
     bool probe_came = false;
