@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A rank of two that does what it reads from stdin, a command a line, and prints `WORDS: SECONDS` when it has done it.
+ * A rank that does what it reads from stdin, a command a line, and prints `WORDS: SECONDS` when it has done it.
  * Communicators are numbered from 0, the one of the job; messages have a known content, which receivers check.
  *
- *   split                 makes the next communicator
- *   send C BYTES          to the other rank
+ *   split                 makes the next communicator, of all ranks
+ *   shrink C RANK         makes the next communicator, of the ranks of C without this one; C may have failed
+ *   send C BYTES          to the other rank of two
  *   receive C BYTES
  *   broadcast C BYTES     from rank 0
  *   all_reduce C BYTES
  *   barrier C
+ *   fail C                an all-reduce that must fail
  *   compute MILLISECONDS  stays away from the library
  *
  * usage: commanded      until the end of stdin
@@ -55,6 +57,17 @@ static void CheckReceived(const char* words, size_t bytes, int message, int fact
   }
 }
 
+/* Makes the next communicator. */
+static void Make(const char* words, int number, int excluded) {
+  if (communicators == kMostCommunicators) exit(2);
+  const double begin = Now();
+  rhComm_t* const made = &comms[communicators++];
+  Check(excluded < 0 ? rhCommSplit(comms[number], 0, rank, made, NULL)
+                     : rhCommShrink(comms[number], &excluded, 1, made, NULL),
+        comms[number]);
+  printf("%s: %.3f\n", words, Now() - begin);
+}
+
 static void Do(const char* words, const char* verb, int number, size_t bytes) {
   rhComm_t const comm = comms[number];
   const int message = messages[number]++;
@@ -69,6 +82,8 @@ static void Do(const char* words, const char* verb, int number, size_t bytes) {
     Check(rhBroadcast(sent, received, bytes, rhUint8, 0, comm, NULL), comm);
   } else if (strcmp(verb, "all_reduce") == 0) {
     Check(rhAllReduce(sent, received, bytes, rhUint8, rhSum, comm, NULL), comm);
+  } else if (strcmp(verb, "fail") == 0) {
+    if (rhAllReduce(sent, received, 1, rhUint8, rhSum, comm, NULL) == rhSuccess) exit(1);
   } else {
     Check(rhBarrier(comm, NULL), comm);
   }
@@ -76,7 +91,9 @@ static void Do(const char* words, const char* verb, int number, size_t bytes) {
   if (strcmp(verb, "receive") == 0 || strcmp(verb, "broadcast") == 0) {
     CheckReceived(words, bytes, message, 1);
   }
-  if (strcmp(verb, "all_reduce") == 0) CheckReceived(words, bytes, message, 2);
+  int count = 0;
+  Check(rhCommCount(comm, &count), comm);
+  if (strcmp(verb, "all_reduce") == 0) CheckReceived(words, bytes, message, count);
 }
 
 int main(void) {
@@ -94,11 +111,8 @@ int main(void) {
     long bytes = 0;
     line[strcspn(line, "\n")] = '\0';
     if (sscanf(line, "%31s %ld %ld", verb, &number, &bytes) < 1) return 2;
-    if (strcmp(verb, "split") == 0) {
-      const double begin = Now();
-      if (communicators == kMostCommunicators) return 2;
-      Check(rhCommSplit(comms[0], 0, rank, &comms[communicators++], NULL), comms[0]);
-      printf("%s: %.3f\n", line, Now() - begin);
+    if (strcmp(verb, "split") == 0 || strcmp(verb, "shrink") == 0) {
+      Make(line, (int)number, verb[1] == 'h' ? (int)bytes : -1);
     } else if (strcmp(verb, "compute") == 0) {
       const struct timespec pause = {number / 1000, number % 1000 * 1000000};
       nanosleep(&pause, NULL);
@@ -109,6 +123,6 @@ int main(void) {
     }
     fflush(stdout);
   }
-  while (communicators > 0) Check(rhCommDestroy(comms[--communicators]), NULL);
+  while (communicators > 0) rhCommDestroy(comms[--communicators]); /* some have failed */
   return 0;
 }

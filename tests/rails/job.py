@@ -32,9 +32,9 @@ def build(out):
 PATIENCE = 240
 
 
-def environment(network, rank, timeout, more=None):
+def environment(network, rank, timeout, more=None, ranks=len(NODES)):
     return os.environ | (more or {}) | {
-        "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": network.address("a"),
+        "RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": network.address("a"),
         "RAILHEAD_TRANSPORT": "tcp", "RAILHEAD_SOCKET_IFNAME": ",".join(network.interfaces()),
         "RAILHEAD_TIMEOUT_SECONDS": str(timeout), "RAILHEAD_START_TIMEOUT_SECONDS": "60",
         "RAILHEAD_METRICS_PORT": "9402", "RAILHEAD_RAILS_FILE": "/nonexistent/rails.json"}
@@ -48,18 +48,20 @@ class Operation:
 
 
 class Ranks:
-    """Two processes of a job, a rank each, from __init__ until their end, without a time limit."""
+    """Processes of a job, a rank on each of `nodes`, from __init__ until their end, without a time limit."""
 
-    def __init__(self, network, out, name, argv, timeout=120, more=None, stdin=subprocess.DEVNULL):
+    def __init__(self, network, out, name, argv, timeout=120, more=None, stdin=subprocess.DEVNULL, nodes=NODES):
         self._network = network
-        self._outputs = [out / f"{name}-{node}.txt" for node in NODES]
-        self.logs = [out / f"{name}-{node}.log" for node in NODES]
+        self._nodes = nodes
+        self._outputs = [out / f"{name}-{rank}.txt" for rank in range(len(nodes))]
+        self.logs = [out / f"{name}-{rank}.log" for rank in range(len(nodes))]
         self._children = []
-        for rank, node in enumerate(NODES):
+        for rank, node in enumerate(nodes):
             with open(self._outputs[rank], "w", encoding="utf-8") as stdout, \
                     open(self.logs[rank], "w", encoding="utf-8") as stderr:
                 self._children.append(subprocess.Popen(
-                    network.inside(node, out / argv[0], *argv[1:]), env=environment(network, rank, timeout, more),
+                    network.inside(node, out / argv[0], *argv[1:]),
+                    env=environment(network, rank, timeout, more, len(nodes)),
                     stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True))
 
     def __enter__(self):
@@ -77,7 +79,7 @@ class Ranks:
 
     def check_alive(self):
         for child, log in zip(self._children, self.logs):
-            if child.poll() not in (None, 0):
+            if child.poll() not in (None, 0, -signal.SIGKILL):
                 raise Failure(f"a rank has failed ({child.returncode}): {log.read_text('utf-8').strip()}",
                               log=log)
 
@@ -90,7 +92,7 @@ class Ranks:
                  "'http://127.0.0.1:9402/metrics', timeout=60).read().decode())")
         deadline = time.monotonic() + PATIENCE
         # The rank ends connections of clients that do not ask within seconds, as on a busy machine.
-        command = self._network.inside(NODES[rank], sys.executable, "-c", fetch)
+        command = self._network.inside(self._nodes[rank], sys.executable, "-c", fetch)
         while (done := run(command, check=False)).returncode != 0:
             self.check_alive()
             if time.monotonic() > deadline:
@@ -156,13 +158,21 @@ class Job(Ranks):
 
 
 class Commanded(Ranks):
-    """Two ranks that do what they are told (commanded.c)."""
+    """Ranks that do what they are told (commanded.c)."""
 
-    def __init__(self, network, out, name, timeout=120, more=None):
-        super().__init__(network, out, name, ("commanded",), timeout, more, stdin=subprocess.PIPE)
-        self._wanted = [1, 1]  # lines of each rank: the first says that it is ready
-        for rank in (0, 1):
+    def __init__(self, network, out, name, timeout=120, more=None, nodes=NODES):
+        super().__init__(network, out, name, ("commanded",), timeout, more, stdin=subprocess.PIPE, nodes=nodes)
+        self._wanted = [1] * len(nodes)  # lines of each rank: the first says that it is ready
+        self._killed = set()
+        for rank in self.ranks():
             self.wait(rank)
+
+    def ranks(self):
+        return [rank for rank in range(len(self._nodes)) if rank not in self._killed]
+
+    def kill(self, rank):
+        self._killed.add(rank)
+        self.signal(rank, signal.SIGKILL)
 
     def tell(self, rank, *commands):
         self._wanted[rank] += len(commands)
@@ -170,12 +180,11 @@ class Commanded(Ranks):
         pipe.write("".join(f"{command}\n" for command in commands).encode())
         pipe.flush()
 
-    def both(self, *commands):
-        """Tells both ranks, and waits until they have done all."""
-        for rank in (0, 1):
+    def all(self, *commands):
+        """Tells all ranks that live, and waits until they have done all. Returns the longest that the last one took."""
+        for rank in self.ranks():
             self.tell(rank, *commands)
-        for rank in (0, 1):
-            self.wait(rank)
+        return max(self.wait(rank) for rank in self.ranks())
 
     def left(self, rank):
         """Returns how many commands the rank has not done yet."""

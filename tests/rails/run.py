@@ -176,7 +176,7 @@ def receiver_away():
     communicator, or computes. The sender's call ends over the other rail."""
     with Network(RATES) as network, Commanded(network, OUT, "receiver-away") as job:
         def cut(node, sends, receives, there, elsewhere):
-            job.both()
+            job.all()
             rail_0_is(1, job)
             repair = network.swallow_at(node, 0)
             end = time.monotonic() + 2
@@ -188,14 +188,14 @@ def receiver_away():
             repair()
             return took, away
 
-        job.both("split", "split", "barrier 2")
+        job.all("split", "split", "barrier 2")
         for sends, receives in MESSAGES:
             for node in ("a", "b"):
                 cut(node, sends, receives, ["barrier 2"], "barrier 2")
         took, away = cut("a", *MESSAGES[0], [], f"compute {AWAY_SECONDS * 1000}")
         expect(away, "the sender's call waited until the receiver was back", job)
         print(f"    {MESSAGES[0][0]}: {took:.3f} s, while the receiver computed for {AWAY_SECONDS} s")
-        job.both()
+        job.all()
         job.finish()
 
 
@@ -204,12 +204,42 @@ def both_away():
     with Network(RATES) as network, Commanded(network, OUT, "both-away") as job:
         for before, after in (((), "all_reduce 0"), (("split",), "all_reduce 1"),
                               (("split", "all_reduce 2 100000"), "all_reduce 2")):
-            job.both(*before)
+            job.all(*before)
             repair = network.reset(0)
             rail_0_is(0, job)
             repair()
             rail_0_is(1, job)
-            job.both(f"{after} 3000000")
+            job.all(f"{after} 3000000")
+        job.finish()
+
+
+def lost_while_made():
+    """Communicators are made while a rail is lost: they start on the other one, and the rail joins when it returns."""
+    with Network(RATES) as network, Commanded(network, OUT, "lost-while-made") as job:
+        for made, trouble in ((1, "swallow"), (2, "reset")):
+            repair = getattr(network, trouble)(0)
+            took = job.all("split")
+            print(f"    split while rail 0 is lost ({trouble}): {took:.2f} s")
+            job.all(f"all_reduce {made} 3000000", "all_reduce 0 100000")
+            repair()
+            rail_0_is(1, job)
+            job.all(f"all_reduce {made} 3000000")
+        job.finish()
+
+
+def death_beside_a_lost_rail():
+    """A rail is lost, then a rank dies: the others go on without it, on the rail that is left, and on both later."""
+    with Network(RATES) as network, Commanded(network, OUT, "death-beside-a-lost-rail", nodes=("a", "b", "b")) as job:
+        job.all("all_reduce 0 1000000")
+        repair = network.swallow(0)
+        job.all("all_reduce 0 1000000")
+        job.kill(2)
+        job.all("fail 0")
+        took = job.all("shrink 0 2")
+        print(f"    shrink: {took:.2f} s")
+        job.all("all_reduce 1 3000000")
+        repair()
+        job.all("all_reduce 1 3000000")
         job.finish()
 
 
@@ -297,6 +327,8 @@ SCENES = {
     "busy-peer": busy_peer,
     "receiver-away": receiver_away,
     "both-away": both_away,
+    "lost-while-made": lost_while_made,
+    "death-beside-a-lost-rail": death_beside_a_lost_rail,
     "uneven": uneven,
     "impostor-swap": impostor("swap"),
     "impostor-replay": impostor("replay"),

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 
 #include "absl/cleanup/cleanup.h"
 #include "runtime/base/now.h"
@@ -17,28 +18,40 @@ namespace {
 // Interval of the attempts: they begin and end by time, which no descriptor signals.
 constexpr absl::Duration kPause = absl::Milliseconds(20);
 
-// Returns whether another attempt may succeed. Unknown is the code of failed system calls, for
-// example if all ports are in use.
-bool MayPass(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsUnknown(status);
-}
-
 // Continues one link's attempt. Returns true once it has connected or failed for good.
 bool Work(Connecting& connecting) {
   const absl::StatusOr<bool> connected = connecting.link->Reconnect(MonotonicNow());
   if (!connected.ok()) {
     connecting.result = connected.status();
-    return !MayPass(connecting.result);
+    return !IsLate(connecting.result);
   }
   // Until it connects, keeps the error of the last attempt.
   if (*connected) connecting.result = absl::OkStatus();
   return *connected;
 }
 
+bool AllHaveOne(const std::vector<Connecting>& links, size_t rails) {
+  for (size_t peer = 0; peer < links.size() / rails; ++peer) {
+    if (!AnyConnected(links, rails, peer)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
+// Unknown is the code of failed system calls, for example if all ports are in use.
+bool IsLate(const absl::Status& result) {
+  return absl::IsUnavailable(result) || absl::IsDeadlineExceeded(result) || absl::IsUnknown(result);
+}
+
+bool AnyConnected(const std::vector<Connecting>& links, size_t rails, size_t peer) {
+  const auto first = links.begin() + static_cast<std::ptrdiff_t>(peer * rails);
+  return std::any_of(first, first + static_cast<std::ptrdiff_t>(rails),
+                     [](const Connecting& connecting) { return connecting.result.ok(); });
+}
+
 absl::Status ConnectAll(std::vector<Connecting>& links, transport::WakeEvent& wake,
-                        absl::Time deadline, const Halt& halt) {
+                        const ConnectOptions& options, const Halt& halt) {
   if (links.empty()) return absl::OkStatus();
   const net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
@@ -58,9 +71,16 @@ absl::Status ConnectAll(std::vector<Connecting>& links, transport::WakeEvent& wa
     connecting.result = absl::DeadlineExceededError("the peer did not connect in time");
     waiting.push_back(&connecting);
   }
+  absl::Time deadline = options.deadline;
+  bool all_have_one = false;
   while (true) {
     if (absl::Status halted = CheckHalt(halt); !halted.ok()) return halted;
-    const bool late = MonotonicNow() >= deadline;
+    const absl::Time now = MonotonicNow();
+    if (!all_have_one && AllHaveOne(links, options.rails)) {
+      all_have_one = true;
+      deadline = std::min(deadline, now + options.grace);
+    }
+    const bool late = now >= deadline;
     std::erase_if(waiting, [](Connecting* connecting) {
       bool done = Work(*connecting);
       if (!done) {

@@ -4,6 +4,7 @@
 #ifndef RAILHEAD_RUNTIME_COMM_SETUP_CONNECT_H_
 #define RAILHEAD_RUNTIME_COMM_SETUP_CONNECT_H_
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -20,13 +21,25 @@ struct Connecting {
   absl::Status result;                    // why it is not connected
 };
 
+struct ConnectOptions {
+  absl::Time deadline;
+  size_t rails = 1;  // links of each peer, which are adjacent
+  // How long to wait for other links once every peer has one; infinite: until the deadline.
+  absl::Duration grace = absl::InfiniteDuration();
+};
+
 // Connects all links concurrently, in any order. A link counts as connected when both sides have
 // received data over the rail: the peer's link is connected then, or will be, whatever this rank
 // does next. Sets each result: at once if the configuration of the two sides prevents the
-// connection, at the deadline if the network or the peer may be late. `wake` is that of the
+// connection, at the end if the network or the peer may be late (IsLate). `wake` is that of the
 // acceptors to which the peers connect. Returns why the wait was aborted; OK if it was not.
 absl::Status ConnectAll(std::vector<Connecting>& links, transport::WakeEvent& wake,
-                        absl::Time deadline, const Halt& halt);
+                        const ConnectOptions& options, const Halt& halt);
+
+// Returns whether a link with this result may connect later.
+bool IsLate(const absl::Status& result);
+// Returns whether any link of the same peer is connected.
+bool AnyConnected(const std::vector<Connecting>& links, size_t rails, size_t peer);
 
 }  // namespace railhead::comm
 

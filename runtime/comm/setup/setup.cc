@@ -43,6 +43,10 @@ constexpr size_t kKeyBytes = 16;
 // job that requires RDMA to fail soon.
 constexpr absl::Duration kLongestRdmaConnect = absl::Seconds(6);
 
+// How long a start waits for TCP rails that are late, once there is one to each peer. They are used
+// when they connect (rails/peer.h); a rail that is lost must not end a job that has another one.
+constexpr absl::Duration kGrace = absl::Seconds(1);
+
 // Returns the number of descriptors that the connections to one other rank need.
 size_t Descriptors(const std::vector<ChosenRail>& rails) {
   size_t sum = 0;
@@ -463,7 +467,6 @@ absl::Duration Setup::PatienceWith(const std::vector<ChosenRail>& rails) const {
 
 absl::Status Setup::Connect(const std::vector<ChosenRail>& rails, absl::Duration patience,
                             Links& links) {
-  const absl::Time deadline = MonotonicNow() + patience;
   for (const int neighbour : neighbours_) {
     const Whereabouts peer = Of(neighbour);
     for (size_t k = 0; k < rails.size(); ++k) {
@@ -474,15 +477,26 @@ absl::Status Setup::Connect(const std::vector<ChosenRail>& rails, absl::Duration
       if (link.ok()) connecting.link = *std::move(link);
     }
   }
-  absl::Status result = ConnectAll(links, *acceptors_.front()->wake(), deadline, aborted_);
+  const Logger log(options_.settings.log_level, self_);
+  const bool over_tcp = rails.front().device == nullptr;
+  absl::Status result = ConnectAll(
+      links, *acceptors_.front()->wake(),
+      {MonotonicNow() + patience, rails.size(), over_tcp ? kGrace : absl::InfiniteDuration()},
+      aborted_);
   if (!result.ok()) {
     result = absl::Status(result.code(), absl::StrCat(self_, ": ", result.message()));
   }
   for (size_t i = 0; i < links.size(); ++i) {
     if (links[i].result.ok()) continue;
+    const ChosenRail& rail = rails[i % rails.size()];
     const std::string peer = Of(neighbours_[i / rails.size()]).name;
-    result.Update(
-        Blame(rails[i % rails.size()], absl::StrCat("no connection to ", peer), links[i].result));
+    if (over_tcp && IsLate(links[i].result) &&
+        AnyConnected(links, rails.size(), i / rails.size())) {
+      log.Warn(absl::StrCat(rails::ToString(rail.name), " to ", peer, ": not connected yet (",
+                            links[i].result.message(), "); starting on the other rails"));
+      continue;
+    }
+    result.Update(Blame(rail, absl::StrCat("no connection to ", peer), links[i].result));
   }
   return result;
 }
