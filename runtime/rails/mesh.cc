@@ -280,15 +280,18 @@ bool Mesh::OnlyUnacknowledged() const {
   return !AnyBusy([](const Peer& peer) { return !peer.OnlyUnacknowledged(); });
 }
 
-bool Mesh::Acknowledged() const {
-  return !AnyBusy([](const Peer& peer) { return !peer.Acknowledged(); });
+bool Mesh::Acknowledged(absl::FunctionRef<bool(int peer)> left) const {
+  return std::all_of(peers_.begin(), peers_.end(), [left](const auto& entry) {
+    return entry.second.peer->Acknowledged() || left(entry.first);
+  });
 }
 
 void Mesh::Settle(absl::Time deadline) {
   Begin(deadline - MonotonicNow());
   // Others may wait for acknowledgements just as this rank does.
   if (!OnBusy([](Peer& peer) { return peer.Acknowledge(); }).ok()) return;
-  while (!Acknowledged() && MonotonicNow() < deadline) {
+  while (AnyBusy([](const Peer& peer) { return !peer.Acknowledged(); }) &&
+         MonotonicNow() < deadline) {
     if (!Progress().ok()) return;
   }
   Release();

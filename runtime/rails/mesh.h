@@ -92,8 +92,8 @@ class Mesh final : public collectives::Messenger {
   // Waits until everything sent is known to have arrived, at most until `deadline`; then the owner
   // is away. Call it before destroying the mesh: no peer waits for a repeat then.
   void Settle(absl::Time deadline);
-  // Whether it is known now.
-  bool Acknowledged() const;
+  // Whether it is known now, except of peers that have `left`.
+  bool Acknowledged(absl::FunctionRef<bool(int peer)> left) const;
   // This rank leaves: peers that leave, too, are neither logged nor counted as lost rails.
   void ExpectClose();
   // Increases as transfers come nearer to completion, of all peers (with the companion), or of one;

@@ -390,10 +390,10 @@ std::vector<int> Engine::UnderWay() const {
   return ranks;
 }
 
-bool Engine::Flushed() const {
-  return std::all_of(peers_.begin(), peers_.end(), [](const auto& entry) {
+bool Engine::Flushed(absl::FunctionRef<bool(int peer)> left) const {
+  return std::all_of(peers_.begin(), peers_.end(), [left](const auto& entry) {
     const Peer& peer = entry.second;
-    return peer.sent.empty() && peer.queued.empty() && peer.streams.empty();
+    return (peer.sent.empty() && peer.queued.empty() && peer.streams.empty()) || left(entry.first);
   });
 }
 

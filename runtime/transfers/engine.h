@@ -30,6 +30,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/collectives/messenger.h"
@@ -88,8 +89,9 @@ class Engine {
   // Returns the peers that are known to run their transfers, and with which work is outstanding. If
   // nothing moves, there is a fault.
   std::vector<int> UnderWay() const;
-  // Returns true if all posted sends are complete and their memory is no longer used.
-  bool Flushed() const;
+  // Returns true if all posted sends are complete and their memory is no longer used, except those
+  // to peers that have `left`: they take nothing any longer.
+  bool Flushed(absl::FunctionRef<bool(int peer)> left) const;
 
  private:
   // State of an unfinished transfer.

@@ -125,7 +125,6 @@ void Lane::Run() {
     status = engine_->Advance();
     if (!status.ok()) break;
     {
-      const bool settled = engine_->Flushed() && messages_->mesh().Acknowledged();
       const std::lock_guard<std::mutex> lock(mutex_);
       if (ending_) {
         // After an abort, transfers end with the abort status.
@@ -134,7 +133,7 @@ void Lane::Run() {
       }
       // This rank leaves, and other ranks may have done so.
       if (settling_) messages_->mesh().ExpectClose();
-      if (settling_ && settled && posted_.empty()) {
+      if (settling_ && posted_.empty() && IsSettled()) {
         settled_ = true;
         changed_.NotifyAll();
       }
@@ -142,6 +141,11 @@ void Lane::Run() {
     status = Work();
   }
   End(status);
+}
+
+bool Lane::IsSettled() const {
+  const auto left = [this](int rank) { return options_.left(rank).has_value(); };
+  return engine_->Flushed(left) && messages_->mesh().Acknowledged(left);
 }
 
 absl::Status Lane::Work() {

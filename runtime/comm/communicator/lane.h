@@ -96,6 +96,8 @@ class Lane {
   explicit Lane(Options options) : options_(std::move(options)) {}
 
   void Run();
+  // Whether all that was sent to members is known to have arrived.
+  bool IsSettled() const;
   absl::Status Work();
   // Called at short intervals. Returns an error if a transfer cannot complete, or makes no progress
   // for the timeout, whatever others do.
