@@ -43,10 +43,15 @@ void AddRelease(std::optional<Release> release, std::vector<Release>& releases) 
   }
 }
 
+std::array<kube::ObjectRef, 2> ReleaseCollections() {
+  return {{{"admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", "", ""},
+           {"rbac.authorization.k8s.io/v1", "clusterrolebindings", "", ""}}};
+}
+
 absl::StatusOr<std::vector<Release>> FindReleases(kube::Api& api) {
   std::vector<Release> releases;
-  for (const kube::ObjectRef& collection : kReleaseCollections) {
-    const absl::Status status = kube::ForEach(
+  for (const kube::ObjectRef& collection : ReleaseCollections()) {
+    absl::Status status = kube::ForEach(
         api, collection,
         [&releases](const Json& object) {
           AddRelease(ReleaseOf(object), releases);

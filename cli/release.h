@@ -6,6 +6,7 @@
 #ifndef RAILHEAD_CLI_RELEASE_H_
 #define RAILHEAD_CLI_RELEASE_H_
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,13 +29,11 @@ struct Release {
 inline constexpr absl::string_view kOfTheChart =
     "labelSelector=app.kubernetes.io%2Fpart-of%3Drailhead";
 
-// The collections with such objects, in the order in which they are read: the next one only if
-// there is no release in the earlier. The chart's MutatingWebhookConfiguration names the Service in
-// the release's namespace. Its ClusterRoleBindings, for an installation that lost the former, name
-// the service accounts.
-inline const kube::ObjectRef kReleaseCollections[] = {
-    {"admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", "", ""},
-    {"rbac.authorization.k8s.io/v1", "clusterrolebindings", "", ""}};
+// Returns the collections with such objects, in the order in which they are read: the next one only
+// if there is no release in the earlier. The chart's MutatingWebhookConfiguration names the Service
+// in the release's namespace. Its ClusterRoleBindings, for an installation that lost the former,
+// name the service accounts.
+std::array<kube::ObjectRef, 2> ReleaseCollections();
 
 // Returns the release of an object in one of these collections; nullopt for one of another origin.
 std::optional<Release> ReleaseOf(const kube::Json& object);

@@ -128,6 +128,7 @@ void Agent::WarnOfRenumbered() {
     by_container.insert({KeyOf(one.holder), {one.holder, one.message}});
   }
   std::vector<ContainerFault> faults;
+  faults.reserve(by_container.size());
   for (auto& [key, fault] : by_container) faults.push_back(std::move(fault));
   WarnOf(faults, "DeviceRenumbered", renumbered_);
 }

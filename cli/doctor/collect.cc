@@ -89,11 +89,11 @@ void CollectRelease(Collector& collector, const std::string& space, Evidence& ev
 }
 
 void CollectInstallation(Collector& collector, Evidence& evidence) {
-  for (const kube::ObjectRef& collection : kReleaseCollections) {
+  for (const kube::ObjectRef& collection : ReleaseCollections()) {
     if (!evidence.releases.empty()) break;
     collector.List(collection, kOfTheChart, [&](const Json& object) {
       AddRelease(ReleaseOf(object), evidence.releases);
-      if (collection.resource != kReleaseCollections[0].resource) return;
+      if (collection.resource != ReleaseCollections().front().resource) return;
       if (auto read = ReadWebhookConfiguration(object)) {
         evidence.webhooks.push_back(*std::move(read));
       }

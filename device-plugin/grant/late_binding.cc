@@ -33,8 +33,9 @@ DeviceSnapshot Eligible(const DeviceSnapshot& snapshot, const BindingWish& wish)
     const bool kept =
         own.contains(whole) && !hca.renumbered.empty() && hca.reason == hca.renumbered;
     const bool room = slots[whole] > (load == wish.load.end() ? 0 : load->second);
-    if (kept || (hca.usable && (room || own.contains(whole))))
+    if (kept || (hca.usable && (room || own.contains(whole)))) {
       eligible.devices.push_back({whole, hca});
+    }
   }
   return eligible;
 }

@@ -273,6 +273,7 @@ std::vector<std::string> Prefer(const DeviceSnapshot& snapshot, const Wish& wish
     }
   }
   std::vector<size_t> free;
+  free.reserve(candidates.size());
   for (const std::set<size_t>& of_hca : candidates) free.push_back(of_hca.size());
   Search search(choices, std::move(free), limit);
   for (const size_t i : fixed) {
