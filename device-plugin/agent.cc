@@ -199,7 +199,7 @@ void Agent::Run(int stop_fd) {
       for (kube::Event& event : faults_.TakeDue(now)) TellEvent(std::move(event));
     }
     if (scan_.has_value() && (scanned || now >= rescan_at)) Offer(now);
-    if (DependsOnHolders()) {
+    if (DependsOnHolders() || kube::MonotonicNow() < NewPodsUntil()) {
       look_at = std::min(look_at, std::max<TimePoint>(now + options_.rescan, settled_at));
     }
     if (now >= rescan_at) rescan_at = now + options_.rescan;
@@ -486,12 +486,20 @@ void Agent::Report(TimePoint now) {
   metrics_.Registered(beat.has_devices && beat.serving, registrations_);
 }
 
-void Agent::Stop() {
+std::optional<absl::Time> Agent::LastAllocation() const {
   std::optional<absl::Time> last;
-  for (const auto& [resource, plugin] : plugins_) {
-    plugin->Stop();
-    last = std::max(last, plugin->last_allocation());
-  }
+  for (const auto& [resource, plugin] : plugins_) last = std::max(last, plugin->last_allocation());
+  return last;
+}
+
+absl::Time Agent::NewPodsUntil() const {
+  const std::optional<absl::Time> last = LastAllocation();
+  return last.has_value() ? *last + absl::FromChrono(options_.look) : absl::InfinitePast();
+}
+
+void Agent::Stop() {
+  for (const auto& [resource, plugin] : plugins_) plugin->Stop();
+  const std::optional<absl::Time> last = LastAllocation();
   RemoveSockets();
   scanner_.reset();
   if (last.has_value()) {

@@ -141,6 +141,10 @@ class Agent {
   // container that holds it is bound to another HCA, or withheld because of a container's device
   // nodes.
   bool DependsOnHolders() const;
+  std::optional<absl::Time> LastAllocation() const;
+  // Returns until when the agent looks at kubelet at each rescan. A pod that it has never seen
+  // listed may have devices in init containers only, so its files stay after its end.
+  absl::Time NewPodsUntil() const;
   // Adds what was allocated so recently that kubelet may not list it yet to holdings_.
   void HoldAllocated();
   void Publish();

@@ -91,6 +91,23 @@ TEST_F(AgentTest, RemovesTheFilesOfAPodThatItSawEnd) {
   EXPECT_THAT(FolderContent(), IsEmpty());
 }
 
+// A pod that is done long before the next look at kubelet is no pod that kubelet never lists.
+TEST_F(AgentTest, RemovesTheFilesOfAPodThatLivedShorterThanALook) {
+  FakePodResources pods(options_.pod_resources_socket, {});
+  options_.look = std::chrono::hours(1);
+  kubelet_->Start();
+  RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  pods.Hold({{"team", "short", "main", {{"rdma/hca", {kFirst}}}}});
+  v1beta1::AllocateResponse response;
+  ASSERT_TRUE(kubelet_->Allocate({kFirst}, &response).ok());
+  const int before = pods.calls();
+  ASSERT_TRUE(Eventually([&] { return pods.calls() >= before + 2; }));
+  pods.Hold({});
+  agent.Stop();
+  EXPECT_THAT(FolderContent(), IsEmpty());
+}
+
 TEST_F(AgentTest, LeavesTheFilesThatPodsUse) {
   const FakePodResources pods(options_.pod_resources_socket, {kSecond});
   kubelet_->Start();

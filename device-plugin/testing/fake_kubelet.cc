@@ -292,10 +292,16 @@ void FakePodResources::Hold(std::vector<ContainerDevices> containers) {
   containers_ = std::move(containers);
 }
 
+int FakePodResources::calls() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return calls_;
+}
+
 grpc::Status FakePodResources::List(grpc::ServerContext* /*context*/,
                                     const v1::ListPodResourcesRequest* /*request*/,
                                     v1::ListPodResourcesResponse* response) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  ++calls_;
   for (const ContainerDevices& container : containers_) {
     v1::PodResources* pod = response->add_pod_resources();
     pod->set_namespace_(container.pod_namespace);

@@ -120,6 +120,8 @@ class FakePodResources final : private v1::PodResourcesLister::Service {
 
   // From now on these containers are listed, and no others.
   void Hold(std::vector<ContainerDevices> containers);
+  // Returns how often they were listed.
+  int calls();
 
  private:
   grpc::Status List(grpc::ServerContext* context, const v1::ListPodResourcesRequest* request,
@@ -127,6 +129,7 @@ class FakePodResources final : private v1::PodResourcesLister::Service {
 
   std::mutex mutex_;
   std::vector<ContainerDevices> containers_;
+  int calls_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
 
