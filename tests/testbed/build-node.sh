@@ -77,7 +77,7 @@ for module in "${!folders[@]}"; do
     install -D -m 644 "$built" "root/${folders[$module]}/$module.ko"
   else
     cat trouble >&2
-    echo "$module $(tail -n 1 trouble)" >> missing
+    echo "$module $(tail -n 1 trouble | sed "s/^error: module $module: //")" >> missing
   fi
 done
 depmod -b root "$kernel"
