@@ -7,26 +7,12 @@ import json
 import sys
 import unittest
 
-from helm import ROOT
 from job_controllers_test import groups, jobset, pod, trainjob
-from owner_scene import HCAS, OwnerScene
-from pod_processes import PodProcesses
+from owner_scene import HCAS
+from running_pods import COMMAND, RunningPods
 
 from control_plane import wait_until
-from job_controllers import JobController, wait_until_webhooks_are_known
 
-PERF = ROOT / "build" / "release" / "runtime" / "railhead-perf"
-COMMAND = [PERF, "all_reduce", "-b8", "-e64K", "-f16", "-n2", "-w1", "--check", "-ojson"]
-# As on nodes whose only network is the loopback device.
-VARIABLES = {"RAILHEAD_TRANSPORT": "tcp", "RAILHEAD_SOCKET_IFNAME": "lo", "RAILHEAD_METRICS": "off",
-             "RAILHEAD_TIMEOUT_SECONDS": "600"}
-# Like sshd for commands of mpirun: the session does not have the container's variables.
-SSHD = """#!/bin/sh
-while [ "${1#-}" != "$1" ]; do shift; done
-host=$1
-shift
-exec env -i PATH="$PATH" %s unshare --uts sh -c 'hostname "$1"; shift; eval "$*"' sh "$host" "$@"
-""" % " ".join(f"{name}={value}" for name, value in VARIABLES.items())
 KUBEFLOW = ("PyTorchJob", "XGBoostJob", "JAXJob", "TFJob", "PaddleJob")
 KINDS = ("JobSet", "LeaderWorkerSet")
 GANG = {"railhead.io/gang": "true"}
@@ -57,26 +43,9 @@ def kubeflow(kind, name, container, **replicas):
     return {"apiVersion": "kubeflow.org/v1", "kind": kind, "metadata": {"name": name}, "spec": {field: specs}}
 
 
-class JobsRun(OwnerScene):
+class JobsRun(RunningPods):
     values = (f"--set=operator.gangs.kinds={{{','.join((*KINDS, *KUBEFLOW))}}}",)
-    controllers = (*OwnerScene.controllers, "garbage-collector-controller")
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        started = []
-        for name in ("jobset", "lws", "trainer", "training", "kueue"):
-            started.append(JobController(cls.cluster, cls.folder, name))
-            cls.addClassCleanup(started[-1].end)
-        for controller in started:
-            controller.wait_until_ready()
-        wait_until_webhooks_are_known(cls.cluster)
-        cls.cluster.start_scheduler()
-        cls.sshd = cls.folder / "sshd"
-        cls.sshd.write_text(SSHD)
-        cls.sshd.chmod(0o755)
-        cls.processes = PodProcesses(cls.cluster, cls.folder, cls.command_of, VARIABLES)
-        cls.addClassCleanup(cls.processes.end)
+    job_controllers = ("jobset", "lws", "trainer", "training", "kueue")
 
     @classmethod
     def command_of(cls, pod):

@@ -9,12 +9,10 @@ import shlex
 import sys
 import unittest
 
-from jobs_run_test import COMMAND, SSHD, VARIABLES
-from owner_scene import HCAS, OwnerScene
-from pod_processes import PodProcesses
+from owner_scene import HCAS
+from running_pods import COMMAND, RunningPods
 
 from control_plane import wait_until
-from job_controllers import JobController, wait_until_webhooks_are_known
 
 NODES, PER_NODE = 3, 2
 RANKS = NODES * PER_NODE
@@ -52,25 +50,8 @@ def runtime():
     }
 
 
-class Mpirun(OwnerScene):
-    controllers = (*OwnerScene.controllers, "garbage-collector-controller")
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        started = []
-        for name in ("jobset", "trainer"):
-            started.append(JobController(cls.cluster, cls.folder, name))
-            cls.addClassCleanup(started[-1].end)
-        for controller in started:
-            controller.wait_until_ready()
-        wait_until_webhooks_are_known(cls.cluster)
-        cls.cluster.start_scheduler()
-        cls.sshd = cls.folder / "sshd"
-        cls.sshd.write_text(SSHD)
-        cls.sshd.chmod(0o755)
-        cls.processes = PodProcesses(cls.cluster, cls.folder, cls.command_of, VARIABLES)
-        cls.addClassCleanup(cls.processes.end)
+class Mpirun(RunningPods):
+    job_controllers = ("jobset", "trainer")
 
     @classmethod
     def command_of(cls, pod):
