@@ -15,6 +15,9 @@ namespace railhead {
 template <class T>
 class SlotQueue {
  public:
+  // `capacity`: a power of two. With at most so many entries, no entry moves.
+  explicit SlotQueue(size_t capacity = 32) : slots_(capacity) {}
+
   // Adds an entry and returns its number. The entry contains the values of its slot's last use.
   uint64_t Push() {
     if (end_ - begin_ == slots_.size()) Grow();
@@ -38,7 +41,7 @@ class SlotQueue {
   }
 
   // A power of two of them: every frame finds its slot several times, and a division takes longer.
-  std::vector<T> slots_ = std::vector<T>(32);
+  std::vector<T> slots_;
   uint64_t begin_ = 0;
   uint64_t end_ = 0;
 };

@@ -38,6 +38,10 @@ class Messenger {
   // Internal.
   virtual void Expect(Call call) = 0;
   virtual Ticket PostSend(int peer, absl::Span<const std::byte> data) = 0;
+  // The same, if another PostSend to that peer follows at once: both may leave together.
+  virtual Ticket PostPart(int peer, absl::Span<const std::byte> data) {
+    return PostSend(peer, data);
+  }
   virtual Ticket PostReceive(int peer, const ReceiveBuffer& buffer) = 0;
 
   // Returns true if the message is sent and its buffer may be reused.

@@ -15,9 +15,10 @@
 
 namespace railhead::net {
 
-absl::StatusOr<std::shared_ptr<WatchThread>> WatchThread::Get() {
-  static OnePerProcess<WatchThread> thread;
-  return thread.Get([]() -> absl::StatusOr<std::shared_ptr<WatchThread>> {
+absl::StatusOr<std::shared_ptr<WatchThread>> WatchThread::Get(Work work) {
+  static OnePerProcess<WatchThread> threads;
+  const char* const name = work == Work::kWatch ? "watch" : "progress";
+  return threads.Get(name, []() -> absl::StatusOr<std::shared_ptr<WatchThread>> {
     net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
     if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
     epoll.KeepFromChildren();
@@ -45,10 +46,12 @@ WatchThread::~WatchThread() {
   if (thread_.joinable()) thread_.join();
 }
 
-void WatchThread::Wake(Client& client) {
+void WatchThread::Wake(Client& client, absl::Time at) {
   const std::lock_guard<std::mutex> lock(mutex_);
   absl::Time& next = clients_.try_emplace(&client, absl::InfiniteFuture()).first->second;
-  if (std::exchange(next, absl::InfinitePast()) != absl::InfinitePast()) wake_.Signal();
+  if (next <= at) return;
+  next = at;
+  wake_.Signal();
 }
 
 void WatchThread::AwaitEnd(Client& client) {

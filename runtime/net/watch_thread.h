@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread that waits for descriptors, for all its clients in this process: a process with dozens
-// of communicators has one. It sleeps until a descriptor of a client stirs, a client is woken, or a
+// A thread that waits for descriptors, for all its clients in this process, however many
+// communicators it has. It sleeps until a descriptor of a client stirs, a client is woken, or a
 // time has come. Used by bootstrap::Watch and transport::RailListener.
 #ifndef RAILHEAD_RUNTIME_NET_WATCH_THREAD_H_
 #define RAILHEAD_RUNTIME_NET_WATCH_THREAD_H_
@@ -33,8 +33,12 @@ class WatchThread {
     virtual std::optional<absl::Time> Turn() = 0;
   };
 
-  // Started by its first user, ended by its last.
-  static absl::StatusOr<std::shared_ptr<WatchThread>> Get();
+  enum class Work {
+    kWatch,     // small: who has died, who wants to connect
+    kProgress,  // what is due for meshes whose owner is away
+  };
+  // The process's thread for this kind of work; started by its first user, ended by its last.
+  static absl::StatusOr<std::shared_ptr<WatchThread>> Get(Work work = Work::kWatch);
   ~WatchThread();
   WatchThread(const WatchThread&) = delete;
   WatchThread& operator=(const WatchThread&) = delete;
@@ -42,8 +46,8 @@ class WatchThread {
   // An epoll: its events, with a Client* as data, cause a turn of that client.
   int epoll() const { return epoll_.get(); }
 
-  // Causes a turn soon; the first makes it a client.
-  void Wake(Client& client);
+  // Causes a turn at that time, or soon; the first makes it a client.
+  void Wake(Client& client, absl::Time at = absl::InfinitePast());
   // Waits until a turn of the client has returned nullopt.
   void AwaitEnd(Client& client);
 

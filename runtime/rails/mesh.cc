@@ -242,10 +242,10 @@ void Mesh::Expect(collectives::Call call) {
   call_ = call;  // a peer is told when something is posted for it
 }
 
-Mesh::Ticket Mesh::PostSend(int peer, absl::Span<const std::byte> data) {
+Mesh::Ticket Mesh::Post(int peer, absl::Span<const std::byte> data, bool more) {
   Hold();
   Entry* const to = To(peer);
-  return to != nullptr ? to->peer->PostSend(data) : 0;
+  return to != nullptr ? to->peer->PostSend(data, more) : 0;
 }
 
 Mesh::Ticket Mesh::PostReceive(int peer, const collectives::ReceiveBuffer& buffer) {
@@ -333,37 +333,61 @@ bool Mesh::KeepUnacknowledged() {
   return kept;
 }
 
-absl::Status Mesh::Sleep() {
+absl::StatusOr<absl::Duration> Mesh::ArmToSleep(bool acknowledges) {
   const auto held_back = [](const Peer& peer) { return peer.HeldBack(); };
   const auto restless = [](const Peer& peer) { return peer.Restless(); };
   // Nobody waits for what this side's NIC says of frames, unless nothing else is left to wait for.
   const transport::Wake wake = finishing_ || AnyBusy(held_back) || OnlyUnacknowledged()
                                    ? transport::Wake::kAll
                                    : transport::Wake::kFrames;
-  for (bool at_first = true;; at_first = false) {
-    // What was taken is mostly told by the answer that this rank is about to send, so not at once.
-    absl::Status armed =
-        at_first ? absl::OkStatus() : OnBusy([](Peer& peer) { return peer.Acknowledge(); });
-    // Arming comes before the last look, so that nothing can arrive unnoticed between them.
-    armed.Update(OnBusy([wake](Peer& peer) { return peer.Arm(wake); }));
-    // Without descriptors, it is polled.
-    if (CompanionWaits() && !(companion_->Arm().ok() && WatchCompanion().ok())) must_poll_ = true;
-    if (!armed.ok()) return armed;
-    // What the peers waited for may have been just that.
-    if (finishing_ && Flushed()) return absl::OkStatus();
-    absl::Time now = MonotonicNow();
-    absl::Status polled = Poll(now);
-    if (polled.ok()) polled = CheckPatience(now);
-    if (moved_ || !polled.ok()) return polled;
-    const int longest = must_poll_                      ? kPollingSleepMs
-                        : AnyBusy(held_back)            ? kHeldBackSleepMs
-                        : at_first || AnyBusy(restless) ? kRestlessSleepMs
-                                                        : kLongestSleepMs;
-    const int timeout = std::min(net::PollTimeout(last_progress_ + patience_), longest);
+  absl::Status armed =
+      acknowledges ? OnBusy([](Peer& peer) { return peer.Acknowledge(); }) : absl::OkStatus();
+  // Arming comes before the last look, so that nothing can arrive unnoticed between them.
+  armed.Update(OnBusy([wake](Peer& peer) { return peer.Arm(wake); }));
+  // Without descriptors, it is polled.
+  if (CompanionWaits() && !(companion_->Arm().ok() && WatchCompanion().ok())) must_poll_ = true;
+  if (!armed.ok()) return armed;
+  // What the peers waited for may have been just that.
+  if (finishing_ && Flushed()) return absl::ZeroDuration();
+  const absl::Time now = MonotonicNow();
+  absl::Status polled = Poll(now);
+  if (polled.ok()) polled = CheckPatience(now);
+  if (!polled.ok()) return polled;
+  if (moved_) return absl::ZeroDuration();
+  const int longest = must_poll_                           ? kPollingSleepMs
+                      : AnyBusy(held_back)                 ? kHeldBackSleepMs
+                      : !acknowledges || AnyBusy(restless) ? kRestlessSleepMs
+                                                           : kLongestSleepMs;
+  return absl::Milliseconds(longest);
+}
+
+absl::Status Mesh::Sleep() {
+  // What was taken is mostly told by the answer that this rank is about to send, so not at once.
+  for (bool acknowledges = false;; acknowledges = true) {
+    const absl::StatusOr<absl::Duration> longest = ArmToSleep(acknowledges);
+    if (!longest.ok() || *longest == absl::ZeroDuration()) return longest.status();
+    const int timeout = std::min(net::PollTimeout(last_progress_ + patience_),
+                                 static_cast<int>(absl::ToInt64Milliseconds(*longest)));
     // What has come is given at once to who waits for it: arming again can wait for the next sleep.
-    polled = PollStirred(timeout);
+    absl::Status polled = PollStirred(timeout);
     if (moved_ || !polled.ok()) return polled;
   }
+}
+
+absl::StatusOr<bool> Mesh::Look() {
+  Hold();
+  const absl::Time now = MonotonicNow();
+  absl::Status polled = Poll(now);
+  if (polled.ok() && epoll_.valid()) polled = PollStirred(0);
+  if (!polled.ok()) return polled;
+  return KeepUnacknowledged() || moved_;
+}
+
+absl::StatusOr<absl::Duration> Mesh::PrepareSleep() {
+  Hold();
+  if (absl::Status opened = OpenEpoll(); !opened.ok()) return opened;
+  SweepBusy();
+  return ArmToSleep(/*acknowledges=*/true);
 }
 
 // Who has something for this rank is let in before this rank asks for it, or ranks that send around

@@ -102,13 +102,28 @@ class Mesh final : public collectives::Messenger {
   uint64_t progress(int peer) const;
 
   void Expect(collectives::Call call) override;
-  Ticket PostSend(int peer, absl::Span<const std::byte> data) override;
+  Ticket PostSend(int peer, absl::Span<const std::byte> data) override {
+    return Post(peer, data, /*more=*/false);
+  }
+  Ticket PostPart(int peer, absl::Span<const std::byte> data) override {
+    return Post(peer, data, /*more=*/true);
+  }
   Ticket PostReceive(int peer, const collectives::ReceiveBuffer& buffer) override;
   bool SendDone(int peer, Ticket ticket) const override;
   bool ReceiveDone(int peer, Ticket ticket) const override;
   // Adds to the errors of links: Cancelled when the alarm is raised, DeadlineExceeded after the
   // timeout, with what was done and what is missing.
   absl::Status Progress() override;
+
+  // Steps of an owner that waits for other things, too, in place of Progress. Look does what is
+  // possible without waiting, and returns true if anything has moved. PrepareSleep does so, too,
+  // and returns how long the owner may sleep: until `epoll()`, which it must have opened, is
+  // readable or the time has passed; zero if something has moved.
+  absl::StatusOr<bool> Look();
+  absl::StatusOr<absl::Duration> PrepareSleep();
+  int epoll() const { return epoll_.get(); }
+  // Whether it has connections, or had to have some.
+  bool HasPeers() const { return !peers_.empty(); }
 
   // Thread-safe.
   std::vector<RailTotals> Totals() const;
@@ -132,6 +147,7 @@ class Mesh final : public collectives::Messenger {
     size_t rail = 0;  // of the peer
   };
 
+  Ticket Post(int peer, absl::Span<const std::byte> data, bool more);
   // Returns the entry of this rank, created if needed, and marks it busy; null after an error,
   // which ends the mesh.
   Entry* To(int rank);
@@ -176,6 +192,9 @@ class Mesh final : public collectives::Messenger {
   bool OnlyUnacknowledged() const;
   bool Flushed() const;
   absl::Status Sleep();
+  // Arms descriptors, polls once more, and returns the maximum time to sleep; zero if something has
+  // moved, or if nothing is left to wait for. `acknowledges`: tells peers first what was taken.
+  absl::StatusOr<absl::Duration> ArmToSleep(bool acknowledges);
   // Copies unacknowledged data, so that the owner need not wait for acknowledgements.
   bool KeepUnacknowledged();
   void LetCallersIn();

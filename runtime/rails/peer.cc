@@ -50,12 +50,17 @@ Peer::Peer(Name name, std::vector<Rail> rails, Logger log)
   }
 }
 
-uint64_t Peer::PostSend(absl::Span<const std::byte> data) {
-  const bool alone = sends_.waiting() == 0;
+uint64_t Peer::PostSend(absl::Span<const std::byte> data, bool more) {
+  const bool alone = std::exchange(follows_, false) || sends_.waiting() == 0;
   const uint64_t number =
       sends_.Post(data, call_, ChunkSize(data.size(), rails_.size(), max_payload_), copies_small_);
   // Who waits for a small message should not wait until this side has looked at all its rails.
-  if (alone && copies_small_ && data.size() <= kCopied) send_error_.Update(Pull());
+  if (!alone || !copies_small_ || data.size() > kCopied) return number;
+  if (more) {
+    follows_ = true;
+  } else {
+    send_error_.Update(Pull());
+  }
   return number;
 }
 
@@ -217,12 +222,15 @@ absl::Status Peer::Pull() {
       scheduler_.SetFull(*rail, true);
       continue;
     }
+    to_push_ = true;
     sends_.Handed(*rail, chunk);
     receives_.Told();
     scheduler_.Give(*rail, chunk.size);
     moved_ = true;
   }
-  return SendNotes();
+  if (absl::Status noted = SendNotes(); !noted.ok()) return noted;
+  if (!std::exchange(to_push_, false)) return absl::OkStatus();
+  return OnAll([](transport::Link& link) { return link.Push(); });
 }
 
 transport::FrameHeader Peer::HeaderOf(const Chunk& chunk,
@@ -261,6 +269,7 @@ absl::StatusOr<bool> Peer::SendNote(transport::FrameKind kind, uint64_t about) {
       continue;
     }
     if (!*accepted) continue;
+    to_push_ = true;
     sends_.HandedNote(i);
     scheduler_.SetOwing(i, false);
     receives_.Told();

@@ -90,7 +90,8 @@ class Peer {
   void Expect(collectives::Call call) { call_ = call; }
   // See Mesh::CopySmall.
   void CopySmall(bool copies) { copies_small_ = copies; }
-  uint64_t PostSend(absl::Span<const std::byte> data);
+  // `more`: another one follows at once.
+  uint64_t PostSend(absl::Span<const std::byte> data, bool more = false);
   uint64_t PostReceive(const collectives::ReceiveBuffer& buffer) {
     return receives_.Post(buffer, call_);
   }
@@ -225,12 +226,14 @@ class Peer {
   bool copies_small_ = true;
   SendLedger sends_;
   ReceiveLedger receives_;
-  std::vector<size_t> lost_by_peer_;              // rails, since the last check
-  bool moved_ = false;                            // since the last Poll
-  bool held_back_ = false;                        // at the last Poll
-  bool settled_ = false;                          // every rail has been connected, and all are up
-  bool may_close_ = false;                        // see ExpectClose
-  bool any_lost_ = false;                         // rail
+  std::vector<size_t> lost_by_peer_;  // rails, since the last check
+  bool moved_ = false;                // since the last Poll
+  bool follows_ = false;              // the next message follows one that has waited for it
+  bool to_push_ = false;              // frames may wait for the next one
+  bool held_back_ = false;            // at the last Poll
+  bool settled_ = false;              // every rail has been connected, and all are up
+  bool may_close_ = false;            // see ExpectClose
+  bool any_lost_ = false;             // rail
   absl::Time first_up_ = absl::InfiniteFuture();  // when the first rail was seen to be connected
   absl::Time now_ = absl::InfinitePast();         // of the last Poll
   uint64_t progress_ = 0;                         // besides that of the ledgers

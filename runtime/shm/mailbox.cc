@@ -28,6 +28,8 @@ namespace {
 constexpr size_t kAllSlots = size_t{8} << 20U;
 constexpr size_t kLeastSlot = size_t{1} << 10U;
 constexpr size_t kLargestSlot = size_t{64} << 10U;
+// A rank that sleeps is woken before more is copied, if that takes as long as waking.
+constexpr size_t kRungAtOnce = size_t{8} << 10U;
 
 }  // namespace
 
@@ -50,6 +52,7 @@ Mailbox::Mailbox(std::byte* memory, int rank, std::vector<int> names)
       names_(std::move(names)),
       ranks_(names_.size()),
       slot_bytes_(SlotBytes(ranks_)),
+      box_bytes_(BoxBytes(ranks_)),
       peers_(ranks_) {}
 
 // Memory of zeros is a bell, a box or a header at its beginning.
@@ -59,7 +62,7 @@ Mailbox::Bell& Mailbox::BellOf(size_t rank) const {
 
 Mailbox::Box& Mailbox::BoxBetween(size_t from, size_t to) const {
   std::byte* const boxes = memory_ + ranks_ * sizeof(Bell);
-  return *std::launder(reinterpret_cast<Box*>(boxes + (from * ranks_ + to) * BoxBytes(ranks_)));
+  return *std::launder(reinterpret_cast<Box*>(boxes + (from * ranks_ + to) * box_bytes_));
 }
 
 Mailbox::SlotHeader& Mailbox::Slot(Box& box, uint32_t number) const {
@@ -103,6 +106,12 @@ absl::Status Mailbox::OpenBell() {
   std::memcpy(bell.socket.data(), address.sun_path, bell.socket.size());
   bell_ = std::move(fd);
   return absl::OkStatus();
+}
+
+std::vector<Spread::Core*> Mailbox::Cores() const {
+  std::vector<Spread::Core*> cores;
+  for (size_t rank = 0; rank < ranks_; ++rank) cores.push_back(&BellOf(rank).core);
+  return cores;
 }
 
 void Mailbox::Begin(const Patience& patience) {
@@ -219,6 +228,7 @@ bool Mailbox::Fill(size_t peer) {
   SlotQueue<Outgoing>& sends = to.sends;
   Box& box = BoxBetween(rank_, peer);
   uint64_t given = 0;
+  bool filled = false;
   while (!sends.empty() && HasRoom(to, box)) {
     Outgoing& out = sends[sends.begin()];
     SlotHeader& slot = Slot(box, ++to.filled);
@@ -228,15 +238,18 @@ bool Mailbox::Fill(size_t peer) {
     slot.call = out.call.word();
     reduce::Copy(out.data.data() + out.sent, BytesOf(slot, size), size, reduce::Stores::kNormal);
     slot.filled.store(to.filled, std::memory_order_release);
-    Ring(peer);
+    filled = true;
+    if (size >= kRungAtOnce) Ring(peer);
     given += size;
     out.sent += size;
     if (out.sent == out.data.size()) sends.Pop();
   }
+  // Once for small pieces: it costs as much as they do.
+  if (filled) Ring(peer);
   to.moved += given;
   // This thread alone writes it.
   given_.store(given_.load(std::memory_order_relaxed) + given, std::memory_order_relaxed);
-  return given > 0;
+  return filled;
 }
 
 absl::Status Mailbox::Empty(size_t peer, bool& moved) {
@@ -245,6 +258,7 @@ absl::Status Mailbox::Empty(size_t peer, bool& moved) {
   Box& box = BoxBetween(peer, rank_);
   const auto name = [&] { return absl::StrCat("rank ", names_[peer]); };
   uint64_t taken = 0;
+  bool emptied = false;
   while (!receives.empty()) {
     SlotHeader& slot = Slot(box, of.emptied + 1);
     if (slot.filled.load(std::memory_order_acquire) != of.emptied + 1) break;
@@ -269,10 +283,12 @@ absl::Status Mailbox::Empty(size_t peer, bool& moved) {
     in.received += slot.size;
     taken += slot.size;
     box.emptied.store(++of.emptied, std::memory_order_release);
-    Ring(peer);
+    emptied = true;
+    if (slot.size >= kRungAtOnce) Ring(peer);
     if (in.received == buffer.size) receives.Pop();
     moved = true;
   }
+  if (emptied) Ring(peer);
   of.moved += taken;
   taken_.store(taken_.load(std::memory_order_relaxed) + taken, std::memory_order_relaxed);
   return absl::OkStatus();

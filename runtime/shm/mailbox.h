@@ -28,6 +28,7 @@
 #include "runtime/collectives/messenger.h"
 #include "runtime/net/fd.h"
 #include "runtime/shm/patience.h"
+#include "runtime/shm/spread.h"
 
 namespace railhead::shm {
 
@@ -41,6 +42,8 @@ class Mailbox final : public collectives::Messenger, public Companion {
   // this. `names`: numbers of these ranks in messages; this is index `rank`.
   Mailbox(std::byte* memory, int rank, std::vector<int> names);
 
+  // Where the ranks wait, for Spread.
+  std::vector<Spread::Core*> Cores() const;
   // Sets the wait policy of Progress; its limit restarts with all traffic.
   void Begin(const Patience& patience);
 
@@ -81,6 +84,7 @@ class Mailbox final : public collectives::Messenger, public Companion {
     std::atomic<uint32_t> sleeping{0};  // Sleeping: how the owner sleeps, or is about to
     // Name of its socket in the abstract namespace, which all ranks here share.
     std::array<char, 6> socket{};
+    Spread::Core core{0};  // where its owner last waited
   };
   enum Sleeping : uint32_t { kAwake, kOnFutex, kOnSocket };
   struct Box {
@@ -135,6 +139,7 @@ class Mailbox final : public collectives::Messenger, public Companion {
   const std::vector<int> names_;
   const size_t ranks_;
   const size_t slot_bytes_;
+  const size_t box_bytes_;
   net::Fd bell_;
   std::vector<Peer> peers_;
   Patience patience_;

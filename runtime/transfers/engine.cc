@@ -11,128 +11,163 @@
 namespace railhead::transfers {
 namespace {
 
-// Number of messages of a peer, and of pieces of large transfers, that the messenger has at once:
-// enough to keep it busy, and few enough that later messages do not wait long.
-constexpr size_t kMostPosted = 32;
+// Pieces of large transfers of a peer that the messenger has at once.
 constexpr size_t kMostPieces = 2;
 
 }  // namespace
 
-Engine::Peer& Engine::To(int peer) {
-  Listen(peer);
-  return peers_[peer];
+Engine::Peer& Engine::Of(int rank) {
+  const auto index = static_cast<size_t>(rank);
+  if (index >= by_rank_.size()) by_rank_.resize(index + 1);
+  std::unique_ptr<Peer>& peer = by_rank_[index];
+  if (peer == nullptr) {
+    peer = std::make_unique<Peer>();
+    peer->rank = rank;
+    peers_.push_back(peer.get());
+  }
+  return *peer;
+}
+
+Engine::Peer& Engine::To(int rank) {
+  Peer& peer = Of(rank);
+  if (peer.listens) return peer;
+  peer.listens = true;
+  AwaitNote(peer);
+  if (options_.greets != nullptr && options_.greets(rank)) Queue(peer, Note{});
+  return peer;
 }
 
 void Engine::Listen(int rank) {
-  if (rank == options_.rank) return;
-  Peer& peer = peers_[rank];
-  if (std::exchange(peer.listens, true)) return;
-  AwaitNote(rank, peer);
-  if (options_.greets != nullptr && options_.greets(rank)) peer.queued.push_back({Note{}, nullptr});
+  if (rank != options_.rank) To(rank);
 }
 
 void Engine::Post(const std::shared_ptr<Transfer>& transfer) {
-  auto going = std::make_shared<Going>();
-  going->number = next_number_++;
-  going->transfer = transfer;
-  unfinished_.emplace(going->number, transfer);
+  Transfer::Going& going = transfer->going;
+  going.number = next_number_++;
+  going.self = transfer;
+  going.previous = newest_;
+  (newest_ != nullptr ? newest_->going.next : oldest_) = transfer.get();
+  newest_ = transfer.get();
   if (transfer->direction == Direction::kSend) {
-    going->size = transfer->size;
+    going.size = transfer->size;
     transfer->outcome = {transfer->peer, transfer->tag, transfer->size};
-    PostSend(going);
+    PostSend(*transfer);
   } else {
-    error_.Update(PostReceive(going));
+    error_.Update(PostReceive(*transfer));
   }
 }
 
-void Engine::PostSend(const GoingPtr& send) {
-  const Transfer& transfer = *send->transfer;
-  if (transfer.peer == options_.rank) {
+std::shared_ptr<Transfer> Engine::Remove(Transfer& transfer) {
+  Transfer::Going& going = transfer.going;
+  (going.previous != nullptr ? going.previous->going.next : oldest_) = going.next;
+  (going.next != nullptr ? going.next->going.previous : newest_) = going.previous;
+  going.previous = nullptr;
+  going.next = nullptr;
+  return std::move(going.self);
+}
+
+std::vector<std::shared_ptr<Transfer>> Engine::TakeUnfinished() {
+  std::vector<std::shared_ptr<Transfer>> unfinished;
+  while (oldest_ != nullptr) unfinished.push_back(Remove(*oldest_));
+  return unfinished;
+}
+
+void Engine::Queue(Peer& peer, const Note& note, Transfer* send) {
+  peer.queued[peer.queued.Push()] = {note, send};
+}
+
+void Engine::PostSend(Transfer& send) {
+  if (send.peer == options_.rank) {
     SendToSelf(send);
     return;
   }
-  Peer& peer = To(transfer.peer);
+  Peer& peer = To(send.peer);
   Note note;
-  note.tag = transfer.tag;
-  note.size = transfer.size;
-  const size_t cost = EagerCost(transfer.size);
-  if (transfer.size <= kMostEager && cost <= kEagerRoom - peer.eager) {
-    peer.eager += cost;
-    note.kind = Note::Kind::kEager;
-    peer.queued.push_back({note, send});
+  note.tag = send.tag;
+  note.size = send.size;
+  const size_t cost = EagerCost(send.size);
+  if (send.size > kMostEager || cost > kEagerRoom - peer.eager) {
+    note.kind = Note::Kind::kAnnounce;
+    note.id = peer.next_id++;
+    peer.announced.emplace(note.id, &send);
+    Queue(peer, note);
     return;
   }
-  note.kind = Note::Kind::kAnnounce;
-  note.id = peer.next_id++;
-  peer.announced.emplace(note.id, send);
-  peer.queued.push_back({note, nullptr});
+  peer.eager += cost;
+  note.kind = Note::Kind::kEager;
+  if (note.IsFollowed()) {
+    Queue(peer, note, &send);
+    return;
+  }
+  if (send.size > 0) std::memcpy(note.inlined.data(), send.data, send.size);
+  Queue(peer, note);
+  // Its memory is no longer used.
+  Done(send);
 }
 
-void Engine::SendToSelf(const GoingPtr& send) {
-  const Transfer& transfer = *send->transfer;
+void Engine::SendToSelf(Transfer& send) {
   auto early = std::make_shared<Early>();
   early->source = options_.rank;
-  early->tag = transfer.tag;
-  early->size = transfer.size;
+  early->tag = send.tag;
+  early->size = send.size;
   // A message to this rank itself: small ones are buffered here, as the network does for others,
   // and as many.
-  const size_t cost = EagerCost(transfer.size);
-  if (transfer.size <= kMostEager && cost <= kEagerRoom - own_eager_) {
+  const size_t cost = EagerCost(send.size);
+  if (send.size <= kMostEager && cost <= kEagerRoom - own_eager_) {
     own_eager_ += cost;
     early->eager = true;
-    early->bytes.assign(transfer.data, transfer.data + transfer.size);
+    early->bytes.assign(send.data, send.data + send.size);
     early->complete = true;
     Done(send);
   } else {
-    early->own = send;
+    early->own = &send;
   }
   error_.Update(Arrive(early));
 }
 
-absl::Status Engine::PostReceive(const GoingPtr& receive) {
-  const Transfer& transfer = *receive->transfer;
-  if (transfer.peer != kAny) Listen(transfer.peer);
-  const std::optional<EarlyPtr> early = matches_.Post(transfer.peer, transfer.tag, receive);
+absl::Status Engine::PostReceive(Transfer& receive) {
+  if (receive.peer != kAny) Listen(receive.peer);
+  const std::optional<EarlyPtr> early = matches_.Post(receive.peer, receive.tag, &receive);
   return early.has_value() ? Match(receive, *early) : absl::OkStatus();
 }
 
 absl::Status Engine::Arrive(const EarlyPtr& early) {
-  const std::optional<GoingPtr> receive = matches_.Arrive(early->source, early->tag, early);
-  return receive.has_value() ? Match(*receive, early) : absl::OkStatus();
+  const std::optional<Transfer*> receive = matches_.Arrive(early->source, early->tag, early);
+  return receive.has_value() ? Match(**receive, early) : absl::OkStatus();
 }
 
-absl::Status Engine::CheckSize(const GoingPtr& receive, int source, int tag, uint64_t size) const {
-  if (size <= receive->transfer->size) return absl::OkStatus();
+absl::Status Engine::CheckSize(const Transfer& receive, int source, int tag, uint64_t size) const {
+  if (size <= receive.size) return absl::OkStatus();
   return absl::InternalError(
       absl::StrCat(options_.name(source), " sends ", size, " bytes with tag ", tag, " to ",
-                   options_.name(options_.rank), ", whose receive has room for only ",
-                   receive->transfer->size, "; pass the same count on both ranks"));
+                   options_.name(options_.rank), ", whose receive has room for only ", receive.size,
+                   "; pass the same count on both ranks"));
 }
 
-absl::Status Engine::Match(const GoingPtr& receive, const EarlyPtr& early) {
+absl::Status Engine::Match(Transfer& receive, const EarlyPtr& early) {
   absl::Status fits = CheckSize(receive, early->source, early->tag, early->size);
   if (!fits.ok()) return fits;
-  receive->size = early->size;
-  receive->transfer->outcome = {early->source, early->tag, early->size};
+  receive.going.size = early->size;
+  receive.outcome = {early->source, early->tag, early->size};
   if (early->eager) {
     if (early->source == options_.rank) {
       own_eager_ -= EagerCost(early->size);
     } else {
-      GiveBackRoom(early->source, early->size);
+      GiveBackRoom(To(early->source), early->size);
     }
     if (!early->complete) {
-      early->receive = receive;
+      early->receive = &receive;
       return absl::OkStatus();
     }
     if (!early->bytes.empty()) {
-      std::memcpy(receive->transfer->data, early->bytes.data(), early->bytes.size());
+      std::memcpy(receive.data, early->bytes.data(), early->bytes.size());
     }
     Done(receive);
     return absl::OkStatus();
   }
   if (early->own != nullptr) {
-    std::memmove(receive->transfer->data, early->own->transfer->data, early->size);
-    Done(early->own);
+    std::memmove(receive.data, early->own->data, early->size);
+    Done(*early->own);
     Done(receive);
     return absl::OkStatus();
   }
@@ -140,93 +175,111 @@ absl::Status Engine::Match(const GoingPtr& receive, const EarlyPtr& early) {
   Note pull;
   pull.kind = Note::Kind::kPull;
   pull.id = early->id;
-  peer.queued.push_back({pull, nullptr});
+  Queue(peer, pull);
   if (early->size == 0) {
     Done(receive);
   } else {
-    peer.pulled.emplace(early->id, receive);
+    peer.pulled.emplace(early->id, &receive);
   }
   return absl::OkStatus();
 }
 
-void Engine::GiveBackRoom(int source, uint64_t size) {
-  Peer& peer = To(source);
+void Engine::GiveBackRoom(Peer& peer, uint64_t size) {
   peer.taken += EagerCost(size);
   // Returns room in batches, long before the sender has to wait for it.
   if (peer.taken < kEagerRoom / 4) return;
   Note note;
   note.kind = Note::Kind::kTaken;
   note.size = std::exchange(peer.taken, 0);
-  peer.queued.push_back({note, nullptr});
+  Queue(peer, note);
 }
 
 absl::Status Engine::Advance() {
   bool moved = true;
   while (moved) {
     moved = false;
-    for (auto& [rank, peer] : peers_) {
+    // A peer may be added meanwhile.
+    for (size_t i = 0; i < peers_.size(); ++i) {
+      Peer& peer = *peers_[i];
       if (!error_.ok()) return error_;
-      const absl::StatusOr<bool> heard = Hear(rank, peer);
+      const absl::StatusOr<bool> heard = Hear(peer);
       if (!heard.ok()) return error_ = heard.status();
       moved = *heard || moved;
-      moved = EndReceived(rank, peer) || moved;
-      moved = EndSent(rank, peer) || moved;
-      moved = SendMore(rank, peer) || moved;
+      moved = EndReceived(peer) || moved;
+      moved = EndSent(peer) || moved;
+      moved = SendMore(peer) || moved;
     }
   }
   return error_;
 }
 
-absl::StatusOr<bool> Engine::Hear(int rank, Peer& peer) {
+absl::StatusOr<bool> Engine::Hear(Peer& peer) {
   bool any = false;
-  while (peer.listens && messenger_.ReceiveDone(rank, peer.head_ticket)) {
+  while (peer.listens && messenger_.ReceiveDone(peer.rank, peer.head_ticket)) {
     any = true;
     peer.heard = true;
     const absl::StatusOr<Note> note = ParseNote(peer.heads);
     absl::Status handled = note.status();
     // The bytes that follow the note are received before the next note.
-    if (note.ok()) handled = Handle(rank, peer, *note);
+    if (note.ok()) handled = Handle(peer, *note);
     if (!handled.ok()) {
-      return absl::Status(handled.code(),
-                          note.ok() ? std::string(handled.message())
-                                    : absl::StrCat(options_.name(rank), ": ", handled.message()));
+      return absl::Status(handled.code(), note.ok() ? std::string(handled.message())
+                                                    : absl::StrCat(options_.name(peer.rank), ": ",
+                                                                   handled.message()));
     }
-    AwaitNote(rank, peer);
+    AwaitNote(peer);
   }
   return any;
 }
 
-absl::Status Engine::Handle(int rank, Peer& peer, const Note& note) {
+absl::Status Engine::ArriveEager(Peer& peer, const Note& note) {
+  // Without an Early if nothing has to be kept.
+  const std::optional<Transfer*> receive = matches_.TakeReceive(peer.rank, note.tag);
+  if (!receive.has_value()) {
+    auto early = std::make_shared<Early>();
+    early->source = peer.rank;
+    early->tag = note.tag;
+    early->size = note.size;
+    early->eager = true;
+    early->bytes.resize(note.size);
+    early->complete = !note.IsFollowed();
+    if (note.IsFollowed()) {
+      Await(peer, early->bytes.data(), {0, note.size, nullptr, early});
+    } else if (note.size > 0) {
+      std::memcpy(early->bytes.data(), note.inlined.data(), note.size);
+    }
+    matches_.Keep(peer.rank, note.tag, std::move(early));
+    return absl::OkStatus();
+  }
+  Transfer& to = **receive;
+  absl::Status fits = CheckSize(to, peer.rank, note.tag, note.size);
+  if (!fits.ok()) return fits;
+  to.going.size = note.size;
+  to.outcome = {peer.rank, note.tag, note.size};
+  GiveBackRoom(peer, note.size);
+  if (note.IsFollowed()) {
+    Await(peer, to.data, {0, note.size, &to, nullptr});
+    return absl::OkStatus();
+  }
+  if (note.size > 0) std::memcpy(to.data, note.inlined.data(), note.size);
+  Done(to);
+  return absl::OkStatus();
+}
+
+absl::Status Engine::Handle(Peer& peer, const Note& note) {
   const auto wrong = [&](const char* what) {
-    return absl::InternalError(absl::StrCat(options_.name(rank), " ", what, " (transfer ", note.id,
-                                            ", ", note.size, " bytes from ", note.offset, ")"));
+    return absl::InternalError(absl::StrCat(options_.name(peer.rank), " ", what, " (transfer ",
+                                            note.id, ", ", note.size, " bytes from ", note.offset,
+                                            ")"));
   };
   switch (note.kind) {
     case Note::Kind::kHello:
       return absl::OkStatus();
-    case Note::Kind::kEager: {
-      auto early = std::make_shared<Early>();
-      early->source = rank;
-      early->tag = note.tag;
-      early->size = note.size;
-      early->eager = true;
-      early->complete = note.size == 0;
-      const std::optional<GoingPtr> receive = matches_.Arrive(rank, note.tag, early);
-      if (!receive.has_value()) {
-        early->bytes.resize(note.size);
-        if (note.size > 0) Await(rank, peer, early->bytes.data(), {0, note.size, nullptr, early});
-        return absl::OkStatus();
-      }
-      if (absl::Status matched = Match(*receive, early); !matched.ok()) return matched;
-      early->receive = nullptr;
-      if (note.size > 0) {
-        Await(rank, peer, (*receive)->transfer->data, {0, note.size, *receive, nullptr});
-      }
-      return absl::OkStatus();
-    }
+    case Note::Kind::kEager:
+      return ArriveEager(peer, note);
     case Note::Kind::kAnnounce: {
       auto early = std::make_shared<Early>();
-      early->source = rank;
+      early->source = peer.rank;
       early->tag = note.tag;
       early->size = note.size;
       early->id = note.id;
@@ -235,12 +288,12 @@ absl::Status Engine::Handle(int rank, Peer& peer, const Note& note) {
     case Note::Kind::kPull: {
       const auto found = peer.announced.find(note.id);
       if (found == peer.announced.end()) return wrong("requests data that this rank does not send");
-      const GoingPtr send = std::move(found->second);
+      Transfer* const send = found->second;
       peer.announced.erase(found);
       if (send->size == 0) {
-        Done(send);
+        Done(*send);
       } else {
-        peer.ids.emplace(send.get(), note.id);
+        peer.ids.emplace(send, note.id);
         peer.streams.push_back(send);
       }
       return absl::OkStatus();
@@ -248,13 +301,14 @@ absl::Status Engine::Handle(int rank, Peer& peer, const Note& note) {
     case Note::Kind::kData: {
       const auto found = peer.pulled.find(note.id);
       if (found == peer.pulled.end()) return wrong("sends data that this rank has not requested");
-      const GoingPtr receive = found->second;
-      if (note.offset != receive->posted || note.size > receive->size - receive->posted) {
+      Transfer* const receive = found->second;
+      Transfer::Going& going = receive->going;
+      if (note.offset != going.posted || note.size > going.size - going.posted) {
         return wrong("sends a part out of order");
       }
-      receive->posted += note.size;
-      if (receive->posted == receive->size) peer.pulled.erase(found);
-      Await(rank, peer, receive->transfer->data + note.offset, {0, note.size, receive, nullptr});
+      going.posted += note.size;
+      if (going.posted == going.size) peer.pulled.erase(found);
+      Await(peer, receive->data + note.offset, {0, note.size, receive, nullptr});
       return absl::OkStatus();
     }
     case Note::Kind::kTaken:
@@ -265,135 +319,124 @@ absl::Status Engine::Handle(int rank, Peer& peer, const Note& note) {
   return absl::OkStatus();
 }
 
-void Engine::AwaitNote(int rank, Peer& peer) {
+void Engine::AwaitNote(Peer& peer) {
   collectives::ReceiveBuffer buffer;
   buffer.data = peer.heads.data();
   buffer.size = peer.heads.size();
-  peer.head_ticket = messenger_.PostReceive(rank, buffer);
+  peer.head_ticket = messenger_.PostReceive(peer.rank, buffer);
 }
 
-void Engine::Await(int rank, Peer& peer, std::byte* to, const Awaited& awaited) {
-  Awaited& added = peer.awaited.emplace_back(awaited);
+void Engine::Await(Peer& peer, std::byte* to, Awaited awaited) {
   collectives::ReceiveBuffer buffer;
   buffer.data = to;
   buffer.size = awaited.bytes;
-  added.ticket = messenger_.PostReceive(rank, buffer);
+  awaited.ticket = messenger_.PostReceive(peer.rank, buffer);
+  peer.awaited[peer.awaited.Push()] = std::move(awaited);
 }
 
-bool Engine::EndReceived(int rank, Peer& peer) {
+bool Engine::EndReceived(Peer& peer) {
   bool any = false;
-  for (auto it = peer.awaited.begin(); it != peer.awaited.end();) {
-    if (!messenger_.ReceiveDone(rank, it->ticket)) {
-      ++it;
-      continue;
-    }
-    any = true;
-    const Awaited ended = std::move(*it);
-    it = peer.awaited.erase(it);
+  for (; !peer.awaited.empty(); any = true) {
+    Awaited& first = peer.awaited[peer.awaited.begin()];
+    if (!messenger_.ReceiveDone(peer.rank, first.ticket)) break;
+    const Awaited ended = std::move(first);
+    peer.awaited.Pop();
     if (ended.early == nullptr) {
-      CountReceived(ended.receive, ended.bytes);
+      CountReceived(*ended.receive, ended.bytes);
       continue;
     }
     ended.early->complete = true;
-    if (const GoingPtr receive = std::move(ended.early->receive); receive != nullptr) {
-      std::memcpy(receive->transfer->data, ended.early->bytes.data(), ended.bytes);
-      Done(receive);
+    if (Transfer* const receive = ended.early->receive; receive != nullptr) {
+      std::memcpy(receive->data, ended.early->bytes.data(), ended.bytes);
+      Done(*receive);
     }
   }
   return any;
 }
 
-void Engine::CountReceived(const GoingPtr& receive, size_t bytes) {
-  receive->ended += bytes;
-  if (receive->ended == receive->size) Done(receive);
+void Engine::CountReceived(Transfer& receive, size_t bytes) {
+  receive.going.ended += bytes;
+  if (receive.going.ended == receive.going.size) Done(receive);
 }
 
-bool Engine::EndSent(int rank, Peer& peer) {
+bool Engine::EndSent(Peer& peer) {
   bool any = false;
-  for (auto it = peer.sent.begin(); it != peer.sent.end();) {
-    if (!messenger_.SendDone(rank, it->ticket)) {
-      ++it;
-      continue;
-    }
-    any = true;
-    const Sent ended = std::move(*it);
-    it = peer.sent.erase(it);
-    if (ended.of == nullptr) continue;
-    if (ended.piece) --peer.pieces;
-    ended.of->ended += ended.bytes;
-    if (ended.of->ended == ended.of->size) Done(ended.of);
+  for (; !peer.sent.empty(); any = true) {
+    const Sent& first = peer.sent[peer.sent.begin()];
+    if (!messenger_.SendDone(peer.rank, first.ticket)) break;
+    Transfer* const of = first.of;
+    const size_t bytes = first.bytes;
+    if (first.piece) --peer.pieces;
+    peer.sent.Pop();
+    if (of == nullptr) continue;
+    of->going.ended += bytes;
+    if (of->going.ended == of->going.size) Done(*of);
   }
   return any;
 }
 
-bool Engine::SendMore(int rank, Peer& peer) {
+bool Engine::SendMore(Peer& peer) {
+  const auto posted = [&peer] { return peer.sent.end() - peer.sent.begin(); };
   bool any = false;
-  for (; !peer.queued.empty() && peer.sent.size() < kMostPosted; any = true) {
-    const Queued next = std::move(peer.queued.front());
-    peer.queued.pop_front();
-    Say(rank, peer, next.note);
-    if (next.bytes == nullptr) continue;
-    if (next.bytes->size > 0) {
-      SendBytes(rank, peer, next.bytes, next.bytes->size);
-    } else {
-      peer.sent.back().of = next.bytes;
-    }
+  for (; !peer.queued.empty() && posted() < kMostPosted; any = true) {
+    const Queued next = peer.queued[peer.queued.begin()];
+    peer.queued.Pop();
+    Say(peer, next.note);
+    if (next.send != nullptr) SendBytes(peer, *next.send, next.send->going.size);
   }
-  while (!peer.streams.empty() && peer.pieces < kMostPieces && peer.sent.size() < kMostPosted) {
+  while (!peer.streams.empty() && peer.pieces < kMostPieces && posted() < kMostPosted) {
     any = true;
-    const GoingPtr next = std::move(peer.streams.front());
+    Transfer& next = *peer.streams.front();
     peer.streams.pop_front();
     Note note;
     note.kind = Note::Kind::kData;
-    note.id = peer.ids.find(next.get())->second;
-    note.offset = next->posted;
-    note.size = std::min(options_.piece, next->size - next->posted);
-    Say(rank, peer, note);
-    SendBytes(rank, peer, next, note.size);
-    peer.sent.back().piece = true;
+    note.id = peer.ids.find(&next)->second;
+    note.offset = next.going.posted;
+    note.size = std::min(options_.piece, next.going.size - next.going.posted);
+    Say(peer, note);
+    SendBytes(peer, next, note.size).piece = true;
     ++peer.pieces;
-    if (next->posted < next->size) {
-      peer.streams.push_back(next);
+    if (next.going.posted < next.going.size) {
+      peer.streams.push_back(&next);
     } else {
-      peer.ids.erase(next.get());
+      peer.ids.erase(&next);
     }
   }
   return any;
 }
 
-void Engine::Say(int rank, Peer& peer, const Note& note) {
-  Sent& sent = peer.sent.emplace_back();
+void Engine::Say(Peer& peer, const Note& note) {
+  Sent& sent = peer.sent[peer.sent.Push()];
+  sent = {};
   sent.note = Encode(note);
-  sent.ticket = messenger_.PostSend(rank, sent.note);
+  sent.ticket = note.IsFollowed() ? messenger_.PostPart(peer.rank, sent.note)
+                                  : messenger_.PostSend(peer.rank, sent.note);
 }
 
-void Engine::SendBytes(int rank, Peer& peer, const GoingPtr& of, size_t bytes) {
-  Sent& sent = peer.sent.emplace_back();
-  sent.of = of;
+Engine::Sent& Engine::SendBytes(Peer& peer, Transfer& of, size_t bytes) {
+  Sent& sent = peer.sent[peer.sent.Push()];
+  sent = {};
+  sent.of = &of;
   sent.bytes = bytes;
-  sent.ticket = messenger_.PostSend(rank, {of->transfer->data + of->posted, bytes});
-  of->posted += bytes;
-}
-
-void Engine::Done(const GoingPtr& going) {
-  unfinished_.erase(going->number);
-  options_.done(going->transfer);
+  sent.ticket = messenger_.PostSend(peer.rank, {of.data + of.going.posted, bytes});
+  of.going.posted += bytes;
+  return sent;
 }
 
 std::vector<int> Engine::UnderWay() const {
   std::vector<int> ranks;
-  for (const auto& [rank, peer] : peers_) {
-    const bool any = !peer.awaited.empty() || !peer.sent.empty() || !peer.queued.empty() ||
-                     !peer.streams.empty() || !peer.pulled.empty();
-    if (peer.heard && any) ranks.push_back(rank);
+  for (const Peer* const peer : peers_) {
+    const bool any = !peer->awaited.empty() || !peer->sent.empty() || !peer->queued.empty() ||
+                     !peer->streams.empty() || !peer->pulled.empty();
+    if (peer->heard && any) ranks.push_back(peer->rank);
   }
   return ranks;
 }
 
 bool Engine::Flushed(absl::FunctionRef<bool(int peer)> left) const {
-  return std::all_of(peers_.begin(), peers_.end(), [left](const auto& entry) {
-    const Peer& peer = entry.second;
-    return (peer.sent.empty() && peer.queued.empty() && peer.streams.empty()) || left(entry.first);
+  return std::all_of(peers_.begin(), peers_.end(), [left](const Peer* peer) {
+    return (peer->sent.empty() && peer->queued.empty() && peer->streams.empty()) ||
+           left(peer->rank);
   });
 }
 

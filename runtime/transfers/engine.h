@@ -6,6 +6,7 @@
 //
 //   sender                                      receiver
 //   small   kEager, and the bytes at once  -->  into its receive, or buffered until that is posted
+//           (the smallest within the note)
 //   large   kAnnounce                      -->  waits for its receive
 //                                          <--  kPull, once that is posted
 //           kData and bytes, piece by piece -->  into its receive
@@ -23,16 +24,17 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/base/slot_queue.h"
 #include "runtime/collectives/messenger.h"
 #include "runtime/transfers/match_queue.h"
 #include "runtime/transfers/note.h"
@@ -58,6 +60,18 @@ struct Transfer {
   };
   Outcome outcome;
 
+  // State of an unfinished transfer. The engine's.
+  struct Going {
+    uint64_t number = 0;             // by the order of Post
+    size_t posted = 0;               // bytes posted to the messenger
+    size_t ended = 0;                // of these, completed
+    size_t size = 0;                 // of the message, once it is known
+    std::shared_ptr<Transfer> self;  // while it is unfinished
+    Transfer* previous = nullptr;    // among the unfinished
+    Transfer* next = nullptr;
+  };
+  Going going;
+
   virtual ~Transfer() = default;
 };
 
@@ -75,6 +89,9 @@ class Engine {
   // The messenger must outlive the engine, and carry nothing else.
   Engine(collectives::Messenger& messenger, Options options)
       : messenger_(messenger), options_(std::move(options)) {}
+  ~Engine() { TakeUnfinished(); }
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
 
   // Starts to receive from that peer. Post does so for the peer of a transfer.
   void Listen(int peer);
@@ -84,8 +101,11 @@ class Engine {
   // sizes of both sides, if two ranks contradict each other.
   absl::Status Advance();
 
-  // Unfinished transfers, by the order in which they were posted.
-  const std::map<uint64_t, std::shared_ptr<Transfer>>& unfinished() const { return unfinished_; }
+  // The unfinished transfer that was posted first, or null; the others follow in the order of Post
+  // (Going::next).
+  const Transfer* oldest() const { return oldest_; }
+  // Removes the unfinished transfers and returns them. Call nothing else afterwards.
+  std::vector<std::shared_ptr<Transfer>> TakeUnfinished();
   // Returns the peers that are known to run their transfers, and with which work is outstanding. If
   // nothing moves, there is a fault.
   std::vector<int> UnderWay() const;
@@ -94,16 +114,6 @@ class Engine {
   bool Flushed(absl::FunctionRef<bool(int peer)> left) const;
 
  private:
-  // State of an unfinished transfer.
-  struct Going {
-    uint64_t number = 0;  // in unfinished_
-    std::shared_ptr<Transfer> transfer;
-    size_t posted = 0;  // bytes posted to the messenger
-    size_t ended = 0;   // of these, completed
-    size_t size = 0;
-  };
-  using GoingPtr = std::shared_ptr<Going>;
-
   // A message that arrived before its receive was posted.
   struct Early {
     int source = 0;
@@ -111,18 +121,18 @@ class Engine {
     uint64_t size = 0;
     uint64_t id = 0;  // of its announcement, unless eager
     bool eager = false;
-    GoingPtr own;  // its send, if this rank sent it to itself
+    Transfer* own = nullptr;  // its send, if this rank sent it to itself
     std::vector<std::byte> bytes;
     bool complete = false;
-    GoingPtr receive;  // gets it when it is complete
+    Transfer* receive = nullptr;  // gets it when it is complete
   };
   using EarlyPtr = std::shared_ptr<Early>;
 
   // A message posted for sending.
   struct Sent {
     uint64_t ticket = 0;
-    NoteBytes note;  // for a note
-    GoingPtr of;     // for data: its transfer
+    NoteBytes note{};
+    Transfer* of = nullptr;  // whose bytes it has, or which it completes
     size_t bytes = 0;
     bool piece = false;  // of a large transfer
   };
@@ -130,62 +140,74 @@ class Engine {
   struct Awaited {
     uint64_t ticket = 0;
     size_t bytes = 0;
-    GoingPtr receive;
+    Transfer* receive = nullptr;
     EarlyPtr early;
   };
   struct Queued {
     Note note;
-    GoingPtr bytes;  // transfer whose bytes follow the note
+    Transfer* send = nullptr;  // whose bytes follow the note, or which it completes
   };
+  // Number of messages of a peer that the messenger has at once: enough to keep it busy, and few
+  // enough that later messages do not wait long.
+  static constexpr size_t kMostPosted = 32;
   struct Peer {
+    int rank = 0;
     bool listens = false;  // this side receives from it
     bool heard = false;
     NoteBytes heads{};  // buffer of the next note
     uint64_t head_ticket = 0;
-    std::list<Awaited> awaited;
-    std::list<Sent> sent;
-    size_t pieces = 0;             // number of pieces in `sent`
-    std::deque<Queued> queued;     // in order
-    std::deque<GoingPtr> streams;  // large transfers that the peer has requested; they take turns
-    std::map<const Going*, uint64_t> ids;    // of the transfers in `streams`
-    std::map<uint64_t, GoingPtr> announced;  // by id: sends that the peer has not requested yet
-    std::map<uint64_t, GoingPtr> pulled;     // by the peer's id: receives whose data was requested
+    SlotQueue<Awaited> awaited;
+    // Never more than its capacity: the messenger reads the notes where they are.
+    SlotQueue<Sent> sent{2 * kMostPosted};
+    size_t pieces = 0;                        // number of pieces in `sent`
+    SlotQueue<Queued> queued;                 // in order
+    std::deque<Transfer*> streams;            // large transfers that the peer has requested
+    std::map<const Transfer*, uint64_t> ids;  // of the transfers in `streams`
+    std::map<uint64_t, Transfer*> announced;  // by id: sends that the peer has not requested yet
+    std::map<uint64_t, Transfer*> pulled;     // by the peer's id: receives whose data was requested
     uint64_t next_id = 0;
     size_t eager = 0;  // cost of eager messages that may be buffered there
     // Cost of matched eager messages that the peer has not been notified of.
     size_t taken = 0;
   };
 
-  Peer& To(int peer);
-  void PostSend(const GoingPtr& send);
-  absl::Status PostReceive(const GoingPtr& receive);
-  void SendToSelf(const GoingPtr& send);
+  Peer& Of(int rank);
+  // The same, and receives from it.
+  Peer& To(int rank);
+  void PostSend(Transfer& send);
+  absl::Status PostReceive(Transfer& receive);
+  void SendToSelf(Transfer& send);
   // Handle a message with a matching receive, and an arrived message.
-  absl::Status Match(const GoingPtr& receive, const EarlyPtr& early);
+  absl::Status Match(Transfer& receive, const EarlyPtr& early);
   absl::Status Arrive(const EarlyPtr& early);
-  absl::Status CheckSize(const GoingPtr& receive, int source, int tag, uint64_t size) const;
-  absl::Status Handle(int rank, Peer& peer, const Note& note);
+  absl::Status ArriveEager(Peer& peer, const Note& note);
+  absl::Status CheckSize(const Transfer& receive, int source, int tag, uint64_t size) const;
+  absl::Status Handle(Peer& peer, const Note& note);
   // Each does one kind of work; the results are true if there was any.
-  absl::StatusOr<bool> Hear(int rank, Peer& peer);
-  bool EndReceived(int rank, Peer& peer);
-  bool EndSent(int rank, Peer& peer);
-  bool SendMore(int rank, Peer& peer);
-  void Say(int rank, Peer& peer, const Note& note);
-  void SendBytes(int rank, Peer& peer, const GoingPtr& of, size_t bytes);
-  void Await(int rank, Peer& peer, std::byte* to, const Awaited& awaited);
-  void AwaitNote(int rank, Peer& peer);
-  void GiveBackRoom(int source, uint64_t size);
-  void CountReceived(const GoingPtr& receive, size_t bytes);
-  void Done(const GoingPtr& going);
+  absl::StatusOr<bool> Hear(Peer& peer);
+  bool EndReceived(Peer& peer);
+  bool EndSent(Peer& peer);
+  bool SendMore(Peer& peer);
+  static void Queue(Peer& peer, const Note& note, Transfer* send = nullptr);
+  void Say(Peer& peer, const Note& note);
+  Sent& SendBytes(Peer& peer, Transfer& of, size_t bytes);
+  void Await(Peer& peer, std::byte* to, Awaited awaited);
+  void AwaitNote(Peer& peer);
+  void GiveBackRoom(Peer& peer, uint64_t size);
+  void CountReceived(Transfer& receive, size_t bytes);
+  std::shared_ptr<Transfer> Remove(Transfer& transfer);
+  void Done(Transfer& transfer) { options_.done(Remove(transfer)); }
 
   collectives::Messenger& messenger_;
   const Options options_;
   absl::Status error_;
   uint64_t next_number_ = 0;
-  std::map<uint64_t, std::shared_ptr<Transfer>> unfinished_;
-  MatchQueue<GoingPtr, EarlyPtr> matches_;
-  std::map<int, Peer> peers_;
-  size_t own_eager_ = 0;  // cost of buffered messages of this rank to itself
+  Transfer* oldest_ = nullptr;
+  Transfer* newest_ = nullptr;
+  MatchQueue<Transfer*, EarlyPtr> matches_;
+  std::vector<std::unique_ptr<Peer>> by_rank_;
+  std::vector<Peer*> peers_;  // of by_rank_, in the order of their first use
+  size_t own_eager_ = 0;      // cost of buffered messages of this rank to itself
 };
 
 }  // namespace railhead::transfers

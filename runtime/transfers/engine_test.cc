@@ -288,11 +288,17 @@ TEST(EngineTest, RandomProgramsEndWithTheRightBytesInTheRightPlaces) {
     ASSERT_EQ(world.Run(), absl::OkStatus()) << where;
     ExpectRight(program, where);
     for (int rank = 0; rank < ranks; ++rank) {
-      EXPECT_TRUE(world.at(rank).unfinished().empty()) << where;
+      EXPECT_EQ(world.at(rank).oldest(), nullptr) << where;
       EXPECT_TRUE(world.at(rank).Flushed([](int) { return false; })) << where;
       EXPECT_TRUE(world.at(rank).UnderWay().empty()) << where;
     }
   }
+}
+
+size_t Unfinished(const Engine& engine) {
+  size_t count = 0;
+  for (const Transfer* each = engine.oldest(); each != nullptr; each = each->going.next) ++count;
+  return count;
 }
 
 // Messages of rank 0 without a receive: the receiver keeps some, and the sender the others.
@@ -308,7 +314,7 @@ void ExpectRoomAt(int receiver) {
   const auto done = static_cast<size_t>(
       std::count_if(sends.begin(), sends.end(), [](const auto& send) { return send->done; }));
   EXPECT_EQ(done, kEagerRoom / EagerCost(kMostEager));
-  EXPECT_EQ(world.at(0).unfinished().size(), kCount - done);
+  EXPECT_EQ(Unfinished(world.at(0)), kCount - done);
 
   // With the receives all of them come, and then there is room again.
   for (int round = 0; round < 3; ++round) {
@@ -452,6 +458,26 @@ TEST(NoteTest, ComesBackAsItWas) {
   EXPECT_EQ(*parsed, note);
   for (size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_FALSE(ParseNote(absl::MakeConstSpan(bytes).first(size)).ok()) << size;
+  }
+}
+
+TEST(NoteTest, TheSmallestTransfersAreWithinIt) {
+  for (size_t size = 0; size <= Note::kMostInlined + 1; ++size) {
+    Note note;
+    note.kind = Note::Kind::kEager;
+    note.tag = 5;
+    note.size = size;
+    const bool within = size <= Note::kMostInlined;
+    EXPECT_EQ(note.IsFollowed(), !within);
+    for (size_t i = 0; within && i < size; ++i) note.inlined.at(i) = ByteOf(size, i);
+    NoteBytes bytes = Encode(note);
+    const absl::StatusOr<Note> parsed = ParseNote(bytes);
+    ASSERT_TRUE(parsed.ok()) << size << ": " << parsed.status();
+    EXPECT_EQ(*parsed, note) << size;
+    // Nothing else is in a note.
+    if (size == Note::kMostInlined) continue;
+    bytes.back() = std::byte{1};
+    EXPECT_FALSE(ParseNote(bytes).ok()) << size;
   }
 }
 

@@ -42,6 +42,13 @@ class MatchQueue {
 
   // Returns the receive that gets the message; if none matches, the message waits.
   std::optional<Receive> Arrive(int source, int tag, Arrival arrival) {
+    std::optional<Receive> receive = TakeReceive(source, tag);
+    if (!receive.has_value()) Keep(source, tag, std::move(arrival));
+    return receive;
+  }
+  // The two halves of Arrive: the receive that gets the message, if one matches, and the message,
+  // if none does.
+  std::optional<Receive> TakeReceive(int source, int tag) {
     const Key from = {source, tag};
     auto* first = &exact_;
     auto found = exact_.lower_bound({from, 0});
@@ -54,14 +61,15 @@ class MatchQueue {
       first = &wild_;
       found = wild;
     }
-    if (found != first->end()) {
-      Receive receive = std::move(found->second);
-      first->erase(found);
-      return receive;
-    }
+    if (found == first->end()) return std::nullopt;
+    Receive receive = std::move(found->second);
+    first->erase(found);
+    return receive;
+  }
+  void Keep(int source, int tag, Arrival arrival) {
+    const Key from = {source, tag};
     arrivals_of_.emplace(Place{from, next_}, 0);
     arrivals_.emplace(next_++, Waiting{from, std::move(arrival)});
-    return std::nullopt;
   }
 
   size_t receives() const { return exact_.size() + wild_.size(); }

@@ -16,8 +16,8 @@ namespace railhead::transfers {
 
 struct Note {
   enum class Kind : uint32_t {
-    kHello = 1,     // the sender runs its transfers from now on
-    kEager = 2,     // a transfer of `size` bytes with `tag`; the bytes follow, if any
+    kHello = 1,  // the sender runs its transfers from now on
+    kEager = 2,  // a transfer of `size` bytes with `tag`; the bytes follow, unless they are inlined
     kAnnounce = 3,  // a transfer of `size` bytes with `tag`; the sender numbers it `id`
     kPull = 4,      // the receiver of `id` has memory for it
     kData = 5,      // `size` bytes of `id` follow, starting at `offset`
@@ -29,11 +29,18 @@ struct Note {
   uint64_t size = 0;
   uint64_t id = 0;
   uint64_t offset = 0;
+  // Of kEager with at most so many bytes: the bytes, then zeros.
+  static constexpr size_t kMostInlined = 24;
+  std::array<std::byte, kMostInlined> inlined{};
 
+  // Whether a message with the bytes of the transfer follows.
+  bool IsFollowed() const {
+    return kind == Kind::kData || (kind == Kind::kEager && size > kMostInlined);
+  }
   bool operator==(const Note&) const = default;
 };
 
-inline constexpr size_t kNoteBytes = 32;
+inline constexpr size_t kNoteBytes = 40;  // fits into a mailbox's slot header
 using NoteBytes = std::array<std::byte, kNoteBytes>;
 
 NoteBytes Encode(const Note& note);

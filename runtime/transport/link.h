@@ -112,9 +112,12 @@ class Carrier {
 
   // Passes one frame to the link, which copies or sends the payload before it returns; it may read
   // the payload of an awaited frame until Flushed() or loss of the connection. Returns false if the
-  // link has no room: Poll and try again. Errors end the connection, as in Poll.
+  // link has no room: Poll and try again. Errors end the connection, as in Poll. A small frame may
+  // wait for the next one, until Push or Poll.
   virtual absl::StatusOr<bool> TrySend(const FrameHeader& header,
                                        absl::Span<const std::byte> payload) = 0;
+  // Sends frames that wait for the next one.
+  virtual absl::Status Push() { return absl::OkStatus(); }
 
   struct Report {
     // True if anything moved. An error ends the connection and names the peer's address, the device

@@ -49,6 +49,12 @@ absl::StatusOr<bool> RecoveringLink::TrySend(const FrameHeader& header,
   return sent;
 }
 
+absl::Status RecoveringLink::Push() {
+  if (wire_ == nullptr) return absl::OkStatus();
+  absl::Status pushed = wire_->Push();
+  return pushed.ok() ? pushed : Lose(pushed);
+}
+
 Link::Report RecoveringLink::Poll(FrameSink sink) {
   if (wire_ == nullptr) return {error_};
   Report report = wire_->Poll(sink);

@@ -45,6 +45,7 @@ class RecoveringLink final : public Link {
   size_t max_payload() const override { return maker_->max_payload(); }
   absl::StatusOr<bool> TrySend(const FrameHeader& header,
                                absl::Span<const std::byte> payload) override;
+  absl::Status Push() override;
   Report Poll(FrameSink sink) override;
   void StopPlacing() override {
     if (wire_ != nullptr) wire_->StopPlacing();

@@ -81,7 +81,7 @@ rhResult_t rhRequestTest(rhRequest_t request, int* done) {
           foreign != rhSuccess) {
         return foreign;
       }
-      *done = request->transfer->IsDone() ? 1 : 0;
+      *done = request->transfer->Test() ? 1 : 0;
       return *done != 0 ? Report(nullptr, request->transfer->status()) : rhSuccess;
     }
     *done = request->stream->IsDone(request->moment) ? 1 : 0;

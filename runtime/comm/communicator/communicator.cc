@@ -258,6 +258,7 @@ absl::Status Communicator::CheckPins(const std::vector<tuner::Pin>& pins,
 Communicator::~Communicator() {
   Depart(MonotonicNow() + kLongestGoodbye);
   if (watch_ != nullptr) watch_->Attend(nullptr);
+  if (lane_ != nullptr) lane_->Close();
   lane_.reset();
   mesh_.reset();
 }

@@ -27,6 +27,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/fork.h"
 #include "runtime/base/log.h"
 #include "runtime/base/parts.h"
 #include "runtime/base/traffic.h"
@@ -196,7 +197,7 @@ class Communicator {
 
   // Returns true in a process forked from the one that created the communicator; it must not use
   // it.
-  bool IsForeign() const { return ::getpid() != process_; }
+  bool IsForeign() const { return process_.IsForeign(); }
 
   const config::Settings& settings() const { return setup_.settings; }
   int rank() const { return rank_; }
@@ -314,13 +315,11 @@ class Communicator {
   // Waits until all sent data is known to have arrived, announces that this rank leaves, and waits
   // for the other ranks until the deadline. Returns true if no rank needs this one any longer.
   bool Depart(absl::Time deadline);
-  absl::StatusOr<std::unique_ptr<Lane>> StartLane() const;
-  Lane* lane() const {
-    const std::lock_guard<std::mutex> lock(lane_mutex_);
-    return lane_.get();
-  }
+  absl::StatusOr<std::shared_ptr<Lane>> StartLane() const;
+  // Null before the first transfer.
+  Lane* lane() const { return lane_started_.load(std::memory_order_acquire); }
 
-  const pid_t process_ = ::getpid();
+  const OwnProcess process_;
   SetupOptions setup_;
   std::unique_ptr<Staging> staging_ = std::make_unique<Staging>();  // null after Depart
   const std::shared_ptr<KnownGpus> known_gpus_ = std::make_shared<KnownGpus>();
@@ -358,8 +357,9 @@ class Communicator {
   std::unique_ptr<Hierarchy> hierarchy_;  // if some places share memory
   mutable std::mutex learning_;           // guards the autotuner and its trials
   std::optional<tuner::Autotuner> autotuner_;
-  mutable std::mutex lane_mutex_;  // guards lane_, which the first transfer starts
-  std::unique_ptr<Lane> lane_;
+  std::mutex lane_mutex_;  // held while the first transfer starts the lane
+  std::shared_ptr<Lane> lane_;
+  std::atomic<Lane*> lane_started_ = nullptr;
   std::shared_ptr<const metrics::Identity> identity_;
   std::unique_ptr<metrics::Exporter::Registration> metrics_;
 };

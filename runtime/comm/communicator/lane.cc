@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/comm/communicator/lane.h"
 
-#include <unistd.h>
+#include <sys/epoll.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <utility>
 
@@ -12,12 +13,17 @@
 #include "runtime/base/now.h"
 #include "runtime/base/thread.h"
 #include "runtime/collectives/call.h"
+#include "runtime/net/socket.h"
 
 namespace railhead::comm {
 namespace {
 
 // Interval of checks for ranks that have left, and for transfers without progress.
 constexpr absl::Duration kLook = absl::Seconds(1);
+// Waits shorter than a spin between two looks at the clock.
+constexpr uint32_t kMostAtOnce = 1024;
+// How long the progress thread works for one lane at a time.
+constexpr absl::Duration kLongestWork = absl::Milliseconds(20);
 
 // Returns the rank with which a transfer is; kAny if a receive from any rank matches none yet.
 int PeerOf(const transfers::Transfer& transfer) {
@@ -26,28 +32,20 @@ int PeerOf(const transfers::Transfer& transfer) {
 
 }  // namespace
 
-pid_t LaneTransfer::ThisProcess() { return ::getpid(); }
-
-bool LaneTransfer::IsForeign() const { return ::getpid() != process_; }
-
 void LaneTransfer::Wait() {
-  if (IsDone()) return;
-  std::unique_lock<std::mutex> lock(mutex_);
-  ended_.wait(lock, [this] { return IsDone(); });
+  if (!IsDone()) lane_->WaitFor(*this);
 }
 
-void LaneTransfer::End(const absl::Status& status) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  status_ = status;
-  done_.store(true, std::memory_order_release);
-  ended_.notify_all();
+bool LaneTransfer::Test() {
+  if (!IsDone()) lane_->Help();
+  return IsDone();
 }
 
-absl::StatusOr<std::unique_ptr<Lane>> Lane::Start(Options options) {
-  std::unique_ptr<Lane> lane(new Lane(std::move(options)));
+absl::StatusOr<std::shared_ptr<Lane>> Lane::Start(Options options) {
+  std::shared_ptr<Lane> lane(new Lane(std::move(options)));
   const Options& set = lane->options_;
   absl::StatusOr<std::unique_ptr<LaneMessenger>> messages =
-      LaneMessenger::Create(set.rank, set.alarm, set.reach, set.memory, set.here);
+      LaneMessenger::Create(set.rank, set.alarm, set.reach, set.memory, set.here, set.crowded);
   if (!messages.ok()) return messages.status();
   lane->messages_ = *std::move(messages);
   LaneMessenger& messenger = *lane->messages_;
@@ -56,55 +54,136 @@ absl::StatusOr<std::unique_ptr<Lane>> Lane::Start(Options options) {
   engine.rank = set.rank;
   engine.name = set.name;
   engine.done = [raw = lane.get()](const std::shared_ptr<transfers::Transfer>& transfer) {
-    {
-      const std::lock_guard<std::mutex> lock(raw->mutex_);
-      --raw->unfinished_;
-    }
+    raw->unfinished_.fetch_sub(1, std::memory_order_relaxed);
+    raw->any_done_ = true;
     static_cast<LaneTransfer&>(*transfer).End(absl::OkStatus());
   };
   engine.greets = [&messenger](int peer) { return !messenger.InMemory(peer); };
   lane->engine_ = std::make_unique<transfers::Engine>(messenger, std::move(engine));
-  absl::StatusOr<std::thread> thread = TryStartThread([raw = lane.get()] { raw->Run(); });
+  for (const int peer : set.here) lane->engine_->Listen(peer);
+  absl::StatusOr<std::shared_ptr<net::WatchThread>> thread =
+      net::WatchThread::Get(net::WatchThread::Work::kProgress);
   if (!thread.ok()) return thread.status();
   lane->thread_ = *std::move(thread);
+  if (absl::Status watched = lane->WatchOnce(EPOLL_CTL_ADD); !watched.ok()) return watched;
+  lane->thread_->Wake(*lane);
   return lane;
 }
 
-Lane::~Lane() {
+void Lane::Close() {
+  closing_.store(true, std::memory_order_relaxed);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    ending_ = true;
+    messages_->Ring();
   }
-  if (!thread_.joinable()) return;
-  messages_->Ring();
-  thread_.join();
+  // Nobody gets it again.
+  lock_.LockUnless([] { return false; });
+  thread_->Wake(*this);
+  thread_->AwaitEnd(*this);
+  if (aside_.joinable()) aside_.join();
+  // After an abort, transfers end with the abort status.
+  if (!ended_.has_value()) End(options_.alarm.Check());
+  engine_.reset();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  messages_.reset();
 }
 
 absl::Status Lane::Post(std::shared_ptr<LaneTransfer> transfer) {
+  transfer->Belongs(shared_from_this());
+  if (lock_.TryLock()) {
+    if (ended_.has_value()) {
+      absl::Status why = *ended_;
+      lock_.Unlock();
+      return why;
+    }
+    // Those that this thread posted before come first.
+    if (any_posted_.load(std::memory_order_relaxed)) TakePosted();
+    unfinished_.fetch_add(1, std::memory_order_relaxed);
+    engine_->Post(transfer);
+    if (absl::Status status = AdvanceOnce(); !status.ok()) End(status);
+    Leave();
+    return absl::OkStatus();
+  }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (ended_.has_value()) return *ended_;
     posted_.push_back(std::move(transfer));
-    ++unfinished_;
-    settled_ = false;
+    unfinished_.fetch_add(1, std::memory_order_relaxed);
+    any_posted_.store(true, std::memory_order_seq_cst);
+    messages_->Ring();
   }
-  messages_->Ring();
+  // Who had the lock may have left before it could see the transfer.
+  Help();
   return absl::OkStatus();
 }
 
-size_t Lane::unfinished() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return unfinished_;
+void Lane::WaitFor(const LaneTransfer& transfer) {
+  const auto done = [&transfer] { return transfer.IsDone(); };
+  while (!done()) {
+    if (lock_.LockUnless(done)) Drive(done);
+    // Close is about to end the transfer.
+    if (closing_.load(std::memory_order_relaxed)) std::this_thread::yield();
+  }
+}
+
+void Lane::Help() {
+  if (!lock_.TryLock()) return;
+  if (!ended_.has_value()) {
+    if (absl::Status status = AdvanceOnce(); !status.ok()) End(status);
+  }
+  Leave();
 }
 
 void Lane::Settle(absl::Time deadline) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  settling_ = true;
-  settled_ = false;
-  lock.unlock();
-  messages_->Ring();
-  lock.lock();
-  changed_.WaitUntil(lock, deadline, [this] { return settled_ || ended_.has_value(); });
+  if (!lock_.LockUnless([] { return false; }, deadline)) return;
+  // This rank leaves, and other ranks may have done so.
+  messages_->mesh().ExpectClose();
+  Drive([this] { return IsSettled(); }, deadline);
+}
+
+template <class Done>
+void Lane::Drive(Done done, absl::Time deadline) {
+  while (!ended_.has_value() && !closing_.load(std::memory_order_relaxed)) {
+    absl::Status status = Advance();
+    if (status.ok() && done()) break;
+    if (deadline != absl::InfiniteFuture() && MonotonicNow() >= deadline) break;
+    if (status.ok()) status = Work(deadline);
+    if (!status.ok()) End(status);
+  }
+  Leave();
+}
+
+absl::Status Lane::Advance() {
+  if (any_posted_.load(std::memory_order_relaxed)) TakePosted();
+  for (const int peer : messages_->TakeOpened()) engine_->Listen(peer);
+  absl::Status status = engine_->Advance();
+  if (std::exchange(any_done_, false)) lock_.WakeWaiters();
+  return status;
+}
+
+absl::Status Lane::AdvanceOnce() {
+  if (absl::Status status = Advance(); !status.ok()) return status;
+  const absl::StatusOr<bool> moved = messages_->Look();
+  if (!moved.ok() || !*moved) return moved.status();
+  return Advance();
+}
+
+void Lane::Leave() {
+  ++visits_;
+  while (true) {
+    const Attention attention = attention_.load(std::memory_order_relaxed);
+    // In memory, ranks ring: what the progress thread has armed stays so.
+    if (attention == Attention::kMissed ||
+        (attention == Attention::kAsleep && messages_->mesh().HasPeers())) {
+      attention_.store(Attention::kSoon, std::memory_order_relaxed);
+      thread_->Wake(*this, MonotonicNow() + kPause);
+    }
+    lock_.Unlock();
+    // What was posted meanwhile by a thread that did not get the lock.
+    if (!any_posted_.load(std::memory_order_seq_cst) || !lock_.TryLock()) return;
+    if (ended_.has_value()) continue;
+    if (absl::Status status = AdvanceOnce(); !status.ok()) End(status);
+  }
 }
 
 void Lane::TakePosted() {
@@ -112,35 +191,105 @@ void Lane::TakePosted() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     posted.swap(posted_);
+    any_posted_.store(false, std::memory_order_relaxed);
   }
   for (const auto& transfer : posted) engine_->Post(transfer);
 }
 
-void Lane::Run() {
-  for (const int peer : options_.here) engine_->Listen(peer);
-  absl::Status status;
-  while (status.ok()) {
-    TakePosted();
-    for (const int peer : messages_->TakeOpened()) engine_->Listen(peer);
-    status = engine_->Advance();
-    if (!status.ok()) break;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (ending_) {
-        // After an abort, transfers end with the abort status.
-        status = options_.alarm.Check();
-        break;
-      }
-      // This rank leaves, and other ranks may have done so.
-      if (settling_) messages_->mesh().ExpectClose();
-      if (settling_ && posted_.empty() && IsSettled()) {
-        settled_ = true;
-        changed_.NotifyAll();
-      }
-    }
-    status = Work();
+absl::Status Lane::Work(absl::Time deadline) {
+  absl::Duration longest = LookPause();
+  if (deadline != absl::InfiniteFuture()) longest = std::min(longest, deadline - MonotonicNow());
+  const absl::StatusOr<LaneMessenger::Came> came = messages_->Wait(longest);
+  if (!came.ok()) return came.status();
+  if (*came == LaneMessenger::Came::kAtOnce && ++at_once_ < kMostAtOnce) return absl::OkStatus();
+  at_once_ = 0;
+  const absl::Time now = MonotonicNow();
+  if (*came != LaneMessenger::Came::kNothing && now - looked_ < LookPause()) {
+    return absl::OkStatus();
   }
-  End(status);
+  looked_ = now;
+  return LookAround(now);
+}
+
+std::optional<absl::Time> Lane::Turn() {
+  if (closing_.load(std::memory_order_relaxed)) return std::nullopt;
+  const absl::Time now = MonotonicNow();
+  if (!lock_.TryLock()) {
+    attention_.store(Attention::kMissed, std::memory_order_relaxed);
+    return now + kLongestPause;
+  }
+  if (ended_.has_value()) {
+    lock_.Unlock();
+    return absl::InfiniteFuture();
+  }
+  attention_.store(Attention::kSoon, std::memory_order_relaxed);
+  const absl::StatusOr<std::optional<absl::Time>> again = Attend(now);
+  if (!again.ok()) RunAside([this, why = again.status()] { End(why); });
+  if (!again.ok() || !again->has_value()) return absl::InfiniteFuture();
+  lock_.Unlock();
+  return **again;
+}
+
+absl::StatusOr<std::optional<absl::Time>> Lane::Attend(absl::Time now) {
+  messages_->mesh().Begin(absl::InfiniteDuration());
+  bool moved = true;
+  while (moved && !lock_.wanted() && MonotonicNow() - now < kLongestWork) {
+    if (absl::Status status = Advance(); !status.ok()) return status;
+    const absl::StatusOr<bool> looked = messages_->Look();
+    if (!looked.ok()) return looked.status();
+    moved = *looked;
+  }
+  // What the last look has brought.
+  if (absl::Status status = Advance(); !status.ok()) return status;
+  if (moved || lock_.wanted()) return now;
+  if (now - looked_ >= LookPause()) {
+    looked_ = now;
+    NoteProgress(now);
+    if (WillAsk(now)) {
+      RunAside([this, now] {
+        if (absl::Status status = LookAround(now); !status.ok()) End(status);
+      });
+      return std::nullopt;
+    }
+    if (absl::Status status = LookAround(now); !status.ok()) return status;
+  }
+  if (std::exchange(seen_visits_, visits_) != visits_) return now + kPause;
+  return Sleep(now);
+}
+
+absl::StatusOr<absl::Time> Lane::Sleep(absl::Time now) {
+  const absl::StatusOr<absl::Duration> longest = messages_->PrepareSleep();
+  if (!longest.ok()) return longest.status();
+  if (*longest == absl::ZeroDuration()) return now;
+  if (absl::Status watched = WatchOnce(EPOLL_CTL_MOD); !watched.ok()) return watched;
+  attention_.store(Attention::kAsleep, std::memory_order_relaxed);
+  return now + std::min(*longest, LookPause());
+}
+
+absl::Status Lane::WatchOnce(int operation) {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLONESHOT;
+  event.data.ptr = static_cast<net::WatchThread::Client*>(this);
+  if (::epoll_ctl(thread_->epoll(), operation, messages_->mesh().epoll(), &event) == 0) {
+    return absl::OkStatus();
+  }
+  return net::ErrnoError("epoll_ctl", errno);
+}
+
+void Lane::RunAside(std::function<void()> work) {
+  // It has unlocked, which was the last that it did.
+  if (aside_.joinable()) aside_.join();
+  const auto all = [this, work = std::move(work)] {
+    work();
+    thread_->Wake(*this);
+    lock_.Unlock();
+  };
+  absl::StatusOr<std::thread> started = TryStartThread(all);
+  if (!started.ok()) {
+    all();
+    return;
+  }
+  aside_ = *std::move(started);
 }
 
 bool Lane::IsSettled() const {
@@ -148,31 +297,28 @@ bool Lane::IsSettled() const {
   return engine_->Flushed(left) && messages_->mesh().Acknowledged(left);
 }
 
-absl::Status Lane::Work() {
-  const absl::Duration pause = std::min(kLook, options_.timeout / 4);
-  messages_->mesh().Begin(pause);
-  absl::Status moved = messages_->Progress();
-  const bool nothing = absl::IsDeadlineExceeded(moved);
-  if (!moved.ok() && !nothing) return moved;
-  const absl::Time now = MonotonicNow();
-  if (!nothing && now - looked_ < pause) return absl::OkStatus();
-  looked_ = now;
-  return LookAround(now);
-}
+absl::Duration Lane::LookPause() const { return std::min(kLook, options_.timeout / 4); }
 
 void Lane::NoteProgress(absl::Time now) {
   std::map<int, Moved> moved;
-  for (const auto& [number, transfer] : engine_->unfinished()) {
+  for (const transfers::Transfer* transfer = engine_->oldest(); transfer != nullptr;
+       transfer = transfer->going.next) {
     const int peer = PeerOf(*transfer);
     if (moved.contains(peer)) continue;
     const bool other = peer != transfers::kAny && peer != options_.rank;
     // Without a peer: that the oldest is another one.
-    const uint64_t progress = other ? messages_->progress(peer) : number;
+    const uint64_t progress = other ? messages_->progress(peer) : transfer->going.number;
     const auto before = moved_.find(peer);
     const bool same = before != moved_.end() && before->second.progress == progress;
     moved[peer] = {progress, same ? before->second.since : now};
   }
   moved_ = std::move(moved);
+}
+
+bool Lane::WillAsk(absl::Time now) const {
+  return std::any_of(moved_.begin(), moved_.end(), [&](const auto& entry) {
+    return now - entry.second.since >= options_.timeout;
+  });
 }
 
 absl::Status Lane::LookAround(absl::Time now) {
@@ -225,9 +371,10 @@ absl::Status Lane::Late(const std::vector<int>& peers, const std::vector<int>& r
 std::string Lane::DescribeOldest(const std::vector<int>& peers) const {
   size_t count = 0;
   const transfers::Transfer* first = nullptr;
-  for (const auto& [number, transfer] : engine_->unfinished()) {
+  for (const transfers::Transfer* transfer = engine_->oldest(); transfer != nullptr;
+       transfer = transfer->going.next) {
     if (std::find(peers.begin(), peers.end(), PeerOf(*transfer)) == peers.end()) continue;
-    if (count++ == 0) first = transfer.get();
+    if (count++ == 0) first = transfer;
   }
   if (first == nullptr) return "no transfer is unfinished";
   const transfers::Transfer& oldest = *first;
@@ -246,19 +393,17 @@ void Lane::End(const absl::Status& status) {
   } else {
     why = absl::CancelledError("the communicator was destroyed before the transfer was done");
   }
-  std::vector<std::shared_ptr<LaneTransfer>> unfinished;
+  std::vector<std::shared_ptr<transfers::Transfer>> unfinished = engine_->TakeUnfinished();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     ended_ = why;
-    for (const auto& [number, transfer] : engine_->unfinished()) {
-      unfinished.push_back(std::static_pointer_cast<LaneTransfer>(transfer));
-    }
     unfinished.insert(unfinished.end(), posted_.begin(), posted_.end());
     posted_.clear();
-    unfinished_ = 0;
+    any_posted_.store(false, std::memory_order_relaxed);
+    unfinished_.store(0, std::memory_order_relaxed);
   }
-  changed_.NotifyAll();
-  for (const auto& transfer : unfinished) transfer->End(why);
+  for (const auto& transfer : unfinished) static_cast<LaneTransfer&>(*transfer).End(why);
+  lock_.WakeWaiters();
 }
 
 }  // namespace railhead::comm

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transfer lane: runs the rhIsend and rhIrecv transfers of one communicator on its own thread. Its
-// connections and its mailbox are separate from those of collectives, so both run concurrently. The
-// communicator's first transfer on this rank starts it. Messages for ranks without a lane wait
-// until they start theirs.
+// Transfer lane: runs the rhIsend and rhIrecv transfers of one communicator. Its connections and
+// its mailbox are separate from those of collectives, so both run concurrently. The communicator's
+// first transfer on this rank starts it. Messages for ranks without a lane wait until they start
+// theirs.
 //
-// Matching and protocol are in transfers/engine.h; this file adds the thread and its waits.
+// It has no thread. Whoever starts, tests or waits for a transfer does the work, also of all others
+// (WorkLock). While nobody is there, the process's thread for progress does it (net::WatchThread):
+// a few milliseconds after the last visit, so that visitors who come often neither wake it nor have
+// to arm descriptors, and from then on when a descriptor stirs.
+//
+// Matching and protocol are in transfers/engine.h.
 #ifndef RAILHEAD_RUNTIME_COMM_COMMUNICATOR_LANE_H_
 #define RAILHEAD_RUNTIME_COMM_COMMUNICATOR_LANE_H_
 
-#include <sys/types.h>
-
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -28,37 +30,18 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "runtime/base/condition.h"
 #include "runtime/base/traffic.h"
+#include "runtime/base/work_lock.h"
 #include "runtime/comm/communicator/lane_messenger.h"
+#include "runtime/comm/communicator/lane_transfer.h"
+#include "runtime/net/watch_thread.h"
 #include "runtime/rails/mesh.h"
 #include "runtime/transfers/engine.h"
 
 namespace railhead::comm {
 
-// One transfer and its result. It may outlive its communicator. Thread-safe, except the fields of
-// transfers::Transfer, which belong to the engine and may be read once the transfer is done.
-class LaneTransfer final : public transfers::Transfer {
- public:
-  bool IsDone() const { return done_.load(std::memory_order_acquire); }
-  void Wait();
-  // Valid once it is done.
-  const absl::Status& status() const { return status_; }
-  void End(const absl::Status& status);
-
-  // Returns true in a process forked after the transfer was started; it never completes there.
-  bool IsForeign() const;
-
- private:
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  std::atomic<bool> done_{false};
-  absl::Status status_;
-  const pid_t process_ = ThisProcess();
-  static pid_t ThisProcess();
-};
-
-class Lane {
+// Its communicator's, until Close; afterwards of those that still have transfers. Thread-safe.
+class Lane final : public std::enable_shared_from_this<Lane>, private net::WatchThread::Client {
  public:
   struct Options {
     int rank = 0;
@@ -68,6 +51,7 @@ class Lane {
     rails::Reach reach;           // to ranks that do not share memory
     std::byte* memory = nullptr;  // of the mailbox; null without one
     std::vector<int> here;        // ranks of the mailbox
+    bool crowded = false;         // not each of them has a core of its own
     std::function<std::string(int rank)> name;
     // Returns the name of a rank that has left; nullopt while it is a member.
     std::function<std::optional<std::string>(int rank)> left;
@@ -76,16 +60,23 @@ class Lane {
     // Fails the job on all ranks; returns the error that they get.
     std::function<absl::Status(const absl::Status& failure)> fail;
   };
-  static absl::StatusOr<std::unique_ptr<Lane>> Start(Options options);
-  // Ends unfinished transfers with an error.
-  ~Lane();
+  static absl::StatusOr<std::shared_ptr<Lane>> Start(Options options);
+  ~Lane() override = default;
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
-  // Thread-safe, like the functions below. Returns an error if no more transfers can be started.
+  // Ends unfinished transfers with an error, and with them waits of other threads. Call nothing but
+  // WaitFor and Help afterwards.
+  void Close();
+
+  // Returns an error if no more transfers can be started.
   absl::Status Post(std::shared_ptr<LaneTransfer> transfer);
-  size_t unfinished() const;
-  // Waits until all sent data is known to have arrived or the lane has failed, at most until the
+  // Works until the transfer is done.
+  void WaitFor(const LaneTransfer& transfer);
+  // Does what is possible without waiting.
+  void Help();
+  size_t unfinished() const { return unfinished_.load(std::memory_order_relaxed); }
+  // Works until all sent data is known to have arrived or the lane has failed, at most until the
   // deadline.
   void Settle(absl::Time deadline);
 
@@ -95,14 +86,42 @@ class Lane {
  private:
   explicit Lane(Options options) : options_(std::move(options)) {}
 
-  void Run();
+  // The functions below are called by who has the lock, except Turn.
+  //
+  // Works until `done`, the deadline or the end of the lane, and unlocks.
+  template <class Done>
+  void Drive(Done done, absl::Time deadline = absl::InfiniteFuture());
+  // Does what is possible without waiting, except to look for what has come.
+  absl::Status Advance();
+  // The same, after a look.
+  absl::Status AdvanceOnce();
+  // Waits until something has moved, or for a short time, at most until the deadline.
+  absl::Status Work(absl::Time deadline);
+  // Unlocks; the progress thread attends to the lane.
+  void Leave();
   // Whether all that was sent to members is known to have arrived.
   bool IsSettled() const;
-  absl::Status Work();
+
+  // The progress thread's turn.
+  std::optional<absl::Time> Turn() override;
+  // Its work; returns when it has to look again, or nullopt: another thread works now.
+  absl::StatusOr<std::optional<absl::Time>> Attend(absl::Time now);
+  // Prepares to sleep until a descriptor stirs; returns when to look again in any case.
+  absl::StatusOr<absl::Time> Sleep(absl::Time now);
+  // Watches the lane's descriptors until one stirs.
+  absl::Status WatchOnce(int operation);
+  // Runs what waits for other ranks on a thread of its own, and then unlocks: the progress thread
+  // has other lanes to attend to.
+  void RunAside(std::function<void()> work);
+  // Maximum time between two calls of LookAround.
+  absl::Duration LookPause() const;
+
   // Called at short intervals. Returns an error if a transfer cannot complete, or makes no progress
   // for the timeout, whatever others do.
   absl::Status LookAround(absl::Time now);
   void NoteProgress(absl::Time now);
+  // Whether LookAround will ask the other ranks, which takes time.
+  bool WillAsk(absl::Time now) const;
   // Returns why a transfer with that peer cannot complete, because ranks have left; OK while it
   // may.
   absl::Status WhyInVain(int peer) const;
@@ -113,7 +132,11 @@ class Lane {
   void End(const absl::Status& status);
 
   const Options options_;
-  std::unique_ptr<LaneMessenger> messages_;
+  std::shared_ptr<net::WatchThread> thread_;
+  WorkLock lock_;
+
+  // Of who has the lock.
+  std::unique_ptr<LaneMessenger> messages_;  // null after Close
   std::unique_ptr<transfers::Engine> engine_;
   absl::Time looked_ = absl::InfinitePast();  // the last LookAround
   // Progress of the unfinished transfers with a peer, and when it was first seen. They wait for
@@ -124,16 +147,30 @@ class Lane {
     absl::Time since;
   };
   std::map<int, Moved> moved_;
+  bool any_done_ = false;  // of the transfers, since others were told
+  uint32_t at_once_ = 0;   // waits that were short, since the last look at the clock
+  uint64_t visits_ = 0;    // of other threads than the progress thread
+  uint64_t seen_visits_ = 0;
+  std::thread aside_;
 
-  mutable std::mutex mutex_;  // guards the members below
-  Condition changed_;
-  std::vector<std::shared_ptr<LaneTransfer>> posted_;  // not seen by the thread yet
-  size_t unfinished_ = 0;
-  bool ending_ = false;
-  bool settling_ = false;
-  bool settled_ = false;
-  std::optional<absl::Status> ended_;  // why it ended
-  std::thread thread_;
+  // How long after a visit the progress thread looks whether there were more.
+  static constexpr absl::Duration kPause = absl::Milliseconds(2);
+  // It finds the lane visited. The visitor wakes it, unless both miss each other.
+  static constexpr absl::Duration kLongestPause = absl::Milliseconds(100);
+
+  enum class Attention {
+    kSoon,    // the progress thread looks at the lane within kPause
+    kAsleep,  // it sleeps until a descriptor stirs
+    kMissed   // it found the lane visited
+  };
+  std::atomic<Attention> attention_{Attention::kSoon};
+  std::atomic<size_t> unfinished_{0};
+  std::atomic<bool> closing_{false};
+  std::atomic<bool> any_posted_{false};  // whether posted_ has any
+
+  std::mutex mutex_;                                   // guards the members below
+  std::vector<std::shared_ptr<LaneTransfer>> posted_;  // that the engine does not have yet
+  std::optional<absl::Status> ended_;                  // why it ended; written by who has lock_
 };
 
 }  // namespace railhead::comm

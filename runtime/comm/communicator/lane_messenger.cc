@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "runtime/base/now.h"
 #include "runtime/net/socket.h"
 
 namespace railhead::comm {
@@ -14,8 +15,12 @@ namespace railhead::comm {
 absl::StatusOr<std::unique_ptr<LaneMessenger>> LaneMessenger::Create(int rank, Alarm alarm,
                                                                      rails::Reach reach,
                                                                      std::byte* memory,
-                                                                     const std::vector<int>& here) {
+                                                                     const std::vector<int>& here,
+                                                                     bool crowded) {
   std::unique_ptr<LaneMessenger> messenger(new LaneMessenger());
+  messenger->patience_.look = kSpin;
+  messenger->patience_.cancelled = alarm.raised;
+  messenger->patience_.crowded = crowded;
   if (memory != nullptr) {
     const auto self = std::find(here.begin(), here.end(), rank) - here.begin();
     messenger->in_mailbox_.assign(
@@ -24,6 +29,8 @@ absl::StatusOr<std::unique_ptr<LaneMessenger>> LaneMessenger::Create(int rank, A
       messenger->in_mailbox_[static_cast<size_t>(here[i])] = static_cast<int>(i);
     }
     messenger->mailbox_ = std::make_unique<shm::Mailbox>(memory, static_cast<int>(self), here);
+    messenger->spread_.emplace(messenger->mailbox_->Cores(), static_cast<size_t>(self));
+    messenger->patience_.spread = &*messenger->spread_;
   }
   if (reach.open != nullptr) {
     reach.open = [raw = messenger.get(), open = std::move(reach.open)](int peer) {
@@ -46,6 +53,46 @@ absl::StatusOr<std::unique_ptr<LaneMessenger>> LaneMessenger::Create(int rank, A
 
 void LaneMessenger::Ring() { beside_.Ring(); }
 
+absl::StatusOr<LaneMessenger::Came> LaneMessenger::Wait(absl::Duration longest) {
+  // Without rails, a look is a few reads of memory: no clock and no system call between them.
+  if (mailbox_ != nullptr && !mesh_->HasPeers()) {
+    const absl::StatusOr<bool> moved = SpinInMemory();
+    if (!moved.ok()) return moved.status();
+    if (*moved) return Came::kAtOnce;
+  }
+  mesh_->Begin(longest);
+  const absl::Status moved = mesh_->Progress();
+  if (absl::IsDeadlineExceeded(moved)) return Came::kNothing;
+  if (!moved.ok()) return moved;
+  return Came::kLater;
+}
+
+absl::StatusOr<bool> LaneMessenger::SpinInMemory() {
+  if (++spins_ % kBetweenRounds == 0) {
+    const absl::StatusOr<bool> moved = mesh_->Look();
+    if (!moved.ok() || *moved) return moved;
+  }
+  absl::Time start = absl::InfiniteFuture();
+  absl::Duration waited;
+  while (waited < patience_.look) {
+    for (int i = 0; i < patience_.LooksAtOnce(); ++i) {
+      const absl::StatusOr<bool> moved = beside_.Poll();
+      if (!moved.ok() || *moved) return moved;
+      patience_.BetweenLooks();
+    }
+    if (absl::Status failed = Alarm{patience_.cancelled}.Check(); !failed.ok()) return failed;
+    const absl::Time now = MonotonicNow();
+    start = std::min(start, now);
+    waited = now - start;
+    patience_.AfterLooks(absl::ToInt64Nanoseconds(waited));
+  }
+  return false;
+}
+
+absl::StatusOr<bool> LaneMessenger::Look() {
+  return mailbox_ != nullptr && !mesh_->HasPeers() ? beside_.Poll() : mesh_->Look();
+}
+
 void LaneMessenger::Expect(collectives::Call call) {
   mesh_->Expect(call);
   if (mailbox_ != nullptr) mailbox_->Expect(call);
@@ -54,6 +101,11 @@ void LaneMessenger::Expect(collectives::Call call) {
 LaneMessenger::Ticket LaneMessenger::PostSend(int peer, absl::Span<const std::byte> data) {
   const int here = Number(peer);
   return here == kElsewhere ? mesh_->PostSend(peer, data) : mailbox_->PostSend(here, data);
+}
+
+LaneMessenger::Ticket LaneMessenger::PostPart(int peer, absl::Span<const std::byte> data) {
+  const int here = Number(peer);
+  return here == kElsewhere ? mesh_->PostPart(peer, data) : mailbox_->PostSend(here, data);
 }
 
 LaneMessenger::Ticket LaneMessenger::PostReceive(int peer,

@@ -8,12 +8,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "runtime/base/companion.h"
 #include "runtime/base/traffic.h"
@@ -22,6 +24,8 @@
 #include "runtime/net/fd.h"
 #include "runtime/rails/mesh.h"
 #include "runtime/shm/mailbox.h"
+#include "runtime/shm/patience.h"
+#include "runtime/shm/spread.h"
 
 namespace railhead::comm {
 
@@ -29,11 +33,13 @@ namespace railhead::comm {
 // covers both, and other threads can interrupt it. One thread at a time, except where stated.
 class LaneMessenger final : public collectives::Messenger {
  public:
-  // `memory` of the mailbox of the ranks `here`; null without a mailbox.
+  // `memory` of the mailbox of the ranks `here`; null without a mailbox. `crowded`: not each of
+  // them has a core of its own.
   static absl::StatusOr<std::unique_ptr<LaneMessenger>> Create(int rank, Alarm alarm,
                                                                rails::Reach reach,
                                                                std::byte* memory,
-                                                               const std::vector<int>& here);
+                                                               const std::vector<int>& here,
+                                                               bool crowded);
 
   // Thread-safe. Ends the current wait in Progress, or the next one.
   void Ring();
@@ -45,11 +51,19 @@ class LaneMessenger final : public collectives::Messenger {
 
   void Expect(collectives::Call call) override;
   Ticket PostSend(int peer, absl::Span<const std::byte> data) override;
+  Ticket PostPart(int peer, absl::Span<const std::byte> data) override;
   Ticket PostReceive(int peer, const collectives::ReceiveBuffer& buffer) override;
   bool SendDone(int peer, Ticket ticket) const override;
   bool ReceiveDone(int peer, Ticket ticket) const override;
   // See Mesh::Progress. Also returns after Ring.
   absl::Status Progress() override { return mesh_->Progress(); }
+  // The same, at most for so long.
+  enum class Came { kAtOnce, kLater, kNothing };  // at once: within a spin of kSpin
+  absl::StatusOr<Came> Wait(absl::Duration longest);
+  // Does what is possible without waiting. Returns true if anything has moved.
+  absl::StatusOr<bool> Look();
+  // See Mesh::PrepareSleep.
+  absl::StatusOr<absl::Duration> PrepareSleep() { return mesh_->PrepareSleep(); }
 
   // Increases as messages with that rank come nearer to completion.
   uint64_t progress(int peer) const {
@@ -91,12 +105,23 @@ class LaneMessenger final : public collectives::Messenger {
   };
   static constexpr int kElsewhere = -1;
 
+  // Ranks on other cores answer within a few microseconds, before this one would be asleep.
+  static constexpr absl::Duration kSpin = absl::Microseconds(50);
+
+  // A rank without connections lets callers in now and then, also while memory is never still.
+  static constexpr uint32_t kBetweenRounds = 256;
+
   LaneMessenger() = default;
+  // Returns false if nothing has moved for kSpin.
+  absl::StatusOr<bool> SpinInMemory();
   int Number(int peer) const {
     return static_cast<size_t>(peer) < in_mailbox_.size() ? in_mailbox_[static_cast<size_t>(peer)]
                                                           : kElsewhere;
   }
 
+  std::optional<shm::Spread> spread_;  // with a mailbox
+  shm::Patience patience_;
+  uint32_t spins_ = 0;
   std::vector<int> in_mailbox_;  // by rank: its number in the mailbox
   std::unique_ptr<shm::Mailbox> mailbox_;
   Beside beside_;

@@ -20,13 +20,14 @@ namespace railhead::comm {
 
 absl::Status Communicator::StartTransfer(std::shared_ptr<LaneTransfer> transfer) {
   if (watch_->failed()) return WhyFailed();
-  Lane* transfers = nullptr;
-  {
+  Lane* transfers = lane();
+  if (transfers == nullptr) {
     const std::lock_guard<std::mutex> lock(lane_mutex_);
     if (lane_ == nullptr) {
-      absl::StatusOr<std::unique_ptr<Lane>> started = StartLane();
+      absl::StatusOr<std::shared_ptr<Lane>> started = StartLane();
       if (!started.ok()) return started.status();
       lane_ = *std::move(started);
+      lane_started_.store(lane_.get(), std::memory_order_release);
     }
     transfers = lane_.get();
   }
@@ -38,7 +39,7 @@ size_t Communicator::UnfinishedTransfers() const {
   return transfers != nullptr ? transfers->unfinished() : 0;
 }
 
-absl::StatusOr<std::unique_ptr<Lane>> Communicator::StartLane() const {
+absl::StatusOr<std::shared_ptr<Lane>> Communicator::StartLane() const {
   Lane::Options options;
   options.rank = rank_;
   options.world_size = world_size_;
@@ -54,6 +55,7 @@ absl::StatusOr<std::unique_ptr<Lane>> Communicator::StartLane() const {
     options.memory = fabric_.lane_memory;
     options.here = hierarchy_ != nullptr ? hierarchy_->here() : fabric_.decision.places.front();
   }
+  options.crowded = fabric_.decision.crowded;
   options.name = [this](int rank) { return rank == rank_ ? self_ : absl::StrCat("rank ", rank); };
   options.left = [this](int rank) -> std::optional<std::string> {
     for (const bootstrap::Gone& gone : watch_->gone()) {

@@ -465,7 +465,8 @@ RH_EXPORT rhResult_t rhRecv(void* recvbuf, size_t count, rhDataType_t datatype, 
  *
  * Any thread may call them at any time, also during other calls of the communicator, but not inside
  * a group of rhGroupStart (rhInvalidUsage). GPU memory returns rhInvalidArgument. The first
- * transfer of a rank starts a thread and connects to peers; peers need not call anything for that.
+ * transfer of a rank connects to peers; peers need not call anything for that. The calling thread
+ * moves the data; a thread of the library does so while no thread calls.
  * rhCommFinalize and rhCommDestroy return rhInvalidUsage while a transfer is not done; rhCommAbort
  * ends transfers. */
 #define RH_ANY_SOURCE (-1)

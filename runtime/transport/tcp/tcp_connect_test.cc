@@ -60,6 +60,7 @@ TEST(TcpTest, StrangersAtTheListeningSideAreTurnedAway) {
   }
   const Pair pair = railhead::testing::ConnectedTcp(a, b);
   ASSERT_TRUE(*pair.a->TrySend({1, 2}, Bytes("through")));
+  ASSERT_EQ(pair.a->Push(), absl::OkStatus());
   bool arrived = false;
   const absl::Time deadline = In(20);
   while (!arrived && MonotonicNow() < deadline) {
@@ -179,6 +180,7 @@ TEST_P(FramesTest, ALostLinkReconnects) {
     Link& learns = first ? *pair.b : *pair.a;
     for (int round = 0; round < 5; ++round) {
       ASSERT_TRUE(*pair.a->TrySend({1, 2}, Bytes("never read")));
+      ASSERT_EQ(pair.a->Push(), absl::OkStatus());
       loses.Drop("cut");
       EXPECT_FALSE(loses.TrySend({0, 0}, Bytes("x")).ok());
       EXPECT_TRUE(loses.Flushed());
@@ -200,6 +202,7 @@ TEST_P(FramesTest, ALostLinkReconnects) {
       for (Link* link : {&loses, &learns}) {
         EXPECT_EQ(Unacknowledged(*link), 0U);
         ASSERT_TRUE(*link->TrySend({3, 4, true, true}, Bytes("through")));
+        ASSERT_EQ(link->Push(), absl::OkStatus());
       }
       PumpUntil(loses, learns,
                 [&] { return Unacknowledged(loses) == 0 && Unacknowledged(learns) == 0; });
@@ -406,6 +409,7 @@ TEST(TcpTest, WhoConnectsAnewReplacesTheOldConnection) {
   const net::Fd second = dial();
   EXPECT_THAT(std::string(told.message()), HasSubstr("reconnects"));
   ASSERT_TRUE(*link->TrySend({0, 0}, Bytes("x")));
+  ASSERT_EQ(link->Push(), absl::OkStatus());
   EXPECT_TRUE(net::WaitReadable(second.get(), In(20)).ok());
 }
 

@@ -74,6 +74,7 @@ constexpr size_t kSealedHead = 56 + 2 * kSealSize;
 // What b takes of a frame that a has sent, and how it ends: OK when it was taken.
 absl::Status SendThrough(RelayedPair& pair, const std::string& payload, std::string* taken) {
   EXPECT_TRUE(*pair.a->TrySend({1, 2}, Bytes(payload)));
+  EXPECT_EQ(pair.a->Push(), absl::OkStatus());
   for (const absl::Time deadline = In(20); MonotonicNow() < deadline;) {
     pair.Pump();
     const absl::StatusOr<bool> moved =
@@ -145,6 +146,7 @@ TEST_P(SealedTest, NoFrameMayBeRepeatedLeftOutOrPutIn) {
     RelayedPair pair(GetParam());
     pair.Change(changes[i]);
     ASSERT_TRUE(*pair.a->TrySend({1, 0}, Bytes("first f")));
+    ASSERT_EQ(pair.a->Push(), absl::OkStatus());
     std::string taken;
     absl::Status lost = SendThrough(pair, "secondf", &taken);
     for (const absl::Time deadline = In(20); lost.ok() && MonotonicNow() < deadline;) {

@@ -95,7 +95,7 @@ TcpWire::TcpWire(net::Fd socket, std::string name, const WireOwner& owner,
       // Memory that a wire does not use costs nothing: there may be hundreds.
       in_(std::make_unique_for_overwrite<std::byte[]>(kInputSize)) {
   static_assert(kHeaderSize == sizeof(WireHeader) && kLongestHead == sizeof(Head));
-  out_.reserve(kMaxPayload + 2 * kLongestHead);
+  out_.reserve(kMostWaitingInAll + kMostWaiting + kMaxPayload + 3 * kLongestHead);
   SetOption(socket_.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, hold_);
   // A connection that carries nothing must show, too, that it does not work any more.
   SetOption(socket_.get(), IPPROTO_TCP, TCP_KEEPIDLE, 1);
@@ -222,11 +222,15 @@ absl::Status TcpWire::WronglySigned() const {
 
 absl::StatusOr<bool> TcpWire::TrySend(const FrameHeader& header,
                                       absl::Span<const std::byte> payload) {
-  if (absl::Status flushed = Flush(); !flushed.ok()) return flushed;
-  // To sign costs more than to ask.
-  if (!Drained() || (seals_.has_value() && !Writable())) {
-    refused_ = true;
-    return false;
+  if (!waits_) {
+    if (absl::Status flushed = Flush(); !flushed.ok()) return flushed;
+    // To sign costs more than to ask.
+    if (!Drained() || (seals_.has_value() && !Writable())) {
+      refused_ = true;
+      return false;
+    }
+    out_.clear();
+    out_begin_ = 0;
   }
   Head head{};
   WireHeader& wire = head.header;
@@ -239,28 +243,39 @@ absl::StatusOr<bool> TcpWire::TrySend(const FrameHeader& header,
   wire.posted = header.posted;
   wire.flags = FlagsOf(header);
   payload = Protect(head, payload, header.repeated);
-  // sendmsg does not write through the pointers; its interface only cannot say so.
-  std::array<iovec, 2> parts = {
-      {{&head, head_size_}, {const_cast<std::byte*>(payload.data()), payload.size()}}};
-  msghdr message{};
-  message.msg_iov = parts.data();
-  message.msg_iovlen = parts.size();
-  ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
-  if (sent < 0) {
-    if (errno != EAGAIN && errno != EINTR) return ErrorOf("send", errno);
-    refused_ = true;
-    return false;
+  const auto* const head_bytes = reinterpret_cast<const std::byte*>(&head);
+  if (payload.size() <= kMostWaiting && out_.size() < kMostWaitingInAll) {
+    out_.insert(out_.end(), head_bytes, head_bytes + head_size_);
+    out_.insert(out_.end(), payload.begin(), payload.end());
+    waits_ = true;
+  } else {
+    waits_ = false;
+    // sendmsg does not write through the pointers; its interface only cannot say so.
+    std::array<iovec, 3> parts = {{{out_.data(), out_.size()},
+                                   {&head, head_size_},
+                                   {const_cast<std::byte*>(payload.data()), payload.size()}}};
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = parts.size();
+    const ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
+    if (sent < 0) {
+      if (errno != EAGAIN && errno != EINTR) return ErrorOf("send", errno);
+      refused_ = true;
+      return false;
+    }
+    // What the kernel did not take of this frame waits here; the frame counts as sent.
+    auto taken = static_cast<size_t>(sent);
+    out_begin_ = std::min(taken, out_.size());
+    taken -= out_begin_;
+    if (Drained()) {
+      out_.clear();
+      out_begin_ = 0;
+    }
+    const size_t head_taken = std::min(taken, head_size_);
+    out_.insert(out_.end(), head_bytes + head_taken, head_bytes + head_size_);
+    out_.insert(out_.end(), payload.begin() + static_cast<ptrdiff_t>(taken - head_taken),
+                payload.end());
   }
-  // What the kernel did not take of this frame waits here; the frame counts as sent.
-  const auto taken = static_cast<size_t>(sent);
-  out_.clear();
-  out_begin_ = 0;
-  if (taken < head_size_) {
-    const auto* rest = reinterpret_cast<const std::byte*>(&head);
-    out_.insert(out_.end(), rest + taken, rest + head_size_);
-  }
-  const size_t payload_taken = taken > head_size_ ? taken - head_size_ : 0;
-  out_.insert(out_.end(), payload.begin() + static_cast<ptrdiff_t>(payload_taken), payload.end());
   if (seals_.has_value()) seals_->sent.Next();
   ++sent_;
   put_ += head_size_ + payload.size();
@@ -295,6 +310,7 @@ absl::Status TcpWire::SendAcknowledgement() {
 }
 
 absl::Status TcpWire::Flush() {
+  waits_ = false;
   while (!Drained()) {
     const ssize_t sent =
         ::send(socket_.get(), out_.data() + out_begin_, out_.size() - out_begin_, MSG_NOSIGNAL);

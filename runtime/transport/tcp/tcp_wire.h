@@ -39,6 +39,7 @@ class TcpWire final : public Wire {
 
   absl::StatusOr<bool> TrySend(const FrameHeader& header,
                                absl::Span<const std::byte> payload) override;
+  absl::Status Push() override { return waits_ ? Flush() : absl::OkStatus(); }
   Link::Report Poll(FrameSink sink) override {
     return {Work(sink), sent_ - acknowledged_, taken_ != told_};
   }
@@ -117,10 +118,14 @@ class TcpWire final : public Wire {
   };
   Placed placed_;
 
-  // Rest of a frame that the kernel took in part, and acknowledgements after it: [out_begin_,
-  // out_.size()).
+  // Rest of a frame that the kernel took in part, and acknowledgements after it; or, if waits_,
+  // small frames that wait for the next one: [out_begin_, out_.size()).
   std::vector<std::byte> out_;
   size_t out_begin_ = 0;
+  bool waits_ = false;
+  // A system call costs as much as a few kilobytes. Payload of such a frame, and all of them.
+  static constexpr size_t kMostWaiting = 256;
+  static constexpr size_t kMostWaitingInAll = 4096;
   bool refused_ = false;  // TrySend found no room since the last Poll
   uint64_t put_ = 0;      // bytes that went through out_ or past it
   // put_ at the end of each frame that the peer is not known to have consumed; taken_end_: of the
