@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong with what a program did. Pure functions."""
+
+import dataclasses
+import re
+import signal
+
+from .plan import KILL, dying, members
+
+BUSY_SECONDS = 30  # by which a busy machine may delay an error
+
+
+@dataclasses.dataclass
+class Rank:
+    """What one rank did."""
+    lines: list       # that it wrote (player/player.h)
+    log: str          # its stderr
+    status: int       # its exit code, negative for a signal; None: it has not ended
+    at: int           # the number of the line that it was playing
+    command: str      # that line
+
+
+def _fields(line):
+    return dict(word.split("=", 1) for word in line.split(" ") if "=" in word)
+
+
+def doomed(plan):
+    """Returns of each communicator that must fail the ranks (of the world) that its errors may name."""
+    victims = dying(plan)
+    found = {}
+    for comm, ranks in members(plan).items():
+        named = [rank for rank in ranks if rank in victims]
+        if named:
+            found[comm] = named
+    for step in plan.steps:
+        if step["do"] == "revoke":
+            found.setdefault(step["comm"], []).append(step["rank"])
+    return found
+
+
+def _error(plan, of, fates, rank, line):
+    """Returns what is wrong with an error, or None."""
+    fields = _fields(line)
+    text = line.split(" ", 4)[4]
+    comm = int(fields["comm"])
+    if comm not in fates:
+        return f"rank {rank}: an error where none may be: {line}"
+    numbers = {of[comm].index(one) for one in fates[comm]} | set(fates[comm])
+    if not any(re.search(rf"\brank {number}\b", text) for number in numbers):
+        return f"rank {rank}: the error names none of {sorted(numbers)}: {line}"
+    limit = BUSY_SECONDS
+    if any(plan_step["signal"] != KILL for plan_step in dying(plan).values()):
+        limit += 3 * plan.world.timeout()
+    if float(fields["seconds"]) > limit and rank not in dying(plan):
+        return f"rank {rank}: the error came only after {fields['seconds']} s: {line}"
+    return None
+
+
+def findings(plan, ranks):
+    """Returns what is wrong, a text each; `ranks` are all ranks' Rank."""
+    found = []
+    of, fates, victims = members(plan), doomed(plan), dying(plan)
+    digests = {}
+    for number, rank in enumerate(ranks):
+        for line in rank.lines:
+            if line.startswith("wrong"):
+                found.append(f"rank {number}: {line}")
+            elif line.startswith("left"):
+                found.append(f"rank {number}: at the end there are still {line[5:]}")
+            elif line.startswith("error"):
+                wrong = _error(plan, of, fates, number, line)
+                if wrong:
+                    found.append(wrong)
+            elif line.startswith("digest"):
+                step, value = _fields(line)["step"], line.split()[-1]
+                if digests.setdefault(step, (number, value))[1] != value:
+                    found.append(f"rank {number}: step {step} has other bits than on rank {digests[step][0]}")
+        killed = number in victims and victims[number]["signal"] == KILL
+        if rank.status is None:
+            found.append(f"rank {number} hangs in line {rank.at}: {rank.command}")
+        elif killed and rank.status == -signal.SIGKILL:
+            pass
+        elif rank.status != 0 or not rank.lines or rank.lines[-1] != "bye":
+            log = rank.log.strip()[-300:]
+            found.append(f"rank {number} ended with {rank.status} in line {rank.at}: {rank.command}; {log}")
+    return found
