@@ -88,6 +88,7 @@ def main():
     begin = time.monotonic()
 
     def each(plan, found, folder, seconds):
+        slow = [f'{plan.seed} {file.name} {line}' for file in sorted(folder.glob('rank-*.out')) for line in file.read_text().splitlines() if line.startswith('slow')]
         spent[plan.world.transport] += seconds
         if found:
             failed.append(plan.seed)
@@ -96,6 +97,8 @@ def main():
                 print(f"    {text[:600]}")
         else:
             shutil.rmtree(folder)
+        for text in slow:
+            print(f"    slow: {text}", flush=True)
         if seconds > 8 or options.count == 1:
             print(f"seed {plan.seed}: {seconds:.2f} s", flush=True)
 

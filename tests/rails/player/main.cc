@@ -90,6 +90,8 @@ std::string Left(const std::set<std::string>& descriptors) {
 
 constexpr int kLeftSeconds = 25;  // rhCommDestroy waits for 10 s in the background
 
+constexpr int kSlowWaits = 300;   // of 10 ms; longer ones are worth a line
+
 [[noreturn]] void PlayRank(const std::vector<std::string>& fields) {
   const std::string& space = fields[2];
   const std::string& folder = fields[3];
@@ -121,11 +123,16 @@ constexpr int kLeftSeconds = 25;  // rhCommDestroy waits for 10 s in the backgro
     Player player(folder, out, static_cast<std::atomic<int32_t>*>(mapped) + rank, nullptr);
     player.Play(lines);
   }
-  std::string left = Left(before);
-  for (int i = 0; !left.empty() && i < kLeftSeconds * 100; ++i) {
+  const std::string at_first = Left(before);
+  std::string left = at_first;
+  int waits = 0;
+  for (; !left.empty() && waits < kLeftSeconds * 100; ++waits) {
     const timespec pause = {0, 10000000};
     nanosleep(&pause, nullptr);
     left = Left(before);
+  }
+  if (waits > kSlowWaits) {
+    std::fprintf(out, "slow seconds=%.1f until these had ended: %s\n", waits * 0.01, at_first.c_str());
   }
   if (!left.empty()) std::fprintf(out, "left %s\n", left.c_str());
   std::fprintf(out, "bye\n");

@@ -34,6 +34,7 @@ void Sleep(double seconds) {
 
 constexpr double kFailSeconds = 300;  // until a communicator must have failed; the driver ends it earlier
 constexpr double kIdSeconds = 300;    // until another rank has written an id
+constexpr double kSlowSeconds = 4;    // of a command that is worth a line
 constexpr unsigned char kFence = 0x5a;
 
 // Sends this process a signal after a while, wherever it is then.
@@ -72,17 +73,15 @@ std::vector<size_t> Begins(const std::vector<size_t>& counts, size_t gap) {
 
 }  // namespace
 
-Player::~Player() {
-  for (auto& [name, op] : operators_) {
-    (void)name;
-    (void)op;
-  }
-}
-
 void Player::Play(const std::vector<std::string>& lines) {
   for (size_t i = 0; i < lines.size(); ++i) {
     progress_->store(static_cast<int32_t>(i), std::memory_order_relaxed);
+    const double begin = Now();
     Do(Command(lines[i]));
+    if (Now() - begin > kSlowSeconds) {
+      std::fprintf(out_, "slow seconds=%.3f %s\n", Now() - begin, lines[i].c_str());
+      std::fflush(out_);
+    }
   }
   progress_->store(static_cast<int32_t>(lines.size()), std::memory_order_relaxed);
   CompareMessages();
@@ -482,14 +481,12 @@ void Player::CheckFence(int number, const Window& window) {
   }
 }
 
-std::shared_ptr<Buffer> Player::NewBuffer(const Command& command, size_t bytes, size_t shift,
-                                          int salt) {
+std::shared_ptr<Buffer> Player::NewBuffer(const Command& command, size_t bytes, size_t shift) {
   Arena* arena = nullptr;
   if (command.Has("window")) {
     const auto found = windows_.find(command.Int("window"));
     if (found != windows_.end()) arena = found->second.arena.get();
   }
-  (void)salt;
   return std::make_shared<Buffer>(bytes, shift, arena);
 }
 
@@ -504,11 +501,13 @@ rhStream_t Player::StreamOf(const Command& command) {
 
 rhRedOp_t Player::OperatorOf(const Command& command, const Comm& comm, rhDataType_t type) {
   if (!command.Has("scaled")) return static_cast<rhRedOp_t>(command.Int("op"));
-  const std::string key = absl::StrCat(command.Int("comm"), " ", type);
+  const testing::Values values =
+      command.Has("rounded") ? testing::Values::kRounded : testing::Values::kExact;
+  const std::string key =
+      absl::StrCat(command.Int("comm"), " ", type, " ", static_cast<int>(values));
   const auto found = operators_.find(key);
   if (found != operators_.end()) return found->second;
-  uint64_t factor =
-      Reduced(0, {type, rhSum, true, testing::Values::kExact, comm.ranks}).factor(comm.rank);
+  uint64_t factor = Reduced(0, {type, rhSum, true, values, comm.ranks}).factor(comm.rank);
   rhRedOp_t op = rhSum;
   const rhResult_t result =
       rhRedOpCreatePreMulSum(&op, &factor, type, rhScalarHostImmediate, comm.handle);
@@ -614,12 +613,12 @@ void Player::Collective(const Command& command) {
   std::byte* out_at = nullptr;
   std::byte* in_at = nullptr;
   if (call.in_place) {
-    out = in = NewBuffer(command, std::max(send, receive) * element, shift, 0);
+    out = in = NewBuffer(command, std::max(send, receive) * element, shift);
     out_at = in->data() + (send < receive ? part * element : 0);
     in_at = in->data() + (receive < send ? part * element : 0);
   } else {
-    out = NewBuffer(command, send * element, shift, 0);
-    in = NewBuffer(command, receive * element, command.Size("shift2") * element, 1);
+    out = NewBuffer(command, send * element, shift);
+    in = NewBuffer(command, receive * element, command.Size("shift2") * element);
     out_at = out->data();
     in_at = in->data();
   }
@@ -726,7 +725,7 @@ void Player::PointToPoint(const Command& command) {
   const size_t count = command.Size("count");
   const int peer = command.Int("peer");
   const bool sends = command.verb() == "send";
-  std::shared_ptr<Buffer> buffer = NewBuffer(command, count * element, command.Size("shift") * element, 0);
+  std::shared_ptr<Buffer> buffer = NewBuffer(command, count * element, command.Size("shift") * element);
   const Content content = Moved(static_cast<uint64_t>(step), 0, 0);
   if (sends) content.Write(buffer->data(), count * element);
   rhStream_t const stream = StreamOf(command);

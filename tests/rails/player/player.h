@@ -8,6 +8,7 @@
 //   ready                                 the first communicator exists
 //   error comm=C step=S seconds=T text    a call failed, T seconds after its begin; TEXT in one line
 //   wrong step=S text                     a result, a guard or a return value is wrong
+//   slow seconds=T command                a command took some seconds, which may be right
 //   digest step=S value                   of a result that may be rounded differently, but alike on all ranks
 //   left text                             threads or descriptors that are left at the end
 //   end checked=N                         done; N bytes of results were compared
@@ -39,7 +40,6 @@ class Player {
   Player(std::string folder, std::FILE* out, std::atomic<int32_t>* progress,
          std::function<rhResult_t(rhComm_t*)> join)
       : folder_(std::move(folder)), out_(out), progress_(progress), join_(std::move(join)) {}
-  ~Player();
   Player(const Player&) = delete;
   Player& operator=(const Player&) = delete;
 
@@ -108,7 +108,7 @@ class Player {
   void Settle(std::vector<Pending>& pending, bool good);
   void After(const Command& command, int comm, long step, rhResult_t result, double begin,
              std::function<void()> check);
-  std::shared_ptr<Buffer> NewBuffer(const Command& command, size_t bytes, size_t shift, int salt);
+  std::shared_ptr<Buffer> NewBuffer(const Command& command, size_t bytes, size_t shift);
   rhUniqueId ReadId(const std::string& name) const;
   void WriteId(const std::string& name, const rhUniqueId& id) const;
   rhRedOp_t OperatorOf(const Command& command, const Comm& comm, rhDataType_t type);

@@ -15,6 +15,7 @@ ALGORITHMS = {"all_reduce": ("ring", "recursive_doubling", "halving_doubling", "
               "broadcast": ("ring", "binomial", "scatter_allgather"), "reduce": ("ring", "binomial"),
               "all_to_all": ("pairwise", "bruck"), "gather": ("direct", "binomial"), "scatter": ("direct", "binomial")}
 FAULTS = ("swallow", "swallow_in", "swallow_out", "narrow", "unplug", "carrier", "reset")
+EXACT_RANKS = 8  # up to which the player's values (runtime/testing/values.h) have exact sums and products
 # Kinds of programs, and how many of a hundred are of each.
 KINDS = {"quiet": 62, "stop": 6, "rail": 14, "rails": 5, "outage": 3, "kill": 5, "revoke": 2, "freeze": 2, "mixed": 1}
 
@@ -120,10 +121,13 @@ class _Maker:
             step["gap"] = pick.choice((0, 0, 5))
         if kind in REDUCING:
             step["op"] = pick.randrange(5 if type_ in FLOATS else 8)
-            if step["op"] == 0 and pick.random() < 0.2:
-                step["scaled"] = True
-            elif type_ in FLOATS and step["op"] in (0, 1, 4) and pick.random() < 0.3:
-                step["rounded"] = True
+            step["scaled"] = step["op"] == 0 and pick.random() < 0.2
+            step["rounded"] = type_ in FLOATS and step["op"] in (0, 1, 4) and not step["scaled"] and pick.random() < 0.3
+            if ranks > EXACT_RANKS and type_ in FLOATS:
+                if step["op"] in (0, 4):  # more ranks add up to more than mantissas hold
+                    step["rounded"] = True
+                elif step["op"] == 1 and SIZES[type_] == 1:  # products would overflow
+                    step["op"], step["rounded"] = 2, False
         windows = [window for window, its in self.windows.items() if its == comm]
         if windows and pick.random() < 0.7:
             step["window"] = pick.choice(windows)
