@@ -344,7 +344,8 @@ class _Maker:
         for comm in ending:
             self.zones[comm][1] = len(self.steps) - (self.kind == "revoke")
         for comm in ending:
-            self.add("fail", comm=comm)
+            if not set(self.comms[comm]) <= set(victims):
+                self.add("fail", comm=comm)
         new = self.shrink(0, [everybody.index(victim) for victim in victims])
         for comm in ending:
             self.add(pick.choice(("destroy", "abort")), comm=comm)
@@ -363,10 +364,13 @@ class _Maker:
         pods = sorted(set(self.world.pods))
         usable = [step["id"] for step in self.steps]
 
-        def fault(rail, pod=None, seconds=None, what=None):
-            step = pick.choice(usable)
+        def fault(rail, pod=None, seconds=None):
+            step = pick.choice(usable[1:])
+            what = pick.choice(FAULTS)
+            if self.world.start == "id" and rail == 0 and what == "reset":
+                what = "carrier"  # ranks meet over this rail: to reset these connections is to end the ranks
             self.faults.append({
-                "what": what or pick.choice(FAULTS), "rail": rail, "pod": pick.choice(pods) if pod is None else pod,
+                "what": what, "rail": rail, "pod": pick.choice(pods) if pod is None else pod,
                 "rank": pick.randrange(self.world.ranks()), "step": step,
                 "after": pick.choice((0.0, pick.uniform(0, 0.3))),
                 "seconds": round(seconds or pick.choice((0.05, 0.4, 1.0, 2.0)) * pick.uniform(0.7, 1.3), 2)})

@@ -38,6 +38,12 @@ def doomed(plan):
     return found
 
 
+def _made(step):
+    """Returns the communicators that a step makes."""
+    new = step.get("new")
+    return list(new.values()) if isinstance(new, dict) else [] if new is None else [new]
+
+
 def _error(plan, of, fates, rank, line):
     """Returns what is wrong with an error, or None."""
     fields = _fields(line)
@@ -45,7 +51,10 @@ def _error(plan, of, fates, rank, line):
     comm = int(fields["comm"])
     if comm not in fates:
         return f"rank {rank}: an error where none may be: {line}"
-    numbers = {of[comm].index(one) for one in fates[comm]} | set(fates[comm])
+    # While a communicator is made, errors have the numbers of its ranks, or of those of its parent.
+    made = [number for step in plan.steps if step["id"] == int(fields["step"])
+            for number in (*_made(step), step.get("comm", comm))]
+    numbers = {of[own].index(one) for own in (comm, *made) for one in fates[comm] if one in of[own]}
     if not any(re.search(rf"\brank {number}\b", text) for number in numbers):
         return f"rank {rank}: the error names none of {sorted(numbers)}: {line}"
     limit = BUSY_SECONDS

@@ -117,6 +117,8 @@ class _Faults:
 
 
 def _step_of(line):
+    if line.startswith("expect "):
+        return None
     for word in line.split(" "):
         if word.startswith("step="):
             return int(word[5:])
