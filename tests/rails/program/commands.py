@@ -42,7 +42,7 @@ class _Rank:
         """Returns the stream of a call, or None."""
         comm = step["comm"]
         choice = chance(self.plan, {"id": step["id"] // 8}, self.rank, 2 + comm).randrange(4)
-        chosen = choice if self.streams and choice < 2 else None
+        chosen = choice if self.streams and choice < 2 and not step.get("blocking") else None
         if self.queued.get(comm) != chosen:
             self.settle(comm)
         if chosen is not None:

@@ -52,10 +52,9 @@ class _Maker:
             pick.shuffle(order)
         environment = {"RAILHEAD_TIMEOUT_SECONDS": "60", "RAILHEAD_START_TIMEOUT_SECONDS": "60",
                        "RAILHEAD_METRICS_PORT": "9402" if pick.random() < 0.15 else "0"}
-        if self.kind in ("freeze", "mixed"):
+        if self.kind == "freeze":
             environment["RAILHEAD_TIMEOUT_SECONDS"] = pick.choice(("2", "3"))
-        if self.kind == "mixed":
-            environment["RAILHEAD_TIMEOUT_SECONDS"] = "20"
+            environment["RAILHEAD_START_TIMEOUT_SECONDS"] = "15"
         environment["RAILHEAD_TRANSPORT"] = "auto" if transport == "pods" else transport
         if transport in ("tcp", "pods"):
             if pick.random() < 0.3:
@@ -321,7 +320,7 @@ class _Maker:
             self.some_step()
         everybody = self.comms[0]
         # All communicators exist on all their ranks before anybody dies.
-        self.add("call", comm=0, kind="barrier", type=0, count=0, op=0, root=0)
+        self.add("call", comm=0, kind="barrier", type=0, count=0, op=0, root=0, blocking=True)
         victims = []
         if self.kind != "revoke":
             victims = sorted(pick.sample(everybody, pick.choice((1, 1, 2)) if len(everybody) > 3 else 1))
@@ -363,11 +362,12 @@ class _Maker:
         pick = self.random
         pods = sorted(set(self.world.pods))
         usable = [step["id"] for step in self.steps]
+        by_id = self.world.start == "id" or any(step["do"] == "grow" for step in self.steps)
 
         def fault(rail, pod=None, seconds=None):
             step = pick.choice(usable[1:])
             what = pick.choice(FAULTS)
-            if self.world.start == "id" and rail == 0 and what == "reset":
+            if by_id and rail == 0 and what == "reset":
                 what = "carrier"  # ranks meet over this rail: to reset these connections is to end the ranks
             self.faults.append({
                 "what": what, "rail": rail, "pod": pick.choice(pods) if pod is None else pod,

@@ -59,7 +59,7 @@ def _error(plan, of, fates, rank, line):
         return f"rank {rank}: the error names none of {sorted(numbers)}: {line}"
     limit = BUSY_SECONDS
     if any(plan_step["signal"] != KILL for plan_step in dying(plan).values()):
-        limit += 3 * plan.world.timeout()
+        limit += 3 * plan.world.timeout() + int(plan.world.environment["RAILHEAD_START_TIMEOUT_SECONDS"])
     if float(fields["seconds"]) > limit and rank not in dying(plan):
         return f"rank {rank}: the error came only after {fields['seconds']} s: {line}"
     return None
