@@ -16,7 +16,7 @@ import time
 
 from program import generate
 from program.plan import from_json, to_text
-from program.play import Lane, Starter
+from program.play import Lane, Starters
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OUT = ROOT / "out" / "programs"
@@ -25,12 +25,12 @@ OUT = ROOT / "out" / "programs"
 def run(plans, lanes, out, each):
     """Plays plans in several lanes; calls each(plan, findings, folder, seconds), one at a time."""
     out.mkdir(parents=True, exist_ok=True)
-    starter = Starter(out / "player.log")
+    starters = Starters(out)
     lock = threading.Lock()
     failures = queue.Queue()
 
     def work(number):
-        lane = Lane(starter, out, f"l{number}")
+        lane = Lane(starters, out, f"l{number}")
         try:
             while True:
                 with lock:
@@ -52,7 +52,7 @@ def run(plans, lanes, out, each):
         thread.start()
     for thread in threads:
         thread.join()
-    starter.close()
+    starters.close()
     if not failures.empty():
         raise failures.get()
 
@@ -63,7 +63,7 @@ def main():
     parser.add_argument("--count", type=int, default=1)
     parser.add_argument("--lanes", type=int, default=4)
     parser.add_argument("--kinds")
-    parser.add_argument("--transports", default="shm,tcp,pods")
+    parser.add_argument("--transports", default=",".join(generate.TRANSPORTS))
     parser.add_argument("--plan")
     parser.add_argument("-o", choices=("text", "json"), default="text")
     parser.add_argument("--print", action="store_true")

@@ -6,6 +6,7 @@ import random
 from . import legal
 from .plan import FLOATS, FOR_GOOD, KILL, REDUCING, SIZES, STOP, Plan, World, members
 
+TRANSPORTS = ("shm", "shm", "shm", "tcp", "tcp", "tcp", "pods", "pods", "verbs")
 CALLS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "barrier", "all_gatherv",
          "reduce_scatterv", "all_to_all", "all_to_allv", "gather", "scatter")
 PARTED = ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter", "all_gatherv", "reduce_scatterv",
@@ -14,6 +15,7 @@ ALGORITHMS = {"all_reduce": ("ring", "recursive_doubling", "halving_doubling", "
               "all_gather": ("ring", "bruck"), "reduce_scatter": ("ring", "recursive_halving"),
               "broadcast": ("ring", "binomial", "scatter_allgather"), "reduce": ("ring", "binomial"),
               "all_to_all": ("pairwise", "bruck"), "gather": ("direct", "binomial"), "scatter": ("direct", "binomial")}
+NIC_FAULTS = ("down", "lose", "hold")  # of simulated NICs
 FAULTS = ("swallow", "swallow_in", "swallow_out", "narrow", "unplug", "carrier", "reset")
 EXACT_RANKS = 8  # up to which the player's values (runtime/testing/values.h) have exact sums and products
 # Kinds of programs, and how many of a hundred are of each.
@@ -40,10 +42,14 @@ class _Maker:
     def _world(self, transports):
         pick = self.random
         needs_rails = self.kind in ("rail", "rails", "outage", "mixed")
-        transport = pick.choice([name for name in transports if name != "shm" or not needs_rails] or ["tcp"])
+        needs_processes = self.kind in ("stop", "kill", "freeze", "mixed")
+        transport = pick.choice([name for name in transports
+                                 if not (name == "shm" and needs_rails or name == "verbs" and needs_processes)] or ["tcp"])
         ranks = pick.choice((3, 3, 3, 4, 4, 4, 5, 5, 6, 6, 7, 8, 9, 11, 13, 17))
+        if transport == "verbs":
+            ranks = 3 + ranks % 3  # simulated NICs are slow
         rails = pick.choice((2, 2, 3)) if needs_rails else pick.choice((1, 2, 2, 3))
-        pods = 1
+        pods = ranks if transport == "verbs" else 1
         if transport in ("tcp", "pods"):
             pods = min(ranks - (transport == "pods"), pick.choice((2, 2, 3, 4)))
         order = [rank % pods for rank in range(ranks)] if pick.random() < 0.4 else sorted(
@@ -63,8 +69,8 @@ class _Maker:
                 environment["RAILHEAD_ALGO"] = self._algorithms()
         if environment.get("RAILHEAD_AUTH") == "encrypt":
             transport = environment["RAILHEAD_TRANSPORT"] = "tcp"
-        return World(transport, order, rails, pick.choice(("own", "own", "shared")) if rails > 1 else "own",
-                     pick.choice((0, 0, 200, 1000)), pick.choice(("env", "id")), environment)
+        return World(transport, order, rails, "own" if transport in ("shm", "verbs") or rails == 1 else pick.choice(("own", "own", "shared")),
+                     0 if transport in ("shm", "verbs") else pick.choice((0, 0, 200, 1000)), pick.choice(("env", "id")), environment)
 
     def _algorithms(self):
         chosen = self.random.sample(list(ALGORITHMS), self.random.randint(1, 3))
@@ -366,7 +372,7 @@ class _Maker:
 
         def fault(rail, pod=None, seconds=None):
             step = pick.choice(usable[1:])
-            what = pick.choice(FAULTS)
+            what = pick.choice(NIC_FAULTS if self.world.transport == "verbs" else FAULTS)
             if by_id and rail == 0 and what == "reset":
                 what = "carrier"  # ranks meet over this rail: to reset these connections is to end the ranks
             self.faults.append({
@@ -397,5 +403,5 @@ class _Maker:
                                        "seconds": round(pick.choice((0.02, 0.3, 1.2, 2.5)), 2)})
 
 
-def generate(seed, kinds=None, transports=("shm", "tcp", "pods")):
+def generate(seed, kinds=None, transports=TRANSPORTS):
     return _Maker(seed, kinds or KINDS, transports).make()

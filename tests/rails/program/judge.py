@@ -65,6 +65,12 @@ def _error(plan, of, fates, rank, line):
     return None
 
 
+def is_wrong(plan, rank, line):
+    """Whether a line that a rank has written must not be there."""
+    return line.startswith("wrong") or (
+        line.startswith("error") and _error(plan, members(plan), doomed(plan), rank, line) is not None)
+
+
 def findings(plan, ranks):
     """Returns what is wrong, a text each; `ranks` are all ranks' Rank."""
     found = []

@@ -19,7 +19,7 @@ from .legal import orders
 from .plan import FOR_GOOD, dying
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-PLAYER = ROOT / "build" / "release" / "tests" / "rails" / "railhead_player"
+PLAYERS = ROOT / "build" / "release" / "tests" / "rails"
 # Seconds for a program without faults: the longest that a machine with ten times its load takes.
 PATIENCE = 100
 GRACE = 2  # seconds for the errors of other ranks, after an error where none may be
@@ -27,11 +27,11 @@ PORTS = range(20000, 30000)
 
 
 class Starter:
-    """The process that starts ranks (player/main.cc). Any thread."""
+    """A process that starts ranks (player/starter.h): processes, or threads. Any thread."""
 
-    def __init__(self, log):
-        self._log = open(log, "w", encoding="utf-8")
-        self._child = subprocess.Popen([PLAYER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
+    def __init__(self, out, player):
+        self._log = open(out / f"{player}.log", "w", encoding="utf-8")
+        self._child = subprocess.Popen([PLAYERS / player], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
                                        text=True, bufsize=1, start_new_session=True)
         self._lock = threading.Lock()
         self._waiting = {}
@@ -79,6 +79,26 @@ class Starter:
         self._log.close()
 
 
+class Starters:
+    """The processes that start ranks, each when it is needed."""
+
+    def __init__(self, out):
+        self._out = out
+        self._made = {}
+        self._lock = threading.Lock()
+
+    def get(self, transport):
+        player = "railhead_player_threads" if transport == "verbs" else "railhead_player"
+        with self._lock:
+            if player not in self._made:
+                self._made[player] = Starter(self._out, player)
+            return self._made[player]
+
+    def close(self):
+        for starter in self._made.values():
+            starter.close()
+
+
 class _Faults:
     """The faults of a program's rails, each at its time."""
 
@@ -86,11 +106,8 @@ class _Faults:
         self._fabric = fabric
         self._waiting = []
         self._now = []  # (when it ends, what ends it)
-        for fault in plan.faults:
-            # The line at which the rank comes to the step, or its last.
-            at = next((at for at, line in enumerate(lines[fault["rank"]])
-                       if (number := _step_of(line)) is not None and number >= fault["step"]), len(lines[fault["rank"]]))
-            self._waiting.append([at, None, fault])
+        if plan.world.transport != "verbs":
+            self._waiting = [[_line_of(fault, lines), None, fault] for fault in plan.faults]
 
     def next(self):
         """Returns whether there is something to wait for."""
@@ -116,6 +133,13 @@ class _Faults:
             repair()
 
 
+def _line_of(fault, lines):
+    """Returns the line at which the fault's rank comes to its step, or the end of its lines."""
+    own = lines[fault["rank"]]
+    return next((at for at, line in enumerate(own)
+                 if (number := _step_of(line)) is not None and number >= fault["step"]), len(own))
+
+
 def _step_of(line):
     if line.startswith("expect "):
         return None
@@ -128,11 +152,8 @@ def _step_of(line):
 class Lane:
     """Plays programs one after the other; several lanes play side by side."""
 
-    _ports = iter(())
-    _lock = threading.Lock()
-
-    def __init__(self, starter, out, name):
-        self._starter = starter
+    def __init__(self, starters, out, name):
+        self._starters = starters
         self._out = pathlib.Path(out)
         self._name = name
         self._fabrics = Fabrics(name)
@@ -154,16 +175,22 @@ class Lane:
         count = plan.world.ranks()
         (folder / "progress").write_bytes(struct.pack("i", -1) * count)
         fabric = self._fabrics.get(plan.world.subnets, plan.world.megabits)
-        events = self._starter.listen(name)
-        run = _Run(plan, folder, lines, fabric, events)
+        starter = self._starters.get(plan.world.transport)
+        run = _Run(plan, folder, lines, fabric, starter.listen(name))
+        if plan.world.transport == "verbs":
+            (folder / "faults.txt").write_text("".join(
+                f"what={fault['what']} rank={fault['pod']} rail={fault['rail']} at={_line_of(fault, lines)} "
+                f"of={fault['rank']} after={fault['after']} seconds={fault['seconds']}\n" for fault in plan.faults), "utf-8")
+            processes = [(0, count, fabric.namespace(0), folder, {"RAILHEAD_PLAYER_RAILS": plan.world.rails})]
+        else:
+            processes = [(rank, count, fabric.namespace(plan.world.pods[rank]), folder,
+                          self._environment(plan, rank, fabric)) for rank in range(count)]
         try:
-            self._starter.start(name, tables(plan), [
-                (rank, count, fabric.namespace(plan.world.pods[rank]), folder, self._environment(plan, rank, fabric))
-                for rank in range(count)])
+            starter.start(name, tables(plan), processes)
             run.play()
         finally:
             run.end()
-            self._starter.forget(name)
+            starter.forget(name)
         return judge.findings(plan, run.ranks()), folder
 
     def _environment(self, plan, rank, fabric):
@@ -231,7 +258,8 @@ class _Run:
         if word == "started":
             self._pids[rank] = number
         elif word == "ended":
-            self._status[rank] = os.waitstatus_to_exitcode(number)
+            ended = range(self._plan.world.ranks()) if self._plan.world.transport == "verbs" else (rank,)
+            self._status.update(dict.fromkeys(ended, os.waitstatus_to_exitcode(number)))
         elif word == "stopped":
             seconds = self._stops[rank].pop(0)
             self._stopped[rank] = float("inf") if seconds == FOR_GOOD else time.monotonic() + seconds
@@ -242,27 +270,20 @@ class _Run:
         if not self._stopped:
             return
         # What has been stopped for good goes on when the others have gone on without it.
-        others = [rank for rank in range(self._plan.world.ranks()) if rank not in self._victims]
-        shrinks = [step["id"] for step in self._plan.steps if step["do"] == "shrink"]
-        gone_on = all(rank in self._status or self._is_behind(rank, shrinks) for rank in others)
+        gone_on = all(rank in self._status or rank in self._victims or self._is_behind_shrinks(rank)
+                      for rank in range(self._plan.world.ranks()))
         for rank, when in list(self._stopped.items()):
             if when <= now or (when == float("inf") and gone_on):
                 del self._stopped[rank]
                 os.kill(self._pids[rank], signal.SIGCONT)
 
-    def _is_behind(self, rank, shrinks):
-        """Whether the rank has come behind the last shrink."""
-        at = self._progress[rank]
-        lines = self._lines[rank]
-        behind = [number for number, line in enumerate(lines) if line.startswith("shrink ")]
-        return bool(shrinks) and (not behind or at > behind[-1])
+    def _is_behind_shrinks(self, rank):
+        return not any(line.startswith("shrink ") for line in self._lines[rank][self._progress[rank]:])
 
     def _is_bad(self):
         """Whether a rank has reported what may not be."""
-        return any(judge.findings(self._plan, [one]) for one in ()) or any(
-            line.startswith("wrong") or (line.startswith("error") and not self._victims and "revoke" not in {
-                step["do"] for step in self._plan.steps})
-            for rank in range(self._plan.world.ranks()) for line in self._written(rank))
+        return any(judge.is_wrong(self._plan, rank, line)
+                   for rank in range(self._plan.world.ranks()) for line in self._written(rank))
 
     def _written(self, rank):
         try:
