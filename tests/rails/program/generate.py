@@ -301,7 +301,7 @@ class _Maker:
         for comm in list(self.comms):
             if self.zones[comm][1] is None:
                 self.zones[comm][1] = len(self.steps)
-        self._all_members = members(Plan(self.seed, self.world, self.steps))
+        self._all_members = members(Plan(self.seed, self.kind, self.world, self.steps))
         self.messages()
         for comm in list(self.comms):
             self.add("destroy", comm=comm)
@@ -313,7 +313,7 @@ class _Maker:
                 part["id"] = number
                 number += 1
         self._faults()
-        plan = Plan(self.seed, self.world, self.steps, self.faults)
+        plan = Plan(self.seed, self.kind, self.world, self.steps, self.faults)
         legal.check(plan)
         if not deadly and pick.random() < 0.5:
             legal.reorder(plan, pick, 30)

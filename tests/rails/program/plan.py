@@ -57,6 +57,7 @@ class World:
 @dataclasses.dataclass
 class Plan:
     seed: int
+    kind: str  # generate.KINDS
     world: World
     steps: list
     faults: list = dataclasses.field(default_factory=list)
@@ -190,7 +191,7 @@ def to_text(plan):
     rails = "" if world.transport == "shm" else (
         f", {world.rails} rails" + ("" if world.transport == "verbs" else f" in {world.subnets} subnets, "
                                     + (f"{world.megabits} Mbit/s" if world.megabits else "not shaped")))
-    lines = [f"seed {plan.seed}: {world.ranks()} ranks over {world.transport}, pods {world.pods}{rails}, start by "
+    lines = [f"seed {plan.seed}, {plan.kind}: {world.ranks()} ranks over {world.transport}, pods {world.pods}{rails}, start by "
              f"{world.start}",
              "environment: " + " ".join(f"{name}={value}" for name, value in sorted(world.environment.items()))]
     lines += [f"fault: {fault_text(fault)}" for fault in plan.faults]
