@@ -118,8 +118,9 @@ def summary(run, options):
     """Returns a row of the table in docs/long-runs.md."""
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(run.done.items()))
     failed = ", ".join(map(str, sorted(run.failed))) or "none"
-    return (f"| {time.strftime('%Y-%m-%d')} | {commit()} | {options.seed}-{options.seed + options.count - 1} | {kinds} | "
-            f"{os.cpu_count()} cores, {run.seconds / 60:.0f} min | {failed} |")
+    seeds = f"{options.seed}-{options.seed + options.count - 1}"
+    return (f"| {time.strftime('%Y-%m-%d')} | {commit()} | {seeds} | {kinds} | {os.cpu_count()} cores, "
+            f"{run.seconds / 60:.0f} min | {failed} |")
 
 
 def _sort_of(finding):

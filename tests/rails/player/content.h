@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ranks pass to calls, and what must come of it: values computed from the number of the step, the rank and the
-// index. Both are periodic, so that a large buffer is filled and compared by pieces.
+// What ranks pass to calls, and what must come of it: values computed from the number of the step,
+// the rank and the index. Both are periodic, so that a large buffer is filled and compared by
+// pieces.
 #ifndef RAILHEAD_TESTS_RAILS_PLAYER_CONTENT_H_
 #define RAILHEAD_TESTS_RAILS_PLAYER_CONTENT_H_
 
@@ -36,8 +37,8 @@ class Content {
     std::optional<size_t> found;
     Pieces(bytes, [&](size_t done, const std::byte* piece, size_t size) {
       if (std::memcmp(in + done, piece, size) == 0) return true;
-      found = done + static_cast<size_t>(
-                         std::mismatch(piece, piece + size, in + done).first - piece);
+      found =
+          done + static_cast<size_t>(std::mismatch(piece, piece + size, in + done).first - piece);
       return false;
     });
     return found;
@@ -69,14 +70,16 @@ inline Content Moved(uint64_t step, int from, int to) {
   constexpr size_t kPeriod = 65521;  // prime
   static const std::vector<std::byte> table = [] {
     std::vector<std::byte> bytes(kPeriod);
-    for (size_t i = 0; i < kPeriod; ++i) bytes[i] = static_cast<std::byte>(testing::Mix(i + 1) >> 9U);
+    for (size_t i = 0; i < kPeriod; ++i)
+      bytes[i] = static_cast<std::byte>(testing::Mix(i + 1) >> 9U);
     return bytes;
   }();
   return {table.data(), kPeriod,
           Hash(step, static_cast<uint64_t>(from), static_cast<uint64_t>(to)) % kPeriod};
 }
 
-// Content of what is reduced; elements are shifted by the step, so that an old result is another one.
+// Content of what is reduced; elements are shifted by the step, so that an old result is another
+// one.
 class Reduced {
  public:
   Reduced(uint64_t step, const testing::Operation& operation)
@@ -101,7 +104,8 @@ class Reduced {
     }
     if (wrong == count) return "";
     return absl::StrCat("element ", wrong, " is 0x", absl::Hex(Bits(in + wrong * element_)),
-                        ", not 0x", absl::Hex(Bits(table_.result() + Index(first + wrong) * element_)));
+                        ", not 0x",
+                        absl::Hex(Bits(table_.result() + Index(first + wrong) * element_)));
   }
   uint64_t factor(int rank) const { return table_.factor(static_cast<size_t>(rank)); }
 

@@ -26,15 +26,17 @@ double Now() {
 }
 
 void Sleep(double seconds) {
-  timespec left{static_cast<time_t>(seconds),
-                static_cast<long>((seconds - static_cast<double>(static_cast<time_t>(seconds))) * 1e9)};
+  timespec left{
+      static_cast<time_t>(seconds),
+      static_cast<long>((seconds - static_cast<double>(static_cast<time_t>(seconds))) * 1e9)};
   while (nanosleep(&left, &left) != 0) {
   }
 }
 
-constexpr double kFailSeconds = 300;  // until a communicator must have failed; the driver ends it earlier
-constexpr double kIdSeconds = 300;    // until another rank has written an id
-constexpr double kSlowSeconds = 4;    // of a command that is worth a line
+constexpr double kFailSeconds =
+    300;  // until a communicator must have failed; the driver ends it earlier
+constexpr double kIdSeconds = 300;  // until another rank has written an id
+constexpr double kSlowSeconds = 4;  // of a command that is worth a line
 constexpr unsigned char kFence = 0x5a;
 
 // Sends this process a signal after a while, wherever it is then.
@@ -137,7 +139,8 @@ void Player::Do(const Command& command) {
       const bool known = std::any_of(pending.begin(), pending.end(), [this](const Pending& one) {
         return comms_[one.comm].failed;
       });
-      if (!known && !pending.empty()) Record(result, pending.front().comm, pending.front().step, begin);
+      if (!known && !pending.empty())
+        Record(result, pending.front().comm, pending.front().step, begin);
     }
     Settle(pending, result == rhSuccess);
     return;
@@ -218,7 +221,8 @@ void Player::CompareReduced(long step, const Buffer& buffer, size_t at, const Re
                             size_t first, size_t count, size_t element) {
   checked_ += count * element;
   const std::string difference = content.Difference(buffer.data() + at, first, count);
-  if (!difference.empty()) Wrong(step, absl::StrCat(difference, " (of ", count, " from ", first, ")"));
+  if (!difference.empty())
+    Wrong(step, absl::StrCat(difference, " (of ", count, " from ", first, ")"));
 }
 
 void Player::Digest(long step, const std::byte* data, size_t bytes) {
@@ -267,8 +271,8 @@ void Player::AddComm(int number, rhComm_t handle, const Command& command) {
   if (rhCommUserRank(handle, &comm.rank) != rhSuccess || comm.rank != command.Int("rank") ||
       rhCommCount(handle, &comm.ranks) != rhSuccess || comm.ranks != command.Int("ranks")) {
     Wrong(command.Number("step"),
-          absl::StrCat("communicator ", number, " has rank ", comm.rank, " of ", comm.ranks, ", not ",
-                       command.Int("rank"), " of ", command.Int("ranks")));
+          absl::StrCat("communicator ", number, " has rank ", comm.rank, " of ", comm.ranks,
+                       ", not ", command.Int("rank"), " of ", command.Int("ranks")));
   }
 }
 
@@ -292,7 +296,8 @@ void Player::Init(const Command& command) {
     rhConfig_t config = RH_CONFIG_INITIALIZER;
     if (command.Has("background")) config.blocking = 0;
     if (result == rhSuccess) {
-      result = rhCommInitRankConfig(&handle, command.Int("ranks"), id, command.Int("rank"), &config);
+      result =
+          rhCommInitRankConfig(&handle, command.Int("ranks"), id, command.Int("rank"), &config);
     }
     if (result == rhInProgress) comms_[number].handle = handle;
     result = Await(handle, result);
@@ -345,7 +350,8 @@ void Player::Make(const Command& command) {
   } else if (command.verb() == "shrink") {
     std::vector<int> excluded;
     for (const size_t rank : command.Sizes("exclude")) excluded.push_back(static_cast<int>(rank));
-    result = rhCommShrink(parent, excluded.data(), static_cast<int>(excluded.size()), &handle, &config);
+    result =
+        rhCommShrink(parent, excluded.data(), static_cast<int>(excluded.size()), &handle, &config);
   } else {
     rhUniqueId id{};
     if (command.Has("makes")) {
@@ -355,8 +361,8 @@ void Player::Make(const Command& command) {
       id = ReadId(command.Text("id"));
     }
     if (result == rhSuccess) {
-      result = rhCommGrow(parent, command.Int("ranks"), id, newcomer ? command.Int("rank") : -1, &handle,
-                          &config);
+      result = rhCommGrow(parent, command.Int("ranks"), id, newcomer ? command.Int("rank") : -1,
+                          &handle, &config);
     }
   }
   if (result == rhInProgress) {
@@ -382,7 +388,8 @@ void Player::Leave(const Command& command) {
   }
   if (verb == "finalize") {
     if (!comm.failed) {
-      Record(Await(comm.handle, rhCommFinalize(comm.handle)), number, command.Number("step"), begin);
+      Record(Await(comm.handle, rhCommFinalize(comm.handle)), number, command.Number("step"),
+             begin);
     }
     return;
   }
@@ -625,7 +632,9 @@ void Player::Collective(const Command& command) {
 
   // Write what is sent.
   if (reduces) {
-    Reduced(static_cast<uint64_t>(call.step), operation).Input(comm.rank, 0).Write(out_at, send * element);
+    Reduced(static_cast<uint64_t>(call.step), operation)
+        .Input(comm.rank, 0)
+        .Write(out_at, send * element);
   } else if (kind == "all_to_all" || kind == "scatter" || kind == "all_to_allv") {
     for (size_t to = 0; to < call.ranks && send > 0; ++to) {
       const bool listed = kind == "all_to_allv";
@@ -668,8 +677,8 @@ void Player::Collective(const Command& command) {
   } else if (kind == "all_to_all") {
     result = rhAlltoAll(out_at, in_at, call.count, call.type, handle, stream);
   } else if (kind == "all_to_allv") {
-    result = rhAlltoAllv(out_at, call.counts.data(), displs, in_at, call.received.data(), more_displs,
-                         call.type, handle, stream);
+    result = rhAlltoAllv(out_at, call.counts.data(), displs, in_at, call.received.data(),
+                         more_displs, call.type, handle, stream);
   } else if (kind == "gather") {
     result = rhGather(out_at, to, call.count, call.type, call.root, handle, stream);
   } else if (kind == "scatter") {
@@ -679,13 +688,14 @@ void Player::Collective(const Command& command) {
   }
 
   const auto step = static_cast<uint64_t>(call.step);
-  auto check = [this, call = std::move(call), out = std::move(out), in = std::move(in), out_at, in_at,
-                begins, received_at, part, sent = std::move(sent), operation, step, is_root, reduces,
-                receive] {
+  auto check = [this, call = std::move(call), out = std::move(out), in = std::move(in), out_at,
+                in_at, begins, received_at, part, sent = std::move(sent), operation, step, is_root,
+                reduces, receive] {
     const std::string& of = call.kind;
     const size_t size = call.element;
     const auto at = static_cast<size_t>(in_at - in->data());
-    if (!out->GuardsAreWhole() || !in->GuardsAreWhole()) Wrong(call.step, "a guard was overwritten");
+    if (!out->GuardsAreWhole() || !in->GuardsAreWhole())
+      Wrong(call.step, "a guard was overwritten");
     if (!sent.empty() && std::memcmp(sent.data(), out_at, sent.size()) != 0) {
       Wrong(call.step, "what was sent was changed");
     }
@@ -725,7 +735,8 @@ void Player::PointToPoint(const Command& command) {
   const size_t count = command.Size("count");
   const int peer = command.Int("peer");
   const bool sends = command.verb() == "send";
-  std::shared_ptr<Buffer> buffer = NewBuffer(command, count * element, command.Size("shift") * element);
+  std::shared_ptr<Buffer> buffer =
+      NewBuffer(command, count * element, command.Size("shift") * element);
   const Content content = Moved(static_cast<uint64_t>(step), 0, 0);
   if (sends) content.Write(buffer->data(), count * element);
   rhStream_t const stream = StreamOf(command);
@@ -754,7 +765,8 @@ void Player::Begin(const Command& command) {
   transfer.step = step;
   transfer.sends = command.verb() == "isend";
   transfer.element = element;
-  transfer.buffer = std::make_unique<Buffer>(count * element, command.Size("shift") * element, nullptr);
+  transfer.buffer =
+      std::make_unique<Buffer>(count * element, command.Size("shift") * element, nullptr);
   const double begin = Now();
   rhResult_t result = rhSuccess;
   if (transfer.sends) {
@@ -803,7 +815,8 @@ void Player::Finish(const Command& command) {
 
 void Player::CompareMessages() {
   std::map<std::string, size_t> next;
-  std::set<int> incomplete;  // communicators with a receive that failed: later ones may have any message
+  std::set<int>
+      incomplete;  // communicators with a receive that failed: later ones may have any message
   for (const long key : receives_) {
     Transfer& transfer = transfers_[key];
     if (!transfer.done) incomplete.insert(transfer.comm);
@@ -812,8 +825,8 @@ void Player::CompareMessages() {
     const std::vector<Message>& messages = expected_[from];
     const size_t number = next[from]++;
     if (number >= messages.size()) {
-      Wrong(transfer.step, absl::StrCat("message ", number, " of peer ", transfer.info.peer, " and tag ",
-                                        transfer.info.tag, " was never sent"));
+      Wrong(transfer.step, absl::StrCat("message ", number, " of peer ", transfer.info.peer,
+                                        " and tag ", transfer.info.tag, " was never sent"));
       continue;
     }
     const Message& message = messages[number];

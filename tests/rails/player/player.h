@@ -6,10 +6,10 @@
 // It writes what happened, a line each:
 //
 //   ready                                 the first communicator exists
-//   error comm=C step=S seconds=T text    a call failed, T seconds after its begin; TEXT in one line
-//   wrong step=S text                     a result, a guard or a return value is wrong
-//   slow seconds=T command                a command took some seconds, which may be right
-//   digest step=S value                   of a result that may be rounded differently, but alike on all ranks
+//   error comm=C step=S seconds=T text    a call failed, T seconds after its begin; TEXT in one
+//   line wrong step=S text                     a result, a guard or a return value is wrong slow
+//   seconds=T command                a command took some seconds, which may be right digest step=S
+//   value                   of a result that may be rounded differently, but alike on all ranks
 //   left text                             threads or descriptors that are left at the end
 //   end checked=N                         done; N bytes of results were compared
 #ifndef RAILHEAD_TESTS_RAILS_PLAYER_PLAYER_H_

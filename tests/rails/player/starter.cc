@@ -147,10 +147,9 @@ class Server {
   void Do(const std::vector<std::string>& fields) {
     if (fields[0] == "table" && fields.size() == 6) {
       const auto number = [&](size_t i) { return std::atoi(fields[i].c_str()); };
-      testing::ValueTable::Of({static_cast<rhDataType_t>(number(1)), static_cast<rhRedOp_t>(number(2)),
-                               number(3) != 0,
-                               number(4) != 0 ? testing::Values::kRounded : testing::Values::kExact,
-                               number(5)});
+      testing::ValueTable::Of(
+          {static_cast<rhDataType_t>(number(1)), static_cast<rhRedOp_t>(number(2)), number(3) != 0,
+           number(4) != 0 ? testing::Values::kRounded : testing::Values::kExact, number(5)});
     } else if (fields[0] == "start" && fields.size() >= 6) {
       const pid_t child = fork();
       if (child < 0) Die("fork");

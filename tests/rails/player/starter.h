@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Starts worlds: forks a process for each rank, or for all ranks of a world. It has loaded the library and computed the
-// expected values already, so that takes a millisecond.
+// Starts worlds: forks a process for each rank, or for all ranks of a world. It has loaded the
+// library and computed the expected values already, so that takes a millisecond.
 //
 // Commands on stdin, fields separated by tabs:
 //
 //   table TYPE OP SCALED ROUNDED RANKS     computes values, for all later ranks
 //   start KEY NAMESPACE FOLDER RANK RANKS [NAME=VALUE]...
-//       a process for the program in FOLDER: rank-RANK.txt has a rank's commands, rank-RANK.out gets
-//       what it writes, rank-RANK.log its stderr; NAMESPACE is a file of /run/netns, or -
+//       a process for the program in FOLDER: rank-RANK.txt has a rank's commands, rank-RANK.out
+//       gets what it writes, rank-RANK.log its stderr; NAMESPACE is a file of /run/netns, or -
 //
 // Answers on stdout: `started KEY PID`, `ended KEY STATUS` (of waitpid), `stopped KEY`.
 #ifndef RAILHEAD_TESTS_RAILS_PLAYER_STARTER_H_
@@ -50,7 +50,8 @@ class Leftovers {
   std::set<std::string> descriptors_;
 };
 
-// Serves stdin until its end. `play` runs in a process of its own, which ends with exit() afterwards.
+// Serves stdin until its end. `play` runs in a process of its own, which ends with exit()
+// afterwards.
 int Serve(const std::function<void(const Start&)>& play);
 
 }  // namespace railhead::player

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plays programs whose ranks are threads of one process, over RDMA rails of simulated NICs. faults.txt has the faults
-// of the NICs, a line each:
+// Plays programs whose ranks are threads of one process, over RDMA rails of simulated NICs.
+// faults.txt has the faults of the NICs, a line each:
 //
-//   what=down rank=R rail=K at=L of=Q after=SECONDS seconds=SECONDS     SECONDS after rank Q comes to its line L
+//   what=down rank=R rail=K at=L of=Q after=SECONDS seconds=SECONDS     SECONDS after rank Q comes
+//   to its line L
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -61,7 +61,8 @@ class Fabric:
                 _run("tc", "-n", name, "-batch", "-", stdin="\n".join(shapes) + "\n")
             if self._subnets == "shared":
                 # Each interface answers for its own address only.
-                self._inside(name, "sysctl", "-qw", "net.ipv4.conf.all.arp_ignore=1", "net.ipv4.conf.all.arp_announce=2")
+                self._inside(name, "sysctl", "-qw", "net.ipv4.conf.all.arp_ignore=1",
+                             "net.ipv4.conf.all.arp_announce=2")
 
     def close(self):
         for name in (self._switch, *self._pods):

@@ -43,8 +43,8 @@ class _Maker:
         pick = self.random
         needs_rails = self.kind in ("rail", "rails", "outage", "mixed")
         needs_processes = self.kind in ("stop", "kill", "freeze", "mixed")
-        transport = pick.choice([name for name in transports
-                                 if not (name == "shm" and needs_rails or name == "verbs" and needs_processes)] or ["tcp"])
+        unfit = ["shm"] * needs_rails + ["verbs"] * needs_processes
+        transport = pick.choice([name for name in transports if name not in unfit] or ["tcp"])
         ranks = pick.choice((3, 3, 3, 4, 4, 4, 5, 5, 6, 6, 7, 8, 9, 11, 13, 17))
         if transport == "verbs":
             ranks = 3 + ranks % 3  # simulated NICs are slow
@@ -69,8 +69,10 @@ class _Maker:
                 environment["RAILHEAD_ALGO"] = self._algorithms()
         if environment.get("RAILHEAD_AUTH") == "encrypt":
             transport = environment["RAILHEAD_TRANSPORT"] = "tcp"
-        return World(transport, order, rails, "own" if transport in ("shm", "verbs") or rails == 1 else pick.choice(("own", "own", "shared")),
-                     0 if transport in ("shm", "verbs") else pick.choice((0, 0, 200, 1000)), pick.choice(("env", "id")), environment)
+        networked = transport in ("tcp", "pods")
+        return World(transport, order, rails,
+                     pick.choice(("own", "own", "shared")) if networked and rails > 1 else "own",
+                     pick.choice((0, 0, 200, 1000)) if networked else 0, pick.choice(("env", "id")), environment)
 
     def _algorithms(self):
         chosen = self.random.sample(list(ALGORITHMS), self.random.randint(1, 3))

@@ -27,8 +27,8 @@ import dataclasses
 import json
 import random
 
-TYPES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64", "bfloat16", "float8e4m3",
-         "float8e5m2", "int16", "uint16")
+TYPES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64", "bfloat16",
+         "float8e4m3", "float8e5m2", "int16", "uint16")
 SIZES = (1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1, 2, 2)
 OPERATORS = ("sum", "prod", "max", "min", "avg", "band", "bor", "bxor")
 FLOATS = range(6, 12)
@@ -191,8 +191,8 @@ def to_text(plan):
     rails = "" if world.transport == "shm" else (
         f", {world.rails} rails" + ("" if world.transport == "verbs" else f" in {world.subnets} subnets, "
                                     + (f"{world.megabits} Mbit/s" if world.megabits else "not shaped")))
-    lines = [f"seed {plan.seed}, {plan.kind}: {world.ranks()} ranks over {world.transport}, pods {world.pods}{rails}, start by "
-             f"{world.start}",
+    lines = [f"seed {plan.seed}, {plan.kind}: {world.ranks()} ranks over {world.transport}, pods {world.pods}{rails}, "
+             f"start by {world.start}",
              "environment: " + " ".join(f"{name}={value}" for name, value in sorted(world.environment.items()))]
     lines += [f"fault: {fault_text(fault)}" for fault in plan.faults]
     lines += [f"rank {rank} does its steps in this order: {' '.join(map(str, order))}"

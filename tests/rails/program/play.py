@@ -31,8 +31,8 @@ class Starter:
 
     def __init__(self, out, player):
         self._log = open(out / f"{player}.log", "w", encoding="utf-8")
-        self._child = subprocess.Popen([PLAYERS / player], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
-                                       text=True, bufsize=1, start_new_session=True)
+        self._child = subprocess.Popen([PLAYERS / player], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                       stderr=self._log, text=True, bufsize=1, start_new_session=True)
         self._lock = threading.Lock()
         self._waiting = {}
         self._known = set()
@@ -178,9 +178,9 @@ class Lane:
         starter = self._starters.get(plan.world.transport)
         run = _Run(plan, folder, lines, fabric, starter.listen(name))
         if plan.world.transport == "verbs":
-            (folder / "faults.txt").write_text("".join(
-                f"what={fault['what']} rank={fault['pod']} rail={fault['rail']} at={_line_of(fault, lines)} "
-                f"of={fault['rank']} after={fault['after']} seconds={fault['seconds']}\n" for fault in plan.faults), "utf-8")
+            faults = (f"what={fault['what']} rank={fault['pod']} rail={fault['rail']} at={_line_of(fault, lines)} "
+                      f"of={fault['rank']} after={fault['after']} seconds={fault['seconds']}\n" for fault in plan.faults)
+            (folder / "faults.txt").write_text("".join(faults), "utf-8")
             processes = [(0, count, fabric.namespace(0), folder, {"RAILHEAD_PLAYER_RAILS": plan.world.rails})]
         else:
             processes = [(rank, count, fabric.namespace(plan.world.pods[rank]), folder,
