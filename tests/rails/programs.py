@@ -36,7 +36,7 @@ OUT = ROOT / "out" / "programs"
 PROGRESS_SECONDS = 10
 MOST_FINDINGS = 6   # of a program, which are printed
 SHRINK_SECONDS = 600
-SHRINK_TRIES = 4    # until a program counts as one that does not fail
+SHRINK_TRIES = 2    # until a program counts as one that does not fail
 
 
 class Run:
@@ -145,7 +145,7 @@ def make_smaller(plan):
 
     try:
         wanted = set()
-        for _ in range(5 * SHRINK_TRIES):
+        for _ in range(10 * SHRINK_TRIES):
             wanted, found = sorts(plan)
             if wanted:
                 break

@@ -216,6 +216,8 @@ class _Maker:
         elif choice < 0.90 and len(self.comms) < 6 and not (danger and self.kind == "revoke"):
             # All its ranks: if one dies, all calls of the new one fail.
             self.split(comm, whole=danger or pick.random() < 0.3)
+            if pick.random() < 0.3:
+                self.add("compute", rank=pick.choice(self.comms[comm]), us=pick.choice((100000, 700000)))
         elif danger:
             self.steps.append(self.call(comm, ("all_reduce", "all_gather", "barrier")))
         elif choice < 0.93 and len(self.windows) < 3:
@@ -370,11 +372,15 @@ class _Maker:
         pick = self.random
         pods = sorted(set(self.world.pods))
         usable = [step["id"] for step in self.steps]
+        made = [step["id"] for step in self.steps if step["do"] in ("split", "shrink", "grow")]
         by_id = self.world.start == "id" or any(step["do"] == "grow" for step in self.steps)
 
         def fault(rail, pod=None, seconds=None):
-            step = pick.choice(usable[1:])
+            # Often while a communicator is made, or just afterwards.
+            step = pick.choice(made if made and pick.random() < 0.3 else usable[1:])
             what = pick.choice(NIC_FAULTS if self.world.transport == "verbs" else FAULTS)
+            if what == "unplug" and made and made[-1] >= step:
+                what = "carrier"  # while a rail's interface is down, no communicator can be made
             if by_id and rail == 0 and what == "reset":
                 what = "carrier"  # ranks meet over this rail: to reset these connections is to end the ranks
             self.faults.append({
