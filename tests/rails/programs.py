@@ -166,7 +166,7 @@ def make_smaller(plan):
 
         try:
             smaller.shrink(plan, fails)
-        except TimeoutError:
+        except (TimeoutError, KeyboardInterrupt):
             pass
     finally:
         lane.close()

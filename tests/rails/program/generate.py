@@ -17,6 +17,7 @@ ALGORITHMS = {"all_reduce": ("ring", "recursive_doubling", "halving_doubling", "
               "all_to_all": ("pairwise", "bruck"), "gather": ("direct", "binomial"), "scatter": ("direct", "binomial")}
 NIC_FAULTS = ("down", "lose", "hold")  # of simulated NICs
 FAULTS = ("swallow", "swallow_in", "swallow_out", "narrow", "unplug", "carrier", "reset")
+WINDOW_BYTES = 24 << 20
 EXACT_RANKS = 8  # up to which the player's values (runtime/testing/values.h) have exact sums and products
 # Kinds of programs, and how many of a hundred are of each.
 KINDS = {"quiet": 62, "stop": 6, "rail": 14, "rails": 5, "outage": 3, "kill": 5, "revoke": 2, "freeze": 2, "mixed": 1}
@@ -329,6 +330,10 @@ class _Maker:
         for _ in range(pick.randint(0, 5)):
             self.some_step()
         everybody = self.comms[0]
+        windowed = self.kind == "freeze" and self.world.transport != "tcp" and pick.random() < 0.6
+        if windowed:
+            self.add("window", comm=0, window=self.next_window, bytes=WINDOW_BYTES)
+            self.windows[self.next_window] = 0
         # All communicators exist on all their ranks before anybody dies.
         self.add("call", comm=0, kind="barrier", type=0, count=0, op=0, root=0, blocking=True)
         victims = []
@@ -337,6 +342,10 @@ class _Maker:
         begin = len(self.steps)
         for _ in range(pick.randint(2, 10)):
             self.some_step(danger=True)
+            if windowed and pick.random() < 0.5:  # whose memory a rank may write that has been excluded
+                self.add("call", comm=0, kind="all_reduce", type=2, op=0, root=0, count=WINDOW_BYTES // 16,
+                         window=self.next_window)
+        self.next_window += windowed
         for victim in victims:
             at = pick.randint(begin, len(self.steps))
             freeze = self.kind == "freeze"

@@ -55,6 +55,8 @@ def _error(plan, of, fates, rank, line):
     made = [number for step in plan.steps if step["id"] == int(fields["step"])
             for number in (*_made(step), step.get("comm", comm))]
     numbers = {of[own].index(one) for own in (comm, *made) for one in fates[comm] if one in of[own]}
+    if rank in dying(plan):
+        numbers = set(range(plan.world.ranks()))  # for a rank that was stopped, the others have gone
     if not any(re.search(rf"\brank {number}\b", text) for number in numbers):
         return f"rank {rank}: the error names none of {sorted(numbers)}: {line}"
     limit = BUSY_SECONDS
