@@ -99,7 +99,8 @@ class Run:
             for thread in threads:
                 thread.join()
         except KeyboardInterrupt:
-            self._problems.append(Failure("interrupted"))
+            print("interrupted: waiting for the programs that run", flush=True)
+            self._plans = iter(())
             for thread in threads:
                 thread.join()
         starters.close()
