@@ -18,6 +18,7 @@ import itertools
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -99,6 +100,8 @@ class Run:
             for thread in threads:
                 thread.join()
         except KeyboardInterrupt:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)
             print("interrupted: waiting for the programs that run", flush=True)
             self._plans = iter(())
             for thread in threads:
@@ -189,6 +192,8 @@ def main():
     parser.add_argument("--shrink", action="store_true")
     parser.add_argument("-o", choices=("text", "json"), default="text")
     options = parser.parse_args()
+    for number in (signal.SIGINT, signal.SIGTERM):  # so that namespaces do not stay behind
+        signal.signal(number, signal.default_int_handler)
     kinds = {name: float(weight) for name, _, weight in
              (one.partition("=") for one in options.kinds.split(",") if one)} or generate.KINDS
 

@@ -17,7 +17,9 @@ CONTROL = 250  # the subnet in which ranks meet; it carries no data
 
 
 def _run(*argv, stdin=None):
-    done = subprocess.run([str(word) for word in argv], input=stdin, capture_output=True, text=True, check=False)
+    # In a session of its own: Ctrl-C must not end it half-way.
+    done = subprocess.run([str(word) for word in argv], input=stdin, capture_output=True, text=True, check=False,
+                          start_new_session=True)
     if done.returncode != 0:
         raise Failure(f"{' '.join(map(str, argv))}: {done.stderr.strip()} (this needs root, or CAP_NET_ADMIN and "
                       "CAP_SYS_ADMIN, with iproute2 and iptables installed, and a kernel with network namespaces, "
@@ -66,7 +68,7 @@ class Fabric:
 
     def close(self):
         for name in (self._switch, *self._pods):
-            subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False, start_new_session=True)
 
     def namespace(self, pod):
         return f"/run/netns/{self._pods[pod]}"
