@@ -75,7 +75,7 @@ def is_wrong(plan, rank, line):
 
 def findings(plan, ranks):
     """Returns what is wrong, a text each; `ranks` are all ranks' Rank."""
-    found = []
+    found, hangs = [], []
     of, fates, victims = members(plan), doomed(plan), dying(plan)
     digests = {}
     for number, rank in enumerate(ranks):
@@ -94,10 +94,10 @@ def findings(plan, ranks):
                     found.append(f"rank {number}: step {step} has other bits than on rank {digests[step][0]}")
         killed = number in victims and victims[number]["signal"] == KILL
         if rank.status is None:
-            found.append(f"rank {number} hangs in line {rank.at}: {rank.command}")
+            hangs.append(f"rank {number} hangs in line {rank.at}: {rank.command}")
         elif killed and rank.status == -signal.SIGKILL:
             pass
         elif rank.status != 0 or not rank.lines or rank.lines[-1] != "bye":
             log = rank.log.strip()[-300:]
             found.append(f"rank {number} ended with {rank.status} in line {rank.at}: {rank.command}; {log}")
-    return found
+    return found or hangs  # after another finding, a program is ended
