@@ -87,7 +87,10 @@ PARTS = (
          torch=True),
     Part("node", _PYTHON + "tests/kubelet/run.py", _TESTED, weight=1, cluster=True),
     Part("kube-client", _KUBE + _ALONE + "tests/kube/run.sh", _TESTED, weight=1, cluster=True),
-    Part("rails", _PYTHON + "tests/rails/run.py", ("unit-build", "packages-testbed"), weight=1, cluster=True),
+    Part("rails", _PYTHON + "tests/rails/run.py; " + _PYTHON + "tests/rails/programs.py --count 200", ("unit-build", "packages-testbed"), weight=1, cluster=True),
+    Part("programs", _PYTHON + "tests/rails/programs.py --count ${COUNT:-2000} --seed ${SEED:-1} "
+         "${KINDS:+--kinds $KINDS} ${LANES:+--lanes $LANES}", ("unit-build", "packages-testbed"), weight=CAPACITY,
+         limit=86400, cluster=True),
     Part("portable-test", _PYTHON + "tests/portable/run.py", ("portable", "packages-testbed"), weight=1, cluster=True),
     Part("portable-aarch64-test", _PYTHON + "tests/portable/run.py --machine aarch64",
          ("wheel-aarch64", "packages-testbed"), weight=1, cluster=True, torch=True),
@@ -115,7 +118,7 @@ PARTS = (
          "RAILHEAD_SEEDS=1000 build/release/runtime/railhead_transfers_test --gtest_filter='*Random*:*Lost*:Match*'; "
          "RAILHEAD_CONFORMANCE=full build/release/runtime/railhead_conformance_test --gtest_filter='Matrix/*'; " +
          _KUBE + "RAILHEAD_CLIENTS=10000 RAILHEAD_LYING_PODS=2000 tests/chart/apiserver.sh doors_test memlock_doors_test tenants_test; " +
-         _PYTHON + "tests/worlds/run.py; " +
+         _PYTHON + "tests/worlds/run.py; " + _PYTHON + "tests/rails/programs.py --count 3000 --seed 100000; " +
          _PYTHON + "tests/kubelet/run.py 1000; tools/bench.sh gangs days; " + _PYTHON + "tests/e2e/run.py --long",
          (*_TESTED, "bench-build", "controllers", "cni", "node-disk", "image-base"), weight=CAPACITY, limit=43200, cluster=True, emulated=True),
     Part("e2e", _PYTHON + "tests/e2e/run.py", (*_TESTED, "node-disk", "image-base"), weight=CAPACITY,
