@@ -13,7 +13,7 @@ export CCACHE_NOHASHDIR := 1
 # Parts run side by side by themselves; `make -j` adds nothing.
 .NOTPARALLEL:
 
-.PHONY: help demo demo-down build portable portable-test portable-aarch64 portable-aarch64-test wheel wheel-aarch64 wheel-test frameworks framework-pods torch-suite mpi training gpu test unit rails discovery fuzz sanitize bench chart kube node soak e2e \
+.PHONY: help demo demo-down build portable portable-test portable-aarch64 portable-aarch64-test wheel wheel-aarch64 wheel-test frameworks framework-pods torch-suite mpi training gpu test unit rails rails-slow discovery fuzz sanitize bench chart kube node soak e2e \
   lint lint-stamps format check python clean fuzz-more test-loaded
 
 help:            ## list of targets
@@ -88,6 +88,9 @@ unit: python     ## unit tests, with the release build of the code under test
 
 rails: python    ## TCP rails that fail during use, between two network namespaces
 	@$(PARTS) rails
+
+rails-slow: python ## networks that are silent for half a minute while the rails work
+	@$(PARTS) rails-slow
 
 discovery: python ## discovery of fabrics and wiring errors with real lldpd and ibnetdiscover
 	@$(PARTS) discovery

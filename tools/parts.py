@@ -88,6 +88,7 @@ PARTS = (
     Part("node", _PYTHON + "tests/kubelet/run.py", _TESTED, weight=1, cluster=True),
     Part("kube-client", _KUBE + _ALONE + "tests/kube/run.sh", _TESTED, weight=1, cluster=True),
     Part("rails", _PYTHON + "tests/rails/run.py", ("unit-build", "packages-testbed"), weight=1, cluster=True),
+    Part("rails-slow", _PYTHON + "tests/rails/run.py --slow", ("unit-build", "packages-testbed"), weight=1, cluster=True),
     Part("portable-test", _PYTHON + "tests/portable/run.py", ("portable", "packages-testbed"), weight=1, cluster=True),
     Part("portable-aarch64-test", _PYTHON + "tests/portable/run.py --machine aarch64",
          ("wheel-aarch64", "packages-testbed"), weight=1, cluster=True, torch=True),

@@ -172,6 +172,11 @@ void Multiplexer::Lost(Connection connection) {
   }
 }
 
+void Multiplexer::SetAway(Connection connection, bool away) {
+  const auto found = connections_.find(connection);
+  if (found != connections_.end()) found->second.away = away;
+}
+
 bool Multiplexer::Receive(Connection connection, Frame frame) {
   const auto found = connections_.find(connection);
   if (found == connections_.end() || Understand(connection, found->second, frame)) return true;
@@ -233,7 +238,7 @@ bool Multiplexer::Meet(Connection connection, ConnectionState& state, absl::stri
   // Of two processes, one decides for all of their connections.
   if (process_ <= state.process || OwnOf(state) == nullptr) return true;
   for (const auto& [other, older] : connections_) {
-    if (other == connection || older.process != state.process) continue;
+    if (other == connection || older.process != state.process || older.away) continue;
     // What moves away itself will end.
     const ChannelState* const own = OwnOf(older);
     if (own != nullptr && own->move != Move::kNone) continue;
@@ -266,7 +271,7 @@ bool Multiplexer::Accept(Connection connection, ConnectionState& state, absl::st
   const auto target =
       std::find_if(connections_.begin(), connections_.end(), [&](const auto& other) {
         return other.first != connection && other.second.theirs == name &&
-               other.second.process == state.process;
+               other.second.process == state.process && !other.second.away;
       });
   if (own == nullptr || target == connections_.end()) {
     outgoing_.push_back({connection, FrameKind::kStay, ""});

@@ -85,6 +85,8 @@ class Multiplexer {
   bool Receive(Connection connection, Frame frame);
   // The connection has ended.
   void Lost(Connection connection);
+  // The connection carries nothing now, or does so again. No channel moves to it meanwhile.
+  void SetAway(Connection connection, bool away);
 
   // Output:
   struct Outgoing {
@@ -125,6 +127,7 @@ class Multiplexer {
     std::string theirs;  // "" before kMeet
     std::string process;
     std::string about;
+    bool away = false;
     std::map<uint32_t, Channel> channels;  // by number
     uint32_t last_number = 0;
   };

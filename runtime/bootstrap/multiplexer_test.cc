@@ -96,6 +96,9 @@ class Machines {
     state.closed[side] = true;
     Pump();
   }
+  void SetAway(int pair, int side, bool away) {
+    Of(pair, side).SetAway(ends_[Index(pair, side)].connection, away);
+  }
   // The network ends a connection, for both.
   void Cut(int end) {
     ends_[At(end)].incoming.emplace_back();
@@ -209,6 +212,29 @@ TEST(MultiplexerTest, TreesOfTheSameProcessesShareTheOldestConnection) {
     machines.Send(pair, 1, "after");
     machines.DeliverAll();
     ExpectAllArrived(machines.pair(pair));
+  }
+}
+
+// While one of the processes knows that it carries nothing; it does when it is back.
+TEST(MultiplexerTest, NoTreeMovesToAConnectionThatIsAway) {
+  for (const int process : {0, 1}) {
+    Machines machines(2);
+    const int first = machines.Both(0, 1);
+    machines.DeliverAll();
+    machines.SetAway(first, process, true);
+    const int second = machines.Both(0, 1);
+    machines.DeliverAll();
+    EXPECT_EQ(machines.OpenEnds(), 4);
+    machines.Send(second, 0, "a");
+    machines.Send(second, 1, "b");
+    machines.DeliverAll();
+    ExpectAllArrived(machines.pair(second));
+    machines.Close(second, 0);
+    machines.Close(second, 1);
+    machines.SetAway(first, process, false);
+    machines.Both(0, 1);
+    machines.DeliverAll();
+    EXPECT_EQ(machines.OpenEnds(), 2);
   }
 }
 

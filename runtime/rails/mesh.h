@@ -110,6 +110,10 @@ class Mesh final : public collectives::Messenger {
   // timeout, with what was done and what is missing.
   absl::Status Progress() override;
 
+  // Thread-safe. Returns when the rails have last heard of a rank's process (Peer::last_sign);
+  // InfinitePast without a rail to it. Makes the next calls ask it for a sign: of the owner, or of
+  // Tend.
+  absl::Time LastSign(int rank) const;
   // Thread-safe.
   std::vector<RailTotals> Totals() const;
   std::vector<Flow> Flows() const;

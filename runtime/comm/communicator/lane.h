@@ -89,6 +89,7 @@ class Lane {
   // deadline.
   void Settle(absl::Time deadline);
 
+  absl::Time LastSign(int rank) const { return messages_->mesh().LastSign(rank); }
   std::vector<rails::RailTotals> Totals() const { return messages_->mesh().Totals(); }
   Traffic InMemory() const { return messages_->InMemory(); }
 
