@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "absl/strings/str_cat.h"
@@ -23,7 +24,7 @@ TEST(AbsenceTest, WhoIsSilentOnAllPathsIsGoneAtTheLimitAndNotBefore) {
     const absl::Time end = std::max(last, kStart - absl::Seconds(16)) + kLimits.gone;
     for (absl::Time now = kStart; now < end + absl::Seconds(2); now += absl::Milliseconds(100)) {
       if (now >= absence.next()) absence.Failed(now);
-      EXPECT_EQ(absence.Gone(now, now < last ? kNever : last), now >= end) << sign << " at " << now;
+      EXPECT_EQ(absence.Gone(now, std::min(now, last)), now >= end) << sign << " at " << now;
       if (now >= end) break;
     }
   }

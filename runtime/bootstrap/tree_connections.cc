@@ -244,7 +244,10 @@ void TreeConnections::Distribute() {
 }
 
 void TreeConnections::Write(int number, Line& line) {
-  line.queue.SendTo(line.fd.get());
+  if (const int error = line.queue.SendTo(line.fd.get()); error != 0 && error != EPIPE) {
+    Break(number);
+    return;
+  }
   const bool for_room = !line.queue.empty();
   if (for_room == line.for_room) return;
   line.for_room = for_room;
@@ -258,9 +261,10 @@ void TreeConnections::Send() {
   Distribute();
   for (auto next = unfinished_.begin(); next != unfinished_.end();) {
     const int number = *next;
-    const auto found = lines_.find(number);
+    auto found = lines_.find(number);
+    if (found != lines_.end() && found->second.fd.valid()) Write(number, found->second);
+    found = lines_.find(number);
     const bool here = found != lines_.end() && found->second.fd.valid();
-    if (here) Write(number, found->second);
     // One that is away continues with all that it has not delivered.
     const bool done = !here || found->second.queue.empty();
     next = done ? unfinished_.erase(next) : std::next(next);
@@ -272,6 +276,7 @@ void TreeConnections::Send() {
 
 void TreeConnections::Break(int number) {
   Line& line = lines_.at(number);
+  thread_->Wake(*this);
   // Before they have met, the tree is not complete; and nobody needs an unused one.
   if (!line.meeting.has_value() || line.unused) {
     Drop(number);
