@@ -13,7 +13,7 @@ export CCACHE_NOHASHDIR := 1
 # Parts run side by side by themselves; `make -j` adds nothing.
 .NOTPARALLEL:
 
-.PHONY: help demo demo-down build portable portable-test portable-aarch64 portable-aarch64-test wheel wheel-aarch64 wheel-test frameworks framework-pods torch-suite mpi training gpu test unit rails programs discovery fuzz sanitize bench chart kube node soak e2e \
+.PHONY: help demo demo-down build portable portable-test portable-aarch64 portable-aarch64-test wheel wheel-aarch64 wheel-test frameworks framework-pods torch-suite mpi training gpu test unit rails rails-slow programs discovery fuzz sanitize bench chart kube node soak e2e \
   lint lint-stamps format check python clean fuzz-more test-loaded
 
 help:            ## list of targets
@@ -91,6 +91,9 @@ rails: python    ## TCP rails that fail during use, between two network namespac
 
 programs: python ## random programs with faults, beside a reference; COUNT=2000 SEED=1 KINDS=kill=1,rail=1 LANES=8
 	@$(PARTS) programs
+
+rails-slow: python ## networks that are silent for half a minute while the rails work
+	@$(PARTS) rails-slow
 
 discovery: python ## discovery of fabrics and wiring errors with real lldpd and ibnetdiscover
 	@$(PARTS) discovery

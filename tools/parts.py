@@ -91,6 +91,7 @@ PARTS = (
     Part("programs", _PYTHON + "tests/rails/programs.py --count ${COUNT:-2000} --seed ${SEED:-1} "
          "${KINDS:+--kinds $KINDS} ${LANES:+--lanes $LANES}", ("unit-build", "packages-testbed"), weight=CAPACITY,
          limit=86400, cluster=True),
+    Part("rails-slow", _PYTHON + "tests/rails/run.py --slow", ("unit-build", "packages-testbed"), weight=1, cluster=True),
     Part("portable-test", _PYTHON + "tests/portable/run.py", ("portable", "packages-testbed"), weight=1, cluster=True),
     Part("portable-aarch64-test", _PYTHON + "tests/portable/run.py --machine aarch64",
          ("wheel-aarch64", "packages-testbed"), weight=1, cluster=True, torch=True),

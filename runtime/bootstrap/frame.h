@@ -50,8 +50,12 @@ enum class FrameKind : uint32_t {
   kStay = 25,     // it does not exist any more
   kChannel = 26,  // a frame of another tree than the connection's own
   kEnd = 27,      // a channel is closed
+  kSettled = 28,  // a channel's last frame on its old connection has arrived
+  // Connections that outlive their sockets (session.h, redial.h).
+  kReceived = 29,  // both ways: number of frames that have arrived
+  kResume = 30,    // both ways, first on a new socket: continue after this frame
 };
-inline constexpr FrameKind kLastFrameKind = FrameKind::kEnd;
+inline constexpr FrameKind kLastFrameKind = FrameKind::kResume;
 
 struct Frame {
   FrameKind kind = FrameKind::kHello;

@@ -34,6 +34,12 @@ class HangObserver {
   virtual Pace pace() const = 0;
   // Works for callers that are away.
   virtual void Tend(absl::Time /*now*/) {}
+  // Returns when the rails have last heard of a rank, whose tree connection is lost, and makes them
+  // ask it for a sign of life. InfinitePast without rails to it. The other rank's process must have
+  // caused the sign: a frame of it, or an acknowledgement.
+  virtual absl::Time LastSign(int /*rank*/) { return absl::InfinitePast(); }
+  // The network has lost the tree connection to a rank, or it is restored. `name`: of the rank.
+  virtual void Away(const std::string& /*name*/, bool /*away*/) {}
   // Returns true if this rank makes no progress and all ranks should be queried.
   virtual bool Look(absl::Time now) = 0;
   // Returns this rank's status in at most kAnswerLimit bytes.

@@ -21,7 +21,7 @@ constexpr size_t kReadLimit = size_t{1} << 20;
 }  // namespace
 
 void Links::Add(int rank, net::Fd fd, FrameReader reader) {
-  links_.insert_or_assign(rank, Link{std::move(fd), std::move(reader), SendQueue(), true, ""});
+  links_.insert_or_assign(rank, Link{std::move(fd), std::move(reader), SendQueue(), true, "", 0});
 }
 
 void Links::Queue(int rank, FrameKind kind, absl::string_view payload) {
@@ -43,6 +43,7 @@ bool Links::Receive(int rank, Link& link, Node& node, bool readable) {
     absl::StatusOr<std::optional<Frame>> frame = link.reader.Next();
     if (!frame.ok()) return false;
     if (!frame->has_value()) break;
+    if (link.met > 0 || (*frame)->kind == FrameKind::kMeet) ++link.met;
     if ((*frame)->kind == FrameKind::kMeet && link.meeting.empty()) {
       link.meeting = std::move((*frame)->payload);
       continue;
@@ -96,7 +97,7 @@ std::vector<Links::Connection> Links::Release() && {
   connections.reserve(links_.size());
   for (auto& [rank, link] : links_) {
     connections.push_back({rank, std::move(link.fd), std::move(link.reader), std::move(link.queue),
-                           std::move(link.meeting)});
+                           std::move(link.meeting), link.met});
   }
   links_.clear();
   return connections;

@@ -8,6 +8,7 @@
 #include <poll.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -46,6 +47,7 @@ class Links {
     FrameReader reader;
     SendQueue queue;
     std::string meeting;  // the payload of kMeet, if it has arrived
+    uint64_t met = 0;     // frames that have arrived from then on, with it
   };
   std::vector<Connection> Release() &&;
 
@@ -59,6 +61,7 @@ class Links {
     SendQueue queue;
     bool fresh = false;   // the reader may contain complete frames
     std::string meeting;  // the payload of kMeet, of a peer that watches already
+    uint64_t met = 0;     // see Connection
   };
 
   void Collect(Node& node);

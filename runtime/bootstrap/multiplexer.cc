@@ -9,8 +9,8 @@
 namespace railhead::bootstrap {
 namespace {
 
-// The watchdog's frames are few and the old connection's last one is on its way.
-constexpr size_t kMostHeld = 4096;
+// The rest of kMeet.
+constexpr size_t kMostAbout = 256;
 
 // The channel for which a connection was made.
 constexpr uint32_t kOwn = 0;
@@ -20,7 +20,7 @@ constexpr uint32_t kOwn = 0;
 Multiplexer::Multiplexer(std::string process, std::function<std::string()> random)
     : process_(std::move(process)), random_(std::move(random)) {}
 
-Multiplexer::Channel Multiplexer::Open(Connection connection) {
+Multiplexer::Channel Multiplexer::Open(Connection connection, std::string about) {
   const Channel channel = ++last_channel_;
   channels_[channel].place = {connection, kOwn};
   ConnectionState& state = connections_[connection];
@@ -32,7 +32,7 @@ Multiplexer::Channel Multiplexer::Open(Connection connection) {
   std::string names = writer.Take();
   // Without random bytes, it is not shared.
   if (names.size() == 2 * kNameSize) {
-    outgoing_.push_back({connection, FrameKind::kMeet, std::move(names)});
+    outgoing_.push_back({connection, FrameKind::kMeet, names + about});
   }
   return channel;
 }
@@ -40,7 +40,16 @@ Multiplexer::Channel Multiplexer::Open(Connection connection) {
 void Multiplexer::Send(Channel channel, FrameKind kind, absl::string_view payload) {
   const auto found = channels_.find(channel);
   if (found == channels_.end() || found->second.ended) return;
-  const ChannelState& state = found->second;
+  ChannelState& state = found->second;
+  if (state.credit == 0) {
+    state.waiting.push_back({kind, std::string(payload)});
+    return;
+  }
+  if (state.credit.has_value()) --*state.credit;
+  Send(state, kind, payload);
+}
+
+void Multiplexer::Send(const ChannelState& state, FrameKind kind, absl::string_view payload) {
   if (state.move != Move::kAccepted) {
     Send(state.place, kind, payload);
   } else if (state.next.has_value()) {
@@ -83,9 +92,36 @@ std::vector<Multiplexer::Connection> Multiplexer::ConnectionsOf(Channel channel)
   return connections;
 }
 
+std::vector<Multiplexer::Channel> Multiplexer::ChannelsOf(Connection connection) const {
+  std::vector<Channel> channels;
+  const auto found = connections_.find(connection);
+  if (found == connections_.end()) return channels;
+  for (const auto& [number, channel] : found->second.channels) channels.push_back(channel);
+  return channels;
+}
+
+std::optional<Multiplexer::Meeting> Multiplexer::MeetingOf(Connection connection) const {
+  const auto found = connections_.find(connection);
+  if (found == connections_.end() || found->second.theirs.empty()) return std::nullopt;
+  return Meeting{found->second.mine, found->second.theirs, found->second.about};
+}
+
 void Multiplexer::Close(Channel channel) {
   const auto found = channels_.find(channel);
   if (found == channels_.end()) return;
+  ChannelState& state = found->second;
+  if (state.ended || state.waiting.empty()) {
+    CloseNow(channel);
+    return;
+  }
+  // What it has sent goes first.
+  state.closing = true;
+  state.arrived.clear();
+  stirred_.erase(channel);
+}
+
+void Multiplexer::CloseNow(Channel channel) {
+  const auto found = channels_.find(channel);
   const ChannelState state = std::move(found->second);
   channels_.erase(found);
   stirred_.erase(channel);
@@ -113,9 +149,11 @@ void Multiplexer::Leave(const Place& place) {
 void Multiplexer::End(Channel channel) {
   ChannelState& state = channels_[channel];
   state.ended = true;
+  state.waiting.clear();
   stirred_.insert(channel);
   Leave(state.place);
   if (state.next.has_value()) Leave(*state.next);
+  if (state.closing) CloseNow(channel);
 }
 
 void Multiplexer::Lost(Connection connection) {
@@ -132,6 +170,11 @@ void Multiplexer::Lost(Connection connection) {
       state.next.reset();
     }
   }
+}
+
+void Multiplexer::SetAway(Connection connection, bool away) {
+  const auto found = connections_.find(connection);
+  if (found != connections_.end()) found->second.away = away;
 }
 
 bool Multiplexer::Receive(Connection connection, Frame frame) {
@@ -156,6 +199,8 @@ bool Multiplexer::Understand(Connection connection, ConnectionState& state, Fram
       return Moved(state, frame.payload);
     case FrameKind::kStay:
       return Stay(state);
+    case FrameKind::kSettled:
+      return Settled(connection, state, frame.payload);
     case FrameKind::kEnd: {
       WireReader reader(frame.payload);
       const uint32_t number = reader.U32();
@@ -181,13 +226,19 @@ Multiplexer::ChannelState* Multiplexer::OwnOf(const ConnectionState& state) {
 }
 
 bool Multiplexer::Meet(Connection connection, ConnectionState& state, absl::string_view payload) {
-  if (payload.size() != 2 * kNameSize || !state.theirs.empty()) return false;
-  state.theirs = std::string(payload.substr(kNameSize));
-  state.process = std::string(payload.substr(0, kNameSize));
+  WireReader reader(payload);
+  const std::string process(reader.Raw(kNameSize));
+  const std::string theirs(reader.Raw(kNameSize));
+  if (!reader.ok() || payload.size() > 2 * kNameSize + kMostAbout || !state.theirs.empty()) {
+    return false;
+  }
+  state.theirs = theirs;
+  state.process = process;
+  state.about = std::string(payload.substr(2 * kNameSize));
   // Of two processes, one decides for all of their connections.
   if (process_ <= state.process || OwnOf(state) == nullptr) return true;
   for (const auto& [other, older] : connections_) {
-    if (other == connection || older.process != state.process) continue;
+    if (other == connection || older.process != state.process || older.away) continue;
     // What moves away itself will end.
     const ChannelState* const own = OwnOf(older);
     if (own != nullptr && own->move != Move::kNone) continue;
@@ -220,7 +271,7 @@ bool Multiplexer::Accept(Connection connection, ConnectionState& state, absl::st
   const auto target =
       std::find_if(connections_.begin(), connections_.end(), [&](const auto& other) {
         return other.first != connection && other.second.theirs == name &&
-               other.second.process == state.process;
+               other.second.process == state.process && !other.second.away;
       });
   if (own == nullptr || target == connections_.end()) {
     outgoing_.push_back({connection, FrameKind::kStay, ""});
@@ -230,6 +281,7 @@ bool Multiplexer::Accept(Connection connection, ConnectionState& state, absl::st
   outgoing_.push_back({connection, FrameKind::kMoved, target->second.mine});
   own->move = Move::kAccepted;
   own->next = Place{target->first, number};
+  own->credit = kCredit;
   return true;
 }
 
@@ -250,6 +302,7 @@ bool Multiplexer::Moved(ConnectionState& state, absl::string_view payload) {
     // Only the process at the other end of both connections knows this.
     if (payload != connections_[own->next->connection].theirs) return false;
     outgoing_.push_back({own->place.connection, FrameKind::kMoved, ""});
+    own->credit = kCredit;
   }
   Settle(channel);
   return true;
@@ -258,13 +311,16 @@ bool Multiplexer::Moved(ConnectionState& state, absl::string_view payload) {
 void Multiplexer::Settle(Channel channel) {
   ChannelState& state = channels_[channel];
   state.move = Move::kNone;
-  stirred_.insert(channel);
+  if (!state.closing) stirred_.insert(channel);
   bool ended = false;
   for (Frame& frame : std::exchange(state.held, {})) {
     ended = ended || frame.kind == FrameKind::kEnd;
-    if (!ended) state.arrived.push_back(std::move(frame));
+    if (!ended && !state.closing) state.arrived.push_back(std::move(frame));
   }
   if (state.next.has_value()) {
+    WireWriter writer;
+    writer.U32(state.next->number);
+    outgoing_.push_back({state.next->connection, FrameKind::kSettled, writer.Take()});
     Leave(std::exchange(state.place, *std::exchange(state.next, std::nullopt)));
   } else {
     ended = true;
@@ -281,13 +337,36 @@ bool Multiplexer::Stay(ConnectionState& state) {
   return true;
 }
 
+bool Multiplexer::Settled(Connection connection, ConnectionState& state,
+                          absl::string_view payload) {
+  WireReader reader(payload);
+  const uint32_t number = reader.U32();
+  if (!reader.Complete()) return false;
+  const auto found = state.channels.find(number);
+  if (found == state.channels.end()) return true;  // closed here
+  const Channel channel = found->second;
+  ChannelState& settled = channels_[channel];
+  const Place& now =
+      settled.move == Move::kAccepted && settled.next.has_value() ? *settled.next : settled.place;
+  if (!settled.credit.has_value() || now.connection != connection || now.number != number) {
+    return false;
+  }
+  settled.credit.reset();
+  for (const Frame& frame : std::exchange(settled.waiting, {})) {
+    Send(settled, frame.kind, frame.payload);
+  }
+  if (settled.closing) CloseNow(channel);
+  return true;
+}
+
 bool Multiplexer::Deliver(Place from, Frame frame) {
   const ConnectionState& connection = connections_[from.connection];
   const auto found = connection.channels.find(from.number);
   if (found == connection.channels.end()) return true;
   ChannelState& state = channels_[found->second];
   if (state.place.connection != from.connection) {
-    if (state.held.size() >= kMostHeld) return false;
+    if (!state.held.empty() && state.held.back().kind == FrameKind::kEnd) return true;
+    if (frame.kind != FrameKind::kEnd && state.held.size() >= kCredit) return false;
     state.held.push_back(std::move(frame));
     return true;
   }
@@ -295,6 +374,7 @@ bool Multiplexer::Deliver(Place from, Frame frame) {
     End(found->second);
     return true;
   }
+  if (state.closing) return true;
   state.arrived.push_back(std::move(frame));
   stirred_.insert(found->second);
   return true;

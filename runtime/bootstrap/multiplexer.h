@@ -14,11 +14,13 @@
 //        |  <------------- kMoved ------  |   the last frame here; sends there from now on
 //        |  -- kMoved ----------------->  |   the last frame here; sends there from now on
 //
-// What arrives there before the last frame here is held back. If the other does not have that
-// connection any more, it answers kStay.
+// Frames that arrive there before the last frame here are held back. Each side sends at most
+// kCredit frames there until the other reports that it has that last frame (kSettled, there); more
+// wait at their sender, so that a receiver holds a limited number, and other channels are not
+// delayed. If the other does not have that connection any more, it answers kStay.
 //
-// A connection that ends ends all of its channels: then the process, or the path to it, is gone. A
-// channel that its owner closes ends alone (kEnd).
+// A connection that ends ends all of its channels: then the process is gone. A channel that its
+// owner closes ends alone (kEnd).
 //
 // Pure: frames in, frames out; no socket or clock. Not thread-safe.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_MULTIPLEXER_H_
@@ -48,13 +50,15 @@ class Multiplexer {
   using Channel = int;
 
   static constexpr size_t kNameSize = 16;
+  // Frames of a channel that moves, before the other side has settled.
+  static constexpr size_t kCredit = 1024;
 
   // `process`: kNameSize random bytes, a name of this process that no other has. `random` returns
   // as many.
   Multiplexer(std::string process, std::function<std::string()> random);
 
-  // Adds a connection, with a channel on it.
-  Channel Open(Connection connection);
+  // Adds a connection, with a channel on it. `about` is for the peer's MeetingOf.
+  Channel Open(Connection connection, std::string about = "");
   // Sends a frame of the tree.
   void Send(Channel channel, FrameKind kind, absl::string_view payload);
   // Returns the frames that have arrived.
@@ -65,12 +69,24 @@ class Multiplexer {
   void Close(Channel channel);
   // Returns the connections that carry frames of this channel, at most two.
   std::vector<Connection> ConnectionsOf(Channel channel) const;
+  // Returns the channels that a connection carries.
+  std::vector<Channel> ChannelsOf(Connection connection) const;
+
+  // What both processes know of a connection since the peer's kMeet.
+  struct Meeting {
+    std::string mine;  // random halves of the connection's name
+    std::string theirs;
+    std::string about;  // what the peer passed to Open
+  };
+  std::optional<Meeting> MeetingOf(Connection connection) const;
 
   // Input:
   // Returns false if the peer violates the protocol; the connection has then ended.
   bool Receive(Connection connection, Frame frame);
   // The connection has ended.
   void Lost(Connection connection);
+  // The connection carries nothing now, or does so again. No channel moves to it meanwhile.
+  void SetAway(Connection connection, bool away);
 
   // Output:
   struct Outgoing {
@@ -99,12 +115,19 @@ class Multiplexer {
     std::optional<Place> next;  // where it moves; nullopt if that one has ended
     std::deque<Frame> arrived;
     std::vector<Frame> held;  // that came over the next connection; kEnd stands for the end
+    // After a move, until the other side has settled: frames that may still be sent, and those that
+    // wait for it.
+    std::optional<size_t> credit;
+    std::vector<Frame> waiting;
+    bool closing = false;  // closed by its owner, with frames that wait
     bool ended = false;
   };
   struct ConnectionState {
     std::string mine;    // random halves of the connection's name
     std::string theirs;  // "" before kMeet
     std::string process;
+    std::string about;
+    bool away = false;
     std::map<uint32_t, Channel> channels;  // by number
     uint32_t last_number = 0;
   };
@@ -115,12 +138,17 @@ class Multiplexer {
   bool Accept(Connection connection, ConnectionState& state, absl::string_view payload);
   bool Moved(ConnectionState& state, absl::string_view payload);
   bool Stay(ConnectionState& state);
+  // The other side has everything from this channel's old connection.
+  bool Settled(Connection connection, ConnectionState& state, absl::string_view payload);
   // Adds a frame to its channel, which may have been closed here.
   bool Deliver(Place from, Frame frame);
   void Propose(Connection connection, Channel channel, Connection older);
   // The channel has everything from its old connection.
   void Settle(Channel channel);
   void End(Channel channel);
+  void CloseNow(Channel channel);
+  // Sends where the channel's frames go now.
+  void Send(const ChannelState& state, FrameKind kind, absl::string_view payload);
   void Leave(const Place& place);
   void Send(const Place& place, FrameKind kind, absl::string_view payload);
   ChannelState* OwnOf(const ConnectionState& state);

@@ -3,8 +3,9 @@
 // Whatever processes at the other ends of trees' connections send: the multiplexer goes on, only
 // connections that violate the protocol end, and what it says fits what it has.
 //
-// The input: for each event a byte that says what happens and to which connection, a byte for the
-// kind of frame, one for the size of the payload, and the payload.
+// The input: for each event a byte that says what happens and to which connection; for a frame also
+// a byte for its kind, one for the size of the payload, and the payload; and where it comes many
+// times, or many are sent, a byte for their number.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -24,6 +25,9 @@ using testing::Input;
 using testing::Require;
 
 constexpr int kConnections = 6;
+// A byte stands for up to some thousands of frames: more than a side that moves may send.
+constexpr int kMany = 16;
+static_assert(kMany * 255 > 3 * Multiplexer::kCredit);
 
 void RunMultiplexer(absl::string_view bytes) {
   Input input(bytes);
@@ -56,6 +60,18 @@ void RunMultiplexer(absl::string_view bytes) {
           multiplexer.Send(channels[connection], FrameKind::kReport, "text");
         }
         break;
+      case 4:
+        for (int i = kMany * input.Byte(); i > 0 && channels.contains(connection); --i) {
+          multiplexer.Send(channels[connection], FrameKind::kReport, "");
+        }
+        break;
+      case 5: {
+        Frame frame;
+        frame.kind = static_cast<FrameKind>(1 + input.Byte() % static_cast<int>(kLastFrameKind));
+        frame.payload = input.Text(input.Byte());
+        for (int i = kMany * input.Byte(); i > 0; --i) multiplexer.Receive(connection, frame);
+        break;
+      }
       default: {
         Frame frame;
         frame.kind = static_cast<FrameKind>(1 + input.Byte() % static_cast<int>(kLastFrameKind));

@@ -96,6 +96,9 @@ class Machines {
     state.closed[side] = true;
     Pump();
   }
+  void SetAway(int pair, int side, bool away) {
+    Of(pair, side).SetAway(ends_[Index(pair, side)].connection, away);
+  }
   // The network ends a connection, for both.
   void Cut(int end) {
     ends_[At(end)].incoming.emplace_back();
@@ -118,14 +121,14 @@ class Machines {
     Pump();
     return true;
   }
-  // Delivers everything, in a random order of the connections.
-  void DeliverAll() {
+  // Delivers everything, in a random order of the connections; nothing at the `late` end.
+  void DeliverAll(int late = -1) {
     std::vector<int> order(ends_.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
     for (bool any = true; any;) {
       any = false;
       std::shuffle(order.begin(), order.end(), random_);
-      for (const int index : order) any = Deliver(index) || any;
+      for (const int index : order) any = (index != late && Deliver(index)) || any;
     }
   }
   int OpenEnds() const {
@@ -212,6 +215,29 @@ TEST(MultiplexerTest, TreesOfTheSameProcessesShareTheOldestConnection) {
   }
 }
 
+// While one of the processes knows that it carries nothing; it does when it is back.
+TEST(MultiplexerTest, NoTreeMovesToAConnectionThatIsAway) {
+  for (const int process : {0, 1}) {
+    Machines machines(2);
+    const int first = machines.Both(0, 1);
+    machines.DeliverAll();
+    machines.SetAway(first, process, true);
+    const int second = machines.Both(0, 1);
+    machines.DeliverAll();
+    EXPECT_EQ(machines.OpenEnds(), 4);
+    machines.Send(second, 0, "a");
+    machines.Send(second, 1, "b");
+    machines.DeliverAll();
+    ExpectAllArrived(machines.pair(second));
+    machines.Close(second, 0);
+    machines.Close(second, 1);
+    machines.SetAway(first, process, false);
+    machines.Both(0, 1);
+    machines.DeliverAll();
+    EXPECT_EQ(machines.OpenEnds(), 2);
+  }
+}
+
 TEST(MultiplexerTest, RanksOfOneProcessKeepTheirConnections) {
   Machines machines(1);
   for (int i = 0; i < 3; ++i) machines.Both(0, 0);
@@ -269,6 +295,47 @@ TEST(MultiplexerTest, AConnectionThatEndsEndsAllThatShareIt) {
   }
 }
 
+// A packet of the new connection is lost, while the tree's frames already come over the old one:
+// any number of them.
+TEST(MultiplexerTest, AChannelThatMovesMayCarryAnyNumberOfFrames) {
+  for (const int count : {1, 4'097, 100'000}) {
+    for (const int late_side : {0, 1}) {
+      for (int before = 0; before < 4; ++before) {
+        if (count > 10'000 && (before == 0 || before == 3)) continue;
+        SCOPED_TRACE(absl::StrCat(count, " frames, side ", late_side, ", after ", before));
+        Machines machines(2);
+        const int older = machines.Both(0, 1);
+        machines.DeliverAll();
+        const int pair = machines.Both(0, 1);
+        const int late = machines.pair(pair).connection[late_side];
+        for (int i = 0; i < before; ++i) {
+          machines.Deliver(late);
+          machines.DeliverAll(late);
+        }
+        machines.DeliverAll(late);
+        for (int i = 0; i < count; ++i) {
+          machines.Send(pair, 1 - late_side, absl::StrCat(i));
+          if (i % 1000 == 0) machines.DeliverAll(late);
+        }
+        machines.DeliverAll(late);
+        // The older tree goes on meanwhile.
+        machines.Send(older, 1 - late_side, "beside");
+        machines.DeliverAll(late);
+        EXPECT_THAT(machines.pair(older).received[late_side], ElementsAre("beside"));
+        // What was said before the end arrives.
+        machines.Close(pair, 1 - late_side);
+        machines.DeliverAll();
+        ExpectAllArrived(machines.pair(pair));
+        EXPECT_TRUE(machines.pair(pair).ended[late_side]);
+        machines.Close(pair, late_side);
+        machines.DeliverAll();
+        EXPECT_FALSE(machines.pair(older).ended[0] || machines.pair(older).ended[1]);
+        EXPECT_EQ(machines.OpenEnds(), 2);
+      }
+    }
+  }
+}
+
 // Random histories: nothing is lost, doubled or out of order, whenever trees begin and end, and
 // most trees share a connection.
 TEST(MultiplexerTest, RandomHistories) {
@@ -295,7 +362,8 @@ TEST(MultiplexerTest, RandomHistories) {
         const int side = machines.Random(2);
         const Pair& state = machines.pair(pair);
         if (state.channel[side].has_value() && !state.closed[side] && !state.ended[side]) {
-          machines.Send(pair, side, absl::StrCat(step));
+          const int count = seed % 8 == 0 && what < 20 ? machines.Random(2'500) : 1;
+          for (int i = 0; i < count; ++i) machines.Send(pair, side, absl::StrCat(step, ".", i));
         }
       } else if (what < 50 && machines.pairs() > 0) {
         const int pair = machines.Random(machines.pairs());
@@ -404,6 +472,8 @@ TEST_F(LiarTest, NonsenseEndsItsConnectionAlone) {
       {FrameKind::kChannel, std::string("\0\0\0\0\x0b\0\0\0", 8)},  // its own, by its number
       {FrameKind::kChannel, std::string("\1\0\0\0\x01\0\0\0", 8)},  // no frame of a tree
       {FrameKind::kEnd, "x"},
+      {FrameKind::kSettled, "x"},
+      {FrameKind::kSettled, std::string(4, '\0')},  // it has not moved
   };
   for (const auto& [kind, payload] : nonsense) {
     const Multiplexer::Channel liar = process_.Open(3);
@@ -413,6 +483,17 @@ TEST_F(LiarTest, NonsenseEndsItsConnectionAlone) {
     EXPECT_THAT(process_.TakeUnused(), ElementsAre(3));
     EXPECT_FALSE(process_.Ended(first_) || process_.Ended(second_));
   }
+}
+
+TEST_F(LiarTest, WhoExceedsItsCreditEndsItsConnection) {
+  EXPECT_TRUE(Meets(1, Name(7), Name(10)));
+  EXPECT_TRUE(Meets(2, Name(7), Name(20)));
+  EXPECT_TRUE(process_.Receive(2, {FrameKind::kMove, Move(Name(10), 1)}));
+  EXPECT_THAT(Said(), ElementsAre(FrameKind::kMoved));
+  const Frame frame = {FrameKind::kChannel, std::string("\1\0\0\0\x0b\0\0\0", 8)};
+  for (size_t i = 0; i < Multiplexer::kCredit; ++i) ASSERT_TRUE(process_.Receive(1, frame));
+  EXPECT_FALSE(process_.Receive(1, frame));
+  EXPECT_TRUE(process_.Ended(first_));
 }
 
 TEST_F(LiarTest, FramesForChannelsThatDoNotExistAreIgnored) {

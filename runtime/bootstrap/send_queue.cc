@@ -7,13 +7,17 @@
 
 namespace railhead::bootstrap {
 
-void SendQueue::SendTo(int socket) {
+int SendQueue::SendTo(int socket) {
+  int error = 0;
   while (sent_ < bytes_.size()) {
     const ssize_t sent =
         ::send(socket, bytes_.data() + sent_, bytes_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0) {
       if (errno == EINTR) continue;
-      if (errno != EAGAIN) sent_ = bytes_.size();
+      if (errno != EAGAIN) {
+        error = errno;
+        sent_ = bytes_.size();
+      }
       break;
     }
     sent_ += static_cast<size_t>(sent);
@@ -22,6 +26,7 @@ void SendQueue::SendTo(int socket) {
     bytes_.clear();
     sent_ = 0;
   }
+  return error;
 }
 
 }  // namespace railhead::bootstrap

@@ -15,9 +15,10 @@ class SendQueue {
  public:
   void Add(absl::string_view bytes) { bytes_.append(bytes.data(), bytes.size()); }
   bool empty() const { return bytes_.empty(); }
-  // Sends as much as the socket accepts without a wait. Drops everything if the connection is dead,
-  // which its reading side reports.
-  void SendTo(int socket);
+  // Sends as much as the socket accepts without a wait. Returns 0, or the errno of a dead
+  // connection, and then drops everything. Where the peer has closed it (EPIPE), reading shows the
+  // end of the stream; but reading also shows it after another error, once that was returned here.
+  int SendTo(int socket);
 
  private:
   std::string bytes_;

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/base/now.h"
 #include "runtime/base/one_per_process.h"
 #include "runtime/base/random.h"
@@ -22,7 +23,32 @@ namespace {
 // How much is read from one connection before the others have their turn.
 constexpr size_t kReadLimit = size_t{1} << 20;
 
+// The listening socket's number; connections and visitors have others.
+constexpr int kListener = 0;
+
+// Processes that have connected to come back, and have not proved who they are.
+constexpr size_t kMostVisitors = 64;
+constexpr absl::Duration kVisit = absl::Seconds(10);
+
+// How often the rails are asked for peers that are away.
+constexpr absl::Duration kAwayPause = absl::Milliseconds(200);
 std::string NewName() { return RandomBytes(Multiplexer::kNameSize).value_or(""); }
+
+// The name of a connection whose socket is lost: `host` is the half of the process that is dialed.
+std::string NameOf(absl::string_view host, absl::string_view guest) {
+  return absl::StrCat(host, guest);
+}
+Secret SecretFor(const Secret& secret, absl::string_view name) {
+  return secret.ForSession(absl::StrCat("railhead tree connection ", name));
+}
+
+void OnFailure(Absence& absence, const absl::Status& why, absl::Time now) {
+  if (absl::IsNotFound(why)) {
+    absence.Refused(now);
+  } else {
+    absence.Failed(now);
+  }
+}
 
 }  // namespace
 
@@ -39,6 +65,7 @@ absl::StatusOr<std::shared_ptr<TreeConnections>> TreeConnections::Get() {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.ptr = static_cast<net::WatchThread::Client*>(made.get());
+    made->Listen();
     made->thread_->Wake(*made);
     if (::epoll_ctl(made->thread_->epoll(), EPOLL_CTL_ADD, made->epoll_.get(), &event) != 0) {
       return net::ErrnoError("epoll_ctl", errno);
@@ -59,37 +86,63 @@ TreeConnections::~TreeConnections() {
   thread_->AwaitEnd(*this);
 }
 
+void TreeConnections::Listen() {
+  absl::StatusOr<net::Fd> listener = net::Listen(std::nullopt, 0);
+  if (!listener.ok()) return;
+  listener->KeepFromChildren();
+  const absl::StatusOr<net::SocketAddress> bound = net::LocalAddress(listener->get());
+  if (!bound.ok() || !Watch(listener->get(), kListener, EPOLLIN | EPOLLET).ok()) return;
+  listener_ = *std::move(listener);
+  port_ = bound->port;
+}
+
+absl::Status TreeConnections::Watch(int fd, int number, uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = static_cast<uint64_t>(number);
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return absl::OkStatus();
+  return net::ErrnoError("epoll_ctl", errno);
+}
+
+absl::Status TreeConnections::WatchOnce(int fd, uint32_t events) {
+  return Watch(fd, ++last_number_, events | EPOLLET);
+}
+
 absl::StatusOr<int> TreeConnections::Register(const net::Fd& fd) {
   const int number = ++last_number_;
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.u64 = static_cast<uint64_t>(number);
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) == 0) return number;
-  return net::ErrnoError("epoll_ctl", errno);
+  if (absl::Status watched = Watch(fd.get(), number, EPOLLIN); !watched.ok()) return watched;
+  return number;
 }
 
 void TreeConnections::Unregister(const net::Fd& fd) {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd.get(), nullptr);
 }
 
-Multiplexer::Channel TreeConnections::Open(int number, Links::Connection connection,
-                                           net::WatchThread::Client& owner) {
+Multiplexer::Channel TreeConnections::Open(int number, Links::Connection connection, Terms terms,
+                                           Owner owner) {
   // A channel of a larger world may move here.
   connection.reader.set_limit(kAllLimit);
-  Socket& socket =
-      sockets_
-          .emplace(number, Socket{std::move(connection.fd), std::move(connection.reader),
-                                  std::move(connection.queue)})
-          .first->second;
+  net::TestWhenIdle(connection.fd.get(), terms.limits.idle, terms.limits.interval);
+  std::string place;
+  const absl::StatusOr<net::SocketAddress> local = net::LocalAddress(connection.fd.get());
+  if (local.ok() && listener_.valid()) place = EncodePlace({{local->address, port_}});
+  Line& line = lines_[number];
+  line.fd = std::move(connection.fd);
+  line.reader = std::move(connection.reader);
+  line.queue = std::move(connection.queue);
+  line.terms = std::move(terms);
+  line.session = Session(connection.met);
   unfinished_.insert(number);
-  const Multiplexer::Channel channel = multiplexer_.Open(number);
-  owners_[channel] = &owner;
+  next_look_ = absl::InfinitePast();
+  const Multiplexer::Channel channel = multiplexer_.Open(number, std::move(place));
+  owners_[channel] = std::move(owner);
   bool sound = true;
   if (!connection.meeting.empty()) {
     sound = multiplexer_.Receive(number, {FrameKind::kMeet, std::move(connection.meeting)});
   }
-  if (sound && !Understand(number, socket)) Drop(number);
+  if (sound && !Understand(number, line)) Drop(number);
   Distribute();
+  thread_->Wake(*this);
   return channel;
 }
 
@@ -104,81 +157,314 @@ std::optional<absl::Time> TreeConnections::Turn() {
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<size_t>(i)];
     const int number = static_cast<int>(event.data.u64);
-    // Not opened yet, or dropped.
-    const auto found = sockets_.find(number);
-    if (found == sockets_.end()) continue;
-    if ((event.events & ~EPOLLOUT) != 0 && !Read(number, found->second)) Drop(number);
+    // Not opened yet, dropped, or a visitor.
+    const auto found = lines_.find(number);
+    if (found == lines_.end() || !found->second.fd.valid()) continue;
+    if ((event.events & ~EPOLLOUT) != 0) React(number, Read(number, found->second));
   }
+  const absl::Time now = MonotonicNow();
+  ServeVisitors(now);
+  LookForSilence(now);
+  absl::Time next = std::min(Restore(now), lines_.empty() ? absl::InfiniteFuture() : next_look_);
+  for (const ReturnVisitor& visitor : visitors_) next = std::min(next, visitor.deadline());
   Distribute();
   Send();
-  if (!stop_) return absl::InfiniteFuture();
-  while (!sockets_.empty()) Drop(sockets_.begin()->first);
+  if (!stop_) return next;
+  while (!lines_.empty()) Drop(lines_.begin()->first);
   return std::nullopt;
 }
 
-bool TreeConnections::Read(int number, Socket& socket) {
+TreeConnections::Stream TreeConnections::Read(int number, Line& line) {
   const absl::StatusOr<bool> open =
-      net::ReceiveSome(socket.fd.get(), kReadLimit, socket.reader.buffer());
-  return Understand(number, socket) && open.ok() && *open;
+      net::ReceiveSome(line.fd.get(), kReadLimit, line.reader.buffer());
+  if (!Understand(number, line)) return Stream::kViolated;
+  if (!open.ok()) return Stream::kBroken;
+  return *open ? Stream::kOpen : Stream::kClosed;
 }
 
-bool TreeConnections::Understand(int number, Socket& socket) {
-  while (true) {
-    absl::StatusOr<std::optional<Frame>> frame = socket.reader.Next();
-    if (!frame.ok()) return false;
-    if (!frame->has_value()) return true;
-    if (!multiplexer_.Receive(number, **std::move(frame))) return false;
+void TreeConnections::React(int number, Stream stream) {
+  switch (stream) {
+    case Stream::kOpen:
+      break;
+    case Stream::kBroken:
+      Break(number);
+      break;
+    case Stream::kClosed:
+    case Stream::kViolated:
+      Drop(number);
+      break;
   }
 }
 
+bool TreeConnections::Understand(int number, Line& line) {
+  while (true) {
+    absl::StatusOr<std::optional<Frame>> frame = line.reader.Next();
+    if (!frame.ok()) return false;
+    if (!frame->has_value()) break;
+    const absl::StatusOr<bool> for_user = line.session.Receive(**frame);
+    if (!for_user.ok()) return false;
+    if (*for_user && !multiplexer_.Receive(number, **std::move(frame))) return false;
+  }
+  if (!line.meeting.has_value()) line.meeting = multiplexer_.MeetingOf(number);
+  if (const std::string report = line.session.TakeReport(); !report.empty()) {
+    line.queue.Add(report);
+    unfinished_.insert(number);
+  }
+  return true;
+}
+
 void TreeConnections::Drop(int number) {
-  const auto found = sockets_.find(number);
-  if (found == sockets_.end()) return;
-  Unregister(found->second.fd);
-  sockets_.erase(found);
+  const auto found = lines_.find(number);
+  if (found == lines_.end()) return;
+  if (found->second.fd.valid()) Unregister(found->second.fd);
+  lines_.erase(found);
   multiplexer_.Lost(number);
 }
 
 void TreeConnections::Distribute() {
   for (const Multiplexer::Outgoing& message : multiplexer_.TakeOutgoing()) {
-    const auto found = sockets_.find(message.to);
-    if (found == sockets_.end()) continue;
-    found->second.queue.Add(EncodeFrame(message.kind, message.payload));
+    const auto found = lines_.find(message.to);
+    if (found == lines_.end()) continue;
+    Line& line = found->second;
+    const absl::string_view bytes = line.session.Add(message.kind, message.payload);
+    if (!line.fd.valid()) continue;
+    line.queue.Add(bytes);
     unfinished_.insert(message.to);
   }
   for (const int number : multiplexer_.TakeUnused()) {
-    const auto found = sockets_.find(number);
-    if (found == sockets_.end()) continue;
+    const auto found = lines_.find(number);
+    if (found == lines_.end()) continue;
     found->second.unused = true;
     unfinished_.insert(number);
   }
   for (const Multiplexer::Channel channel : multiplexer_.TakeStirred()) {
     const auto owner = owners_.find(channel);
-    if (owner != owners_.end()) thread_->Wake(*owner->second);
+    if (owner != owners_.end()) thread_->Wake(*owner->second.client);
   }
 }
 
-void TreeConnections::Write(int number, Socket& socket) {
-  socket.queue.SendTo(socket.fd.get());
-  const bool for_room = !socket.queue.empty();
-  if (for_room == socket.for_room) return;
-  socket.for_room = for_room;
+void TreeConnections::Write(int number, Line& line) {
+  if (const int error = line.queue.SendTo(line.fd.get()); error != 0 && error != EPIPE) {
+    Break(number);
+    return;
+  }
+  const bool for_room = !line.queue.empty();
+  if (for_room == line.for_room) return;
+  line.for_room = for_room;
   epoll_event event{};
   event.events = for_room ? EPOLLIN | EPOLLOUT : EPOLLIN;
   event.data.u64 = static_cast<uint64_t>(number);
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, socket.fd.get(), &event);
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, line.fd.get(), &event);
 }
 
 void TreeConnections::Send() {
   Distribute();
   for (auto next = unfinished_.begin(); next != unfinished_.end();) {
     const int number = *next;
-    const auto found = sockets_.find(number);
-    if (found != sockets_.end()) Write(number, found->second);
-    const bool sent = found == sockets_.end() || found->second.queue.empty();
-    next = sent ? unfinished_.erase(next) : std::next(next);
-    if (sent && found != sockets_.end() && found->second.unused) Drop(number);
+    auto found = lines_.find(number);
+    if (found != lines_.end() && found->second.fd.valid()) Write(number, found->second);
+    found = lines_.find(number);
+    const bool here = found != lines_.end() && found->second.fd.valid();
+    // One that is away continues with all that it has not delivered.
+    const bool done = !here || found->second.queue.empty();
+    next = done ? unfinished_.erase(next) : std::next(next);
+    if (done && here && found->second.unused) Drop(number);
   }
+}
+
+// ---- Peers that are away ----
+
+void TreeConnections::Break(int number) {
+  Line& line = lines_.at(number);
+  thread_->Wake(*this);
+  // Before they have met, the tree is not complete; and nobody needs an unused one.
+  if (!line.meeting.has_value() || line.unused) {
+    Drop(number);
+    return;
+  }
+  const absl::Time now = MonotonicNow();
+  line.absence.emplace(line.terms.limits, now, now - net::SilenceOf(line.fd.get()));
+  SetAway(number, true);
+  Unregister(line.fd);
+  net::CloseByReset(std::move(line.fd));
+  line.queue = SendQueue();
+  line.for_room = false;
+}
+
+void TreeConnections::LookForSilence(absl::Time now) {
+  if (now < next_look_) return;
+  next_look_ = absl::InfiniteFuture();
+  std::vector<int> silent;
+  for (const auto& [number, line] : lines_) {
+    const SilenceLimits& limits = line.terms.limits;
+    next_look_ = std::min(next_look_, now + limits.lost / kLooks);
+    if (line.fd.valid() && net::SilenceOf(line.fd.get()) >= limits.lost) silent.push_back(number);
+  }
+  for (const int number : silent) Break(number);
+}
+
+void TreeConnections::SetAway(int number, bool away) {
+  multiplexer_.SetAway(number, away);
+  for (const Multiplexer::Channel channel : multiplexer_.ChannelsOf(number)) {
+    const auto owner = owners_.find(channel);
+    if (owner != owners_.end()) thread_->Wake(*owner->second.client);
+  }
+}
+
+bool TreeConnections::IsAway(Multiplexer::Channel channel) const {
+  const std::vector<int> numbers = multiplexer_.ConnectionsOf(channel);
+  return std::any_of(numbers.begin(), numbers.end(), [this](int number) {
+    const auto found = lines_.find(number);
+    return found != lines_.end() && found->second.absence.has_value();
+  });
+}
+
+absl::Time TreeConnections::LastSign(int number) const {
+  absl::Time last = absl::InfinitePast();
+  for (const Multiplexer::Channel channel : multiplexer_.ChannelsOf(number)) {
+    const auto owner = owners_.find(channel);
+    if (owner != owners_.end()) last = std::max(last, owner->second.last_sign());
+  }
+  return last;
+}
+
+absl::Time TreeConnections::Restore(absl::Time now) {
+  absl::Time next = absl::InfiniteFuture();
+  std::vector<int> away;
+  for (const auto& [number, line] : lines_) {
+    if (line.absence.has_value()) away.push_back(number);
+  }
+  for (const int number : away) {
+    Line& line = lines_.at(number);
+    Dial(number, line, now);
+    // It may have come back, or ended.
+    const auto found = lines_.find(number);
+    if (found == lines_.end() || !line.absence.has_value()) continue;
+    if (line.absence->Gone(now, LastSign(number))) {
+      Drop(number);
+      continue;
+    }
+    next = std::min(next, now + kAwayPause);
+    next = std::min(next, line.redial.has_value() ? line.redial->deadline() : line.absence->next());
+  }
+  return next;
+}
+
+void TreeConnections::Dial(int number, Line& line, absl::Time now) {
+  if (!line.redial.has_value()) {
+    const auto place = ParsePlace(line.meeting->about);
+    if (!place.ok() || !place->has_value() || now < line.absence->next()) return;
+    const std::string name = NameOf(line.meeting->theirs, line.meeting->mine);
+    absl::StatusOr<Redial> redial = Redial::Start(
+        **place, {name, SecretFor(line.terms.secret, name)},
+        {++line.last_attempt, line.session.received()}, now + line.terms.limits.attempt);
+    if (redial.ok()) {
+      if (absl::Status watched = WatchOnce(redial->fd(), EPOLLIN | EPOLLOUT); !watched.ok()) {
+        redial = watched;
+      }
+    }
+    if (!redial.ok()) {
+      OnFailure(*line.absence, redial.status(), now);
+      return;
+    }
+    line.redial = *std::move(redial);
+  }
+  const absl::StatusOr<std::optional<Resume>> theirs = line.redial->Advance(now);
+  if (theirs.ok() && !theirs->has_value()) return;
+  if (!theirs.ok()) {
+    StopDialing(line);
+    OnFailure(*line.absence, theirs.status(), now);
+    return;
+  }
+  Redial redial = *std::exchange(line.redial, std::nullopt);
+  net::Fd fd = redial.TakeFd();
+  Unregister(fd);
+  Continue(number, std::move(fd), redial.TakeReader(), {redial.number(), line.meeting->mine},
+           **theirs, "");
+}
+
+void TreeConnections::StopDialing(Line& line) {
+  if (!line.redial.has_value()) return;
+  net::Fd fd = line.redial->TakeFd();
+  line.redial.reset();
+  Unregister(fd);
+  // The peer may have continued there.
+  net::CloseByReset(std::move(fd));
+}
+
+int TreeConnections::Find(absl::string_view name) const {
+  for (const auto& [number, line] : lines_) {
+    if (line.meeting.has_value() && NameOf(line.meeting->mine, line.meeting->theirs) == name) {
+      return number;
+    }
+  }
+  return kListener;
+}
+
+void TreeConnections::ServeVisitors(absl::Time now) {
+  while (listener_.valid()) {
+    absl::StatusOr<net::Fd> fd = net::Accept(listener_.get());
+    if (!fd.ok() || !fd->valid()) break;
+    if (!WatchOnce(fd->get(), EPOLLIN).ok()) continue;
+    if (visitors_.size() >= kMostVisitors) visitors_.pop_front();
+    visitors_.emplace_back(*std::move(fd), now + kVisit);
+  }
+  const auto secret_of = [this](absl::string_view name) -> std::optional<Secret> {
+    const int number = Find(name);
+    if (number == kListener) return std::nullopt;
+    return SecretFor(lines_.at(number).terms.secret, name);
+  };
+  for (auto visitor = visitors_.begin(); visitor != visitors_.end();) {
+    const auto claim = visitor->Advance(now, secret_of);
+    if (claim.ok() && claim->has_value()) Admit(std::move(*visitor), **claim);
+    visitor = claim.ok() && !claim->has_value() ? std::next(visitor) : visitors_.erase(visitor);
+  }
+}
+
+void TreeConnections::Admit(ReturnVisitor visitor, const ReturnVisitor::Claim& claim) {
+  const int number = Find(claim.name);
+  if (number == kListener) return;
+  Line& line = lines_.at(number);
+  const Attempt theirs = {claim.theirs.attempt, line.meeting->theirs};
+  line.last_attempt = std::max(line.last_attempt, theirs.number);
+  if (theirs <= line.attempt) return;
+  // The peer prefers this process's attempt, too.
+  if (line.redial.has_value() && line.redial->claimed() &&
+      theirs < Attempt{line.redial->number(), line.meeting->mine}) {
+    return;
+  }
+  net::Fd fd = visitor.TakeFd();
+  Unregister(fd);
+  Continue(number, std::move(fd), visitor.TakeReader(), theirs, claim.theirs,
+           EncodeFrame(FrameKind::kResume, EncodeResume({theirs.number, line.session.received()})));
+}
+
+void TreeConnections::Continue(int number, net::Fd fd, FrameReader reader, Attempt attempt,
+                               const Resume& theirs, absl::string_view first) {
+  Line& line = lines_.at(number);
+  StopDialing(line);
+  if (line.fd.valid()) {
+    Unregister(line.fd);
+    net::CloseByReset(std::move(line.fd));
+  }
+  line.absence.reset();
+  SetAway(number, false);
+  const absl::StatusOr<std::string> missed = line.session.Resume(theirs.received);
+  if (!missed.ok() || !Watch(fd.get(), number, EPOLLIN).ok()) {
+    Drop(number);
+    return;
+  }
+  net::TestWhenIdle(fd.get(), line.terms.limits.idle, line.terms.limits.interval);
+  line.fd = std::move(fd);
+  line.reader = std::move(reader);
+  line.reader.set_limit(kAllLimit);
+  line.queue = SendQueue();
+  line.queue.Add(first);
+  line.queue.Add(*missed);
+  line.for_room = false;
+  line.attempt = std::move(attempt);
+  unfinished_.insert(number);
+  if (!Understand(number, line)) Drop(number);
 }
 
 void TreeConnections::Flush(const std::vector<Multiplexer::Channel>& channels,
@@ -188,8 +474,10 @@ void TreeConnections::Flush(const std::vector<Multiplexer::Channel>& channels,
     std::vector<pollfd> entries;
     for (const Multiplexer::Channel channel : channels) {
       for (const int number : multiplexer_.ConnectionsOf(channel)) {
-        const auto found = sockets_.find(number);
-        if (found == sockets_.end() || found->second.queue.empty()) continue;
+        const auto found = lines_.find(number);
+        if (found == lines_.end() || !found->second.fd.valid() || found->second.queue.empty()) {
+          continue;
+        }
         entries.push_back({found->second.fd.get(), POLLOUT, 0});
       }
     }
@@ -198,7 +486,7 @@ void TreeConnections::Flush(const std::vector<Multiplexer::Channel>& channels,
   }
 }
 
-absl::StatusOr<TreeChannels> TreeChannels::Of(Links links) {
+absl::StatusOr<TreeChannels> TreeChannels::Of(Links links, TreeConnections::Terms terms) {
   absl::StatusOr<std::shared_ptr<TreeConnections>> connections = TreeConnections::Get();
   if (!connections.ok()) return connections.status();
   std::vector<Registered> registered;
@@ -208,15 +496,19 @@ absl::StatusOr<TreeChannels> TreeChannels::Of(Links links) {
     failure.Update(number.status());
     if (number.ok()) registered.push_back({*number, std::move(connection)});
   }
-  if (failure.ok()) return TreeChannels(*std::move(connections), std::move(registered));
+  if (failure.ok()) {
+    return TreeChannels(*std::move(connections), std::move(terms), std::move(registered));
+  }
   for (const Registered& one : registered) (*connections)->Unregister(one.connection.fd);
   return failure;
 }
 
-void TreeChannels::Open(net::WatchThread::Client& owner) {
+void TreeChannels::Open(net::WatchThread::Client& owner,
+                        const std::function<absl::Time(int rank)>& last_sign) {
   for (Registered& one : std::exchange(registered_, {})) {
     const int rank = one.connection.rank;
-    channels_[rank] = connections_->Open(one.number, std::move(one.connection), owner);
+    channels_[rank] = connections_->Open(one.number, std::move(one.connection), terms_,
+                                         {&owner, [last_sign, rank] { return last_sign(rank); }});
   }
 }
 
@@ -242,6 +534,21 @@ void TreeChannels::Deliver(Node& node) {
     next = channels_.erase(next);
     node.Lost(rank);
   }
+}
+
+std::map<int, bool> TreeChannels::TakeTurned() {
+  std::map<int, bool> turned;
+  for (const auto& [rank, channel] : channels_) {
+    const bool away = connections_->IsAway(channel);
+    if (away == away_.contains(rank)) continue;
+    turned[rank] = away;
+    if (away) {
+      away_.insert(rank);
+    } else {
+      away_.erase(rank);
+    }
+  }
+  return turned;
 }
 
 void TreeChannels::Flush(Node& node, absl::Time deadline) {

@@ -32,9 +32,11 @@ constexpr absl::Duration kSearchPause = absl::Seconds(1);
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Watch>> Watch::Start(Bootstrap bootstrap) {
+absl::StatusOr<std::unique_ptr<Watch>> Watch::Start(Bootstrap bootstrap,
+                                                    const SilenceLimits& limits) {
+  TreeConnections::Terms terms = {bootstrap.session(), limits};
   auto [node, links] = std::move(bootstrap).Take();
-  absl::StatusOr<TreeChannels> channels = TreeChannels::Of(std::move(links));
+  absl::StatusOr<TreeChannels> channels = TreeChannels::Of(std::move(links), std::move(terms));
   if (!channels.ok()) return channels.status();
   std::unique_ptr<Watch> watch(new Watch(std::move(node), *std::move(channels)));
   watch->Wake();
@@ -107,8 +109,9 @@ std::vector<Gone> Watch::gone() const {
 std::optional<absl::Time> Watch::Turn() {
   // Read before sending, so that what was asked for before the end is still said.
   const bool stopping = stop_;
-  channels_.Open(*this);
+  channels_.Open(*this, [this](int rank) { return LastSign(rank); });
   channels_.Deliver(node_);
+  TellWhoIsAway();
   TakeWishes();
   const bool waiting = !node_.reported().ok() && node_.verdict().ok();
   if (!waiting) patience_ = absl::InfiniteFuture();
@@ -125,6 +128,20 @@ std::optional<absl::Time> Watch::Turn() {
   }
   // Without an observer there is mostly no deadline: this watch waits for news, and for its owner.
   return std::min(patience_, again);
+}
+
+void Watch::TellWhoIsAway() {
+  const std::map<int, bool> turned = channels_.TakeTurned();
+  // At the end, connections are no news.
+  if (turned.empty() || node_.leaving() || !node_.verdict().ok()) return;
+  const std::lock_guard<std::mutex> lock(observer_mutex_);
+  if (observer_ == nullptr) return;
+  for (const auto& [rank, away] : turned) observer_->Away(node_.Describe(rank), away);
+}
+
+absl::Time Watch::LastSign(int rank) {
+  const std::lock_guard<std::mutex> lock(observer_mutex_);
+  return observer_ != nullptr ? observer_->LastSign(rank) : absl::InfinitePast();
 }
 
 void Watch::Flush(bool stopping) {

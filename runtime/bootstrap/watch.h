@@ -23,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "runtime/base/condition.h"
+#include "runtime/bootstrap/absence.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/bootstrap/hang_observer.h"
 #include "runtime/bootstrap/node.h"
@@ -35,7 +36,8 @@ namespace railhead::bootstrap {
 class Watch final : private net::WatchThread::Client {
  public:
   // Takes over the connections of `bootstrap` and starts to watch them.
-  static absl::StatusOr<std::unique_ptr<Watch>> Start(Bootstrap bootstrap);
+  static absl::StatusOr<std::unique_ptr<Watch>> Start(Bootstrap bootstrap,
+                                                      const SilenceLimits& limits = {});
 
   // Stops; connections close, which the other ranks take for this rank's death unless all have
   // left.
@@ -81,6 +83,9 @@ class Watch final : private net::WatchThread::Client {
       : node_(std::move(node)), channels_(std::move(channels)) {}
 
   std::optional<absl::Time> Turn() override;
+  // See HangObserver.
+  absl::Time LastSign(int rank);
+  void TellWhoIsAway();
   // Requests missing addresses. Returns the time to repeat, because an answer is lost if a rank on
   // its path leaves.
   absl::Time Search(absl::Time now);

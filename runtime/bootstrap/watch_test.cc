@@ -20,9 +20,11 @@
 #include "absl/time/clock.h"
 #include "runtime/base/now.h"
 #include "runtime/bootstrap/tree.h"
+#include "runtime/net/address.h"
 #include "runtime/net/event.h"
 #include "runtime/net/socket.h"
 #include "runtime/testing/ranks.h"
+#include "runtime/testing/relay.h"
 
 namespace railhead::bootstrap {
 namespace {
@@ -37,7 +39,11 @@ absl::Time In(double seconds) { return MonotonicNow() + absl::Seconds(seconds); 
 // fail the others' Join.
 class World {
  public:
-  explicit World(int size) : size_(size), port_(FreePort()), all_(size) {}
+  explicit World(int size) : size_(size), port_(FreePort()), host_port_(port_), all_(size) {}
+
+  int port() const { return port_; }
+  // Where the others find rank 0, before they start.
+  void set_host_port(int port) { host_port_ = port; }
 
   std::unique_ptr<Watch> Start(int rank) {
     std::unique_ptr<Watch> watch = StartAlone(rank);
@@ -50,6 +56,7 @@ class World {
 
   int size_;
   int port_;
+  int host_port_;
   std::barrier<> all_;
 };
 
@@ -58,7 +65,7 @@ std::unique_ptr<Watch> World::StartAlone(int rank) const {
   options.rank = rank;
   options.world_size = size_;
   options.host = "127.0.0.1";
-  options.port = port_;
+  options.port = rank == 0 ? port_ : host_port_;
   options.name = absl::StrCat("pod p", rank);
   options.deadline = In(20);
   absl::StatusOr<Bootstrap> bootstrap = Bootstrap::Join(std::move(options));
@@ -389,6 +396,91 @@ TEST(WatchAloneTest, WhoAsksAgainAsSoonAsItMayHearsAllAgain) {
     return true;
   });
 }
+
+// A network between rank 0 and the others that forgets its connections.
+class Forgetful {
+ public:
+  explicit Forgetful(int port)
+      : relay_({*net::IpAddress::Parse("127.0.0.1"), static_cast<uint16_t>(port)}),
+        thread_([this] { Run(); }) {}
+  ~Forgetful() {
+    stop_ = true;
+    thread_.join();
+  }
+  uint16_t port() const { return relay_.port(); }
+  // Returns how many connections there were.
+  size_t Forget() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return relay_.Reset();
+  }
+
+ private:
+  void Run() {
+    while (!stop_) {
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        relay_.Pump();
+      }
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+  }
+
+  std::mutex mutex_;
+  railhead::testing::Relay relay_;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+void ExpectNothingEnds(int world, World& started, Forgetful& network) {
+  std::barrier<> all(world);
+  std::atomic<size_t> forgotten = 0;
+  RunRanks(world, [&](int rank) {
+    Clerk clerk(rank, {.look = absl::Milliseconds(50),
+                       .answer = absl::Seconds(20),
+                       .fresh = absl::ZeroDuration()});
+    std::unique_ptr<Watch> watch = started.Start(rank);
+    watch->Attend(&clerk);
+    for (int round = 0; round < 3; ++round) {
+      all.arrive_and_wait();
+      if (rank == round % world) watch->Ask();
+      // All know each other's processes after the first one.
+      if (rank == 0 && round > 0) forgotten += network.Forget();
+      const std::string report = clerk.Await();
+      for (int other = 0; other < world; ++other) {
+        EXPECT_THAT(report, HasSubstr(absl::StrCat("here is ", other)));
+      }
+      EXPECT_FALSE(watch->failed()) << watch->verdict();
+      all.arrive_and_wait();
+    }
+    watch->Attend(nullptr);
+    if (rank == world - 1) {
+      watch.reset();
+    } else {
+      EXPECT_TRUE(net::WaitReadable(NewsOf(*watch)->fd(), In(20)).ok());
+      EXPECT_THAT(std::string(watch->verdict().message()),
+                  HasSubstr(absl::StrCat("rank ", world - 1, " (pod p", world - 1, ") is gone")));
+    }
+    all.arrive_and_wait();
+    return true;
+  });
+  EXPECT_GE(forgotten, static_cast<size_t>(world) - 1);
+}
+
+class ForgetfulNetworkTest : public ::testing::TestWithParam<int> {};
+
+// A reset is not a death: the ranks connect again, and nothing that was said is lost. A death is
+// still noticed.
+TEST_P(ForgetfulNetworkTest, ItsResetsEndNothing) {
+  const int world = GetParam();
+  for (int time = 0; time < 20; ++time) {
+    World started(world);
+    Forgetful network(started.port());
+    started.set_host_port(network.port());
+    ExpectNothingEnds(world, started, network);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, ForgetfulNetworkTest, ::testing::Values(2, 3, 7));
 
 }  // namespace
 }  // namespace railhead::bootstrap

@@ -195,7 +195,7 @@ absl::StatusOr<Fd> Accept(int listener) {
 }
 
 absl::StatusOr<Fd> StartDial(const IpAddress& remote, uint16_t port,
-                             const std::optional<IpAddress>& local) {
+                             const std::optional<IpAddress>& local, int* error_number) {
   sockaddr_storage storage;
   const socklen_t length = remote.ToSockaddr(port, &storage);
   Fd fd(::socket(storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -214,13 +214,43 @@ absl::StatusOr<Fd> StartDial(const IpAddress& remote, uint16_t port,
   }
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&storage), length) == 0) return fd;
   if (errno == EINPROGRESS) return fd;
-  return PortError(absl::StrCat("connect to ", HostPort(remote, port)), errno, EADDRNOTAVAIL);
+  const int error = errno;
+  if (error_number != nullptr) *error_number = error;
+  return PortError(absl::StrCat("connect to ", HostPort(remote, port)), error, EADDRNOTAVAIL);
 }
 
-absl::Status FinishDial(int fd, const IpAddress& remote, uint16_t port) {
+int TakeError(int fd) {
   int error = 0;
   socklen_t length = sizeof error;
   ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
+  return error;
+}
+
+void TestWhenIdle(int fd, absl::Duration idle, absl::Duration interval) {
+  // As many as Linux allows: its own timeout would end the connection.
+  constexpr int kMostTests = 127;
+  const auto seconds = [](absl::Duration duration) {
+    return static_cast<int>(std::max<int64_t>(1, absl::ToInt64Seconds(duration)));
+  };
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, seconds(idle));
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, seconds(interval));
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, kMostTests);
+}
+
+absl::Duration SilenceOf(int fd) {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return absl::ZeroDuration();
+  return absl::Milliseconds(std::min(info.tcpi_last_ack_recv, info.tcpi_last_data_recv));
+}
+
+void CloseByReset(Fd fd) {
+  const linger at_once = {1, 0};
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
+absl::Status FinishDial(int fd, const IpAddress& remote, uint16_t port) {
+  const int error = TakeError(fd);
   if (error == 0) return absl::OkStatus();
   return ErrnoError(absl::StrCat("connect to ", HostPort(remote, port)), error);
 }

@@ -43,10 +43,21 @@ absl::StatusOr<Fd> Dial(const IpAddress& remote, uint16_t port,
                         const Halt& halt = nullptr);
 
 // Starts to connect without waiting. The socket becomes writable at the end; FinishDial returns the
-// result.
+// result. `error_number`: set if connect() fails at once.
 absl::StatusOr<Fd> StartDial(const IpAddress& remote, uint16_t port,
-                             const std::optional<IpAddress>& local);
+                             const std::optional<IpAddress>& local, int* error_number = nullptr);
 absl::Status FinishDial(int fd, const IpAddress& remote, uint16_t port);
+// Returns the socket's pending error, and clears it.
+int TakeError(int fd);
+
+// Makes the kernel test an idle connection after `idle`, and then at this interval, without ending
+// it: SilenceOf shows the result. In whole seconds.
+void TestWhenIdle(int fd, absl::Duration idle, absl::Duration interval);
+// Returns how long the peer's kernel has sent nothing, not even an acknowledgement.
+absl::Duration SilenceOf(int fd);
+// Closes a connection that has failed, by a reset: the peer must not take it for the regular end
+// that a process's exit also causes.
+void CloseByReset(Fd fd);
 
 // Returns all addresses of a host name or textual address. Resolves on a helper thread, since the
 // resolver has no deadline.

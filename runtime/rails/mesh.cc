@@ -225,7 +225,8 @@ absl::Status Mesh::TendPeers(absl::Time now) {
     for (auto& [rank, entry] : peers_) {
       if (!tended.ok()) break;
       Peer& peer = *entry.peer;
-      const bool stirs = !entry.in_memory && peer.Acknowledged() && peer.AllUp();
+      const bool stirs =
+          !entry.in_memory && peer.Acknowledged() && peer.AllUp() && !peer.sign_asked();
       tended = stirs ? peer.Arm(transport::Wake::kFrames) : PollPeer(entry, now);
     }
     if (tended.ok()) tended = PollStirred(0);
@@ -550,6 +551,14 @@ absl::Status Mesh::PollStirred(int timeout_ms) {
     return PollCompanion();
   }
   return absl::OkStatus();
+}
+
+absl::Time Mesh::LastSign(int rank) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = peers_.find(rank);
+  if (found == peers_.end()) return absl::InfinitePast();
+  found->second.peer->AskForSign();
+  return found->second.peer->last_sign();
 }
 
 std::vector<Flow> Mesh::Flows() const {

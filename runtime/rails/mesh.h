@@ -125,6 +125,10 @@ class Mesh final : public collectives::Messenger {
   // Whether it has connections, or had to have some.
   bool HasPeers() const { return !peers_.empty(); }
 
+  // Thread-safe. Returns when the rails have last heard of a rank's process (Peer::last_sign);
+  // InfinitePast without a rail to it. Makes the next calls ask it for a sign: of the owner, or of
+  // Tend.
+  absl::Time LastSign(int rank) const;
   // Thread-safe.
   std::vector<RailTotals> Totals() const;
   std::vector<Flow> Flows() const;

@@ -136,8 +136,25 @@ absl::StatusOr<bool> Peer::PollRails(absl::Time now, absl::FunctionRef<bool(size
     if (absl::Status lost = LoseWithPeer(now); !lost.ok()) return lost;
   }
   if (absl::Status pulled = Pull(); !pulled.ok()) return pulled;
+  if (sign_asked()) {
+    if (absl::Status sought = SeekSign(); !sought.ok()) return sought;
+  }
   settled_ = AllUp();
   return std::exchange(moved_, false);
+}
+
+absl::Time Peer::last_sign() const {
+  const int64_t last = last_sign_.load(std::memory_order_relaxed);
+  return last == kNoSign ? absl::InfinitePast() : absl::FromUnixNanos(last);
+}
+
+absl::Status Peer::SeekSign() {
+  sign_asked_.store(false, std::memory_order_relaxed);
+  // What is under way will be acknowledged, or its rail lost.
+  for (size_t i = 0; i < rails_.size(); ++i) {
+    if (Up(i) && sends_.UnderWay(i)) return absl::OkStatus();
+  }
+  return SendNote(transport::FrameKind::kPosted, 0, true).status();
 }
 
 absl::Status Peer::LoseWithPeer(absl::Time now) {
@@ -163,7 +180,7 @@ absl::Status Peer::PollRail(size_t index, absl::Time now) {
   };
   const transport::Link::Report report = link.Poll(transport::FrameSink(take, place));
   if (!receive_error_.ok()) return LinkError(index, receive_error_);
-  sends_.Consumed(index, report.unacknowledged);
+  if (sends_.Consumed(index, report.unacknowledged)) NoteSign();
   moved_ = moved_ || sends_.progress() != progress;
   if (!report.moved.ok()) return Lose(index, report.moved.status());
   RailState& state = states_[index];
@@ -256,8 +273,9 @@ absl::Status Peer::SendNotes() {
   return SendNote(transport::FrameKind::kPosted, 0).status();
 }
 
-absl::StatusOr<bool> Peer::SendNote(transport::FrameKind kind, uint64_t about) {
+absl::StatusOr<bool> Peer::SendNote(transport::FrameKind kind, uint64_t about, bool awaited) {
   transport::FrameHeader header;
+  header.awaited = awaited;
   header.kind = kind;
   header.offset = about;
   header.posted = static_cast<uint32_t>(receives_.posted());
@@ -398,6 +416,7 @@ void Peer::StopPlacing(const transport::FrameHeader& header, size_t size) {
 
 bool Peer::Take(size_t index, const transport::FrameHeader& header,
                 absl::Span<const std::byte> payload) {
+  NoteSign();
   receive_error_.Update(sends_.PeerPosted(header.posted));
   switch (header.kind) {
     case transport::FrameKind::kData:

@@ -148,6 +148,13 @@ class Peer {
     return OnAll([wake](transport::Link& link) { return link.Arm(wake); });
   }
 
+  // Thread-safe. Returns when a frame of the other rank's process has last arrived, or an
+  // acknowledgement of one; InfinitePast if none has.
+  absl::Time last_sign() const;
+  // Thread-safe. Makes the next poll ask the other rank for such a sign.
+  void AskForSign() { sign_asked_.store(true, std::memory_order_relaxed); }
+  bool sign_asked() const { return sign_asked_.load(std::memory_order_relaxed); }
+
   // Describes the oldest transfers, for the message of a stalled collective.
   std::string DescribeProgress() const;
 
@@ -184,12 +191,15 @@ class Peer {
   bool Up(size_t index) const { return states_[index].health.up.load(std::memory_order_relaxed); }
   absl::StatusOr<bool> PollRails(absl::Time now, absl::FunctionRef<bool(size_t index)> which);
   absl::Status PollRail(size_t index, absl::Time now);
+  void NoteSign() { last_sign_.store(absl::ToUnixNanos(now_), std::memory_order_relaxed); }
+  // If it was asked for, sends a note that the peer acknowledges soon.
+  absl::Status SeekSign();
   // Gives chunks to rails.
   absl::Status Pull();
   // Sends frames without data.
   absl::Status SendNotes();
   // Sends such a frame over any rail. Returns false if none has room.
-  absl::StatusOr<bool> SendNote(transport::FrameKind kind, uint64_t about);
+  absl::StatusOr<bool> SendNote(transport::FrameKind kind, uint64_t about, bool awaited = false);
   transport::FrameHeader HeaderOf(const Chunk& chunk, const SendLedger::Content& content) const;
   bool Take(size_t index, const transport::FrameHeader& header,
             absl::Span<const std::byte> payload);
@@ -237,6 +247,9 @@ class Peer {
   absl::Time first_up_ = absl::InfiniteFuture();  // when the first rail was seen to be connected
   absl::Time now_ = absl::InfinitePast();         // of the last Poll
   uint64_t progress_ = 0;                         // besides that of the ledgers
+  static constexpr int64_t kNoSign = INT64_MIN;
+  std::atomic<int64_t> last_sign_{kNoSign};  // nanoseconds
+  std::atomic<bool> sign_asked_{false};
   absl::Status receive_error_;
   absl::Status send_error_;  // of a message that was sent at once
 };

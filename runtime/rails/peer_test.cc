@@ -256,6 +256,43 @@ INSTANTIATE_TEST_SUITE_P(
         Hostile{Frame(2, 0, kRoom), kRoom, "2 receives are posted"},
         Hostile{Frame(~uint64_t{0}, 0, 8), 8, "2 receives are posted"}));
 
+// An idle rank that is asked gives a sign, by any rail that works; one whose process stands still
+// gives none.
+TEST(PeerTest, ARankThatIsAskedGivesASign) {
+  PeerPair pair = MakeRecoveringPeers(2);
+  absl::Time now = kNow;
+  const auto turns = [&](bool others) {
+    for (int i = 0; i < 5; ++i) {
+      now += absl::Seconds(1);
+      ASSERT_TRUE(pair.a->Poll(now).ok());
+      if (!others) continue;
+      ASSERT_TRUE(pair.b->Poll(now).ok());
+      ASSERT_TRUE(pair.b->Acknowledge().ok());
+    }
+  };
+  turns(true);
+  EXPECT_EQ(pair.a->last_sign(), absl::InfinitePast());
+  for (int round = 0; round < 4; ++round) {
+    // Rail 0 is lost in the middle of it.
+    if (round == 2) pair.links_a[0]->cable().Cut();
+    absl::Time before = now;
+    pair.a->AskForSign();
+    turns(true);
+    EXPECT_GT(pair.a->last_sign(), before) << round;
+    EXPECT_TRUE(pair.a->Idle());
+    // Nothing is asked twice.
+    before = now;
+    turns(true);
+    EXPECT_LE(pair.a->last_sign(), before) << round;
+  }
+  const absl::Time before = now;
+  for (int i = 0; i < 10; ++i) {
+    pair.a->AskForSign();
+    turns(false);
+  }
+  EXPECT_LE(pair.a->last_sign(), before);
+}
+
 TEST(PeerTest, AFrameThatComesTooEarlyWaits) {
   PeerPair pair = MakePeers(1);
   const std::string data = "early";

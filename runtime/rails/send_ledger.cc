@@ -88,8 +88,9 @@ void SendLedger::HandedNote(size_t rail) {
   under_way[place] = {kNote, 0, 0};
 }
 
-void SendLedger::Consumed(size_t rail, uint64_t left) {
+bool SendLedger::Consumed(size_t rail, uint64_t left) {
   SlotQueue<Chunk>& under_way = under_way_[rail];
+  const uint64_t before = under_way.begin();
   for (; under_way.end() - under_way.begin() > left; under_way.Pop()) {
     const Chunk& chunk = under_way[under_way.begin()];
     if (chunk.transfer == kNote) continue;
@@ -97,6 +98,7 @@ void SendLedger::Consumed(size_t rail, uint64_t left) {
     ++progress_;
   }
   Retire();
+  return under_way.begin() != before;
 }
 
 void SendLedger::Retire() {

@@ -80,8 +80,9 @@ class SendLedger {
   void Handed(size_t rail, const Chunk& chunk);
   // Notes that the rail has taken a frame without data, which Consumed counts.
   void HandedNote(size_t rail);
-  // Notes that the peer has consumed all frames of the rail but the last `left`.
-  void Consumed(size_t rail, uint64_t left);
+  // Notes that the peer has consumed all frames of the rail but the last `left`. Returns true if it
+  // was not known of some of them.
+  bool Consumed(size_t rail, uint64_t left);
   // Queues unconsumed chunks of the rail again. Returns their bytes.
   uint64_t RailLost(size_t rail);
   // Processes the peer's total of posted receives, modulo 2^32. Older values may arrive later. An

@@ -61,6 +61,16 @@ class Relay {
   const std::vector<Heard>& heard() const { return heard_; }
 
   void Cut() { lines_.clear(); }
+  // Ends all connections as a network does that has forgotten them. Returns how many there were.
+  size_t Reset() {
+    const size_t count = lines_.size();
+    for (CarriedLine& line : lines_) {
+      net::CloseByReset(std::move(line.caller));
+      net::CloseByReset(std::move(line.acceptor));
+    }
+    lines_.clear();
+    return count;
+  }
 
   void Pump() {
     while (true) {

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A rank that does what it reads from stdin, a command a line, and prints `WORDS: SECONDS` when it has done it.
- * Communicators are numbered from 0, the one of the job; messages have a known content, which receivers check.
+ * A rank that does what it reads from stdin, a command a line, and prints `WORDS: SECONDS` when it
+ * has done it. Communicators are numbered from 0, the one of the job; messages have a known
+ * content, which receivers check.
  *
  *   split                 makes the next communicator, of all ranks
- *   shrink C RANK         makes the next communicator, of the ranks of C without this one; C may have failed
- *   send C BYTES          to the other rank of two
- *   receive C BYTES
- *   broadcast C BYTES     from rank 0
- *   all_reduce C BYTES
- *   barrier C
- *   fail C                an all-reduce that must fail
- *   compute MILLISECONDS  stays away from the library
+ *   shrink C RANK         makes the next communicator, of the ranks of C without this one; C may
+ * have failed send C BYTES          to the other rank of two receive C BYTES broadcast C BYTES from
+ * rank 0 all_reduce C BYTES barrier C fail C                an all-reduce that must fail; its error
+ * goes to stderr compute MILLISECONDS  stays away from the library
  *
  * usage: commanded      until the end of stdin
  */
@@ -84,6 +81,7 @@ static void Do(const char* words, const char* verb, int number, size_t bytes) {
     Check(rhAllReduce(sent, received, bytes, rhUint8, rhSum, comm, NULL), comm);
   } else if (strcmp(verb, "fail") == 0) {
     if (rhAllReduce(sent, received, 1, rhUint8, rhSum, comm, NULL) == rhSuccess) exit(1);
+    fprintf(stderr, "commanded: %s\n", rhGetLastError(comm));
   } else {
     Check(rhBarrier(comm, NULL), comm);
   }

@@ -93,6 +93,15 @@ class Network:
         """Drops all packets that arrive at this node on this rail, silently; the other direction works."""
         return self._filter("-i", f"rail{rail}", "-j", "DROP", nodes=(node,))
 
+    def silence(self):
+        """Drops all packets of the rendezvous' network, silently."""
+        return self._filter("-i", "control", "-j", "DROP")
+
+    def forget(self):
+        """Resets the connections of the rendezvous' network, once."""
+        address = self.address("a")
+        _run(*self.inside("a", "ss", "--kill", "--tcp", "src", address if self._ipv4 else f"[{address}]"))
+
     def narrow(self, rail):
         """Drops packets of 1000 bytes and more on this rail, silently, as an MTU that does not fit."""
         return self._filter("-i", f"rail{rail}", "-m", "length", "--length", "1000:65535", "-j", "DROP")

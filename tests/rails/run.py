@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """TCP rails that fail while a job uses them, between two network namespaces.
 
-usage: run.py [SCENE]...     default: all
+usage: run.py [SCENE]...     default: all but the slow ones
+       run.py --slow         the slow ones: networks that are silent for longer than half a minute
 
 The job itself checks every sum of every all-reduce. Nothing here measures time; tests/bench/rails does.
 """
@@ -243,6 +244,79 @@ def death_beside_a_lost_rail():
         job.finish()
 
 
+# Longer than the silence after which a rank is gone (bootstrap/absence.h), and a time in which nobody
+# learns of a death by silence alone.
+SILENT_SECONDS = 40
+AT_ONCE_SECONDS = 15
+
+
+def dies(job, rank, communicator, seconds):
+    """Kills a rank; the others learn it in their next calls, within this time."""
+    job.kill(rank)
+    took = job.all(f"fail {communicator}")
+    print(f"    rank {rank} is killed: known after {took:.1f} s")
+    expect(took < seconds, f"the death of rank {rank} was known after {took:.1f} s", job)
+    for other in job.ranks():
+        expect(f"rank {rank} is gone" in job.logs[other].read_text("utf-8"),
+               f"rank {other} does not name the rank that died", job)
+
+
+def forgotten_rendezvous():
+    """The rendezvous' connections are reset: no rank is gone, and a later death is known at once."""
+    with Network(RATES) as network, Commanded(network, OUT, "forgotten-rendezvous", nodes=("a", "b", "b")) as job:
+        job.all("split", "all_reduce 0 1000000", "all_reduce 1 1000000")
+        for _ in range(3):
+            network.forget()
+            job.all("split", "all_reduce 0 1000000", "compute 1000", "all_reduce 1 1000000")
+        dies(job, 1, 0, AT_ONCE_SECONDS)
+        job.all("shrink 1 1", "all_reduce 5 1000000")
+        job.finish()
+
+
+def restored(job, rank):
+    """Whether the rank has all connections again that it has lost; it has lost one, or is beside all of its peers."""
+    log = job.logs[rank].read_text("utf-8")
+    return log.count("the rendezvous is lost") == log.count("the rendezvous is restored")
+
+
+def silent_rendezvous(nodes, victim, lost_rail):
+    def scene():
+        name = f"silent-rendezvous-{len(nodes)}-{'one' if lost_rail else 'both'}"
+        with Network(RATES) as network, Commanded(network, OUT, name, nodes=nodes) as job:
+            job.all("split", "split", "all_reduce 0 1000000")
+            repairs = [network.silence()]
+            if lost_rail:
+                repairs.append(network.swallow(0))
+            end = time.monotonic() + SILENT_SECONDS
+            # Rails that are busy, in several communicators, and rails that are idle.
+            job.all("all_reduce 1 1000000", "compute 20000", "all_reduce 2 1000000")
+            while time.monotonic() < end:
+                job.all("all_reduce 0 1000000", "all_reduce 1 1000000", "compute 500")
+            expect("the rendezvous is lost" in job.logs[0].read_text("utf-8"), "the silence is not logged", job)
+            for repair in repairs:
+                repair()
+            for rank in job.ranks():
+                wait_until(lambda rank=rank: restored(job, rank), f"rank {rank} has its connections again", job)
+            job.all("split", "all_reduce 3 1000000")
+            dies(job, victim, 2, AT_ONCE_SECONDS)
+    scene.__doc__ = (f"{len(nodes)} ranks; the rendezvous' network is silent for {SILENT_SECONDS} s, and the rails "
+                     f"carry{', one of them' if lost_rail else ''}: no rank is gone; a later death is known at once.")
+    return scene
+
+
+def killed_in_silence():
+    """A rank dies while the rendezvous' network is silent: it is gone when the rails have been silent, too."""
+    with Network(RATES) as network, Commanded(network, OUT, "killed-in-silence") as job:
+        job.all("split", "all_reduce 0 1000000")
+        repair = network.silence()
+        end = time.monotonic() + SILENT_SECONDS
+        while time.monotonic() < end:
+            job.all("all_reduce 0 1000000", "compute 500")
+        # The timeout of collectives is longer.
+        dies(job, 1, 1, 60)
+        repair()
+
+
 def impostor(how):
     def scene():
         name = f"impostor-{how}"
@@ -329,28 +403,38 @@ SCENES = {
     "both-away": both_away,
     "lost-while-made": lost_while_made,
     "death-beside-a-lost-rail": death_beside_a_lost_rail,
+    "forgotten-rendezvous": forgotten_rendezvous,
     "uneven": uneven,
     "impostor-swap": impostor("swap"),
     "impostor-replay": impostor("replay"),
     "relay-frames": relay("frames"),
     "relay-encrypt": relay("encrypt"),
 }
+# `make rails-slow`.
+SLOW = {
+    "silent-rendezvous": silent_rendezvous(("a", "b"), 1, lost_rail=False),
+    "silent-rendezvous-and-rail": silent_rendezvous(("a", "b", "b"), 2, lost_rail=True),
+    # Rank 5 is below rank 1 in the tree, not below rank 0; they are on different nodes.
+    "silent-inner-ranks": silent_rendezvous(("a", "b", "a", "b", "a", "a"), 5, lost_rail=False),
+    "killed-in-silence": killed_in_silence,
+}
 
 
 def main():
-    names = sys.argv[1:] or list(SCENES)
-    unknown = [name for name in names if name not in SCENES]
+    scenes = SCENES | SLOW
+    names = list(SLOW) if sys.argv[1:] == ["--slow"] else sys.argv[1:] or list(SCENES)
+    unknown = [name for name in names if name not in scenes]
     if unknown:
-        print(f"unknown scene {unknown[0]}; there are: {', '.join(SCENES)}", file=sys.stderr)
+        print(f"unknown scene {unknown[0]}; there are: {', '.join(scenes)}", file=sys.stderr)
         return 2
     console = Console()
     failed = 0
     try:
         build(OUT)
         for name in names:
-            console.line(f"{name}: {SCENES[name].__doc__ or 'rail 0 fails and comes back'}")
+            console.line(f"{name}: {scenes[name].__doc__ or 'rail 0 fails and comes back'}")
             try:
-                SCENES[name]()
+                scenes[name]()
             except Failure as failure:
                 failed += 1
                 console.line(f"FAILED: {failure}" + (f" (log: {failure.log})" if failure.log else ""))

@@ -58,6 +58,16 @@ void HangReporter::Tend(absl::Time now) {
   if (options_.tend != nullptr) options_.tend(now);
 }
 
+absl::Time HangReporter::LastSign(int rank) {
+  return options_.last_sign != nullptr ? options_.last_sign(rank) : absl::InfinitePast();
+}
+
+void HangReporter::Away(const std::string& name, bool away) {
+  options_.log.Warn(
+      absl::StrCat(name, ": the connection over the network of the rendezvous ",
+                   away ? "is lost; reconnecting, and asking the rails meanwhile" : "is restored"));
+}
+
 bool HangReporter::Look(absl::Time now) {
   if (options_.ports != nullptr) LookAtPorts(now);
   return stillness_.Look(now, options_.recorder->Last(), options_.flows());

@@ -39,6 +39,8 @@ class HangReporter final : public bootstrap::HangObserver {
     std::function<std::vector<int>()> awaited;           // peers of transfers; thread-safe
     // Tends the rails while no call is running (Mesh::Tend); thread-safe. May be null.
     std::function<void(absl::Time now)> tend;
+    // See HangObserver; thread-safe. May be null.
+    std::function<absl::Time(int rank)> last_sign;
     // Reads the counters of the rails' ports. Called on other threads, also after the end of this
     // object. Null: no congestion detection.
     std::function<std::vector<metrics::PortSnapshot>()> ports;
@@ -64,6 +66,8 @@ class HangReporter final : public bootstrap::HangObserver {
 
   Pace pace() const override { return pace_; }
   void Tend(absl::Time now) override;
+  absl::Time LastSign(int rank) override;
+  void Away(const std::string& name, bool away) override;
   bool Look(absl::Time now) override;
   std::string Testify(absl::Time now) override;
   std::string Conclude(const std::vector<Said>& ranks) override;

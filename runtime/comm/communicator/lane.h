@@ -80,6 +80,7 @@ class Lane final : public std::enable_shared_from_this<Lane>, private net::Watch
   // deadline.
   void Settle(absl::Time deadline);
 
+  absl::Time LastSign(int rank) const { return messages_->mesh().LastSign(rank); }
   std::vector<rails::RailTotals> Totals() const { return messages_->mesh().Totals(); }
   Traffic InMemory() const { return messages_->InMemory(); }
 

@@ -111,6 +111,11 @@ std::unique_ptr<HangReporter> Communicator::MakeHangReporter(const std::string& 
   options.flows = [this] { return Flows(); };
   // Without rails the mesh has no peers.
   if (group_ == nullptr) options.tend = [this](absl::Time now) { mesh_->Tend(now); };
+  options.last_sign = [this](int rank) {
+    const Lane* const transfers = lane();
+    return std::max(mesh_->LastSign(rank),
+                    transfers != nullptr ? transfers->LastSign(rank) : absl::InfinitePast());
+  };
   options.awaited = [this] {
     const std::lock_guard<std::mutex> lock(awaiting_);
     return awaited_;
