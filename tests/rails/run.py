@@ -7,43 +7,18 @@ usage: run.py [SCENE]...     default: all
 The job itself checks every sum of every all-reduce. Nothing here measures time; tests/bench/rails does.
 """
 
-import pathlib
 import re
 import signal
 import sys
 import time
 
-from job import PATIENCE, Commanded, Job, build
+import wires
+from job import Commanded, Job, build
 from network import Network
+from railbed.console import Console, Failure
+from scene import OUT, SIZE, expect, used_again, wait_until
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "testbed"))
-
-from railbed.console import Console, Failure  # noqa: E402
-
-OUT = ROOT / "out" / "rails"
-SIZE = 2 << 20
 RATES = (200, 200)
-
-
-def expect(condition, what, job):
-    if not condition:
-        raise Failure(what, log=job.logs[0])
-
-
-def wait_until(condition, what, job, seconds=PATIENCE):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        job.check_alive()
-        expect(time.monotonic() < deadline, f"{what}: not within {seconds} s", job)
-        time.sleep(0.1)
-
-
-def used_again(job, rail):
-    """Waits until the rail has carried more data than when this began."""
-    before = job.operations()[-1].sent[rail]
-    wait_until(lambda: job.operations()[-1].sent[rail] > before + SIZE // 8,
-               f"rail {rail} carries data again", job)
 
 
 def one_rail(trouble, ipv4=True):
@@ -334,6 +309,7 @@ SCENES = {
     "impostor-replay": impostor("replay"),
     "relay-frames": relay("frames"),
     "relay-encrypt": relay("encrypt"),
+    **wires.SCENES,
 }
 
 
