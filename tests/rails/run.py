@@ -40,6 +40,7 @@ def one_rail(trouble, ipv4=True):
                              r"the other rails", log), f"the log does not say what happened: {log}",
                    job)
             expect("rail 0 (rail0, tcp) to rank 1: is back" in log, "the return is not logged", job)
+    scene.__doc__ = "Rail 0 fails and comes back."
     return scene
 
 
@@ -324,7 +325,7 @@ def main():
     try:
         build(OUT)
         for name in names:
-            console.line(f"{name}: {SCENES[name].__doc__ or 'rail 0 fails and comes back'}")
+            console.line(f"{name}: {SCENES[name].__doc__}")
             try:
                 SCENES[name]()
             except Failure as failure:

@@ -44,6 +44,7 @@ def by_name(name, prepare=lambda network: None, nodes=NODES, **of_network):
                 check_carried(network, job, nodes, before)
                 for text in logs(job):
                     expect("leave by" not in text and "has counted" not in text, f"a wrong warning: {text}", job)
+    scene.__doc__ = "NICs in one subnet: each carries its rail."
     return scene
 
 
@@ -125,6 +126,7 @@ def lost(name, trouble, **of_network):
             job.finish()
             for text in logs(job):
                 expect("leave by" not in text, f"a rail has moved to another interface: {text}", job)
+    scene.__doc__ = f"NICs in one subnet ({trouble}): each rail fails, and comes back on its own one."
     return scene
 
 
