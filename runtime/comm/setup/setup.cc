@@ -227,9 +227,10 @@ absl::StatusOr<Fabric> Setup::Run() {
       };
     };
     std::vector<WireCheck::Wire> wires;
-    const std::vector<std::string> partner = Of(fabric.partner).addresses;
+    const auto partner = known.find(fabric.partner);
     for (size_t k = 0; k < rails.size(); ++k) {
-      wires.push_back({rails[k].name, acceptors_[k], k < partner.size() ? partner[k] : ""});
+      const bool is_known = partner != known.end() && k < partner->second.addresses.size();
+      wires.push_back({rails[k].name, acceptors_[k], is_known ? partner->second.addresses[k] : ""});
     }
     fabric.wires = WireCheck(std::move(wires));
     fabric.reach = reach(acceptors_, 0);
