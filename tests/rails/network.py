@@ -136,7 +136,7 @@ class Network:
                     stdin=subprocess.DEVNULL, stdout=file, start_new_session=True)
                 undo.callback(end, child.pid)
                 run_tool(*self.inside(node, "iptables", "-w", "-t", "nat", "-A", *rule))
-                undo.callback(_run, *self.inside(node, "iptables", "-w", "-t", "nat", "-D", *rule))
+                undo.callback(run_tool, *self.inside(node, "iptables", "-w", "-t", "nat", "-D", *rule))
             run_tool(*self.inside("a", "ss", "--kill", "--tcp", "src", self.address("a", rail)))
             yield
 
