@@ -82,6 +82,7 @@ class Rail:
     tx_bytes: int
     rx_bytes: int
     retransmits: int
+    leaves_by: str  # another network interface by which a TCP rail's bytes leave; "" if it is `device`
 
 
 def unique_id() -> bytes:
@@ -284,7 +285,7 @@ class Communicator:
             self._do(lambda handle, index=index, rail=rail:  # type: ignore[misc]
                      library().rhCommRailInfo(handle, index, ctypes.byref(rail)))
             rails.append(Rail(rail.rail, rail.device.decode(), rail.port, rail.transport.decode(), bool(rail.up),
-                              rail.tx_bytes, rail.rx_bytes, rail.retransmits))
+                              rail.tx_bytes, rail.rx_bytes, rail.retransmits, rail.leaves_by.decode()))
         return rails
 
     def error(self) -> Optional[Error]:

@@ -74,7 +74,7 @@ absl::StatusOr<Redial> Redial::Start(const net::SocketAddress& place,
   hello.job = connection.name;
   hello.nonce = *std::move(nonce);
   int error = 0;
-  absl::StatusOr<net::Fd> fd = net::StartDial(place.address, place.port, std::nullopt, &error);
+  absl::StatusOr<net::Fd> fd = net::StartDial(place.address, place.port, std::nullopt, "", &error);
   if (error == ECONNREFUSED) return absl::NotFoundError(fd.status().message());
   if (!fd.ok()) return fd.status();
   return Redial(*std::move(fd), place, GuestHandshake(std::move(hello), connection.secret), mine,

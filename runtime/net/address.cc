@@ -169,6 +169,42 @@ std::string InterfaceOfAddress(const IpAddress& address) {
   return result;
 }
 
+bool SharesSubnet(const IpAddress& address) {
+  if (IsLinkLocal(address)) return false;
+  struct Subnet {
+    std::string interface;
+    std::string address;
+    std::string mask;
+  };
+  std::vector<Subnet> subnets;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return false;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || entry->ifa_netmask == nullptr ||
+        (entry->ifa_flags & IFF_UP) == 0 || (entry->ifa_flags & IFF_LOOPBACK) != 0) {
+      continue;
+    }
+    const absl::StatusOr<IpAddress> its = IpAddress::FromSockaddr(entry->ifa_addr);
+    const absl::StatusOr<IpAddress> mask = IpAddress::FromSockaddr(entry->ifa_netmask);
+    if (!its.ok() || !mask.ok() || IsLinkLocal(*its) || its->is_v4() != address.is_v4()) continue;
+    const std::string label = entry->ifa_name;
+    subnets.push_back({label.substr(0, label.find(':')), its->Bytes(), mask->Bytes()});
+  }
+  freeifaddrs(list);
+  const auto overlap = [](const Subnet& one, const Subnet& other) {
+    for (size_t i = 0; i < one.address.size(); ++i) {
+      if (((one.address[i] ^ other.address[i]) & one.mask[i] & other.mask[i]) != 0) return false;
+    }
+    return true;
+  };
+  return std::any_of(subnets.begin(), subnets.end(), [&](const Subnet& own) {
+    return own.address == address.Bytes() &&
+           std::any_of(subnets.begin(), subnets.end(), [&](const Subnet& other) {
+             return other.interface != own.interface && overlap(own, other);
+           });
+  });
+}
+
 std::vector<IpAddress> OwnAddresses() {
   std::vector<IpAddress> found;
   ForEachAddress([&](absl::string_view /*name*/, unsigned /*flags*/, const IpAddress& address) {

@@ -59,6 +59,10 @@ absl::StatusOr<IpAddress> AddressOfInterface(absl::string_view name);
 // Returns the name of the interface with `address`; "" if there is none.
 std::string InterfaceOfAddress(const IpAddress& address);
 
+// Returns true if another interface that is up has an address in a subnet that overlaps with the
+// one of `address`. False for link-local addresses, which each interface has.
+bool SharesSubnet(const IpAddress& address);
+
 // An Ethernet address.
 using MacAddress = std::array<uint8_t, 6>;
 

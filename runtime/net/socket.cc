@@ -21,6 +21,7 @@
 #include "runtime/base/descriptors.h"
 #include "runtime/base/now.h"
 #include "runtime/base/thread.h"
+#include "runtime/net/by_interface.h"
 
 namespace railhead::net {
 namespace {
@@ -62,13 +63,24 @@ absl::Status PortError(absl::string_view what, int error_number, int none_free) 
                                    "net.ipv4.ip_local_port_range)"));
 }
 
-absl::StatusOr<Fd> ListenOn(const IpAddress& address, uint16_t port, bool both_families) {
+struct Sharing {
+  bool port = false;      // with another socket of this user
+  std::string interface;  // "": all
+};
+
+absl::StatusOr<Fd> ListenOn(const IpAddress& address, uint16_t port, bool both_families,
+                            const Sharing& sharing = {}) {
   sockaddr_storage storage;
   const socklen_t length = address.ToSockaddr(port, &storage);
   Fd fd(::socket(storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return ErrnoError("socket", errno);
   SetOption(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (both_families) SetOption(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  if (sharing.port) SetOption(fd.get(), SOL_SOCKET, SO_REUSEPORT, 1);
+  if (!sharing.interface.empty()) {
+    if (absl::Status bound = BindToInterface(fd.get(), sharing.interface); !bound.ok())
+      return bound;
+  }
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&storage), length) != 0 ||
       ::listen(fd.get(), 1024) != 0) {
     const int error = errno;
@@ -76,6 +88,17 @@ absl::StatusOr<Fd> ListenOn(const IpAddress& address, uint16_t port, bool both_f
     return port == 0 ? PortError(what, error, EADDRINUSE) : ErrnoError(what, error);
   }
   return fd;
+}
+
+absl::StatusOr<SocketAddress> AddressBy(decltype(::getsockname)* get, const char* what, int fd) {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  if (get(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) return ErrnoError(what, errno);
+  absl::StatusOr<IpAddress> address =
+      IpAddress::FromSockaddr(reinterpret_cast<const sockaddr*>(&storage));
+  if (!address.ok()) return address.status();
+  // Both families keep the port at the same place.
+  return SocketAddress{*address, ntohs(reinterpret_cast<const sockaddr_in*>(&storage)->sin_port)};
 }
 
 // What the helper thread of Resolve leaves for the waiter, who may have gone away.
@@ -179,6 +202,21 @@ absl::StatusOr<Fd> Listen(const std::optional<IpAddress>& local, uint16_t port) 
   return v4.ok() ? std::move(v4) : std::move(both);
 }
 
+absl::StatusOr<ListenerPair> ListenByInterface(const IpAddress& local,
+                                               absl::string_view interface) {
+  // The kernel never chooses a port that is in use, so no other process shares this one.
+  absl::StatusOr<Fd> other = ListenOn(local, 0, false, {true, ""});
+  if (!other.ok()) return other.status();
+  const absl::StatusOr<SocketAddress> address = LocalAddress(other->get());
+  if (!address.ok()) return address.status();
+  absl::StatusOr<Fd> bound = ListenOn(local, address->port, false, {true, std::string(interface)});
+  if (!bound.ok()) return bound.status();
+  // Of two sockets that fit a connection, the kernel prefers a bound one; but with this option it
+  // takes the one that it finds first.
+  for (const Fd* fd : {&*bound, &*other}) SetOption(fd->get(), SOL_SOCKET, SO_REUSEPORT, 0);
+  return ListenerPair{*std::move(bound), *std::move(other)};
+}
+
 absl::StatusOr<Fd> Accept(int listener) {
   Fd fd(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (fd.valid()) {
@@ -195,13 +233,17 @@ absl::StatusOr<Fd> Accept(int listener) {
 }
 
 absl::StatusOr<Fd> StartDial(const IpAddress& remote, uint16_t port,
-                             const std::optional<IpAddress>& local, int* error_number) {
+                             const std::optional<IpAddress>& local, absl::string_view interface,
+                             int* error_number) {
   sockaddr_storage storage;
   const socklen_t length = remote.ToSockaddr(port, &storage);
   Fd fd(::socket(storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return ErrnoError("socket", errno);
   fd.KeepFromChildren();
   Tune(fd.get());
+  if (!interface.empty()) {
+    if (absl::Status bound = BindToInterface(fd.get(), interface); !bound.ok()) return bound;
+  }
   if (local.has_value() && local->is_v4() == remote.is_v4()) {
     // The port is chosen when the peer is known, so connections to different peers may share one:
     // else a machine has some 28,000 ports for all ranks on it.
@@ -337,26 +379,16 @@ absl::Status WaitReadable(int fd, absl::Time deadline, const Halt& halt) {
 }
 
 absl::StatusOr<SocketAddress> LocalAddress(int fd) {
-  sockaddr_storage storage{};
-  socklen_t length = sizeof storage;
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) {
-    return ErrnoError("getsockname", errno);
-  }
-  absl::StatusOr<IpAddress> address =
-      IpAddress::FromSockaddr(reinterpret_cast<const sockaddr*>(&storage));
-  if (!address.ok()) return address.status();
-  // Both families keep the port at the same place.
-  return SocketAddress{*address, ntohs(reinterpret_cast<const sockaddr_in*>(&storage)->sin_port)};
+  return AddressBy(::getsockname, "getsockname", fd);
+}
+
+absl::StatusOr<SocketAddress> RemoteAddress(int fd) {
+  return AddressBy(::getpeername, "getpeername", fd);
 }
 
 std::string RemoteText(int fd) {
-  sockaddr_storage storage{};
-  socklen_t length = sizeof storage;
-  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) return "unknown";
-  const absl::StatusOr<IpAddress> address =
-      IpAddress::FromSockaddr(reinterpret_cast<const sockaddr*>(&storage));
-  if (!address.ok()) return "unknown";
-  return HostPort(*address, ntohs(reinterpret_cast<const sockaddr_in*>(&storage)->sin_port));
+  const absl::StatusOr<SocketAddress> remote = RemoteAddress(fd);
+  return remote.ok() ? HostPort(remote->address, remote->port) : "unknown";
 }
 
 }  // namespace railhead::net

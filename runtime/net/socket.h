@@ -34,6 +34,14 @@ int PollTimeout(absl::Time deadline);
 // IPv4. Port 0: chosen by the kernel.
 absl::StatusOr<Fd> Listen(const std::optional<IpAddress>& local, uint16_t port);
 
+// Listens at `local`, and at a port that the kernel chooses, with two sockets: one for the
+// connections that come in by `interface`, which are bound to it, and one for all others.
+struct ListenerPair {
+  Fd bound;
+  Fd other;
+};
+absl::StatusOr<ListenerPair> ListenByInterface(const IpAddress& local, absl::string_view interface);
+
 // Accepts one connection, non-blocking and tuned; an invalid Fd if none waits.
 absl::StatusOr<Fd> Accept(int listener);
 
@@ -43,9 +51,11 @@ absl::StatusOr<Fd> Dial(const IpAddress& remote, uint16_t port,
                         const Halt& halt = nullptr);
 
 // Starts to connect without waiting. The socket becomes writable at the end; FinishDial returns the
-// result. `error_number`: set if connect() fails at once.
+// result. `interface`: see BindToInterface (by_interface.h); "": the kernel chooses by the
+// destination. `error_number`: set if connect() fails at once.
 absl::StatusOr<Fd> StartDial(const IpAddress& remote, uint16_t port,
-                             const std::optional<IpAddress>& local, int* error_number = nullptr);
+                             const std::optional<IpAddress>& local,
+                             absl::string_view interface = "", int* error_number = nullptr);
 absl::Status FinishDial(int fd, const IpAddress& remote, uint16_t port);
 // Returns the socket's pending error, and clears it.
 int TakeError(int fd);
@@ -79,6 +89,7 @@ struct SocketAddress {
   uint16_t port = 0;
 };
 absl::StatusOr<SocketAddress> LocalAddress(int fd);
+absl::StatusOr<SocketAddress> RemoteAddress(int fd);
 // Returns the peer's address for messages; "unknown" if the connection is gone.
 std::string RemoteText(int fd);
 

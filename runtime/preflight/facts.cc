@@ -84,7 +84,7 @@ void Write(Writer& out, const RailFacts& rail) {
   out.Text(rail.name.transport);
   for (const std::string* text :
        {&rail.trouble, &rail.state, &rail.physical, &rail.link_layer, &rail.rate, &rail.device_node,
-        &rail.device_node_trouble, &rail.ecn, &rail.attached_elsewhere}) {
+        &rail.device_node_trouble, &rail.ecn, &rail.attached_elsewhere, &rail.leaves_elsewhere}) {
     out.Text(*text);
   }
   out.Flag(rail.has_node_gid);
@@ -106,7 +106,7 @@ RailFacts ReadRail(Reader& in) {
   rail.name.transport = in.Text();
   for (std::string* text :
        {&rail.trouble, &rail.state, &rail.physical, &rail.link_layer, &rail.rate, &rail.device_node,
-        &rail.device_node_trouble, &rail.ecn, &rail.attached_elsewhere}) {
+        &rail.device_node_trouble, &rail.ecn, &rail.attached_elsewhere, &rail.leaves_elsewhere}) {
     *text = in.Text();
   }
   rail.has_node_gid = in.Flag();
@@ -128,7 +128,7 @@ bool RailFacts::operator==(const RailFacts& other) const {
     return std::tie(rail.name.rail, rail.name.device, rail.name.port, rail.name.transport,
                     rail.trouble, rail.state, rail.physical, rail.link_layer, rail.rate, rail.port,
                     rail.device_node, rail.device_node_trouble, rail.ecn, rail.attached_elsewhere,
-                    rail.has_node_gid, rail.counted, rail.growth);
+                    rail.leaves_elsewhere, rail.has_node_gid, rail.counted, rail.growth);
   };
   return all(*this) == all(other);
 }

@@ -57,6 +57,10 @@ constexpr const char* kFixAttachment =
     "attach the pod to the NIC of its HCA: make each rail a resource with its own attachment "
     "(perRail: true), or pass the NIC that the kubelet chose to the CNI plugin (deviceIds: "
     "pciAddress)";
+constexpr const char* kFixLeavesElsewhere =
+    "give each rail a subnet of its own, or route by source: `ip rule add from ADDRESS table N; ip "
+    "route add SUBNET dev INTERFACE src ADDRESS table N`, with net.ipv4.conf.all.arp_ignore=1, "
+    "arp_announce=2 and rp_filter=2";
 constexpr const char* kFixNoEcn =
     "enable ECN for the priority of the rail's traffic, on the NIC and on every switch port";
 constexpr const char* kFixUnseenFlowControl =
@@ -260,6 +264,13 @@ void CheckAttachment(const Seen& seen, Findings& findings) {
                kFixAttachment);
 }
 
+void CheckInterface(const Seen& seen, Findings& findings) {
+  const RailFacts& rail = *seen.facts;
+  if (rail.leaves_elsewhere.empty()) return;
+  findings.Add(Verdict::kWarn, "interface", &rail.name, {seen.rank}, rail.leaves_elsewhere,
+               kFixLeavesElsewhere);
+}
+
 void CheckDeviceNode(const Seen& seen, Findings& findings) {
   const RailFacts& rail = *seen.facts;
   if (!rail.device_node_trouble.empty()) {
@@ -366,6 +377,7 @@ void CheckRail(bool tcp, absl::Span<const Seen> seen, size_t world, Findings& fi
   for (const Seen& one : seen) CheckRate(one, rate, findings);
   const auto mtu = Usual<int>(seen, MtuOf);
   for (const Seen& one : seen) CheckMtu(one, mtu, findings);
+  for (const Seen& one : seen) CheckInterface(one, findings);
   if (tcp) return;
   CheckGids(seen, findings);
   for (const Seen& one : seen) CheckAttachment(one, findings);

@@ -174,6 +174,15 @@ INSTANTIATE_TEST_SUITE_P(
                            "of its HCA: make each rail a resource with its own attachment "
                            "(perRail: true), or pass the NIC that the kubelet chose to the CNI "
                            "plugin (deviceIds: pciAddress)")}},
+        Case{"leaves_elsewhere",
+             [](RankFacts& rank) {
+               rank.rails[1].leaves_elsewhere = "its bytes to 10.1.0.3 leave by eth0, not by eth1";
+             },
+             {absl::StrCat("warn interface | ", kRail1,
+                           "its bytes to 10.1.0.3 leave by eth0, not by eth1 | give each rail a "
+                           "subnet of its own, or route by source: `ip rule add from ADDRESS table "
+                           "N; ip route add SUBNET dev INTERFACE src ADDRESS table N`, with "
+                           "net.ipv4.conf.all.arp_ignore=1, arp_announce=2 and rp_filter=2")}},
         Case{"attached_elsewhere_beside_a_plain_rail",
              [](RankFacts& rank) {
                rank.rails[1].attached_elsewhere = "10.2.0.7 is an address of mlx5_5 (0000:c1:00.0)";
@@ -403,6 +412,7 @@ TEST(FactsTest, TravelWhole) {
   ranks[0].rails[1].port.reset();
   ranks[0].rails[1].trouble = "down";
   ranks[0].rails[1].attached_elsewhere = "10.2.0.7 is an address of mlx5_5";
+  ranks[0].rails[1].leaves_elsewhere = "its bytes to 10.1.0.3 leave by eth0";
   ranks[0].rails[1].has_node_gid = true;
   ranks[0].pings[0].trouble = "it does not answer";
   for (const RankFacts& facts : ranks) {

@@ -86,8 +86,8 @@ class Ranks:
     def signal(self, rank, number):
         os.killpg(self._children[rank].pid, number)
 
-    def metric(self, name, rail, rank=0):
-        """Returns a rail's value in this rank's metrics."""
+    def page(self, rank=0):
+        """Returns the lines of this rank's metrics page."""
         fetch = ("import urllib.request; print(urllib.request.urlopen("
                  "'http://127.0.0.1:9402/metrics', timeout=60).read().decode())")
         deadline = time.monotonic() + PATIENCE
@@ -98,7 +98,11 @@ class Ranks:
             if time.monotonic() > deadline:
                 raise Failure(f"rank {rank}'s metrics page: {done.stderr.strip()[-300:]}", log=self.logs[rank])
             time.sleep(0.1)
-        for line in done.stdout.splitlines():
+        return done.stdout.splitlines()
+
+    def metric(self, name, rail, rank=0):
+        """Returns a rail's value in this rank's metrics."""
+        for line in self.page(rank):
             if line.startswith(f"{name}{{") and f'rail="{rail}"' in line:
                 return float(line.rsplit(" ", 1)[1])
         raise Failure(f"no {name} of rail {rail} on rank {rank}'s metrics page")
@@ -126,10 +130,10 @@ class Ranks:
 
 
 class Job(Ranks):
-    """Two probes of all-reduces."""
+    """Probes of all-reduces."""
 
-    def __init__(self, network, out, name, size, timeout=120, more=None):
-        super().__init__(network, out, name, ("probe", size), timeout, more)
+    def __init__(self, network, out, name, size, timeout=120, more=None, nodes=NODES):
+        super().__init__(network, out, name, ("probe", size), timeout, more, nodes=nodes)
 
     def operations(self, rank=0):
         """Returns the operations done so far."""

@@ -20,7 +20,7 @@ CONTROL = 250
 IMPOSTOR = 9
 
 
-def _run(*argv):
+def run_tool(*argv):
     done = subprocess.run([str(a) for a in argv], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Failure(f"{' '.join(map(str, argv))}: {done.stderr.strip()} (this needs root, or "
@@ -42,22 +42,32 @@ class Network:
         with contextlib.ExitStack() as undo:
             undo.callback(self.close)
             for name in self._names.values():
-                _run("ip", "netns", "add", name)
-                _run("ip", "-n", name, "link", "set", "lo", "up")
-            for number, interface in [*enumerate(self.interfaces()), (CONTROL, "control")]:
-                _run("ip", "-n", self._names["a"], "link", "add", interface, "type", "veth", "peer",
-                     "name", interface, "netns", self._names["b"])
-                for node in NODES:
-                    name = self._names[node]
-                    # No other host exists, so duplicate address detection is not needed.
-                    length = ["/24"] if self._ipv4 else ["/64", "nodad"]
-                    _run("ip", "-n", name, "address", "add",
-                         self.address(node, number) + length[0], *length[1:], "dev", interface)
-                    _run("ip", "-n", name, "link", "set", interface, "up")
-            for rail, rate in enumerate(self.megabits):
-                self.shape(rail, rate)
+                run_tool("ip", "netns", "add", name)
+                run_tool("ip", "-n", name, "link", "set", "lo", "up")
+            self._connect()
             undo.pop_all()
         return self
+
+    def _connect(self):
+        for number, interface in [*enumerate(self.interfaces()), (CONTROL, "control")]:
+            self._cable(interface, number)
+        for rail, rate in enumerate(self.megabits):
+            self.shape(rail, rate)
+
+    def _cable(self, interface, number):
+        """Joins the nodes by an interface of this name in each, with their addresses of this number."""
+        run_tool("ip", "-n", self._names["a"], "link", "add", interface, "type", "veth", "peer",
+                 "name", interface, "netns", self._names["b"])
+        for node in NODES:
+            self._give(node, interface, number)
+
+    def _give(self, node, interface, number):
+        """Gives the interface its address of this number, and takes it up."""
+        # No other host exists, so duplicate address detection is not needed.
+        length = ["/24"] if self._ipv4 else ["/64", "nodad"]
+        run_tool("ip", "-n", self._names[node], "address", "add", self.address(node, number) + length[0], *length[1:],
+                 "dev", interface)
+        run_tool("ip", "-n", self._names[node], "link", "set", interface, "up")
 
     def __exit__(self, *_):
         self.close()
@@ -79,8 +89,8 @@ class Network:
 
     def shape(self, rail, megabits):
         """Sets the rate of both directions of the rail."""
-        for name in self._names.values():
-            _run("tc", "-n", name, "qdisc", "replace", "dev", f"rail{rail}", "root", "tbf", "rate",
+        for node in NODES:
+            run_tool("tc", "-n", self._names[node], "qdisc", "replace", "dev", f"rail{rail}", "root", "tbf", "rate",
                  f"{megabits}mbit", "burst", "64kb", "latency", "20ms")
 
     # Each method returns a function that ends the fault.
@@ -108,15 +118,15 @@ class Network:
 
     def unplug(self, rail):
         """Takes the interface down on one node; the other node loses the carrier."""
-        _run("ip", "-n", self._names["a"], "link", "set", f"rail{rail}", "down")
-        return lambda: _run("ip", "-n", self._names["a"], "link", "set", f"rail{rail}", "up")
+        run_tool("ip", "-n", self._names["a"], "link", "set", f"rail{rail}", "down")
+        return lambda: run_tool("ip", "-n", self._names["a"], "link", "set", f"rail{rail}", "up")
 
     def reset(self, rail):
         """Resets the rail's connections, and rejects new ones."""
         repair = self._filter("-p", "tcp", "--syn", "-i", f"rail{rail}", "-j", "REJECT",
                               "--reject-with", "tcp-reset")
         address = self.address("a", rail)
-        _run(*self.inside("a", "ss", "--kill", "--tcp", "src",
+        run_tool(*self.inside("a", "ss", "--kill", "--tcp", "src",
                           address if self._ipv4 else f"[{address}]"))
         return repair
 
@@ -134,16 +144,16 @@ class Network:
                                 IMPOSTOR, how),
                     stdin=subprocess.DEVNULL, stdout=file, start_new_session=True)
                 undo.callback(end, child.pid)
-                _run(*self.inside(node, "iptables", "-w", "-t", "nat", "-A", *rule))
-                undo.callback(_run, *self.inside(node, "iptables", "-w", "-t", "nat", "-D", *rule))
-            _run(*self.inside("a", "ss", "--kill", "--tcp", "src", self.address("a", rail)))
+                run_tool(*self.inside(node, "iptables", "-w", "-t", "nat", "-A", *rule))
+                undo.callback(run_tool, *self.inside(node, "iptables", "-w", "-t", "nat", "-D", *rule))
+            run_tool(*self.inside("a", "ss", "--kill", "--tcp", "src", self.address("a", rail)))
             yield
 
     def _filter(self, *rule, nodes=NODES):
         """Adds a rule for arriving packets on these nodes; returns a function that removes it."""
         def change(how):
             for node in nodes:
-                _run(*self.inside(node, "iptables" if self._ipv4 else "ip6tables", "-w", how,
+                run_tool(*self.inside(node, "iptables" if self._ipv4 else "ip6tables", "-w", how,
                                   "INPUT", *rule))
 
         change("-A")

@@ -8,43 +8,18 @@ usage: run.py [SCENE]...     default: all but the slow ones
 The job itself checks every sum of every all-reduce. Nothing here measures time; tests/bench/rails does.
 """
 
-import pathlib
 import re
 import signal
 import sys
 import time
 
-from job import PATIENCE, Commanded, Job, build
+import wires
+from job import Commanded, Job, build
 from network import Network
+from railbed.console import Console, Failure
+from scene import OUT, SIZE, expect, used_again, wait_until
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "testbed"))
-
-from railbed.console import Console, Failure  # noqa: E402
-
-OUT = ROOT / "out" / "rails"
-SIZE = 2 << 20
 RATES = (200, 200)
-
-
-def expect(condition, what, job):
-    if not condition:
-        raise Failure(what, log=job.logs[0])
-
-
-def wait_until(condition, what, job, seconds=PATIENCE):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        job.check_alive()
-        expect(time.monotonic() < deadline, f"{what}: not within {seconds} s", job)
-        time.sleep(0.1)
-
-
-def used_again(job, rail):
-    """Waits until the rail has carried more data than when this began."""
-    before = job.operations()[-1].sent[rail]
-    wait_until(lambda: job.operations()[-1].sent[rail] > before + SIZE // 8,
-               f"rail {rail} carries data again", job)
 
 
 def one_rail(trouble, ipv4=True):
@@ -66,6 +41,7 @@ def one_rail(trouble, ipv4=True):
                              r"the other rails", log), f"the log does not say what happened: {log}",
                    job)
             expect("rail 0 (rail0, tcp) to rank 1: is back" in log, "the return is not logged", job)
+    scene.__doc__ = "Rail 0 fails and comes back."
     return scene
 
 
@@ -409,6 +385,7 @@ SCENES = {
     "impostor-replay": impostor("replay"),
     "relay-frames": relay("frames"),
     "relay-encrypt": relay("encrypt"),
+    **wires.SCENES,
 }
 # `make rails-slow`.
 SLOW = {
@@ -432,7 +409,7 @@ def main():
     try:
         build(OUT)
         for name in names:
-            console.line(f"{name}: {scenes[name].__doc__ or 'rail 0 fails and comes back'}")
+            console.line(f"{name}: {scenes[name].__doc__}")
             try:
                 scenes[name]()
             except Failure as failure:

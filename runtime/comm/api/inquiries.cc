@@ -152,6 +152,7 @@ rhResult_t rhCommRailInfo(rhComm_t comm, int index, rhRailInfo_t* info) {
     all.tx_bytes = rail.transmit_bytes;
     all.rx_bytes = rail.receive_bytes;
     all.retransmits = rail.retransmits;
+    CopyText(comm->communicator->leaves_by(rail.name.rail), all.leaves_by);
     CopyInfo(all, info);
     return rhSuccess;
   });

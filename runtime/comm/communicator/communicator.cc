@@ -30,6 +30,9 @@ constexpr absl::Duration kShortGoodbye = absl::Milliseconds(100);
 // report that within 4 s.
 constexpr absl::Duration kLongestSettling = absl::Seconds(8);
 
+// Drivers update an interface's counters every 2 s at the slowest.
+constexpr absl::Duration kLaggingCounters = absl::Seconds(3);
+
 // Maximum length of an error's text in a message that also contains the report.
 constexpr size_t kCauseBesideReport = 1200;
 
@@ -132,6 +135,12 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Start(CommunicatorOp
       !tuned.ok()) {
     return tuned;
   }
+  // Communicators of a family have the same rails; the first one checks them.
+  if (!comm->setup_.split_off) {
+    for (const std::string& warning : comm->fabric_.wires.Check(comm->Rails(), kLaggingCounters)) {
+      log.Warn(warning);
+    }
+  }
   // Also for those that the page omits: the first one decides for all.
   comm->identity_ =
       metrics::IdentityOfProcess(settings.job, LauncherWorld(), {comm->rank_, comm->world_size_});
@@ -145,10 +154,10 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Start(CommunicatorOp
 }
 
 void Communicator::LogStart(const Logger& log) const {
-  if (!degraded_reason().empty()) {
+  // The other reasons log themselves.
+  if (const std::string& reason = fabric_.decision.degraded_reason; !reason.empty()) {
     const bool allowed = fabric_.decision.fallback == config::Fallback::kAllow;
-    log.Write(allowed ? LogLevel::kInfo : LogLevel::kWarn,
-              absl::StrCat("degraded: ", degraded_reason()));
+    log.Write(allowed ? LogLevel::kInfo : LogLevel::kWarn, absl::StrCat("degraded: ", reason));
   }
 
   // Communicators of a family have the same rails; the first one logs them.

@@ -203,11 +203,14 @@ class Communicator {
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
   const std::string& transport() const { return transport_; }
-  // Thread-safe. Reasons may be added when GPU memory is registered.
+  // Thread-safe. Reasons may be added when GPU memory is registered, and when a
+  // rail reconnects.
   std::string degraded_reason() const;
   uint64_t rejected_connections() const { return rejected_; }
   // See Decision::flat_reason.
   const std::string& unused_memory_reason() const { return fabric_.decision.flat_reason; }
+  // Thread-safe. See WireCheck::LeavesBy.
+  std::string leaves_by(int rail) const { return fabric_.wires.LeavesBy(rail); }
   // Thread-safe. The rails in use; with a single rank, they carry no data.
   std::vector<rails::RailTotals> Rails() const;
   // Port of the metrics page; 0 without one.

@@ -78,9 +78,13 @@ Communicator::Registration Communicator::RegisterGpu(absl::Span<const std::byte>
 
 std::string Communicator::degraded_reason() const {
   std::string reason = fabric_.decision.degraded_reason;
-  const std::string trouble = known_gpus_->Trouble();
-  if (trouble.empty()) return reason;
-  return absl::StrCat(reason, reason.empty() ? "" : "; ", self_, ": ", kThroughTheHost, trouble);
+  const std::string staged = known_gpus_->Trouble();
+  const std::string elsewhere = fabric_.wires.Trouble();
+  for (const std::string& own :
+       {staged.empty() ? "" : absl::StrCat(kThroughTheHost, staged), elsewhere}) {
+    if (!own.empty()) absl::StrAppend(&reason, reason.empty() ? "" : "; ", self_, ": ", own);
+  }
+  return reason;
 }
 
 }  // namespace railhead::comm

@@ -58,6 +58,7 @@ class Preflight {
     for (const rails::RailName& name : fabric_.rails) {
       if (name.transport == "verbs") continue;
       facts.rails.push_back(preflight::ReadInterface(options_.root, name));
+      facts.rails.back().leaves_elsewhere = fabric_.wires.TroubleOf(name.rail);
     }
     return Judge();
   }

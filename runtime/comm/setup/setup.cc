@@ -30,6 +30,7 @@
 #include "runtime/shm/group.h"
 #include "runtime/shm/mailbox.h"
 #include "runtime/shm/segment_server.h"
+#include "runtime/transport/connect/rail_interface.h"
 #include "runtime/transport/tcp/tcp.h"
 
 namespace railhead::comm {
@@ -105,6 +106,9 @@ class Setup {
   // Shares memory, in one round. Returns nullopt if it fails, so that all ranks decide again.
   absl::StatusOr<std::optional<shm::Segment>> ShareMemory();
   absl::Status OpenAcceptors(const std::vector<ChosenRail>& rails, Acceptors& acceptors) const;
+  // Returns what makes the interface of a TCP rail; null if the kernel chooses it.
+  std::function<std::unique_ptr<transport::RailInterface>()> RailInterfaceMaker(
+      const ChosenRail& rail) const;
   // Checks that there are descriptors and pinned memory for all connections, so that the error
   // comes at once and names the rank that lacks them.
   absl::Status TryNeeds(const std::vector<ChosenRail>& rails);
@@ -222,6 +226,13 @@ absl::StatusOr<Fabric> Setup::Run() {
         return ReachOthers(rails, known, world, first, log, watch);
       };
     };
+    std::vector<WireCheck::Wire> wires;
+    const auto partner = known.find(fabric.partner);
+    for (size_t k = 0; k < rails.size(); ++k) {
+      const bool is_known = partner != known.end() && k < partner->second.addresses.size();
+      wires.push_back({rails[k].name, acceptors_[k], is_known ? partner->second.addresses[k] : ""});
+    }
+    fabric.wires = WireCheck(std::move(wires));
     fabric.reach = reach(acceptors_, 0);
     fabric.lane_reach = reach(lane_acceptors_, rails.size());
     fabric.devices = std::move(own_.devices);
@@ -376,7 +387,7 @@ absl::Status Setup::OpenAcceptors(const std::vector<ChosenRail>& rails,
   for (const ChosenRail& rail : rails) {
     const auto open = [&]() -> absl::StatusOr<std::shared_ptr<transport::Acceptor>> {
       absl::StatusOr<std::shared_ptr<transport::RailListener>> listener =
-          transport::RailListener::Shared(rail.address);
+          transport::RailListener::Shared(rail.address, RailInterfaceMaker(rail));
       if (!listener.ok()) return listener.status();
       return transport::Acceptor::Open(
           *std::move(listener), static_cast<size_t>(bootstrap_.world_size()),
@@ -393,6 +404,16 @@ absl::Status Setup::OpenAcceptors(const std::vector<ChosenRail>& rails,
     acceptors.push_back(*std::move(acceptor));
   }
   return absl::OkStatus();
+}
+
+// Without a name any interface will do, as it does for the acceptors of RDMA rails.
+std::function<std::unique_ptr<transport::RailInterface>()> Setup::RailInterfaceMaker(
+    const ChosenRail& rail) const {
+  if (rail.device != nullptr || options_.settings.socket_ifname.empty()) return nullptr;
+  return [&rail, log = Logger(options_.settings.log_level, self_)] {
+    return std::make_unique<transport::RailInterface>(rail.address, rails::ToString(rail.name),
+                                                      log);
+  };
 }
 
 absl::Status Setup::TryNeeds(const std::vector<ChosenRail>& rails) {

@@ -23,6 +23,7 @@
 #include "runtime/comm/setup/decision.h"
 #include "runtime/comm/setup/rdma_rail.h"
 #include "runtime/comm/setup/rejoin.h"
+#include "runtime/comm/setup/wire_check.h"
 #include "runtime/config/env.h"
 #include "runtime/device/cuda_api.h"
 #include "runtime/preflight/facts.h"
@@ -76,6 +77,7 @@ struct Fabric {
   // rails: hierarchy. Then in both cases the mailbox of transfers.
   std::optional<shm::Segment> segment;
   std::byte* lane_memory = nullptr;  // within segment
+  WireCheck wires;                   // begun when the ranks were connected
 };
 
 // All ranks must call it; after an error, all ranks return its text. `aborted`: why this rank must

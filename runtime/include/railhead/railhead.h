@@ -563,6 +563,8 @@ typedef struct {
   uint64_t tx_bytes;  /* payload bytes since the communicator was created */
   uint64_t rx_bytes;
   uint64_t retransmits; /* 0 if the transport does not count them */
+  char leaves_by[64];   /* for TCP: another network interface by which bytes leave, since the kernel
+                         * routes them there; "" if all leave by `device` */
 } rhRailInfo_t;
 /* Writes the state of rail `index`, from 0 to rails-1 of rhCommGetInfo. */
 RH_EXPORT rhResult_t rhCommRailInfo(rhComm_t comm, int index, rhRailInfo_t* info);

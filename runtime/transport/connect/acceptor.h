@@ -53,6 +53,8 @@ class Acceptor {
   static absl::StatusOr<Place> ParsePlace(absl::string_view address);
   const Place& own() const { return own_; }
   const RailKey& key() const { return inbox_.key; }
+  // As in RailListener.
+  RailInterface* interface() const { return listener_->interface(); }
   // See Open; null without one.
   const std::shared_ptr<WakeEvent>& wake() const { return inbox_.wake; }
 

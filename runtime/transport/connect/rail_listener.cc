@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/base/now.h"
 #include "runtime/base/one_per_process.h"
 #include "runtime/net/socket.h"
@@ -33,33 +34,52 @@ constexpr absl::Duration kClosedPause = absl::Milliseconds(100);
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<RailListener>> RailListener::Shared(const net::IpAddress& local) {
+absl::StatusOr<std::shared_ptr<RailListener>> RailListener::Shared(
+    const net::IpAddress& local,
+    const std::function<std::unique_ptr<RailInterface>()>& make_interface) {
   static OnePerProcess<RailListener> listeners;
   // With its interface, if it is a link-local address.
   sockaddr_storage storage{};
   const socklen_t size = local.ToSockaddr(0, &storage);
-  return listeners.Get(std::string(reinterpret_cast<const char*>(&storage), size),
-                       [&local] { return Open(local); });
+  return listeners.Get(
+      absl::StrCat(make_interface != nullptr ? "by interface " : "",
+                   absl::string_view(reinterpret_cast<const char*>(&storage), size)),
+      [&] { return Open(local, make_interface != nullptr ? make_interface() : nullptr); });
 }
 
-absl::StatusOr<std::shared_ptr<RailListener>> RailListener::Open(const net::IpAddress& local) {
+absl::StatusOr<std::shared_ptr<RailListener>> RailListener::Open(
+    const net::IpAddress& local, std::unique_ptr<RailInterface> interface) {
   absl::StatusOr<std::shared_ptr<net::WatchThread>> thread = net::WatchThread::Get();
   if (!thread.ok()) return thread.status();
-  absl::StatusOr<net::Fd> socket = net::Listen(local, 0);
-  if (!socket.ok()) return socket.status();
-  socket->KeepFromChildren();
-  const absl::StatusOr<net::SocketAddress> bound = net::LocalAddress(socket->get());
+  std::vector<net::Fd> sockets;
+  if (interface != nullptr && interface->binds_listener()) {
+    absl::StatusOr<net::ListenerPair> pair = net::ListenByInterface(local, interface->name());
+    if (!pair.ok()) return pair.status();
+    sockets.push_back(std::move(pair->bound));
+    sockets.push_back(std::move(pair->other));
+  } else {
+    absl::StatusOr<net::Fd> socket = net::Listen(local, 0);
+    if (!socket.ok()) return socket.status();
+    sockets.push_back(*std::move(socket));
+  }
+  for (net::Fd& socket : sockets) socket.KeepFromChildren();
+  const absl::StatusOr<net::SocketAddress> bound = net::LocalAddress(sockets.front().get());
   if (!bound.ok()) return bound.status();
-  std::shared_ptr<RailListener> listener(
-      new RailListener(*std::move(thread), local, bound->port, *std::move(socket)));
+  std::shared_ptr<RailListener> listener(new RailListener(*std::move(thread), std::move(interface),
+                                                          local, bound->port, std::move(sockets)));
   listener->thread_->Wake(*listener);
-  if (absl::Status watched = listener->Watch(listener->listener_); !watched.ok()) return watched;
+  if (absl::Status watched = listener->WatchListeners(); !watched.ok()) return watched;
   return listener;
 }
 
-RailListener::RailListener(std::shared_ptr<net::WatchThread> thread, const net::IpAddress& ip,
-                           uint16_t port, net::Fd listener)
-    : thread_(std::move(thread)), ip_(ip), port_(port), listener_(std::move(listener)) {}
+RailListener::RailListener(std::shared_ptr<net::WatchThread> thread,
+                           std::unique_ptr<RailInterface> interface, const net::IpAddress& ip,
+                           uint16_t port, std::vector<net::Fd> listeners)
+    : thread_(std::move(thread)),
+      ip_(ip),
+      port_(port),
+      interface_(std::move(interface)),
+      listeners_(std::move(listeners)) {}
 
 RailListener::~RailListener() {
   stop_ = true;
@@ -113,20 +133,28 @@ absl::Status RailListener::Accept(absl::Time now) {
   if (closed_until_.has_value()) {
     if (now < *closed_until_) return absl::OkStatus();
     closed_until_ = now + kClosedPause;
-    if (absl::Status watched = Watch(listener_); !watched.ok()) return watched;
+    if (absl::Status watched = WatchListeners(); !watched.ok()) return watched;
     closed_until_.reset();
   }
+  for (const net::Fd& listener : listeners_) {
+    absl::Status accepted = AcceptFrom(listener, now);
+    if (accepted.ok()) continue;
+    // Without descriptors or memory to accept it, the connection would wake the thread again and
+    // again.
+    IgnoreListeners();
+    closed_until_ = now + kClosedPause;
+    thread_->Wake(*this);
+    return accepted;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RailListener::AcceptFrom(const net::Fd& listener, absl::Time now) {
   for (size_t i = 0; i < kMostAtOnce; ++i) {
-    absl::StatusOr<net::Fd> fd = net::Accept(listener_.get());
-    if (!fd.ok()) {
-      // Without descriptors or memory to accept it, the connection would wake the thread again and
-      // again.
-      ::epoll_ctl(thread_->epoll(), EPOLL_CTL_DEL, listener_.get(), nullptr);
-      closed_until_ = now + kClosedPause;
-      thread_->Wake(*this);
-      return fd.status();
-    }
+    absl::StatusOr<net::Fd> fd = net::Accept(listener.get());
+    if (!fd.ok()) return fd.status();
     if (!fd->valid()) break;
+    if (interface_ != nullptr && !interface_->Keep(fd->get(), now)) continue;
     LimitUnproven();
     if (absl::Status watched = Watch(*fd); !watched.ok()) return watched;
     visitors_.push_back({*std::move(fd), "", now + kVisitorsPatience});
@@ -235,6 +263,22 @@ std::vector<std::string> RailListener::Callers(const Inbox& inbox) const {
 uint64_t RailListener::TakeStrangers(Inbox& inbox) {
   const std::lock_guard<std::mutex> lock(mutex_);
   return std::exchange(inbox.strangers, 0) + std::exchange(strangers_, 0);
+}
+
+absl::Status RailListener::WatchListeners() {
+  for (const net::Fd& listener : listeners_) {
+    if (absl::Status watched = Watch(listener); !watched.ok()) {
+      IgnoreListeners();
+      return watched;
+    }
+  }
+  return absl::OkStatus();
+}
+
+void RailListener::IgnoreListeners() {
+  for (const net::Fd& listener : listeners_) {
+    ::epoll_ctl(thread_->epoll(), EPOLL_CTL_DEL, listener.get(), nullptr);
+  }
 }
 
 absl::Status RailListener::Watch(const net::Fd& fd) {

@@ -27,6 +27,7 @@
 #include "runtime/net/fd.h"
 #include "runtime/net/watch_thread.h"
 #include "runtime/transport/connect/rail_handshake.h"
+#include "runtime/transport/connect/rail_interface.h"
 #include "runtime/transport/wake_event.h"
 
 namespace railhead::transport {
@@ -50,15 +51,22 @@ class RailListener final : private net::WatchThread::Client {
     std::map<std::string, uint64_t> heard = {};  // by token: number of the last Hello received
   };
 
-  static absl::StatusOr<std::shared_ptr<RailListener>> Open(const net::IpAddress& local);
-  // Returns the one that this process shares at this address.
-  static absl::StatusOr<std::shared_ptr<RailListener>> Shared(const net::IpAddress& local);
+  // With `interface`, which has the address, connections come and go by that (rail_interface.h).
+  static absl::StatusOr<std::shared_ptr<RailListener>> Open(
+      const net::IpAddress& local, std::unique_ptr<RailInterface> interface = nullptr);
+  // Returns the one that this process shares at this address. With `make_interface`, which is
+  // called if it is the first user, another one than without.
+  static absl::StatusOr<std::shared_ptr<RailListener>> Shared(
+      const net::IpAddress& local,
+      const std::function<std::unique_ptr<RailInterface>()>& make_interface = nullptr);
   ~RailListener() override;
   RailListener(const RailListener&) = delete;
   RailListener& operator=(const RailListener&) = delete;
 
   const net::IpAddress& ip() const { return ip_; }
   uint16_t port() const { return port_; }
+  // Null: connections come and go as the kernel routes them.
+  RailInterface* interface() const { return interface_.get(); }
 
   // The inbox must stay where it is until Remove, which closes its connections.
   void Add(Inbox& inbox);
@@ -91,13 +99,16 @@ class RailListener final : private net::WatchThread::Client {
   };
   using Visitors = std::list<Visitor>;
 
-  RailListener(std::shared_ptr<net::WatchThread> thread, const net::IpAddress& ip, uint16_t port,
-               net::Fd listener);
+  RailListener(std::shared_ptr<net::WatchThread> thread, std::unique_ptr<RailInterface> interface,
+               const net::IpAddress& ip, uint16_t port, std::vector<net::Fd> listeners);
 
   std::optional<absl::Time> Turn() override;
 
   // All are called with the mutex held.
   absl::Status Accept(absl::Time now);
+  absl::Status AcceptFrom(const net::Fd& listener, absl::Time now);
+  absl::Status WatchListeners();
+  void IgnoreListeners();
   // Makes room for a connection: unproven ones must not take all descriptors.
   void LimitUnproven();
   bool Hear(Visitor& visitor, absl::Time now);
@@ -109,14 +120,15 @@ class RailListener final : private net::WatchThread::Client {
   const std::shared_ptr<net::WatchThread> thread_;
   const net::IpAddress ip_;
   const uint16_t port_;
-  const net::Fd listener_;
+  const std::unique_ptr<RailInterface> interface_;
+  const std::vector<net::Fd> listeners_;
 
   mutable std::mutex mutex_;
   std::map<std::string, Inbox*, std::less<>> inboxes_;  // by token
   std::multiset<size_t> peers_;                         // of the inboxes
   std::deque<std::string> removed_;                     // tokens of the latest inboxes
   uint64_t strangers_ = 0;                              // that named no inbox
-  std::optional<absl::Time> closed_until_;              // the socket is not watched until then
+  std::optional<absl::Time> closed_until_;              // the sockets are not watched until then
   Visitors visitors_;
   std::atomic<bool> stop_{false};
 };

@@ -96,8 +96,10 @@ absl::Status Reconnector::GiveUp(const absl::Status& why) {
 absl::Status Reconnector::Call(absl::Time now) {
   if (!line_.valid()) {
     next_attempt_ = now + PauseBeforeAttempt(acceptor_->own().token, ++attempts_);
+    RailInterface* const interface = acceptor_->interface();
     absl::StatusOr<net::Fd> dialed =
-        net::StartDial(remote_->ip, remote_->port, acceptor_->own().ip);
+        net::StartDial(remote_->ip, remote_->port, acceptor_->own().ip,
+                       interface != nullptr ? interface->ForDial(remote_->ip, now) : "");
     if (!dialed.ok()) return dialed.status();
     const absl::Status used = Use(*std::move(dialed), EPOLLOUT, now + kConnectPatience);
     if (!used.ok()) return used;
@@ -175,6 +177,9 @@ absl::StatusOr<Line> Reconnector::Hear() {
   }
   if (!reply->empty()) {
     if (absl::Status said = Say(line_.get(), *reply); !said.ok()) return said;
+  }
+  if (acceptor_->interface() != nullptr) {
+    acceptor_->interface()->Connected(line_.get(), remote_->ip);
   }
   // It belongs to the link now, and so do its events.
   waits_.Watch(line_.get(), 0).IgnoreError();

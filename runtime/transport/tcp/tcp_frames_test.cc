@@ -327,6 +327,53 @@ TEST_P(FramesTest, LargeFramesGoStraightToTheirPlace) {
   EXPECT_GT(placed, kFrames / 2);
 }
 
+// A frame may be dropped at any time: before its last byte, and after the sink has refused it.
+TEST_P(FramesTest, APlacedFrameMayBeDroppedAtAnyTime) {
+  constexpr uint64_t kFrames = 64;
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    SCOPED_TRACE(seed);
+    const Pair pair = Connected(GetParam());
+    std::mt19937 random(seed);
+    const auto one_in = [&random](unsigned n) { return random() % n == 0; };
+    const std::string payload(pair.a->max_payload(), 'x');
+    std::string memory(payload.size(), '\0');
+    const auto place = [&](const FrameHeader&, size_t) -> std::byte* {
+      return one_in(5) ? nullptr : reinterpret_cast<std::byte*>(memory.data());
+    };
+    bool refused = false;
+    uint64_t next = 0;
+    const auto take = [&](const FrameHeader& header, absl::Span<const std::byte> bytes) {
+      EXPECT_GE(header.transfer, next);
+      EXPECT_EQ(bytes.size(), header.size);
+      refused = one_in(2);
+      if (!refused) next = header.transfer + 1;
+      return !refused;
+    };
+    int dropped_late = 0;
+    uint64_t sent = 0;
+    uint64_t bytes = 0;
+    const absl::Time deadline = In(60);
+    while (sent < kFrames || pair.b->stats().receive_bytes < bytes) {
+      ASSERT_LT(MonotonicNow(), deadline);
+      FrameHeader header;
+      header.transfer = sent;
+      header.size = one_in(3) ? 1 + random() % 5000 : payload.size();
+      if (sent < kFrames && *pair.a->TrySend(header, Bytes(payload).first(header.size))) {
+        ++sent;
+        bytes += header.size;
+      }
+      ASSERT_TRUE(Drop(*pair.a).ok());
+      refused = false;
+      const absl::StatusOr<bool> moved = pair.b->Poll(FrameSink(take, place)).moved;
+      ASSERT_TRUE(moved.ok()) << moved.status();
+      if (!one_in(3)) continue;
+      dropped_late += refused ? 1 : 0;
+      pair.b->StopPlacing();
+    }
+    EXPECT_GT(dropped_late, 0);
+  }
+}
+
 TEST(TcpTest, AnAcknowledgementOfWhatWasNotSentIsAnError) {
   const HalfPair pair = HalfConnected();
   std::string bytes("RLH5", 4);

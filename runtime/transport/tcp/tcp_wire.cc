@@ -375,12 +375,14 @@ absl::StatusOr<size_t> TcpWire::Receive() {
   drained_ = false;
   if (end_of_stream_ || in_end_ == kInputSize) return 0;
   const size_t rest = placed_.size - placed_.arrived;
-  // What is dropped passes through in_, which is empty then, and is not kept there.
-  std::byte* const place = placed_.dropped ? in_.get() : placed_.place + placed_.arrived;
+  // The rest of a dropped frame passes through in_, which is empty then, and is not kept there. If
+  // it has arrived, in_ holds later bytes, as always.
+  const bool drops = placed_.dropped && rest > 0;
+  std::byte* const place = drops ? in_.get() : placed_.place + placed_.arrived;
   const size_t asked =
       gathers_ ? kInputSize - in_end_ : std::min(kLeastPlaced, kInputSize - in_end_);
-  std::array<iovec, 2> parts = {{{place, placed_.dropped ? std::min(rest, kInputSize) : rest},
-                                 {in_.get() + in_end_, placed_.dropped ? 0 : asked}}};
+  std::array<iovec, 2> parts = {{{place, drops ? std::min(rest, kInputSize) : rest},
+                                 {in_.get() + in_end_, drops ? 0 : asked}}};
   msghdr message{};
   message.msg_iov = rest > 0 ? parts.data() : parts.data() + 1;
   message.msg_iovlen = rest > 0 ? 2 : 1;
