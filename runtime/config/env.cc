@@ -437,12 +437,12 @@ absl::Status Missing(absl::string_view name, Lookup lookup) {
                    WhyNotSet(lookup)));
 }
 
-// Launchers count ranks, but name no address of rank 0.
+// Launchers count ranks, but name no address of rank 0. On one host, ranks do not need it.
 absl::Status NoMaster(const World& world) {
   return absl::InvalidArgumentError(absl::StrCat(
       "MASTER_ADDR is not set on a rank of ", world.source,
-      ": set it to the host name or address of rank 0 on all ranks, for example with mpirun -x "
-      "MASTER_ADDR=HOST"));
+      ", whose launcher does not say that all ranks are on one host: set it to the host name or "
+      "address of rank 0 on all ranks, for example with mpirun -x MASTER_ADDR=HOST"));
 }
 
 // How a program sets it for one communicator.
@@ -471,8 +471,13 @@ absl::StatusOr<Rendezvous> ReadRendezvous(Lookup lookup) {
   result.rank = (*world)->rank;
   result.world_size = (*world)->size;
   result.world_note = std::move((*world)->note);
-  if (!result.master_addr.empty() || result.rank == 0) return result;
-  if ((*world)->by_launcher) return NoMaster(**world);
+  result.by_launcher = (*world)->launcher != Launcher::kPod;
+  result.rank_variable = (*world)->rank_variable;
+  result.launch = (*world)->launch;
+  const bool finds_rank_0 = !result.master_addr.empty() || result.launch.one_host ||
+                            (result.rank == 0 && result.launch.store_key.empty());
+  if (finds_rank_0 || result.world_size == 1) return result;
+  if (result.by_launcher) return NoMaster(**world);
   return Missing("MASTER_ADDR", lookup);
 }
 

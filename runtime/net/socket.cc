@@ -73,9 +73,23 @@ absl::StatusOr<Fd> ListenOn(const IpAddress& address, uint16_t port, bool both_f
       ::listen(fd.get(), 1024) != 0) {
     const int error = errno;
     const std::string what = absl::StrCat("listen on ", HostPort(address, port));
-    return port == 0 ? PortError(what, error, EADDRINUSE) : ErrnoError(what, error);
+    absl::Status failed = port == 0 ? PortError(what, error, EADDRINUSE) : ErrnoError(what, error);
+    return error == EADDRINUSE ? absl::AlreadyExistsError(failed.message()) : failed;
   }
   return fd;
+}
+
+// Returns the address of one end of a connection.
+absl::StatusOr<SocketAddress> AddressFrom(int fd, int (*end)(int, sockaddr*, socklen_t*),
+                                          absl::string_view what) {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  if (end(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) return ErrnoError(what, errno);
+  absl::StatusOr<IpAddress> address =
+      IpAddress::FromSockaddr(reinterpret_cast<const sockaddr*>(&storage));
+  if (!address.ok()) return address.status();
+  // Both families keep the port at the same place.
+  return SocketAddress{*address, ntohs(reinterpret_cast<const sockaddr_in*>(&storage)->sin_port)};
 }
 
 // What the helper thread of Resolve leaves for the waiter, who may have gone away.
@@ -307,26 +321,16 @@ absl::Status WaitReadable(int fd, absl::Time deadline, const Halt& halt) {
 }
 
 absl::StatusOr<SocketAddress> LocalAddress(int fd) {
-  sockaddr_storage storage{};
-  socklen_t length = sizeof storage;
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) {
-    return ErrnoError("getsockname", errno);
-  }
-  absl::StatusOr<IpAddress> address =
-      IpAddress::FromSockaddr(reinterpret_cast<const sockaddr*>(&storage));
-  if (!address.ok()) return address.status();
-  // Both families keep the port at the same place.
-  return SocketAddress{*address, ntohs(reinterpret_cast<const sockaddr_in*>(&storage)->sin_port)};
+  return AddressFrom(fd, ::getsockname, "getsockname");
+}
+
+absl::StatusOr<SocketAddress> PeerAddress(int fd) {
+  return AddressFrom(fd, ::getpeername, "getpeername");
 }
 
 std::string RemoteText(int fd) {
-  sockaddr_storage storage{};
-  socklen_t length = sizeof storage;
-  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) return "unknown";
-  const absl::StatusOr<IpAddress> address =
-      IpAddress::FromSockaddr(reinterpret_cast<const sockaddr*>(&storage));
-  if (!address.ok()) return "unknown";
-  return HostPort(*address, ntohs(reinterpret_cast<const sockaddr_in*>(&storage)->sin_port));
+  const absl::StatusOr<SocketAddress> peer = PeerAddress(fd);
+  return peer.ok() ? HostPort(peer->address, peer->port) : "unknown";
 }
 
 }  // namespace railhead::net
