@@ -104,7 +104,10 @@ absl::StatusOr<net::Fd> LocalMeeting::Dial(absl::Time deadline, const Halt& halt
   const absl::Time patience = std::min(deadline, MonotonicNow() + kOneDial);
   absl::StatusOr<net::Fd> guide = net::DialLocal(name_, patience, halt);
   if (absl::IsNotFound(guide.status())) {
-    return absl::UnavailableError("rank 0 is not there yet");
+    return absl::UnavailableError(
+        "rank 0 is not there yet; if the ranks have network namespaces of their own, set "
+        "MASTER_ADDR "
+        "and MASTER_PORT on all of them");
   }
   if (!guide.ok()) return guide;
   if (!net::IsOurUser(guide->get())) {

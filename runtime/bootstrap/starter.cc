@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -87,8 +88,14 @@ std::string Realm(const std::string& proc) {
   return absl::StrCat(boot.substr(0, boot.find('\n')), " ", numbers.st_ino);
 }
 
-// Returns true if the process adopts those whose parent has ended, and so has started none of them.
-bool Adopts(int pid, const Process& process) { return pid <= 1 || process.name == "systemd"; }
+// Returns true if the process says nothing about its children's job: it adopts processes whose
+// parent has ended, or starts them for somebody elsewhere, each rank from another of its kind.
+bool IsDaemon(int pid, const Process& process) {
+  constexpr absl::string_view kNames[] = {"systemd", "sshd", "containerd-shim", "conmon"};
+  return pid <= 1 || std::any_of(std::begin(kNames), std::end(kNames), [&](absl::string_view name) {
+           return absl::StartsWith(process.name, name);
+         });
+}
 
 }  // namespace
 
@@ -104,7 +111,7 @@ std::string FindStarter(const std::string& root, const std::string& rank_variabl
   while (ancestors.size() < kMaxAncestors) {
     const int parent = process->parent;
     process = ReadProcess(proc, absl::StrCat(parent));
-    if (!process.has_value() || Adopts(parent, *process)) return "";
+    if (!process.has_value() || IsDaemon(parent, *process)) return "";
     ancestors.push_back(process->Key(parent));
     name = absl::StrCat("process ", parent, " (", PrintableText(process->name), ")");
     const std::string environment = EnvironmentOf(proc, absl::StrCat(parent));

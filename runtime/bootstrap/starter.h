@@ -18,9 +18,10 @@ namespace railhead::bootstrap {
 // Maximum size of a starter's text.
 inline constexpr size_t kStarterLimit = 300;
 
-// Returns the starters of this process as a text for other ranks; "" if they are not known, for
-// example because they have ended. An ancestor is a part of the rank if it has the same value of
-// `rank_variable` in its environment. Reads /proc under `root`.
+// Returns the starters of this process as a text for other ranks; "" if they are not known: they
+// have ended, or are daemons such as sshd, of which each rank may have another. An ancestor is a
+// part of the rank if it has the same value of `rank_variable` in its environment. Reads /proc
+// under `root`.
 std::string FindStarter(const std::string& root, const std::string& rank_variable);
 
 // Returns true if both are known and of one host, and no process has started both ranks.

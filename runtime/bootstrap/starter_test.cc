@@ -138,7 +138,13 @@ TEST(StarterTest, WhatIsNotKnownRejectsNobody) {
   // Processes whose starter has ended belong to init, or to systemd's user manager.
   const std::string orphan = machine.StarterOf(machine.Add(1, "rank", "RANK=1"));
   EXPECT_EQ(orphan, "");
-  EXPECT_EQ(machine.StarterOf(machine.Add(machine.Add(1, "systemd", ""), "rank", "RANK=1")), "");
+  // Each rank may have come over a connection, or in a container, of its own.
+  for (const char* name : {"systemd", "sshd", "sshd-session", "containerd-shim", "conmon"}) {
+    const int daemon = machine.Add(1, name, "");
+    EXPECT_EQ(machine.StarterOf(machine.Add(daemon, "rank", "RANK=1")), "") << name;
+    const int script = machine.Add(daemon, "sh", "");
+    EXPECT_NE(machine.StarterOf(machine.Add(script, "rank", "RANK=1")), "") << name;
+  }
   // A parent outside of this process namespace.
   EXPECT_EQ(machine.StarterOf(machine.Add(0, "rank", "RANK=1")), "");
   const Machine elsewhere("b2");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/config/launch.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <vector>
 
@@ -32,6 +33,9 @@ std::string Assignments(Lookup lookup, std::initializer_list<absl::string_view> 
 std::string Name(absl::string_view launcher, const std::string& values) {
   if (values.empty()) return "";
   std::string name = absl::StrCat(launcher, " (", PrintableText(values), ")");
+  // So that it can be cut anywhere.
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return (c & 0x80) != 0; }, '?');
   if (name.size() > kLongestLaunchName) name.erase(0, name.size() - kLongestLaunchName);
   return name;
 }

@@ -226,6 +226,11 @@ TEST(LaunchTest, ALongNameIsCutWhereJobsAreAlike) {
   const std::string name = ReadRendezvous(env)->launch.name;
   EXPECT_EQ(name.size(), kLongestLaunchName);
   EXPECT_THAT(name, ::testing::EndsWith("x\\n1)"));
+  std::string accents = "1";
+  for (int i = 0; i < 400; ++i) accents += "\xc3\xa9";
+  env.values["TORCHELASTIC_RUN_ID"] = accents;
+  EXPECT_EQ(ReadRendezvous(env)->launch.name,
+            absl::StrCat(std::string(kLongestLaunchName - 1, '?'), ")"));
 }
 
 }  // namespace

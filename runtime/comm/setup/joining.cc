@@ -14,6 +14,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/now.h"
 #include "runtime/bootstrap/agent_store.h"
+#include "runtime/bootstrap/hello.h"
 #include "runtime/bootstrap/job_secret.h"
 #include "runtime/bootstrap/local_meeting.h"
 #include "runtime/bootstrap/meeting_place.h"
@@ -22,6 +23,8 @@
 
 namespace railhead::comm {
 namespace {
+
+static_assert(config::kLongestLaunchName <= bootstrap::kLaunchLimit);
 
 // Returns "pod a on node b", without unknown parts.
 std::string Place(const config::Settings& settings) {
