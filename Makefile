@@ -13,7 +13,7 @@ export CCACHE_NOHASHDIR := 1
 # Parts run side by side by themselves; `make -j` adds nothing.
 .NOTPARALLEL:
 
-.PHONY: help demo demo-down build portable portable-test portable-aarch64 portable-aarch64-test wheel wheel-aarch64 wheel-test frameworks framework-pods torch-suite mpi training gpu test unit rails rails-slow programs discovery fuzz sanitize bench chart kube node soak e2e \
+.PHONY: help demo demo-down build portable portable-test portable-aarch64 portable-aarch64-test wheel wheel-aarch64 wheel-test frameworks framework-pods torch-suite mpi launchers training gpu test unit rails rails-slow programs discovery fuzz sanitize bench chart kube node soak e2e \
   lint lint-stamps format check python clean fuzz-more test-loaded
 
 help:            ## list of targets
@@ -54,6 +54,9 @@ gpu:             ## on a machine with an NVIDIA GPU: all kinds of GPU memory, CU
 
 frameworks: python ## test the PyTorch backend, compared with gloo; TORCH=2.9: another version
 	@$(PARTS) frameworks
+
+launchers: python ## torchrun, mpirun and shells start programs on the C API and libmpi
+	@$(PARTS) launchers
 
 torch-suite: python ## torch's own tests of backends, with 2 to 4 ranks (frameworks: with 3)
 	@$(PARTS) torch-suite

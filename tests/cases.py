@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test programs made of named cases: shared by newcomer, portable, wheel, frameworks, mpi and training.
+"""Test programs made of named cases: shared by newcomer, portable, wheel, frameworks, mpi, launchers and training.
 
 A case is a function that raises Failure, or prints its results and returns.
 """

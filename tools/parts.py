@@ -102,6 +102,8 @@ PARTS = (
          "tests/frameworks/run.py --torch $minor torch-suite; done", ("wheel", "packages-testbed"), cluster=True, torch=True),
     Part("training", _PYTHON + "tests/training/run.py", ("wheel", "packages-testbed"), weight=1, cluster=True),
     Part("mpi", _PYTHON + "tests/mpi/run.py", ("wheel", "programs", "packages-testbed"), weight=1, cluster=True, torch=True),
+    Part("launchers", _PYTHON + "tests/launchers/run.py", ("programs", "packages-testbed"), weight=1, cluster=True,
+         torch=True),
     Part("unit", f"ctest --preset release --parallel {os.cpu_count()} --output-on-failure", ("unit-build",)),
     Part("newcomer", _PYTHON + "tests/testbed/kernel_test.py; " + _PYTHON + "tests/newcomer/run.py", ("packages-testbed",), weight=1, cluster=True),
     Part("discovery", _PYTHON + "tests/discovery/run.py", ("unit-build", "packages-testbed"), weight=1,
@@ -127,4 +129,4 @@ PARTS = (
     Part("demo", "exec " + _PYTHON + "tests/e2e/demo.py", ("programs", "kube", "node-disk", "image-base"), weight=CAPACITY,
          emulated=True, foreground=True),
 )
-TEST = ("lint", "unit", "rails", "discovery", "fuzz", "portable-test", "portable-aarch64-test", "wheel-test", "frameworks", "framework-pods", "mpi", "newcomer", "chart", "kube-client", "node", "e2e")
+TEST = ("lint", "unit", "rails", "discovery", "fuzz", "portable-test", "portable-aarch64-test", "wheel-test", "frameworks", "framework-pods", "mpi", "launchers", "newcomer", "chart", "kube-client", "node", "e2e")

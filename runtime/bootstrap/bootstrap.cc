@@ -6,14 +6,15 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/printable_text.h"
 #include "runtime/base/now.h"
+#include "runtime/bootstrap/master_address.h"
 #include "runtime/bootstrap/messages.h"
 #include "runtime/bootstrap/rendezvous_server.h"
+#include "runtime/bootstrap/spread.h"
 #include "runtime/bootstrap/tree.h"
 #include "runtime/net/socket.h"
 
@@ -40,9 +41,8 @@ constexpr absl::Duration kNotOpenRetry = absl::Milliseconds(100);
 constexpr absl::Duration kQuiet = absl::Seconds(3);
 // How long a rank that cannot take part tries to say so.
 constexpr absl::Duration kTelling = absl::Seconds(5);
-// How long the answer about rank 0's name is taken to be true. A pod that is made anew has another
-// address.
-constexpr absl::Duration kResolvePause = absl::Seconds(2);
+// How long a second rank 0 tries to say so to the first.
+constexpr absl::Duration kTellOther = absl::Seconds(2);
 
 std::string Seconds(absl::Duration duration, absl::Duration unit) {
   return absl::FormatDuration(absl::Trunc(duration, unit));
@@ -54,47 +54,28 @@ size_t FrameLimit(int world_size) {
   return kHead + std::min(kAllLimit, static_cast<size_t>(world_size) * (kPartLimit + 4));
 }
 
-// Between half of it and all of it: ranks that begin together do not go on in step.
-absl::Duration Spread(absl::Duration pause) {
-  thread_local std::minstd_rand random{std::random_device()()};
-  return pause * std::uniform_real_distribution<double>(0.5, 1)(random);
+// Returns the introduction to rank 0.
+Hello HelloOf(const JoinOptions& options) {
+  Hello hello;
+  hello.world_size = static_cast<uint32_t>(options.world_size);
+  hello.rank = static_cast<uint32_t>(options.rank);
+  hello.has_secret = options.secret.has_file();
+  hello.job = options.job;
+  hello.name = options.name;
+  hello.launch = options.launch;
+  hello.starter = options.starter;
+  return hello;
 }
 
 }  // namespace
-
-// Rank 0, by the name that the others know.
-class Bootstrap::Host {
- public:
-  explicit Host(const JoinOptions& options) : options_(options) {}
-
-  // Connects to one of its addresses. Every rank of a job does this again and again until rank 0
-  // is there, so the name server is not asked each time.
-  absl::StatusOr<net::Fd> Dial() {
-    const absl::Time now = MonotonicNow();
-    if (now >= resolve_again_) {
-      addresses_ = net::Resolve(options_.host, options_.deadline, options_.hopeless);
-      resolve_again_ = now + Spread(kResolvePause);
-    }
-    if (!addresses_.ok()) return addresses_.status();
-    absl::StatusOr<net::Fd> fd = absl::UnavailableError("no address");
-    for (const net::IpAddress& address : *addresses_) {
-      fd = net::Dial(address, static_cast<uint16_t>(options_.port), std::nullopt,
-                     std::min(options_.deadline, MonotonicNow() + kOneDial), options_.hopeless);
-      if (fd.ok()) break;
-    }
-    return fd;
-  }
-
- private:
-  const JoinOptions& options_;
-  absl::StatusOr<std::vector<net::IpAddress>> addresses_;
-  absl::Time resolve_again_ = absl::InfinitePast();
-};
 
 absl::StatusOr<Bootstrap> Bootstrap::Join(JoinOptions options) {
   Bootstrap result(options.rank, options.world_size);
   result.node_.SetName(options.rank, options.name);
   result.aborted_ = options.aborted;
+  if (options.place == nullptr) {
+    options.place = std::make_shared<MasterAddress>(options.host, options.port);
+  }
   if (!options.trouble.ok()) {
     if (options.world_size > 1) result.TellTrouble(options);
     return absl::Status(options.trouble.code(), absl::StrCat(result.Describe(options.rank), ": ",
@@ -121,8 +102,9 @@ void Bootstrap::TellTrouble(JoinOptions& options) {
     if (!listener.ok()) return;
     RendezvousServer rendezvous(
         *std::move(listener), options.world_size,
-        {0, options.job, options.name, std::string(options.trouble.message())}, options.secret,
-        Logger(LogLevel::kError, ""));
+        {0, options.job, options.name, std::string(options.trouble.message()), options.launch,
+         options.starter},
+        options.secret, Logger(LogLevel::kError, ""), options.place->SameOnAllRanks());
     const size_t others = static_cast<size_t>(options.world_size) - 1;
     const Halt all_told = [&rendezvous, others, &options] {
       return rendezvous.told() < others ? CheckHalt(options.aborted)
@@ -131,10 +113,9 @@ void Bootstrap::TellTrouble(JoinOptions& options) {
     rendezvous.Gather(options.deadline, all_told).IgnoreError();
     return;
   }
-  Host host(options);
   std::string welcome;
   // A refusal says that it was heard.
-  while (!absl::IsFailedPrecondition(TryToArrive(options, host, 0, &welcome).status) &&
+  while (!absl::IsFailedPrecondition(TryToArrive(options, 0, &welcome).status) &&
          MonotonicNow() < options.deadline && CheckHalt(options.aborted).ok()) {
     SleepUntil(MonotonicNow() + Spread(kFirstRetry * 20), options.hopeless).IgnoreError();
   }
@@ -142,25 +123,45 @@ void Bootstrap::TellTrouble(JoinOptions& options) {
 
 // ---- Rank 0 ----
 
-absl::StatusOr<ListeningSocket> Bootstrap::ListenFor(JoinOptions& options) const {
+absl::StatusOr<ListeningSocket> Bootstrap::ListenFor(JoinOptions& options) {
   if (options.shared_listener != nullptr) {
     return ListeningSocket{net::Fd(), options.shared_listener};
   }
   if (options.listener.has_value()) return ListeningSocket{*std::move(options.listener)};
-  absl::StatusOr<net::Fd> opened = net::Listen(std::nullopt, static_cast<uint16_t>(options.port));
+  absl::StatusOr<net::Fd> opened = options.place->Open(options.deadline, options.hopeless);
   if (opened.ok()) return ListeningSocket{*std::move(opened)};
-  return absl::Status(
-      opened.status().code(),
-      absl::StrCat(Describe(0), " cannot listen on MASTER_PORT ", options.port, ": ",
-                   opened.status().message(), "; choose a free port on all ranks"));
+  std::string text = absl::StrCat(Describe(0), " ", opened.status().message());
+  if (absl::IsAlreadyExists(opened.status())) {
+    const std::string answer = TellOtherRankZero(options);
+    if (!answer.empty()) absl::StrAppend(&text, "; ", answer);
+  }
+  return absl::Status(opened.status().code(), text);
+}
+
+std::string Bootstrap::TellOtherRankZero(const JoinOptions& options) {
+  const absl::Time deadline = std::min(options.deadline, MonotonicNow() + kTellOther);
+  absl::StatusOr<net::Fd> fd = options.place->Dial(deadline, options.hopeless);
+  if (!fd.ok()) return "";
+  const auto wait = [&options](int socket, absl::Time until) {
+    return net::WaitReadable(socket, until, options.hopeless);
+  };
+  Call call = ShakeHands(*std::move(fd), HelloOf(options), options.secret, deadline, wait);
+  if (!call.status.ok()) {
+    return absl::IsFailedPrecondition(call.status) ? std::string(call.status.message()) : "";
+  }
+  const absl::StatusOr<Frame> frame = ReadFrame(call, deadline, wait);
+  if (!frame.ok() || frame->kind != FrameKind::kRefuse) return "";
+  const absl::StatusOr<Refusal> refusal = ParseRefusal(frame->payload);
+  return refusal.ok() ? absl::StrCat("it answers: ", refusal->text) : "";
 }
 
 absl::Status Bootstrap::HostJoin(JoinOptions& options) {
   absl::StatusOr<ListeningSocket> listener = ListenFor(options);
   if (!listener.ok()) return listener.status();
   const int world = options.world_size;
-  RendezvousServer rendezvous(*std::move(listener), world, {0, options.job, options.name},
-                              options.secret, options.log);
+  RendezvousServer rendezvous(*std::move(listener), world,
+                              {0, options.job, options.name, "", options.launch, options.starter},
+                              options.secret, options.log, options.place->SameOnAllRanks());
   const absl::Status gathered = rendezvous.Gather(options.deadline, options.hopeless);
   rejected_ = rendezvous.rejected();
   std::map<int, std::optional<net::SocketAddress>> addresses;
@@ -284,14 +285,13 @@ absl::Status Bootstrap::GuestJoin(const JoinOptions& options) {
 
 absl::StatusOr<Call> Bootstrap::Arrive(const JoinOptions& options, uint16_t listen_port,
                                        std::string* welcome) {
-  const std::string where = absl::StrCat(options.host, ":", options.port);
+  const std::string where = options.place->Where();
   const absl::Time start = MonotonicNow();
   absl::Time next_word = start + kQuiet;
   absl::Duration pause = kFirstRetry;
   absl::Status refusal;  // the last; says more than that rank 0 has given up meanwhile
-  Host host(options);
   while (true) {
-    Call call = TryToArrive(options, host, listen_port, welcome);
+    Call call = TryToArrive(options, listen_port, welcome);
     if (call.status.ok()) return call;
     if (absl::Status halted = CheckHalt(options.hopeless); !halted.ok()) {
       call.status = std::move(halted);
@@ -328,26 +328,19 @@ absl::StatusOr<Call> Bootstrap::Arrive(const JoinOptions& options, uint16_t list
   }
 }
 
-Call Bootstrap::TryToArrive(const JoinOptions& options, Host& host, uint16_t listen_port,
+Call Bootstrap::TryToArrive(const JoinOptions& options, uint16_t listen_port,
                             std::string* welcome) {
   Call call;
-  absl::StatusOr<net::Fd> fd = host.Dial();
+  absl::StatusOr<net::Fd> fd = options.place->Dial(options.deadline, options.hopeless);
   const absl::StatusOr<net::SocketAddress> local =
       fd.ok() ? net::LocalAddress(fd->get()) : fd.status();
   if (!local.ok()) {
     call.status = local.status();
+    call.final = absl::IsUnimplemented(local.status());
     return call;
   }
   local_address_ = local->address;
-  Hello hello{kProtocolVersion,
-              static_cast<uint32_t>(options.world_size),
-              static_cast<uint32_t>(options.rank),
-              0,
-              options.secret.has_file(),
-              options.job,
-              options.name,
-              "",
-              std::nullopt};
+  Hello hello = HelloOf(options);
   hello.trouble = std::string(options.trouble.message());
   if (listen_port != 0) hello.listens_at = net::SocketAddress{local->address, listen_port};
   const absl::Time deadline = options.deadline + kVerdictGrace;

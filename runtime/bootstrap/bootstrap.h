@@ -2,7 +2,8 @@
 //
 // Rendezvous of a job's ranks, and agreement between them.
 //
-// Join: rank 0 listens; the others know only its address and dial it until it answers. Both sides
+// Join: rank 0 listens; the others know only how to find it (meeting_place.h) and dial it until it
+// answers. Both sides
 // prove that they know the job's secret (handshake.h). When all have arrived, rank 0 sends each
 // rank the listening addresses of its parent and grandparent in the tree (tree.h), and the ranks
 // connect to these in the same way. After a first exchange the tree is complete, and the other
@@ -34,6 +35,7 @@
 #include "runtime/bootstrap/handshake.h"
 #include "runtime/bootstrap/handshake_server.h"
 #include "runtime/bootstrap/links.h"
+#include "runtime/bootstrap/meeting_place.h"
 #include "runtime/bootstrap/node.h"
 #include "runtime/bootstrap/secret.h"
 #include "runtime/bootstrap/shared_listener.h"
@@ -47,11 +49,16 @@ struct JoinOptions {
   int world_size = 1;
   std::string host;  // address of rank 0; unused on rank 0
   int port = 0;
-  // Rank 0 only: a listening socket. Without it, rank 0 listens on `port`.
+  // Where ranks find rank 0, instead of `host` and `port`.
+  std::shared_ptr<MeetingPlace> place;
+  // Rank 0 only: a listening socket, instead of that of the place.
   std::optional<net::Fd> listener;
   // Rank 0 only: instead, a socket that it shares with other rendezvous of this process.
   std::shared_ptr<SharedListener> shared_listener;
-  std::string job;   // ranks of another job are rejected
+  std::string job;  // ranks of another job are rejected
+  // So are those of another launch, or with other starters, as in Hello; both may be "".
+  std::string launch;
+  std::string starter;
   Secret secret;     // so are ranks without this secret
   std::string name;  // where this rank runs ("pod a on node b"), for messages; may be empty
   // Error that prevents this rank from taking part. Join reports it to the others, for a few
@@ -109,7 +116,7 @@ class Bootstrap {
   Bootstrap(int rank, int world_size) : node_(rank, world_size) {}
 
   // Returns the listener of rank 0.
-  absl::StatusOr<ListeningSocket> ListenFor(JoinOptions& options) const;
+  absl::StatusOr<ListeningSocket> ListenFor(JoinOptions& options);
   absl::Status HostJoin(JoinOptions& options);
   absl::Status GuestJoin(const JoinOptions& options);
   // Reports this rank's error to the ranks it can reach.
@@ -117,10 +124,10 @@ class Bootstrap {
   // Returns the connection to rank 0 after rank 0 has sent `welcome`.
   absl::StatusOr<Call> Arrive(const JoinOptions& options, uint16_t listen_port,
                               std::string* welcome);
-  class Host;
   // Makes one attempt: dials, performs the handshake, and waits for the welcome while connected.
-  Call TryToArrive(const JoinOptions& options, Host& host, uint16_t listen_port,
-                   std::string* welcome);
+  Call TryToArrive(const JoinOptions& options, uint16_t listen_port, std::string* welcome);
+  // Reports to the rank 0 that has the place that there are two. Returns its answer, or "".
+  std::string TellOtherRankZero(const JoinOptions& options);
   absl::Status ConnectUp(int to, const std::optional<net::SocketAddress>& place, const Hello& hello,
                          const Secret& secret, absl::Time deadline);
   // Performs the tree's first exchange.

@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "runtime/base/now.h"
+#include "runtime/base/wire.h"
 #include "runtime/bootstrap/handshake.h"
 #include "runtime/bootstrap/messages.h"
 #include "runtime/bootstrap/tree.h"
@@ -220,11 +221,9 @@ TEST(BootstrapTest, AnotherWorldSizeIsRefusedAtOnceWithTheReason) {
 TEST(BootstrapTest, ARankThatDoesNotExistIsRefused) {
   const int port = FreePort();
   std::thread host([&] { EXPECT_TRUE(Bootstrap::Join(Options(0, 3, port)).ok()); });
-  for (const int rank : {0, 7}) {
-    const Call call = ComeAs(static_cast<uint32_t>(rank), 3, port);
-    EXPECT_TRUE(call.status.ok()) << call.status;
-    EXPECT_TRUE(IsClosedByPeer(call.fd));
-  }
+  const Call call = ComeAs(7, 3, port);
+  EXPECT_TRUE(call.status.ok()) << call.status;
+  EXPECT_TRUE(IsClosedByPeer(call.fd));
   RunRanks(2, [&](int other) {
     EXPECT_TRUE(Bootstrap::Join(Options(1 + other, 3, port)).ok());
     return true;
@@ -348,6 +347,110 @@ TEST(BootstrapTest, TwoRanksOfOneNumberAreNamed) {
   host.join();
   const std::string both = absl::StrCat(statuses[0].message(), "\n", statuses[1].message());
   EXPECT_THAT(both, HasSubstr("two processes have the same RANK"));
+}
+
+// Whose the other ranks are cannot be known, so neither job starts; with and without a secret.
+TEST(BootstrapTest, ASecondRankZeroIsNamedOnAllRanks) {
+  for (const char* secret : {"", "0123456789abcdef"}) {
+    const int port = FreePort();
+    const std::vector<absl::Status> statuses = RunRanks(3, [&](int number) {
+      JoinOptions options = Options(number == 1 ? 1 : 0, 3, port);
+      options.secret = Secret(secret, "");
+      options.name = absl::StrCat("process ", number);
+      // The second rank 0 comes when the first is there.
+      if (number == 2) DialStranger(port);
+      return Bootstrap::Join(std::move(options)).status();
+    });
+    for (const absl::Status& status : statuses) {
+      EXPECT_THAT(std::string(status.message()),
+                  AllOf(HasSubstr("two processes have RANK=0: rank 0 (process 0) and rank 0 "
+                                  "(process 2)"),
+                        HasSubstr("give each job its own MASTER_PORT or RAILHEAD_JOB")));
+    }
+    EXPECT_THAT(std::string(statuses[2].message()),
+                AllOf(HasSubstr(absl::StrCat("cannot listen on MASTER_PORT ", port, ": process ",
+                                             ::getpid(), " (")),
+                      HasSubstr("listens there")));
+  }
+}
+
+// The first rank 0 goes on, and the second job ends with the reason.
+TEST(BootstrapTest, ARankZeroOfAnotherJobHarmsNoJob) {
+  using Change = std::function<void(JoinOptions&)>;
+  const std::pair<Change, const char*> cases[] = {
+      {[](JoinOptions& options) { options.job = "other"; }, "belongs to another job"},
+      {[](JoinOptions& options) { options.launch = "srun (SLURM_JOB_ID=2)"; },
+       "srun (SLURM_JOB_ID=2) has started one, no launcher the other"},
+      {[](JoinOptions& options) { options.starter = "here|9:1|process 9 (sh)"; },
+       "process 9 (sh) has started one, process 8 (sh) the other"},
+      {[](JoinOptions& options) { options.world_size = 3; },
+       "rank 0 has WORLD_SIZE=3, rank 0 has WORLD_SIZE=2"}};
+  for (const auto& [change, reason] : cases) {
+    const int port = FreePort();
+    const auto options = [&](int rank) {
+      JoinOptions result = Options(rank, 2, port, 60);
+      result.starter = "here|8:1|process 8 (sh)";
+      return result;
+    };
+    std::thread host([&] { EXPECT_TRUE(Bootstrap::Join(options(0)).ok()); });
+    { const net::Fd there = DialStranger(port); }
+    JoinOptions other = options(0);
+    change(other);
+    EXPECT_THAT(std::string(Bootstrap::Join(std::move(other)).status().message()),
+                AllOf(HasSubstr("listens there"), HasSubstr(reason)));
+    // A rank of the other job does not get in.
+    JoinOptions rank = options(1);
+    change(rank);
+    rank.deadline = In(0.2);
+    EXPECT_FALSE(Bootstrap::Join(std::move(rank)).ok());
+    EXPECT_TRUE(Bootstrap::Join(options(1)).ok());
+    host.join();
+  }
+}
+
+// The Hello of rank 1 of 2; other versions have other fields behind these.
+std::string HelloOfVersion(uint32_t version) {
+  WireWriter writer;
+  writer.U32(version);
+  writer.U32(2);
+  writer.U32(1);
+  writer.String("another field");
+  return EncodeFrame(FrameKind::kHello, writer.Take());
+}
+
+TEST(BootstrapTest, TwoProtocolVersionsAreBothNamedOnBothSides) {
+  for (const char* secret : {"", "0123456789abcdef"}) {
+    for (const int difference : {-1, 1}) {
+      const int port = FreePort();
+      const uint32_t version = kProtocolVersion + static_cast<uint32_t>(difference);
+      absl::Status host_status;
+      std::thread host([&] {
+        JoinOptions options = Options(0, 2, port, 1);
+        options.secret = Secret(secret, "");
+        host_status = Bootstrap::Join(std::move(options)).status();
+      });
+      const net::Fd guest = DialStranger(port);
+      // Other versions have other fields.
+      ASSERT_TRUE(net::SendAll(guest.get(), HelloOfVersion(version), In(20)).ok());
+      FrameReader reader(kHelloLimit);
+      std::optional<Frame> frame;
+      while (!frame.has_value()) {
+        ASSERT_TRUE(net::WaitReadable(guest.get(), In(20)).ok());
+        const absl::StatusOr<bool> open =
+            net::ReceiveSome(guest.get(), kHelloLimit, reader.buffer());
+        ASSERT_TRUE(open.ok() && *open);
+        frame = *reader.Next();
+      }
+      host.join();
+      const std::string both = absl::StrCat(
+          "rank 1 speaks version ", version, " of the rendezvous, but rank 0 speaks version ",
+          kProtocolVersion, ": use the same Railhead release in all pods");
+      ASSERT_EQ(frame->kind, FrameKind::kRefuse);
+      EXPECT_EQ(ParseRefusal(frame->payload)->text, both);
+      EXPECT_TRUE(ParseRefusal(frame->payload)->final);
+      EXPECT_THAT(std::string(host_status.message()), HasSubstr(both));
+    }
+  }
 }
 
 TEST(BootstrapTest, ARankThatRestartsWhileOthersGatherIsTakenAgain) {

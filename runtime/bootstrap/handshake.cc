@@ -3,6 +3,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/bootstrap/starter.h"
 
 namespace railhead::bootstrap {
 namespace {
@@ -12,6 +13,10 @@ constexpr absl::string_view kAsHost = "railhead handshake: host";
 
 constexpr absl::string_view kSameSecret =
     "mount the same Secret into all pods of the job (RAILHEAD_SECRET_FILE)";
+
+std::string DescribeLaunch(absl::string_view launch) {
+  return launch.empty() ? "no launcher" : std::string(launch);
+}
 
 }  // namespace
 
@@ -64,6 +69,7 @@ std::optional<Refusal> HostHandshake::Object() const {
   if (hello_.job != self_.job) {
     return Refusal{false, "it belongs to another job (RAILHEAD_JOB or the unique id differs)"};
   }
+  if (std::optional<Refusal> other = ObjectToLaunch(); other.has_value()) return other;
   if (hello_.host_rank != static_cast<uint32_t>(self_.rank)) {
     return Refusal{false, absl::StrCat(Guest(), " looks for rank ", hello_.host_rank,
                                        ", but this is ", Self())};
@@ -79,6 +85,26 @@ std::optional<Refusal> HostHandshake::Object() const {
                      secret_.has_file() ? " has one: " : " has none: ", kSameSecret,
                      "; ranks with RAILHEAD_AUTH=off or RAILHEAD_JOB_SECRET=off use none"),
         true};
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> HostHandshake::ObjectToLaunch() const {
+  // The other job may have this address next.
+  if (hello_.launch != self_.launch) {
+    return Refusal{false, absl::StrCat(Guest(), " and ", Self(),
+                                       " are of different jobs, although both have this address: ",
+                                       DescribeLaunch(hello_.launch), " has started one, ",
+                                       DescribeLaunch(self_.launch),
+                                       " the other; give each job its own MASTER_PORT")};
+  }
+  if (HaveOtherStarters(hello_.starter, self_.starter)) {
+    return Refusal{
+        false, absl::StrCat(Guest(), " and ", Self(),
+                            " are not known to be of one job: ", DescribeStarter(hello_.starter),
+                            " has started one, ", DescribeStarter(self_.starter),
+                            " the other, on one host; set the same RAILHEAD_JOB on all ranks of a "
+                            "job, or give each job its own MASTER_PORT")};
   }
   return std::nullopt;
 }

@@ -40,6 +40,8 @@ class HostHandshake {
     std::string job;
     std::string name;
     std::string trouble = "";  // why it cannot take part; "" if it can
+    std::string launch = "";   // as in Hello
+    std::string starter = "";
   };
 
   HostHandshake(Identity self, Secret secret, std::string nonce)
@@ -64,6 +66,8 @@ class HostHandshake {
   Step ReceiveProof(absl::string_view proof);
   Step Refuse(const Refusal& refusal);
   std::optional<Refusal> Object() const;
+  // Returns the refusal if the guest is of another job with the same name.
+  std::optional<Refusal> ObjectToLaunch() const;
   std::string Guest() const { return DescribeRank(static_cast<int>(hello_.rank), hello_.name); }
   std::string Self() const { return DescribeRank(self_.rank, self_.name); }
 

@@ -22,7 +22,8 @@ void Require(bool condition) {
 }
 
 void RunDoor(absl::string_view bytes, const Secret& secret) {
-  HostHandshake host({0, "job", "pod a"}, secret, std::string(kNonceSize, 'h'));
+  HostHandshake host({0, "job", "pod a", "", "", "here|5:1,4:2|process 5 (bash)"}, secret,
+                     std::string(kNonceSize, 'h'));
   FrameReader reader(kHelloLimit);
   reader.buffer()->append(bytes.data(), bytes.size());
   while (true) {
@@ -57,7 +58,8 @@ void RunParsers(absl::string_view bytes) {
       hello.ok() && hello->version == kProtocolVersion) {
     const absl::StatusOr<Hello> again = ParseHello(EncodeHello(*hello));
     Require(again.ok() && again->rank == hello->rank && again->job == hello->job &&
-            again->name == hello->name && again->nonce == hello->nonce);
+            again->name == hello->name && again->nonce == hello->nonce &&
+            again->launch == hello->launch && again->starter == hello->starter);
   }
   if (const absl::StatusOr<Challenge> challenge = ParseChallenge(bytes); challenge.ok()) {
     Require(ParseChallenge(EncodeChallenge(*challenge)).ok());

@@ -25,7 +25,8 @@ Hello FromRank3() {
 }
 
 HostHandshake Host(const Secret& secret, char nonce = 'h') {
-  return HostHandshake({0, "job", "pod y"}, secret, Nonce(nonce));
+  return HostHandshake({0, "job", "pod y", "", "", "here|5:1|process 5 (bash)"}, secret,
+                       Nonce(nonce));
 }
 
 Frame OnlyFrame(const std::string& bytes) {
@@ -165,6 +166,13 @@ TEST(HandshakeTest, StrangersAreToldApart) {
   const std::vector<Case> cases = {
       {[](Hello& hello) { hello.version = 99; }, "speaks version 99"},
       {[](Hello& hello) { hello.job = "other"; }, "another job"},
+      {[](Hello& hello) { hello.launch = "srun (SLURM_JOB_ID=1)"; },
+       "rank 3 (pod x) and rank 0 (pod y) are of different jobs, although both have this address: "
+       "srun (SLURM_JOB_ID=1) has started one, no launcher the other; give each job its own "
+       "MASTER_PORT"},
+      {[](Hello& hello) { hello.starter = "here|3:1,2:1|process 2 (bash)"; },
+       "rank 3 (pod x) and rank 0 (pod y) are not known to be of one job: process 2 (bash) has "
+       "started one, process 5 (bash) the other, on one host; set the same RAILHEAD_JOB"},
       {[](Hello& hello) { hello.host_rank = 2; }, "looks for rank 2, but this is rank 0 (pod y)"},
   };
   for (const Case& c : cases) {
@@ -250,8 +258,12 @@ TEST(HelloTest, AStrangersTextIsPrintable) {
                                               "a\\u202eb")}) {
     hello.name = text;
     hello.trouble = text;
+    hello.launch = text;
+    hello.starter = text;
     EXPECT_EQ(ParseHello(EncodeHello(hello))->name, shown);
     EXPECT_EQ(ParseHello(EncodeHello(hello))->trouble, shown);
+    EXPECT_EQ(ParseHello(EncodeHello(hello))->launch, shown);
+    EXPECT_EQ(ParseHello(EncodeHello(hello))->starter, shown);
     EXPECT_EQ(ParseChallenge(EncodeChallenge({text, std::string(kNonceSize, 'n')}))->name, shown);
     EXPECT_EQ(ParseRefusal(EncodeRefusal({false, text}))->text, shown);
   }

@@ -6,6 +6,7 @@
 #include "runtime/base/wire.h"
 #include "runtime/bootstrap/messages.h"
 #include "runtime/bootstrap/secret.h"
+#include "runtime/bootstrap/starter.h"
 
 namespace railhead::bootstrap {
 namespace {
@@ -30,6 +31,8 @@ std::string EncodeHello(const Hello& hello) {
   writer.Raw(hello.nonce);
   writer.String(EncodePlace(hello.listens_at));
   writer.String(absl::string_view(hello.trouble).substr(0, kTroubleLimit));
+  writer.String(absl::string_view(hello.launch).substr(0, kLaunchLimit));
+  writer.String(absl::string_view(hello.starter).substr(0, kStarterLimit));
   return writer.Take();
 }
 
@@ -48,6 +51,8 @@ absl::StatusOr<Hello> ParseHello(absl::string_view payload) {
   const absl::StatusOr<std::optional<net::SocketAddress>> listens_at =
       ParsePlace(reader.String(kPlaceLimit));
   hello.trouble = PrintableText(reader.String(kTroubleLimit), kTroubleLimit);
+  hello.launch = PrintableText(reader.String(kLaunchLimit), kLaunchLimit);
+  hello.starter = PrintableText(reader.String(kStarterLimit), kStarterLimit);
   if (!reader.Complete() || !listens_at.ok()) {
     return absl::InvalidArgumentError("a malformed introduction");
   }

@@ -18,6 +18,9 @@ namespace railhead::bootstrap {
 // Increase it whenever ranks of different builds could misunderstand each other.
 inline constexpr uint32_t kProtocolVersion = 10;
 
+// Maximum size of Hello::launch.
+inline constexpr size_t kLaunchLimit = 300;
+
 // Maximum payload of a handshake, so that unauthenticated clients cannot exhaust memory.
 inline constexpr size_t kHelloLimit = 2048;
 
@@ -33,6 +36,10 @@ struct Hello {
   std::string nonce;                             // kNonceSize random bytes
   std::optional<net::SocketAddress> listens_at;  // listening address of this rank
   std::string trouble = "";                      // why it cannot take part; "" if it can
+  // What the launcher calls this job: the same on all its ranks, and on those of no other one; ""
+  // if no launcher says.
+  std::string launch = "";
+  std::string starter = "";  // see starter.h; "" if the job is known otherwise
 };
 
 std::string EncodeHello(const Hello& hello);

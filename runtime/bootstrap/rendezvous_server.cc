@@ -84,6 +84,7 @@ void RendezvousServer::TellLateComers(const absl::Status& why) {
 }
 
 absl::Status RendezvousServer::Hopeless() const {
+  if (!rival_.empty()) return absl::FailedPreconditionError(rival_);
   if (has_secret_) return absl::OkStatus();
   for (const uint32_t rank : handshakes_.cannot_prove()) {
     if (rank == 0 || rank >= world_size_ || guests_.count(rank) > 0) continue;
@@ -106,10 +107,9 @@ absl::Status RendezvousServer::Late(absl::Duration waited) const {
                                      world_size_, " ranks, in addition to the program's"));
   }
   // Ranks that meet at a shared socket know its address from a job that they were all in.
-  absl::StrAppend(&text, ": check that their pods run, and that ",
-                  shares_socket_ ? "they make this communicator, too, of the same ranks"
-                                 : "their MASTER_ADDR, MASTER_PORT and RAILHEAD_JOB match those of "
-                                   "rank 0");
+  absl::StrAppend(
+      &text, ": check that their pods run, and that ",
+      shares_socket_ ? "they make this communicator, too, of the same ranks" : same_on_all_ranks_);
   if (handshakes_.rejected() > 0) {
     absl::StrAppend(&text, "; ", handshakes_.rejected(), " connection(s) rejected");
   }
@@ -155,7 +155,7 @@ void RendezvousServer::PollOnce(absl::Time deadline) {
   }
 }
 
-std::optional<Refusal> RendezvousServer::Object(const Hello& hello) const {
+std::optional<Refusal> RendezvousServer::Object(const Hello& hello) {
   if (hello.world_size != world_size_) {
     return Refusal{
         true, absl::StrCat("rank ", hello.rank, " has WORLD_SIZE=", hello.world_size,
@@ -165,7 +165,13 @@ std::optional<Refusal> RendezvousServer::Object(const Hello& hello) const {
     return Refusal{true,
                    absl::StrCat("rank ", hello.rank, " is not below WORLD_SIZE=", world_size_)};
   }
-  if (hello.rank == 0 || guests_.count(hello.rank) > 0) {
+  if (hello.rank == 0) {
+    rival_ = absl::StrCat(
+        "two processes have RANK=0: ", self_, " and ", DescribeRank(0, hello.name),
+        "; start one of each rank, and give each job its own MASTER_PORT or RAILHEAD_JOB");
+    return Refusal{true, rival_};
+  }
+  if (guests_.count(hello.rank) > 0) {
     return Refusal{false, absl::StrCat("rank ", hello.rank,
                                        " has already joined: two processes have the same RANK")};
   }

@@ -22,10 +22,13 @@ namespace railhead::bootstrap {
 // Accepts ranks until all have come. A rank that disconnects may connect again.
 class RendezvousServer {
  public:
+  // `same_on_all_ranks` completes "check that ...", for ranks that do not come.
   RendezvousServer(ListeningSocket listener, int world_size, HostHandshake::Identity self,
-                   Secret secret, const Logger& log)
+                   Secret secret, const Logger& log, std::string same_on_all_ranks)
       : world_size_(static_cast<uint32_t>(world_size)),
         log_(log),
+        self_(DescribeRank(self.rank, self.name)),
+        same_on_all_ranks_(std::move(same_on_all_ranks)),
         shares_socket_(listener.shared != nullptr),
         has_secret_(secret.proves()),
         handshakes_(
@@ -38,7 +41,8 @@ class RendezvousServer {
   // Returns when all have arrived. Else DeadlineExceeded names the missing ranks; or the error of
   // `hopeless`; or that a rank cannot prove that it belongs to the job. Arrived ranks are notified
   // of that at once, but in a job with a secret it does not end the wait, since anyone can claim
-  // it.
+  // it. FailedPrecondition, too, if another process of the job has the rank of this one: the ranks
+  // may be those of two jobs.
   absl::Status Gather(absl::Time deadline, const Halt& hopeless);
 
   // Arrived ranks; also valid after a failed Gather.
@@ -48,7 +52,7 @@ class RendezvousServer {
   size_t told() const { return handshakes_.turned_away().size(); }
 
  private:
-  std::optional<Refusal> Object(const Hello& hello) const;
+  std::optional<Refusal> Object(const Hello& hello);
   bool Complete() const { return guests_.size() + 1 == world_size_; }
   void PollOnce(absl::Time deadline);
   // Notifies arrived ranks of rejected ones.
@@ -60,6 +64,9 @@ class RendezvousServer {
 
   uint32_t world_size_;
   Logger log_;
+  std::string self_;
+  std::string same_on_all_ranks_;
+  std::string rival_;  // why another process with this rank ends the wait; "" without one
   bool shares_socket_;
   bool has_secret_;
   HandshakeServer handshakes_;

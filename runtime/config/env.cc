@@ -189,9 +189,10 @@ constexpr auto kTable = std::to_array<Variable>({
      "line in the log of rank 0 if the two differ; if WORLD_SIZE is larger, the start fails. Must "
      "be the same on all ranks.",
      ReadElsewhere},
-    {Group::kRendezvous, "MASTER_ADDR", "required, except on rank 0",
+    {Group::kRendezvous, "MASTER_ADDR", "required, except on rank 0 and for launchers on one host",
      "Host name or address of rank 0; an IPv6 address may be in brackets. If DNS does not know it "
-     "yet, ranks retry.",
+     "yet, ranks retry. Without it, ranks find each other if mpirun, mpiexec, flux run or srun has "
+     "started all of them on one host; MASTER_PORT is not used then.",
      [](const std::string& text, Target& to) {
        std::string& address = to.rendezvous.master_addr;
        std::string wrong = ParseName(text, kLongestName, address);
@@ -200,7 +201,10 @@ constexpr auto kTable = std::to_array<Variable>({
        }
        return wrong;
      }},
-    {Group::kRendezvous, "MASTER_PORT", "29500", "Port on which rank 0 accepts the other ranks.",
+    {Group::kRendezvous, "MASTER_PORT", "29500",
+     "Port on which rank 0 accepts the other ranks. Under torchrun, it is the port of the agent's "
+     "store (TORCHELASTIC_USE_AGENT_STORE=True): rank 0 chooses another port and publishes it in "
+     "that store.",
      [](const std::string& text, Target& to) {
        return ParseInteger(text, 1, kLastPort, to.rendezvous.master_port);
      }},
@@ -209,7 +213,9 @@ constexpr auto kTable = std::to_array<Variable>({
      "railhead.io/not-done has it in words. Part of the error if one of them is missing.",
      ReadElsewhere},
     {Group::kSettings, "RAILHEAD_JOB", "default",
-     "Name of the job, and a label of every metric. Ranks with another job name are rejected.",
+     "Name of the job, and a label of every metric. Ranks with another job name are rejected, and "
+     "so are ranks that another launcher's job has started. Ranks that no launcher has started, on "
+     "one host, must have a name or a common process that has started them, such as a script.",
      [](const std::string& text, Target& to) {
        return ParseName(text, kLongestName, to.settings.job);
      }},
@@ -439,12 +445,12 @@ absl::Status Missing(absl::string_view name, Lookup lookup) {
                    WhyNotSet(lookup)));
 }
 
-// Launchers count ranks, but name no address of rank 0.
+// Launchers count ranks, but name no address of rank 0. On one host, ranks do not need it.
 absl::Status NoMaster(const World& world) {
   return absl::InvalidArgumentError(absl::StrCat(
       "MASTER_ADDR is not set on a rank of ", world.source,
-      ": set it to the host name or address of rank 0 on all ranks, for example with mpirun -x "
-      "MASTER_ADDR=HOST"));
+      ", whose launcher does not say that all ranks are on one host: set it to the host name or "
+      "address of rank 0 on all ranks, for example with mpirun -x MASTER_ADDR=HOST"));
 }
 
 // How a program sets it for one communicator.
@@ -473,8 +479,13 @@ absl::StatusOr<Rendezvous> ReadRendezvous(Lookup lookup) {
   result.rank = (*world)->rank;
   result.world_size = (*world)->size;
   result.world_note = std::move((*world)->note);
-  if (!result.master_addr.empty() || result.rank == 0) return result;
-  if ((*world)->by_launcher) return NoMaster(**world);
+  result.by_launcher = (*world)->launcher != Launcher::kPod;
+  result.rank_variable = (*world)->rank_variable;
+  result.launch = (*world)->launch;
+  const bool finds_rank_0 = !result.master_addr.empty() || result.launch.one_host ||
+                            (result.rank == 0 && result.launch.store_key.empty());
+  if (finds_rank_0 || result.world_size == 1) return result;
+  if (result.by_launcher) return NoMaster(**world);
   return Missing("MASTER_ADDR", lookup);
 }
 

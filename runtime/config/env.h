@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "runtime/base/log.h"
+#include "runtime/config/launch.h"
 #include "runtime/config/lookup.h"
 
 namespace railhead::config {
@@ -31,9 +32,13 @@ enum class Fallback : uint8_t { kAllow, kWarn, kFail };
 struct Rendezvous {
   int rank = 0;  // as World (world.h)
   int world_size = 1;
-  std::string master_addr;  // may be empty on rank 0 only
+  // May be empty on rank 0, and on ranks of which the launcher says that all are on this host.
+  std::string master_addr;
   int master_port = 29500;
-  std::string world_note = "";  // World::note
+  std::string world_note = "";         // World::note
+  Launch launch = {};                  // World::launch
+  std::string rank_variable = "RANK";  // World::rank_variable
+  bool by_launcher = false;            // a launcher has started this rank, and not the pod
 };
 
 // Fields of rhConfig_t set by a program, by name, with values as in the environment.
@@ -46,9 +51,12 @@ enum class FrameWish : uint8_t {
   kEncrypted,  // TCP or shared memory, but no RDMA
 };
 
+// The name of jobs without one.
+inline constexpr char kUnnamedJob[] = "default";
+
 // Settings of this rank.
 struct Settings {
-  std::string job = "default";
+  std::string job = kUnnamedJob;
   std::string secret_file;  // "": ranks are identified by the name of their job only
   bool job_secret = true;   // without `secret_file`, use the node agent's (job_secret.h)
   bool use_secret = true;   // false: neither of the two is used (RAILHEAD_AUTH=off)

@@ -19,8 +19,6 @@ namespace {
 constexpr size_t kLongestValue = 100;  // of a variable, in messages
 constexpr absl::string_view kChoice = "RAILHEAD_WORLD";
 
-std::string ValueOf(Lookup lookup, absl::string_view name) { return lookup(name).value_or(""); }
-
 bool IsSet(Lookup lookup, absl::string_view name) { return !ValueOf(lookup, name).empty(); }
 
 // Two variables that describe a world, and the program that sets them.
@@ -28,20 +26,22 @@ struct Pair {
   absl::string_view rank;
   absl::string_view size;
   absl::string_view setter;
+  Launcher launcher = Launcher::kPod;
 
   bool IsComplete(Lookup lookup) const { return IsSet(lookup, rank) && IsSet(lookup, size); }
 };
 
 constexpr Pair kPod = {"RANK", "WORLD_SIZE",
                        "set for the pod, by the Railhead operator or its spec"};
-constexpr Pair kTorchrun = {"RANK", "WORLD_SIZE", "set by torchrun"};
+constexpr Pair kTorchrun = {"RANK", "WORLD_SIZE", "set by torchrun", Launcher::kTorchrun};
 constexpr Pair kOpenMpi = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                           "set by mpirun of Open MPI"};
-constexpr Pair kPmi = {"PMI_RANK", "PMI_SIZE", "set by mpiexec or another launcher with PMI"};
-constexpr Pair kFlux = {"FLUX_TASK_RANK", "FLUX_JOB_SIZE", "set by flux run"};
-constexpr Pair kSlurm = {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "set by srun"};
+                           "set by mpirun of Open MPI", Launcher::kOpenMpi};
+constexpr Pair kPmi = {"PMI_RANK", "PMI_SIZE", "set by mpiexec or another launcher with PMI",
+                       Launcher::kPmi};
+constexpr Pair kFlux = {"FLUX_TASK_RANK", "FLUX_JOB_SIZE", "set by flux run", Launcher::kFlux};
+constexpr Pair kSlurm = {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "set by srun", Launcher::kSlurm};
 // If SLURM_STEP_NUM_TASKS is not set. `srun --preserve-env` leaves the job's value in this one.
-constexpr Pair kSlurmByJob = {"SLURM_PROCID", "SLURM_NTASKS", "set by srun"};
+constexpr Pair kSlurmByJob = {"SLURM_PROCID", "SLURM_NTASKS", "set by srun", Launcher::kSlurm};
 constexpr absl::string_view kPmixRank = "PMIX_RANK";
 
 bool IsByTorchrun(Lookup lookup) { return IsSet(lookup, "TORCHELASTIC_RUN_ID"); }
@@ -93,6 +93,9 @@ absl::StatusOr<World> Read(const Pair& pair, Lookup lookup) {
   }
   world.source = absl::StrCat(pair.rank, "=", world.rank, " and ", pair.size, "=", world.size, " (",
                               pair.setter, ")");
+  world.launcher = pair.launcher;
+  world.launch = FindLaunch(pair.launcher, world.rank, world.size, lookup);
+  world.rank_variable = std::string(pair.rank);
   return world;
 }
 
@@ -123,7 +126,6 @@ absl::StatusOr<std::optional<World>> ReadLauncher(Lookup lookup) {
     if (!IsSet(lookup, pair.rank) && !IsSet(lookup, pair.size)) continue;
     absl::StatusOr<World> world = Read(pair, lookup);
     if (!world.ok()) return world.status();
-    world->by_launcher = true;
     return *std::move(world);
   }
   return std::nullopt;

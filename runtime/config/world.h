@@ -35,6 +35,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "runtime/config/launch.h"
 #include "runtime/config/lookup.h"
 
 namespace railhead::config {
@@ -50,7 +51,10 @@ struct World {
   // The pod's variables and the launcher's if they differ, and which apply, for the log; "" if they
   // agree, or if RAILHEAD_WORLD decides.
   std::string note = "";
-  bool by_launcher = false;
+  // Of the launcher whose world it is; kPod without one.
+  Launcher launcher = Launcher::kPod;
+  Launch launch = {};
+  std::string rank_variable = "";  // "PMI_RANK"
 };
 
 // Returns nullopt if no launcher is known and RANK or WORLD_SIZE is not set. InvalidArgument names

@@ -85,7 +85,8 @@ absl::StatusOr<Fd> ListenOn(const IpAddress& address, uint16_t port, bool both_f
       ::listen(fd.get(), 1024) != 0) {
     const int error = errno;
     const std::string what = absl::StrCat("listen on ", HostPort(address, port));
-    return port == 0 ? PortError(what, error, EADDRINUSE) : ErrnoError(what, error);
+    absl::Status failed = port == 0 ? PortError(what, error, EADDRINUSE) : ErrnoError(what, error);
+    return error == EADDRINUSE ? absl::AlreadyExistsError(failed.message()) : failed;
   }
   return fd;
 }

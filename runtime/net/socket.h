@@ -31,7 +31,7 @@ bool IsNetworkError(int error_number);
 int PollTimeout(absl::Time deadline);
 
 // Returns a listening, non-blocking socket. Without `local` it listens on every address, IPv6 and
-// IPv4. Port 0: chosen by the kernel.
+// IPv4. Port 0: chosen by the kernel. AlreadyExists if another socket has the port.
 absl::StatusOr<Fd> Listen(const std::optional<IpAddress>& local, uint16_t port);
 
 // Listens at `local`, and at a port that the kernel chooses, with two sockets: one for the
@@ -88,6 +88,7 @@ struct SocketAddress {
   IpAddress address;
   uint16_t port = 0;
 };
+// Returns the address of this end of a connection, and of the other one.
 absl::StatusOr<SocketAddress> LocalAddress(int fd);
 absl::StatusOr<SocketAddress> RemoteAddress(int fd);
 // Returns the peer's address for messages; "unknown" if the connection is gone.

@@ -110,7 +110,7 @@ class Network:
     def forget(self):
         """Resets the connections of the rendezvous' network, once."""
         address = self.address("a")
-        _run(*self.inside("a", "ss", "--kill", "--tcp", "src", address if self._ipv4 else f"[{address}]"))
+        run_tool(*self.inside("a", "ss", "--kill", "--tcp", "src", address if self._ipv4 else f"[{address}]"))
 
     def narrow(self, rail):
         """Drops packets of 1000 bytes and more on this rail, silently, as an MTU that does not fit."""

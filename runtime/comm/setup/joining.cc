@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/comm/setup/joining.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -11,11 +13,18 @@
 #include "absl/strings/strip.h"
 #include "runtime/base/log.h"
 #include "runtime/base/now.h"
+#include "runtime/bootstrap/agent_store.h"
+#include "runtime/bootstrap/hello.h"
 #include "runtime/bootstrap/job_secret.h"
+#include "runtime/bootstrap/local_meeting.h"
+#include "runtime/bootstrap/meeting_place.h"
 #include "runtime/bootstrap/secret.h"
+#include "runtime/bootstrap/starter.h"
 
 namespace railhead::comm {
 namespace {
+
+static_assert(config::kLongestLaunchName <= bootstrap::kLaunchLimit);
 
 // Returns "pod a on node b", without unknown parts.
 std::string Place(const config::Settings& settings) {
@@ -67,6 +76,34 @@ absl::StatusOr<std::string> SecretOf(CommunicatorOptions& options, const Logger&
   return std::move(found->secret);
 }
 
+// Returns the processes that have started this rank, if nothing else identifies its job.
+std::string StarterOf(const CommunicatorOptions& options) {
+  const config::Rendezvous& rendezvous = options.rendezvous;
+  const bool unnamed = rendezvous.by_launcher || options.setup.settings.job == config::kUnnamedJob;
+  if (!options.key.empty() || !rendezvous.launch.name.empty() || !unnamed) return "";
+  return bootstrap::FindStarter(options.setup.root, rendezvous.rank_variable);
+}
+
+// Returns where ranks find rank 0; null: at MASTER_ADDR and MASTER_PORT.
+absl::StatusOr<std::shared_ptr<bootstrap::MeetingPlace>> PlaceOf(
+    const config::Rendezvous& rendezvous, const std::string& starter) {
+  const config::Launch& launch = rendezvous.launch;
+  if (!launch.store_key.empty()) {
+    return std::make_shared<bootstrap::AgentStore>(rendezvous.master_addr, rendezvous.master_port,
+                                                   launch.store_key);
+  }
+  if (!rendezvous.master_addr.empty() || !launch.one_host) return nullptr;
+  const std::string outermost = bootstrap::OutermostStarter(starter);
+  if (launch.name.empty() && outermost.empty()) {
+    return absl::InvalidArgumentError(
+        "MASTER_ADDR is not set, and /proc does not show which process has started this rank: set "
+        "MASTER_ADDR=127.0.0.1, and MASTER_PORT to a free port, on all ranks");
+  }
+  return std::make_shared<bootstrap::LocalMeeting>(
+      absl::StrCat(launch.name, "\n", launch.on_host, "\n", outermost, "\n", ::geteuid()),
+      launch.name.empty() ? bootstrap::DescribeStarter(starter) : launch.name);
+}
+
 }  // namespace
 
 std::string NameOfRank(const CommunicatorOptions& options) {
@@ -88,6 +125,15 @@ absl::StatusOr<bootstrap::Bootstrap> Join(CommunicatorOptions& options) {
   const absl::Time deadline = MonotonicNow() + settings.StartTimeout();
   const absl::StatusOr<std::string> secret = SecretOf(options, log);
   bootstrap::JoinOptions join;
+  join.starter = StarterOf(options);
+  join.launch = options.rendezvous.launch.name;
+  absl::StatusOr<std::shared_ptr<bootstrap::MeetingPlace>> place =
+      PlaceOf(options.rendezvous, join.starter);
+  // Without a place, the others cannot be told.
+  if (!place.ok()) return place.status();
+  join.place = *std::move(place);
+  // Who knows the secret is of this job.
+  if (secret.ok() && !secret->empty()) join.starter = "";
   join.trouble = secret.status();
   join.rank = options.rendezvous.rank;
   join.world_size = options.rendezvous.world_size;

@@ -233,7 +233,8 @@ RH_EXPORT rhResult_t rhCommInitRank(rhComm_t* comm, int nranks, rhUniqueId id, i
 RH_EXPORT rhResult_t rhCommInitRankConfig(rhComm_t* comm, int nranks, rhUniqueId id, int rank,
                                           rhConfig_t* config);
 
-/* rhCommInitRank for the group that RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT describe. */
+/* rhCommInitRank for the group that RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT describe, or the
+ * launcher's variables: torchrun, mpirun, mpiexec, flux run, srun (railhead-environment(7)). */
 RH_EXPORT rhResult_t rhCommInitFromEnv(rhComm_t* comm);
 
 /* Completes the communicator's work: waits until its calls on a stream are done, all data that this
