@@ -40,6 +40,23 @@ Traffic TrafficOf(const Peer& peer) {
   return moved;
 }
 
+RailTotals TotalsOf(const Peer& peer, size_t rail) {
+  const transport::LinkStats& stats = peer.rail_stats(rail);
+  const RailHealth& health = peer.rail_health(rail);
+  RailTotals totals;
+  totals.name = peer.rail_name(rail);
+  totals.up = !health.lost.load(std::memory_order_relaxed);
+  totals.peers = 1;
+  totals.lost_peers = totals.up ? 0 : 1;
+  totals.failovers = health.failovers.load(std::memory_order_relaxed);
+  totals.returns = health.returns.load(std::memory_order_relaxed);
+  totals.strangers = stats.strangers.load(std::memory_order_relaxed);
+  totals.transmit_bytes = stats.transmit_bytes.load(std::memory_order_relaxed);
+  totals.receive_bytes = stats.receive_bytes.load(std::memory_order_relaxed);
+  totals.retransmits = stats.retransmits.load(std::memory_order_relaxed);
+  return totals;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Mesh>> Mesh::Create(std::map<int, std::unique_ptr<Peer>> peers,
@@ -80,6 +97,11 @@ absl::Status Mesh::WatchCompanion() {
   absl::Status watched = Watch(companion_->event_fd(), {});
   watches_companion_ = watched.ok();
   return watched;
+}
+
+bool Mesh::MustPollCompanion() {
+  // A process without free descriptors may have some at the next sleep.
+  return CompanionWaits() && !(companion_->Arm().ok() && WatchCompanion().ok());
 }
 
 absl::Status Mesh::Watch(Entry& entry) {
@@ -346,8 +368,7 @@ absl::Status Mesh::Sleep() {
         at_first ? absl::OkStatus() : OnBusy([](Peer& peer) { return peer.Acknowledge(); });
     // Arming comes before the last look, so that nothing can arrive unnoticed between them.
     armed.Update(OnBusy([wake](Peer& peer) { return peer.Arm(wake); }));
-    // Without descriptors, it is polled.
-    if (CompanionWaits() && !(companion_->Arm().ok() && WatchCompanion().ok())) must_poll_ = true;
+    const bool must_poll = MustPollCompanion() || must_poll_;
     if (!armed.ok()) return armed;
     // What the peers waited for may have been just that.
     if (finishing_ && Flushed()) return absl::OkStatus();
@@ -355,7 +376,7 @@ absl::Status Mesh::Sleep() {
     absl::Status polled = Poll(now);
     if (polled.ok()) polled = CheckPatience(now);
     if (moved_ || !polled.ok()) return polled;
-    const int longest = must_poll_                      ? kPollingSleepMs
+    const int longest = must_poll                       ? kPollingSleepMs
                         : AnyBusy(held_back)            ? kHeldBackSleepMs
                         : at_first || AnyBusy(restless) ? kRestlessSleepMs
                                                         : kLongestSleepMs;
@@ -553,23 +574,15 @@ std::vector<RailTotals> Mesh::Totals() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [rank, entry] : peers_) {
     const Peer* const peer = entry.peer.get();
-    totals.resize(peer->rail_count());
     for (size_t i = 0; i < peer->rail_count(); ++i) {
-      const transport::LinkStats& stats = peer->rail_stats(i);
-      totals[i].name = peer->rail_name(i);
-      const RailHealth& health = peer->rail_health(i);
-      const bool lost = health.lost.load(std::memory_order_relaxed);
-      totals[i].up = totals[i].up && !lost;
-      ++totals[i].peers;
-      totals[i].lost_peers += lost ? 1 : 0;
-      totals[i].failovers += health.failovers.load(std::memory_order_relaxed);
-      totals[i].returns += health.returns.load(std::memory_order_relaxed);
+      RailTotals of_peer = TotalsOf(*peer, i);
+      if (i < totals.size()) {
+        Add(of_peer, totals[i]);
+      } else {
+        totals.push_back(std::move(of_peer));
+      }
       rates.resize(totals.size());
-      rates[i] += health.rate.load(std::memory_order_relaxed);
-      totals[i].strangers += stats.strangers.load(std::memory_order_relaxed);
-      totals[i].transmit_bytes += stats.transmit_bytes.load(std::memory_order_relaxed);
-      totals[i].receive_bytes += stats.receive_bytes.load(std::memory_order_relaxed);
-      totals[i].retransmits += stats.retransmits.load(std::memory_order_relaxed);
+      rates[i] += peer->rail_health(i).rate.load(std::memory_order_relaxed);
     }
   }
   const double fastest = rates.empty() ? 0 : *std::max_element(rates.begin(), rates.end());

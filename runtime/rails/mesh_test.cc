@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,6 +21,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "runtime/base/companion.h"
+#include "runtime/net/event.h"
 #include "runtime/rails/peer.h"
 #include "runtime/rails/peers_for_test.h"
 #include "runtime/testing/fake_link.h"
@@ -65,6 +68,57 @@ TEST(MeshTest, TheAlarmEndsAWait) {
   other.join();
 }
 
+// A companion that waits for ever, and sometimes has no descriptor to wait with.
+class WaitingCompanion final : public Companion {
+ public:
+  // The next calls of Arm fail.
+  int failing = 0;
+  // The descriptor opens at the first call that succeeds, as a mailbox's does, or at once.
+  explicit WaitingCompanion(bool opens_late) {
+    if (!opens_late) Open();
+  }
+  int arms() const { return arms_; }
+
+  bool Waits() const override { return true; }
+  absl::StatusOr<bool> Poll() override { return false; }
+  int event_fd() const override { return event_.fd(); }
+  absl::Status Arm() override {
+    ++arms_;
+    if (failing > 0) {
+      --failing;
+      return absl::ResourceExhaustedError("socket: Too many open files");
+    }
+    if (!event_.valid()) Open();
+    return absl::OkStatus();
+  }
+  void Answer() override { event_.Clear(); }
+  uint64_t progress() const override { return 0; }
+  std::string DescribeProgress() const override { return "waits"; }
+
+ private:
+  void Open() { event_ = *net::Event::Open(); }
+
+  net::Event event_;
+  int arms_ = 0;
+};
+
+TEST(MeshTest, ACompanionThatCouldNotBeArmedIsPolledOnlyUntilItCan) {
+  constexpr absl::Duration kWait = absl::Milliseconds(300);
+  for (const bool opens_late : {false, true}) {
+    for (const int failing : {0, 1, 3, 10}) {
+      WaitingCompanion companion(opens_late);
+      companion.failing = failing;
+      const std::unique_ptr<Mesh> mesh = *Mesh::Create({}, {});
+      ASSERT_TRUE(mesh->Accompany(companion).ok());
+      mesh->Begin(kWait);
+      EXPECT_TRUE(absl::IsDeadlineExceeded(mesh->Progress()));
+      // The first sleep takes 20 ms, those that follow a second; a thread that polls sleeps 1 ms.
+      EXPECT_LT(companion.arms(), failing + 10)
+          << failing << (opens_late ? " times, opens late" : " times, open from the start");
+    }
+  }
+}
+
 TEST(MeshTest, TotalsAddUpOverPeers) {
   PeerPair first = MakePeers(2);
   PeerPair second = MakePeers(2);
@@ -89,6 +143,32 @@ TEST(MeshTest, TotalsAddUpOverPeers) {
   EXPECT_EQ(totals[1].lost_peers, 1);
   EXPECT_EQ(totals[0].lost_peers, 0);
   EXPECT_EQ(totals[1].name.device, "rxe1");
+}
+
+TEST(RailTotalsTest, EachRailIsAddedToTheOneWithItsName) {
+  RailTotals rail{{0, "rxe0", 1, "verbs"}};
+  rail.peers = 2;
+  rail.transmit_bytes = 10;
+  RailTotals lost = rail;
+  lost.up = false;
+  lost.lost_peers = 1;
+  lost.failovers = 3;
+  lost.returns = 2;
+  lost.weight = 0.25;
+  RailTotals other = rail;
+  other.name.rail = 1;
+  std::vector<RailTotals> sums = {rail};
+  Add({other, lost}, sums);
+  ASSERT_EQ(sums.size(), 2U);
+  EXPECT_FALSE(sums[0].up);
+  EXPECT_EQ(sums[0].peers, 4);
+  EXPECT_EQ(sums[0].lost_peers, 1);
+  EXPECT_EQ(sums[0].failovers, 3U);
+  EXPECT_EQ(sums[0].returns, 2U);
+  EXPECT_EQ(sums[0].transmit_bytes, 20U);
+  EXPECT_EQ(sums[0].weight, 0.25);
+  EXPECT_TRUE(sums[1].up);
+  EXPECT_EQ(sums[1].peers, 2);
 }
 
 TEST(ReachTest, AMeshMakesAPeerWhenItHasSomethingForIt) {
