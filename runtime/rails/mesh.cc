@@ -322,6 +322,7 @@ void Mesh::Settle(absl::Time deadline) {
 void Mesh::ExpectClose() {
   const Visit visit(*this);
   for (const auto& [rank, entry] : peers_) entry.peer->ExpectClose();
+  broken_.Update(OnBusy([](Peer& peer) { return peer.Acknowledge(); }));
 }
 
 absl::Status Mesh::Progress() {

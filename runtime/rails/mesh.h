@@ -80,7 +80,8 @@ class Mesh final : public collectives::Messenger {
   void Settle(absl::Time deadline);
   // Whether it is known now, except of peers that have `left`.
   bool Acknowledged(absl::FunctionRef<bool(int peer)> left) const;
-  // This rank leaves: peers that leave, too, are neither logged nor counted as lost rails.
+  // This rank leaves: tells at once what it has taken, because peers that leave, too, wait for
+  // that. Their rails are neither logged nor counted as lost.
   void ExpectClose();
   // Increases as transfers come nearer to completion, of all peers (with the companion), or of one;
   // see Peer::progress.

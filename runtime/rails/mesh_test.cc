@@ -119,6 +119,32 @@ TEST(MeshTest, ACompanionThatCouldNotBeArmedIsPolledOnlyUntilItCan) {
   }
 }
 
+// A peer that leaves, too, waits until this rank has told what it has taken.
+TEST(MeshTest, WhoLeavesTellsAtOnceWhatItHasTaken) {
+  for (const size_t size : {1U, 100U, 100'000U}) {
+    for (const int messages : {1, 3}) {
+      PeerPair pair = MakePeers(1);
+      BeLazy(pair);
+      const std::unique_ptr<Mesh> mesh = MeshOf(std::move(pair.a));
+      const std::string data(size, 'x');
+      std::vector<std::string> into(static_cast<size_t>(messages), std::string(size, '\0'));
+      mesh->Begin(absl::Seconds(20));
+      Mesh::Ticket last = 0;
+      for (std::string& text : into) {
+        pair.b->PostSend(Bytes(data));
+        last = mesh->PostReceive(1, Into(text));
+      }
+      while (!mesh->ReceiveDone(1, last)) {
+        ASSERT_TRUE(pair.b->Poll(kNow).ok());
+        ASSERT_TRUE(mesh->Progress().ok());
+      }
+      mesh->ExpectClose();
+      ASSERT_TRUE(pair.b->Poll(kNow).ok());
+      EXPECT_TRUE(pair.b->Acknowledged()) << messages << " messages of " << size << " bytes";
+    }
+  }
+}
+
 TEST(MeshTest, TotalsAddUpOverPeers) {
   PeerPair first = MakePeers(2);
   PeerPair second = MakePeers(2);
