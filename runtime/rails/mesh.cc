@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <set>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/now.h"
+#include "runtime/base/rank_causes.h"
 #include "runtime/net/socket.h"
 
 namespace railhead::rails {
@@ -31,6 +33,8 @@ constexpr int kLongestSleepMs = 1000;
 constexpr int kRestlessSleepMs = 20;
 // How long a tender works for one mesh at a time: it may have others to tend.
 constexpr absl::Duration kLongestTending = absl::Milliseconds(20);
+// Peers that the message of a timeout describes; it names the others.
+constexpr size_t kMostDescribed = 4;
 // What a rail holds becomes less without its descriptor stirring.
 constexpr int kHeldBackSleepMs = 2;
 
@@ -423,10 +427,20 @@ absl::Status Mesh::CheckPatience(absl::Time now) {
     text += companion_->DescribeProgress();
     first = false;
   }
+  size_t described = 0;
+  std::set<int> others;
   for (const auto& [rank, entry] : peers_) {
     if (entry.peer->Idle() && !all_idle) continue;
+    if (described == kMostDescribed) {
+      others.insert(rank);
+      continue;
+    }
     absl::StrAppend(&text, first ? "" : "; ", entry.peer->DescribeProgress());
     first = false;
+    ++described;
+  }
+  if (!others.empty()) {
+    absl::StrAppend(&text, "; and with ", others.size(), " more (", RankRanges(others), ")");
   }
   return absl::DeadlineExceededError(absl::StrCat(text, ")"));
 }

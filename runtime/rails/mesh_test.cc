@@ -33,6 +33,7 @@ namespace {
 
 using railhead::testing::FakeLink;
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 TEST(MeshTest, WhatStandsStillFailsAndSaysWhatIsMissing) {
@@ -49,6 +50,32 @@ TEST(MeshTest, WhatStandsStillFailsAndSaysWhatIsMissing) {
               AllOf(HasSubstr("50ms"), HasSubstr("rank 1 (pod b)"),
                     HasSubstr("received 40 of 100 bytes of transfer 0"), HasSubstr("rail 0 (rxe0"),
                     HasSubstr("rail 1 (rxe1")));
+}
+
+// In an all-to-all of many ranks, all stand still if one does.
+TEST(MeshTest, OfManyPeersThatStandStillTheFirstAreDescribed) {
+  constexpr int kPeers = 64;
+  std::map<int, std::unique_ptr<Peer>> peers;
+  for (int rank = 1; rank <= kPeers; ++rank) peers[rank] = MakePeers(2).a;
+  const std::unique_ptr<Mesh> mesh = *Mesh::Create(std::move(peers), {});
+  const std::map<int, std::string> named = {
+      {1, "in all sent 0, received 0 bytes)"},
+      {4, "in all sent 0, received 0 bytes)"},
+      {5, "in all sent 0, received 0 bytes; and with 1 more (rank 5))"},
+      {kPeers, "in all sent 0, received 0 bytes; and with 60 more (ranks 5-64))"}};
+  for (const auto& [waiting, end] : named) {
+    std::string into(100, '\0');
+    for (int rank = 1; rank <= waiting; ++rank) {
+      if (mesh->progress(rank) == 0) mesh->PostReceive(rank, Into(into));
+    }
+    mesh->Begin(absl::Milliseconds(20));
+    absl::Status status;
+    while (status.ok()) status = mesh->Progress();
+    const std::string text(status.message());
+    EXPECT_LT(text.size(), 2000U) << text;
+    EXPECT_THAT(text, HasSubstr("rank 1 (pod b)"));
+    EXPECT_THAT(text, EndsWith(end));
+  }
 }
 
 TEST(MeshTest, TheAlarmEndsAWait) {

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Causes of several ranks in one message: each cause once, with its ranks, in bounded length.
+#ifndef RAILHEAD_RUNTIME_BASE_RANK_CAUSES_H_
+#define RAILHEAD_RUNTIME_BASE_RANK_CAUSES_H_
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace railhead {
+
+// Returns "rank 3" or "ranks 0-5, 9"; of many ranges the first, "and 12 more" ranks.
+std::string RankRanges(const std::set<int>& ranks);
+
+// A thousand ranks with one cause need one line, not a thousand.
+//
+//   causes.Add(1, "rank 1 (pod b)", "no memory");
+//   causes.Add(2, "rank 2 (pod c)", "rank 2 (pod c) has no secret");
+//   causes.Text();  // "rank 1 (pod b): no memory; rank 2 (pod c) has no secret"
+class RankCauses {
+ public:
+  // `name` describes the rank, with its number. The cause may begin with it.
+  void Add(int rank, absl::string_view name, absl::string_view cause);
+  bool empty() const { return causes_.empty(); }
+
+  // Returns the causes in the order of their first ranks, on one line of at most kMostBytes. Only
+  // the first are named, and long ones are cut.
+  std::string Text() const;
+  static constexpr size_t kMostBytes = 3000;
+
+ private:
+  struct Cause {
+    std::string text;  // continues the ranks' names: ": no memory" or " has no secret"
+    std::string name;  // of the first rank
+    std::set<int> ranks;
+  };
+  std::vector<Cause> causes_;
+};
+
+}  // namespace railhead
+
+#endif  // RAILHEAD_RUNTIME_BASE_RANK_CAUSES_H_
