@@ -15,9 +15,9 @@ namespace {
 
 constexpr size_t kMostRanges = 8;
 constexpr size_t kMostCauses = 8;
-// Of the names of a cause's ranks, and of what Text says of the causes that it leaves out.
-constexpr size_t kNameLimit = 120;
-constexpr size_t kRanksLimit = 160;
+constexpr size_t kNameLimit = 100;
+// Without separators, and what Text says of the causes that it leaves out.
+constexpr size_t kCausesBytes = RankCauses::kMostBytes - 200;
 
 }  // namespace
 
@@ -44,31 +44,40 @@ void RankCauses::Add(int rank, absl::string_view name, absl::string_view cause) 
   std::string text = absl::StrCat(continues ? "" : ": ", cause);
   auto same = std::find_if(causes_.begin(), causes_.end(),
                            [&text](const Cause& one) { return one.text == text; });
-  if (same == causes_.end()) {
-    same = causes_.insert(same, {std::move(text), std::string(name), {}});
+  if (same == causes_.end()) same = causes_.insert(same, {std::move(text), {}});
+  same->names[rank] = std::string(name);
+}
+
+std::string RankCauses::Ranks(const Cause& cause) {
+  const auto& first = *cause.names.begin();
+  const auto& last = *cause.names.rbegin();
+  const std::string name = PrintableText(first.second, kNameLimit);
+  if (cause.names.size() == 1) return name;
+  if (cause.names.size() == 2) {
+    return absl::StrCat("each of ", name, " and ", PrintableText(last.second, kNameLimit));
   }
-  if (same->ranks.empty() || rank < *same->ranks.begin()) same->name = std::string(name);
-  same->ranks.insert(rank);
+  std::set<int> ranks;
+  for (const auto& [rank, unused] : cause.names) ranks.insert(rank);
+  return absl::StrCat("each of ", RankRanges(ranks));
 }
 
 std::string RankCauses::Text() const {
   std::vector<const Cause*> causes;
   for (const Cause& cause : causes_) causes.push_back(&cause);
-  std::sort(causes.begin(), causes.end(),
-            [](const Cause* a, const Cause* b) { return *a->ranks.begin() < *b->ranks.begin(); });
+  std::stable_sort(causes.begin(), causes.end(), [](const Cause* a, const Cause* b) {
+    return a->names.begin()->first < b->names.begin()->first;
+  });
   const size_t shown = std::min(causes.size(), kMostCauses);
   std::string text;
   for (size_t i = 0; i < shown; ++i) {
-    const Cause& cause = *causes[i];
-    absl::StrAppend(&text, i == 0 ? "" : "; ",
-                    cause.ranks.size() == 1 ? PrintableText(cause.name, kNameLimit)
-                                            : absl::StrCat("each of ", RankRanges(cause.ranks)),
-                    PrintableText(cause.text, kMostBytes / shown - kRanksLimit));
+    const std::string ranks = Ranks(*causes[i]);
+    absl::StrAppend(&text, i == 0 ? "" : "; ", ranks,
+                    PrintableText(causes[i]->text, kCausesBytes / shown - ranks.size()));
   }
   if (shown == causes.size()) return text;
   std::set<int> others;
   for (size_t i = shown; i < causes.size(); ++i) {
-    others.insert(causes[i]->ranks.begin(), causes[i]->ranks.end());
+    for (const auto& [rank, unused] : causes[i]->names) others.insert(rank);
   }
   return absl::StrCat(text, "; and ", causes.size() - shown, " more causes (", RankRanges(others),
                       ")");

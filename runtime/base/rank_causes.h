@@ -4,6 +4,8 @@
 #ifndef RAILHEAD_RUNTIME_BASE_RANK_CAUSES_H_
 #define RAILHEAD_RUNTIME_BASE_RANK_CAUSES_H_
 
+#include <cstddef>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,8 +20,8 @@ std::string RankRanges(const std::set<int>& ranks);
 // A thousand ranks with one cause need one line, not a thousand.
 //
 //   causes.Add(1, "rank 1 (pod b)", "no memory");
-//   causes.Add(2, "rank 2 (pod c)", "rank 2 (pod c) has no secret");
-//   causes.Text();  // "rank 1 (pod b): no memory; rank 2 (pod c) has no secret"
+//   for (int rank : {2, 3, 4}) causes.Add(rank, Name(rank), " has no secret");
+//   causes.Text();  // "rank 1 (pod b): no memory; each of ranks 2-4 has no secret"
 class RankCauses {
  public:
   // `name` describes the rank, with its number. The cause may begin with it.
@@ -33,10 +35,10 @@ class RankCauses {
 
  private:
   struct Cause {
-    std::string text;  // continues the ranks' names: ": no memory" or " has no secret"
-    std::string name;  // of the first rank
-    std::set<int> ranks;
+    std::string text;                  // continues the names: ": no memory" or " has no secret"
+    std::map<int, std::string> names;  // by rank
   };
+  static std::string Ranks(const Cause& cause);
   std::vector<Cause> causes_;
 };
 

@@ -36,7 +36,12 @@ TEST(RankCausesTest, ACauseIsSaidOnce) {
   causes.Add(1, "rank 1 (pod b)", "no memory");
   causes.Add(5, "rank 5", "rank 5 has no secret");
   causes.Add(3, "rank 3 (pod d)", "rank 3 (pod d): no memory");
-  EXPECT_EQ(causes.Text(), "each of ranks 1, 3: no memory; each of ranks 4-5 has no secret");
+  EXPECT_EQ(causes.Text(),
+            "each of rank 1 (pod b) and rank 3 (pod d): no memory; "
+            "each of rank 4 (pod e) and rank 5 has no secret");
+  causes.Add(2, "rank 2 (pod c)", "no memory");
+  causes.Add(9, "rank 9", "rank 9 has no secret");
+  EXPECT_EQ(causes.Text(), "each of ranks 1-3: no memory; each of ranks 4-5, 9 has no secret");
 }
 
 TEST(RankCausesTest, OfManyTheFirstAreNamed) {
