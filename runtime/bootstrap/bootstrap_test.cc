@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <functional>
 #include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <thread>
@@ -322,6 +323,37 @@ TEST(BootstrapTest, WithASecretAllRanksLogAtOnceWhoCannotTakePart) {
       EXPECT_THAT(log, HasSubstr(absl::StrCat("rank 0 rejected this rank: ", text)));
     } else {
       EXPECT_THAT(log, HasSubstr(absl::StrCat("rank 0 rejected a rank: ", text)));
+    }
+  }
+}
+
+// A cause that many ranks share is in the error once, with the ranks.
+TEST(BootstrapTest, ManyRejectedRanksMakeAShortErrorWithEachCause) {
+  constexpr int kRanks = 64;
+  for (const unsigned distinct : {1U, 8U}) {
+    std::mt19937 random(distinct);
+    std::vector<std::string> causes;
+    for (unsigned i = 0; i < distinct; ++i) {
+      causes.push_back(absl::StrCat("cause ", i, " ", std::string(300 + random() % 200, 'x')));
+    }
+    const int port = FreePort();
+    ::testing::internal::CaptureStderr();
+    const std::vector<absl::Status> results = RunRanks(kRanks, [&](int rank) {
+      JoinOptions options = Options(rank, kRanks, port, kGivesUp);
+      // Nobody who has no secret ends the wait of others.
+      if (rank == 0) options.secret = Secret("0123456789abcdef", "");
+      const unsigned cause = static_cast<unsigned>(rank) % distinct;
+      if (rank > 0) options.trouble = absl::NotFoundError(causes[cause]);
+      return Bootstrap::Join(std::move(options)).status();
+    });
+    ::testing::internal::GetCapturedStderr();  // each rank's cause
+    const std::string text(results.front().message());
+    EXPECT_LT(text.size(), 4000U) << text;
+    for (unsigned i = 0; i < distinct; ++i) {
+      const std::string cause = absl::StrCat("cause ", i, " x");
+      const size_t first = text.find(cause);
+      EXPECT_NE(first, std::string::npos) << cause << ": " << text;
+      EXPECT_EQ(text.find(cause, first + 1), std::string::npos) << cause << ": " << text;
     }
   }
 }

@@ -21,9 +21,10 @@ constexpr absl::Duration kPatience = absl::Seconds(10);
 constexpr size_t kMostStrangers = 64;
 // Connections accepted before those that are known have their turn.
 constexpr size_t kMostAtOnce = 64;
-// Maximum rejections with a log line each, and maximum ranks whose reasons are kept.
+// Maximum rejections with a log line each.
 constexpr uint64_t kMostLines = 8;
-constexpr size_t kMostReasons = 16;
+// Ranks whose reasons are kept in addition to those that are expected: anybody may claim any rank.
+constexpr size_t kMoreReasons = 16;
 // Pause after the system could not accept a connection.
 constexpr absl::Duration kBreath = absl::Milliseconds(200);
 
@@ -157,8 +158,9 @@ bool HandshakeServer::ServeOne(Visitor& visitor, std::vector<Guest>& guests) {
     net::SendAll(visitor.fd.get(), step.reply, MonotonicNow()).IgnoreError();
     if (!step.refusal.empty()) {
       const bool has_reason = !step.reply.empty();
-      if (has_reason && turned_away_.size() < kMostReasons) {
-        turned_away_[hello.rank] = step.refusal;
+      if (has_reason && turned_away_.size() < expected_ + kMoreReasons) {
+        turned_away_[hello.rank] = {DescribeRank(static_cast<int>(hello.rank), hello.name),
+                                    step.refusal};
         if (step.cannot_prove) cannot_prove_.insert(hello.rank);
       }
       Reject(visitor, step.refusal);

@@ -64,8 +64,13 @@ class HandshakeServer {
   const std::string& last_rejection() const { return last_rejection_; }
   // Error of the last failed accept; OK if none failed.
   const absl::Status& trouble() const { return trouble_; }
-  // Last rejections with a reason, by the rank that the client claimed.
-  const std::map<uint32_t, std::string>& turned_away() const { return turned_away_; }
+  // A rejection with a reason.
+  struct Rejection {
+    std::string name;  // of the client, as it claims: "rank 1 (pod b)"
+    std::string why;   // may begin with the name
+  };
+  // The last ones, by the rank that the client claimed; of as many ranks as are expected, and some.
+  const std::map<uint32_t, Rejection>& turned_away() const { return turned_away_; }
   // Those of them without any means of authentication (Refusal::cannot_prove).
   const std::set<uint32_t>& cannot_prove() const { return cannot_prove_; }
 
@@ -100,7 +105,7 @@ class HandshakeServer {
   uint64_t rejected_ = 0;
   std::string last_rejection_;
   absl::Status trouble_;
-  std::map<uint32_t, std::string> turned_away_;
+  std::map<uint32_t, Rejection> turned_away_;
   std::set<uint32_t> cannot_prove_;
 };
 

@@ -4,11 +4,12 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "runtime/base/now.h"
+#include "runtime/base/rank_causes.h"
 #include "runtime/net/socket.h"
 
 namespace railhead::bootstrap {
@@ -17,9 +18,8 @@ namespace {
 // How long everything is quiet before people are told what is waited for.
 constexpr absl::Duration kQuietUntilTold = absl::Seconds(3);
 
-// How many missing ranks a message lists by number.
-constexpr size_t kMostListed = 16;
-
+// Of the rejected ranks, those that have the lowest numbers are told to ranks that have arrived.
+constexpr size_t kMostNotices = 16;
 constexpr size_t kNoticeLimit = 1024;
 
 // How long ranks that come after a start has failed are told why.
@@ -58,13 +58,15 @@ absl::Status RendezvousServer::Gather(absl::Time deadline, const Halt& hopeless)
 }
 
 void RendezvousServer::Notify() {
-  for (const auto& [rank, why] : handshakes_.turned_away()) {
+  size_t notices = 0;
+  for (const auto& [rank, rejection] : handshakes_.turned_away()) {
     if (rank >= world_size_ || guests_.count(rank) > 0) continue;
+    if (++notices > kMostNotices) return;
     for (const auto& [number, guest] : guests_) {
       if (!notified_[number].insert(rank).second) continue;
       // A few short texts fit into the empty buffer of a connection.
       const std::string frame =
-          EncodeFrame(FrameKind::kNotice, absl::string_view(why).substr(0, kNoticeLimit));
+          EncodeFrame(FrameKind::kNotice, absl::string_view(rejection.why).substr(0, kNoticeLimit));
       net::SendAll(guest.fd.get(), frame, MonotonicNow()).IgnoreError();
     }
   }
@@ -75,7 +77,7 @@ void RendezvousServer::TellLateComers(const absl::Status& why) {
   const absl::Time end = MonotonicNow() + kLateComers;
   while (MonotonicNow() < end) {
     size_t known = guests_.size();
-    for (const auto& [rank, text] : handshakes_.turned_away()) {
+    for (const auto& [rank, rejection] : handshakes_.turned_away()) {
       if (rank < world_size_ && guests_.count(rank) == 0) ++known;
     }
     if (known + 1 >= world_size_) return;
@@ -89,7 +91,7 @@ absl::Status RendezvousServer::Hopeless() const {
   for (const uint32_t rank : handshakes_.cannot_prove()) {
     if (rank == 0 || rank >= world_size_ || guests_.count(rank) > 0) continue;
     return absl::FailedPreconditionError(
-        absl::StrCat("rejected a rank: ", handshakes_.turned_away().at(rank)));
+        absl::StrCat("rejected a rank: ", handshakes_.turned_away().at(rank).why));
   }
   return absl::OkStatus();
 }
@@ -113,13 +115,12 @@ absl::Status RendezvousServer::Late(absl::Duration waited) const {
   if (handshakes_.rejected() > 0) {
     absl::StrAppend(&text, "; ", handshakes_.rejected(), " connection(s) rejected");
   }
-  bool has_reason = false;
-  for (const auto& [rank, why] : handshakes_.turned_away()) {
-    if (guests_.count(rank) > 0) continue;
-    absl::StrAppend(&text, "; ", why);
-    has_reason = true;
+  RankCauses causes;
+  for (const auto& [rank, rejection] : handshakes_.turned_away()) {
+    if (guests_.count(rank) == 0) causes.Add(static_cast<int>(rank), rejection.name, rejection.why);
   }
-  if (handshakes_.rejected() > 0 && !has_reason) {
+  if (!causes.empty()) absl::StrAppend(&text, "; ", causes.Text());
+  if (handshakes_.rejected() > 0 && causes.empty()) {
     absl::StrAppend(&text, ", the last ", handshakes_.last_rejection());
   }
   return absl::DeadlineExceededError(text);
@@ -179,14 +180,11 @@ std::optional<Refusal> RendezvousServer::Object(const Hello& hello) {
 }
 
 std::string RendezvousServer::Missing() const {
-  std::vector<uint32_t> missing;
+  std::set<int> missing;
   for (uint32_t rank = 1; rank < world_size_; ++rank) {
-    if (guests_.count(rank) == 0) missing.push_back(rank);
+    if (guests_.count(rank) == 0) missing.insert(static_cast<int>(rank));
   }
-  const size_t more = missing.size() > kMostListed ? missing.size() - kMostListed : 0;
-  missing.resize(missing.size() - more);
-  return absl::StrCat(missing.size() == 1 ? "rank " : "ranks ", absl::StrJoin(missing, ", "),
-                      more > 0 ? absl::StrCat(" and ", more, " more") : "");
+  return RankRanges(missing);
 }
 
 }  // namespace railhead::bootstrap

@@ -145,11 +145,13 @@ void AddRails(const Ranks& ranks, Builder& builder) {
        [](const rails::RailTotals& r) { return static_cast<double>(r.receive_bytes); }},
       {"railhead_rail_state", "1 while the rail works, 0 while it is lost.", MetricType::Gauge,
        [](const rails::RailTotals& r) { return r.up ? 1.0 : 0.0; }},
-      {"railhead_rail_peers", "Ranks that this rail is linked to.", MetricType::Gauge,
-       [](const rails::RailTotals& r) { return static_cast<double>(r.peers); }},
+      {"railhead_rail_peers",
+       "Links of this rail to other ranks: one to each rank for the collectives of a communicator, "
+       "and one for its transfers.",
+       MetricType::Gauge, [](const rails::RailTotals& r) { return static_cast<double>(r.peers); }},
       {"railhead_rail_lost_peers",
-       "Ranks that this rail is linked to but does not reach now: all if its own NIC or cable "
-       "failed, one if the peer's failed.",
+       "Links of this rail that do not reach their rank now: all if its own NIC or cable failed, "
+       "those to one rank if that rank's failed.",
        MetricType::Gauge,
        [](const rails::RailTotals& r) { return static_cast<double>(r.lost_peers); }},
       {"railhead_rail_weight",

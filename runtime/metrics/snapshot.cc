@@ -8,19 +8,6 @@
 namespace railhead::metrics {
 namespace {
 
-void Add(const rails::RailTotals& other, rails::RailTotals& sum) {
-  sum.up = sum.up && other.up;
-  sum.peers += other.peers;
-  sum.lost_peers += other.lost_peers;
-  sum.transmit_bytes += other.transmit_bytes;
-  sum.receive_bytes += other.receive_bytes;
-  sum.retransmits += other.retransmits;
-  sum.failovers += other.failovers;
-  sum.returns += other.returns;
-  sum.strangers += other.strangers;
-  sum.weight = std::min(sum.weight, other.weight);
-}
-
 // The other reading is the newer one.
 void Add(const PortSnapshot& other, PortSnapshot& sum) { sum.counters = other.counters; }
 
@@ -63,9 +50,7 @@ void Add(const Snapshot& other, Snapshot& sum) {
   }
   if (!sum.start.has_value()) sum.start = other.start;
   sum.rejected_connections += other.rejected_connections;
-  AddAll(other.rails, sum.rails, [](const rails::RailTotals& a, const rails::RailTotals& b) {
-    return rails::ToString(a.name) == rails::ToString(b.name);
-  });
+  rails::Add(other.rails, sum.rails);
   AddAll(other.ports, sum.ports, [](const PortSnapshot& a, const PortSnapshot& b) {
     return rails::ToString(a.name) == rails::ToString(b.name);
   });

@@ -13,7 +13,7 @@
 #include "fabric/port_counters.h"
 #include "runtime/metrics/collective_stats.h"
 #include "runtime/metrics/start.h"
-#include "runtime/rails/mesh.h"
+#include "runtime/rails/rail_totals.h"
 
 namespace railhead::metrics {
 
@@ -41,10 +41,9 @@ struct Snapshot {
   std::vector<KindCounts> collectives;        // those with calls
 };
 
-// Adds the counters of another communicator of the same rank. A shared rail is up if it is up for
-// both, and has the lower weight. A shared port's counters are not summed: those of `other`, read
-// later, are used, as is the worse method of GPU access. `start` is kept from `sum`, the oldest
-// communicator.
+// Adds the counters of another communicator of the same rank (rails/rail_totals.h). A shared port's
+// counters are not summed: those of `other`, read later, are used, as is the worse method of GPU
+// access. `start` is kept from `sum`, the oldest communicator.
 void Add(const Snapshot& other, Snapshot& sum);
 
 }  // namespace railhead::metrics

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <set>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/now.h"
+#include "runtime/base/rank_causes.h"
 #include "runtime/net/socket.h"
 
 namespace railhead::rails {
@@ -31,6 +33,8 @@ constexpr int kLongestSleepMs = 1000;
 constexpr int kRestlessSleepMs = 20;
 // How long a tender works for one mesh at a time: it may have others to tend.
 constexpr absl::Duration kLongestTending = absl::Milliseconds(20);
+// Peers that the message of a timeout describes; it names the others.
+constexpr size_t kMostDescribed = 4;
 // What a rail holds becomes less without its descriptor stirring.
 constexpr int kHeldBackSleepMs = 2;
 
@@ -38,6 +42,23 @@ Traffic TrafficOf(const Peer& peer) {
   Traffic moved;
   for (size_t i = 0; i < peer.rail_count(); ++i) moved += peer.rail_traffic(i);
   return moved;
+}
+
+RailTotals TotalsOf(const Peer& peer, size_t rail) {
+  const transport::LinkStats& stats = peer.rail_stats(rail);
+  const RailHealth& health = peer.rail_health(rail);
+  RailTotals totals;
+  totals.name = peer.rail_name(rail);
+  totals.up = !health.lost.load(std::memory_order_relaxed);
+  totals.peers = 1;
+  totals.lost_peers = totals.up ? 0 : 1;
+  totals.failovers = health.failovers.load(std::memory_order_relaxed);
+  totals.returns = health.returns.load(std::memory_order_relaxed);
+  totals.strangers = stats.strangers.load(std::memory_order_relaxed);
+  totals.transmit_bytes = stats.transmit_bytes.load(std::memory_order_relaxed);
+  totals.receive_bytes = stats.receive_bytes.load(std::memory_order_relaxed);
+  totals.retransmits = stats.retransmits.load(std::memory_order_relaxed);
+  return totals;
 }
 
 }  // namespace
@@ -80,6 +101,11 @@ absl::Status Mesh::WatchCompanion() {
   absl::Status watched = Watch(companion_->event_fd(), {});
   watches_companion_ = watched.ok();
   return watched;
+}
+
+bool Mesh::MustPollCompanion() {
+  // A process without free descriptors may have some at the next sleep.
+  return CompanionWaits() && !(companion_->Arm().ok() && WatchCompanion().ok());
 }
 
 absl::Status Mesh::Watch(Entry& entry) {
@@ -301,6 +327,7 @@ void Mesh::Settle(absl::Time deadline) {
 void Mesh::ExpectClose() {
   const Visit visit(*this);
   for (const auto& [rank, entry] : peers_) entry.peer->ExpectClose();
+  broken_.Update(OnBusy([](Peer& peer) { return peer.Acknowledge(); }));
 }
 
 absl::Status Mesh::Progress() {
@@ -345,8 +372,7 @@ absl::StatusOr<absl::Duration> Mesh::ArmToSleep(bool acknowledges) {
       acknowledges ? OnBusy([](Peer& peer) { return peer.Acknowledge(); }) : absl::OkStatus();
   // Arming comes before the last look, so that nothing can arrive unnoticed between them.
   armed.Update(OnBusy([wake](Peer& peer) { return peer.Arm(wake); }));
-  // Without descriptors, it is polled.
-  if (CompanionWaits() && !(companion_->Arm().ok() && WatchCompanion().ok())) must_poll_ = true;
+  const bool must_poll = MustPollCompanion() || must_poll_;
   if (!armed.ok()) return armed;
   // What the peers waited for may have been just that.
   if (finishing_ && Flushed()) return absl::ZeroDuration();
@@ -355,7 +381,7 @@ absl::StatusOr<absl::Duration> Mesh::ArmToSleep(bool acknowledges) {
   if (polled.ok()) polled = CheckPatience(now);
   if (!polled.ok()) return polled;
   if (moved_) return absl::ZeroDuration();
-  const int longest = must_poll_                           ? kPollingSleepMs
+  const int longest = must_poll                            ? kPollingSleepMs
                       : AnyBusy(held_back)                 ? kHeldBackSleepMs
                       : !acknowledges || AnyBusy(restless) ? kRestlessSleepMs
                                                            : kLongestSleepMs;
@@ -426,10 +452,20 @@ absl::Status Mesh::CheckPatience(absl::Time now) {
     text += companion_->DescribeProgress();
     first = false;
   }
+  size_t described = 0;
+  std::set<int> others;
   for (const auto& [rank, entry] : peers_) {
     if (entry.peer->Idle() && !all_idle) continue;
+    if (described == kMostDescribed) {
+      others.insert(rank);
+      continue;
+    }
     absl::StrAppend(&text, first ? "" : "; ", entry.peer->DescribeProgress());
     first = false;
+    ++described;
+  }
+  if (!others.empty()) {
+    absl::StrAppend(&text, "; and with ", others.size(), " more (", RankRanges(others), ")");
   }
   return absl::DeadlineExceededError(absl::StrCat(text, ")"));
 }
@@ -586,23 +622,15 @@ std::vector<RailTotals> Mesh::Totals() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [rank, entry] : peers_) {
     const Peer* const peer = entry.peer.get();
-    totals.resize(peer->rail_count());
     for (size_t i = 0; i < peer->rail_count(); ++i) {
-      const transport::LinkStats& stats = peer->rail_stats(i);
-      totals[i].name = peer->rail_name(i);
-      const RailHealth& health = peer->rail_health(i);
-      const bool lost = health.lost.load(std::memory_order_relaxed);
-      totals[i].up = totals[i].up && !lost;
-      ++totals[i].peers;
-      totals[i].lost_peers += lost ? 1 : 0;
-      totals[i].failovers += health.failovers.load(std::memory_order_relaxed);
-      totals[i].returns += health.returns.load(std::memory_order_relaxed);
+      RailTotals of_peer = TotalsOf(*peer, i);
+      if (i < totals.size()) {
+        Add(of_peer, totals[i]);
+      } else {
+        totals.push_back(std::move(of_peer));
+      }
       rates.resize(totals.size());
-      rates[i] += health.rate.load(std::memory_order_relaxed);
-      totals[i].strangers += stats.strangers.load(std::memory_order_relaxed);
-      totals[i].transmit_bytes += stats.transmit_bytes.load(std::memory_order_relaxed);
-      totals[i].receive_bytes += stats.receive_bytes.load(std::memory_order_relaxed);
-      totals[i].retransmits += stats.retransmits.load(std::memory_order_relaxed);
+      rates[i] += peer->rail_health(i).rate.load(std::memory_order_relaxed);
     }
   }
   const double fastest = rates.empty() ? 0 : *std::max_element(rates.begin(), rates.end());

@@ -31,24 +31,10 @@
 #include "runtime/collectives/messenger.h"
 #include "runtime/net/fd.h"
 #include "runtime/rails/peer.h"
+#include "runtime/rails/rail_totals.h"
 #include "runtime/transport/wake_event.h"
 
 namespace railhead::rails {
-
-// Counters of one rail over all peers.
-struct RailTotals {
-  RailName name;
-  bool up = true;
-  int peers = 0;       // with a link on this rail
-  int lost_peers = 0;  // of those, currently unreachable
-  uint64_t transmit_bytes = 0;
-  uint64_t receive_bytes = 0;
-  uint64_t retransmits = 0;
-  uint64_t failovers = 0;
-  uint64_t returns = 0;
-  uint64_t strangers = 0;  // rejected connections
-  double weight = 1;       // measured goodput relative to the fastest rail
-};
 
 // Lazy connections: how a mesh gets peers on first use.
 struct Reach {
@@ -94,7 +80,8 @@ class Mesh final : public collectives::Messenger {
   void Settle(absl::Time deadline);
   // Whether it is known now, except of peers that have `left`.
   bool Acknowledged(absl::FunctionRef<bool(int peer)> left) const;
-  // This rank leaves: peers that leave, too, are neither logged nor counted as lost rails.
+  // This rank leaves: tells at once what it has taken, because peers that leave, too, wait for
+  // that. Their rails are neither logged nor counted as lost.
   void ExpectClose();
   // Increases as transfers come nearer to completion, of all peers (with the companion), or of one;
   // see Peer::progress.
@@ -129,7 +116,7 @@ class Mesh final : public collectives::Messenger {
   // InfinitePast without a rail to it. Makes the next calls ask it for a sign: of the owner, or of
   // Tend.
   absl::Time LastSign(int rank) const;
-  // Thread-safe.
+  // Thread-safe. Totals: of each rail over all peers.
   std::vector<RailTotals> Totals() const;
   std::vector<Flow> Flows() const;
   // Owner's thread only; called twice per collective, idle peers cost nothing.
@@ -159,6 +146,8 @@ class Mesh final : public collectives::Messenger {
   absl::Status Watch(int fd, const Source& source);
   // Does nothing while its event is not open.
   absl::Status WatchCompanion();
+  // Returns true if a sleep would miss what the companion waits for.
+  bool MustPollCompanion();
   // Does nothing if it is open. A mesh of ranks that all share memory needs no epoll.
   absl::Status OpenEpoll();
   void MakeBusy(Entry& entry);
@@ -235,7 +224,7 @@ class Mesh final : public collectives::Messenger {
   bool copies_small_ = true;
   bool finishing_ = false;      // waits for NICs and sockets
   uint32_t spins_in_vain_ = 0;  // waits in a row that outlasted the spin
-  bool must_poll_ = false;      // some link or the companion does not stir
+  bool must_poll_ = false;      // some link does not stir
   absl::Duration patience_ = absl::InfiniteDuration();
   uint64_t progress_of_idle_ = 0;  // of idle peers
   Traffic moved_of_idle_;

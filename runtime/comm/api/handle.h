@@ -43,12 +43,10 @@ struct rhWindow {
   rhRegistration registration;
 };
 
-// A request: the calls (since, moment] of a stream, or one transfer.
+// A request: calls of a stream, or one transfer.
 struct rhRequest {
-  std::shared_ptr<railhead::comm::Stream> stream;
-  uint64_t since = 0;  // number of the last call before this request's
-  uint64_t moment = 0;
-  std::shared_ptr<railhead::comm::LaneTransfer> transfer = nullptr;
+  std::unique_ptr<railhead::comm::Stream::Calls> calls;
+  std::shared_ptr<railhead::comm::LaneTransfer> transfer;
 };
 
 struct rhComm {

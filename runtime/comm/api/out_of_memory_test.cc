@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls for which memory runs out, at any of their allocations: they fail on all ranks. This
-// program has its own operator new.
+// Calls for which memory runs out, at any of their allocations: they fail on all ranks. And memory
+// that must not grow. This program has its own operator new.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
+#include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <new>
@@ -15,6 +18,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "railhead/railhead.h"
+#include "runtime/comm/api/handle.h"
 #include "runtime/testing/ranks.h"
 
 namespace {
@@ -22,18 +26,26 @@ namespace {
 // Number of allocations of this thread until one fails, once; 0: none does.
 thread_local int left = 0;
 
+// What the process has allocated and not freed.
+std::atomic<int64_t> allocated_bytes = 0;
+
 }  // namespace
 
 void* operator new(size_t size) {
   if (left > 0 && --left == 0) throw std::bad_alloc();
-  if (void* const memory = std::malloc(size == 0 ? 1 : size); memory != nullptr) return memory;
-  throw std::bad_alloc();
+  void* const memory = std::malloc(size == 0 ? 1 : size);
+  if (memory == nullptr) throw std::bad_alloc();
+  allocated_bytes += static_cast<int64_t>(::malloc_usable_size(memory));
+  return memory;
 }
 void* operator new[](size_t size) { return operator new(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t /*size*/) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t /*size*/) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept {
+  allocated_bytes -= static_cast<int64_t>(::malloc_usable_size(memory));
+  std::free(memory);
+}
+void operator delete[](void* memory) noexcept { operator delete(memory); }
+void operator delete(void* memory, size_t /*size*/) noexcept { operator delete(memory); }
+void operator delete[](void* memory, size_t /*size*/) noexcept { operator delete(memory); }
 
 namespace railhead {
 namespace {
@@ -119,6 +131,41 @@ TEST_P(OutOfMemoryTest, AlsoBeforeTheRanksMeet) {
   FailEverywhere([](rhComm_t comm, float* values) {
     return rhAlltoAll(values, values, kValues / 2, rhFloat32, comm, nullptr);
   });
+}
+
+// A program may go on with a stream whose calls fail, and look at requests only, or at nothing.
+TEST(StreamMemoryTest, FailuresTakeNoMore) {
+  constexpr int kCalls = 30'000;
+  constexpr int64_t kMostBytes = 16 << 10;
+  for (const int failing : {1, 2, 7}) {  // one of so many calls
+    for (const bool with_requests : {false, true}) {
+      for (const int synchronizing : {100, kCalls}) {
+        rhStream_t stream = nullptr;
+        ASSERT_EQ(rhStreamCreate(&stream), rhSuccess);
+        const int64_t before = allocated_bytes;
+        for (int call = 1; call <= kCalls; ++call) {
+          const rhResult_t result = call % failing == 0 ? rhRemoteError : rhSuccess;
+          stream->stream->Add(nullptr, [result](const absl::Status&) { return result; });
+          if (call % 10 != 0) continue;
+          rhRequest_t request = nullptr;
+          ASSERT_EQ(rhStreamRequest(stream, &request), rhSuccess);
+          if (with_requests) {
+            ASSERT_EQ(rhRequestWait(request), rhRemoteError);
+          }
+          int done = 0;
+          while (done == 0) rhRequestTest(request, &done);
+          rhRequestFree(request);
+          if (call % synchronizing == 0) {
+            ASSERT_EQ(rhStreamSynchronize(stream), rhRemoteError);
+          }
+        }
+        EXPECT_LT(allocated_bytes - before, kMostBytes)
+            << "one of " << failing << " calls fails, one of " << synchronizing
+            << " is followed by a synchronization";
+        rhStreamDestroy(stream);
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, OutOfMemoryTest, ::testing::Values("tcp", "shm"));

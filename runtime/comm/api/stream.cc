@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/comm/api/stream.h"
 
-#include <algorithm>
 #include <future>
 #include <utility>
 
 namespace railhead::comm {
+
+Stream::Stream() {
+  failures_.Watch(told_);
+  thread_ = StartThread([this] { RunAll(); });
+}
 
 Stream::~Stream() {
   {
@@ -44,37 +48,42 @@ int Stream::Drop(const void* owner, rhResult_t result) {
   return dropped;
 }
 
-uint64_t Stream::Now() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return added_;
+Stream::Calls::Calls(std::shared_ptr<Stream> stream) : stream_(std::move(stream)) {
+  const std::lock_guard<std::mutex> lock(stream_->mutex_);
+  since_ = stream_->told_;
+  last_ = stream_->added_;
+  stream_->failures_.Watch(last_);  // for Reported
+  stream_->failures_.Watch(since_);
 }
 
-bool Stream::IsDone(uint64_t moment) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return done_ >= moment;
+Stream::Calls::~Calls() {
+  // The fork may have copied the mutex locked.
+  if (::getpid() != process_) return;
+  const std::lock_guard<std::mutex> lock(stream_->mutex_);
+  stream_->failures_.Forget(since_);
+  stream_->failures_.Forget(last_);
 }
 
-void Stream::Wait(uint64_t moment) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [&] { return done_ >= moment; });
+bool Stream::Calls::AreDone() const {
+  const std::lock_guard<std::mutex> lock(stream_->mutex_);
+  return stream_->done_ >= last_;
 }
 
-rhResult_t Stream::Result(uint64_t since, uint64_t moment) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto& [number, failure] : failures_) {
-    if (number > since) return number <= moment ? failure : rhSuccess;
-  }
-  return rhSuccess;
+void Stream::Calls::Wait() const {
+  std::unique_lock<std::mutex> lock(stream_->mutex_);
+  stream_->changed_.wait(lock, [this] { return stream_->done_ >= last_; });
 }
 
-uint64_t Stream::told() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return told_;
+rhResult_t Stream::Calls::Result() const {
+  const std::lock_guard<std::mutex> lock(stream_->mutex_);
+  return stream_->failures_.Among(since_, last_);
 }
 
-void Stream::Told(uint64_t moment) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  told_ = std::max(told_, moment);
+void Stream::Calls::Reported() {
+  const std::lock_guard<std::mutex> lock(stream_->mutex_);
+  if (last_ <= stream_->told_) return;
+  stream_->failures_.Watch(last_);
+  stream_->failures_.Forget(std::exchange(stream_->told_, last_));
 }
 
 std::vector<Stream::Failing> Stream::BeginTogether(const std::shared_ptr<const void>& group) {
@@ -112,7 +121,7 @@ void Stream::RunAll() {
     const rhResult_t result = first.run(absl::OkStatus());
     lock.lock();
     ++done_;
-    if (result != rhSuccess) failures_.emplace_back(done_, result);
+    if (result != rhSuccess) failures_.Add(done_, result);
     changed_.notify_all();
   }
 }

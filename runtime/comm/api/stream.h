@@ -4,6 +4,9 @@
 #ifndef RAILHEAD_RUNTIME_COMM_API_STREAM_H_
 #define RAILHEAD_RUNTIME_COMM_API_STREAM_H_
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -18,13 +21,14 @@
 #include "absl/status/status.h"
 #include "railhead/railhead.h"
 #include "runtime/base/thread.h"
+#include "runtime/comm/api/first_failures.h"
 
 namespace railhead::comm {
 
 // Queue of calls, run one after the other by the stream's own thread. Thread-safe.
 class Stream {
  public:
-  Stream() : thread_(StartThread([this] { RunAll(); })) {}
+  Stream();
   // Blocks until all calls are done.
   ~Stream();
   Stream(const Stream&) = delete;
@@ -56,17 +60,28 @@ class Stream {
   // running. Returns their number.
   int Drop(const void* owner, rhResult_t result);
 
-  // Returns the number of calls added so far; as a `moment`, it stands for all of them.
-  uint64_t Now() const;
-  bool IsDone(uint64_t moment) const;
-  // Blocks until these calls are done. Each call has its own timeout.
-  void Wait(uint64_t moment);
-  // Returns the first failure among the calls (since, moment] that are done; rhSuccess if there is
-  // none.
-  rhResult_t Result(uint64_t since, uint64_t moment) const;
-  // Number of the last call whose failure was reported; do not report these again.
-  uint64_t told() const;
-  void Told(uint64_t moment);
+  // The calls that were added until now, since those whose result was reported last.
+  class Calls {
+   public:
+    explicit Calls(std::shared_ptr<Stream> stream);
+    ~Calls();
+    Calls(const Calls&) = delete;
+    Calls& operator=(const Calls&) = delete;
+
+    bool AreDone() const;
+    // Blocks until they are done. Each call has its own timeout.
+    void Wait() const;
+    // Returns the first failure among those that are done; rhSuccess if there is none.
+    rhResult_t Result() const;
+    // Later Calls begin after these.
+    void Reported();
+
+   private:
+    const std::shared_ptr<Stream> stream_;
+    uint64_t since_ = 0;  // number of the last call before them
+    uint64_t last_ = 0;
+    const pid_t process_ = ::getpid();  // a forked child has the object, not the stream's thread
+  };
 
  private:
   struct Call {
@@ -95,8 +110,8 @@ class Stream {
   uint64_t done_ = 0;
   int holds_ = 0;
   bool ending_ = false;
-  uint64_t told_ = 0;
-  std::vector<std::pair<uint64_t, rhResult_t>> failures_;  // by number of the call
+  uint64_t told_ = 0;       // the last call whose result was reported
+  FirstFailures failures_;  // since the moments of all Calls, and since told_
   std::thread thread_;
 };
 

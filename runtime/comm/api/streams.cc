@@ -21,9 +21,9 @@ using railhead::comm::Stream;
 namespace {
 
 // Texts of failed calls are stored with their communicators.
-rhResult_t WaitFor(Stream& stream, uint64_t since, uint64_t moment) {
-  stream.Wait(moment);
-  return stream.Result(since, moment);
+rhResult_t WaitFor(const Stream::Calls& calls) {
+  calls.Wait();
+  return calls.Result();
 }
 
 // Reports the use of a transfer that the parent process started.
@@ -48,10 +48,9 @@ rhResult_t rhStreamCreate(rhStream_t* stream) {
 rhResult_t rhStreamSynchronize(rhStream_t stream) {
   return Guard(nullptr, [&] {
     if (stream == nullptr) return rhSuccess;
-    Stream& calls = *stream->stream;
-    const uint64_t moment = calls.Now();
-    const rhResult_t result = WaitFor(calls, calls.told(), moment);
-    calls.Told(moment);
+    Stream::Calls calls(stream->stream);
+    const rhResult_t result = WaitFor(calls);
+    calls.Reported();
     return result;
   });
 }
@@ -67,7 +66,7 @@ rhResult_t rhStreamRequest(rhStream_t stream, rhRequest_t* request) {
     if (request == nullptr) return NullArgument(nullptr, "rhStreamRequest", "request");
     *request = nullptr;
     if (stream == nullptr) return NullArgument(nullptr, "rhStreamRequest", "stream");
-    *request = new rhRequest{stream->stream, stream->stream->told(), stream->stream->Now()};
+    *request = new rhRequest{std::make_unique<Stream::Calls>(stream->stream), nullptr};
     return rhSuccess;
   });
 }
@@ -84,8 +83,8 @@ rhResult_t rhRequestTest(rhRequest_t request, int* done) {
       *done = request->transfer->Test() ? 1 : 0;
       return *done != 0 ? Report(nullptr, request->transfer->status()) : rhSuccess;
     }
-    *done = request->stream->IsDone(request->moment) ? 1 : 0;
-    return *done != 0 ? request->stream->Result(request->since, request->moment) : rhSuccess;
+    *done = request->calls->AreDone() ? 1 : 0;
+    return *done != 0 ? request->calls->Result() : rhSuccess;
   });
 }
 
@@ -100,7 +99,7 @@ rhResult_t rhRequestWait(rhRequest_t request) {
       transfer.Wait();
       return Report(nullptr, transfer.status());
     }
-    return WaitFor(*request->stream, request->since, request->moment);
+    return WaitFor(*request->calls);
   });
 }
 

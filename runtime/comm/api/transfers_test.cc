@@ -556,6 +556,49 @@ TEST(TransfersOverRailsTest, ASendIsRepeatedWhileItsRankComputes) {
             All(2, ""));
 }
 
+// Transfers have connections of their own, so a rail may be lost to them alone.
+TEST(TransfersOverRailsTest, ARailThatOnlyTransfersHaveLostIsLost) {
+  for (const int lost : {0, 1}) {
+    Network network("verbs", 2);
+    EXPECT_EQ(network.Run([&](rhComm_t& comm, int rank) -> std::string {
+      const auto read = [comm, lost] {
+        return comm->communicator->Rails()[static_cast<size_t>(lost)];
+      };
+      // Exchanges messages until both ranks see the rail as `up`.
+      const std::vector<int> out = Numbers(size_t{1} << 18U, 10);
+      const auto exchange_until = [&](bool up) -> std::string {
+        const absl::Time deadline = MonotonicNow() + absl::Seconds(60);
+        for (int tag = 0; MonotonicNow() < deadline; ++tag) {
+          // Breaks each new connection, too. The NIC's second one is that of transfers.
+          if (!up && rank == 0) {
+            network.rails().verbs().LosePath(absl::StrCat("fake0_", lost), 1, true);
+          }
+          std::vector<int> in(out.size());
+          rhRequest_t send = Isend(out, 1 - rank, tag, comm);
+          rhRequest_t receive = Irecv(in, 1 - rank, tag, comm);
+          if (std::string text = Finish(send) + Finish(receive); !text.empty()) return text;
+          if (in != out) return "wrong data; ";
+          int seen = read().up == up ? 1 : 0;
+          if (rhAllReduce(&seen, &seen, 1, rhInt32, rhMin, comm, nullptr) != rhSuccess) {
+            return rhGetLastError(comm);
+          }
+          if (seen == 1) return "";
+        }
+        return absl::StrCat("the rail is never ", up ? "up; " : "lost; ");
+      };
+      std::string text = exchange_until(true);
+      if (read().peers != 2) absl::StrAppend(&text, read().peers, " links; ");
+      text += exchange_until(false);
+      if (read().failovers == 0) text += "no failover is counted; ";
+      text += exchange_until(true);
+      if (read().returns == 0) text += "no return is counted; ";
+      return text;
+    }),
+              All(2, ""))
+        << "rail " << lost;
+  }
+}
+
 TEST(TransfersOverRailsTest, WhoWaitsForOneThatHasLeftIsTold) {
   Network network("tcp", 2);
   const auto texts = network.Run([](rhComm_t& comm, int rank) -> std::string {

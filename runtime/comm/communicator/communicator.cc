@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/printable_text.h"
 #include "runtime/base/background.h"
 #include "runtime/base/descriptors.h"
 #include "runtime/base/now.h"
@@ -33,8 +34,8 @@ constexpr absl::Duration kLongestSettling = absl::Seconds(8);
 // Drivers update an interface's counters every 2 s at the slowest.
 constexpr absl::Duration kLaggingCounters = absl::Seconds(3);
 
-// Maximum length of an error's text in a message that also contains the report.
-constexpr size_t kCauseBesideReport = 1200;
+// Maximum length of an error's text in a message that also contains the report or another error.
+constexpr size_t kLongestCause = 1200;
 
 // Prefix of messages; "" if the communicator has no name.
 std::string OfCommunicator(const config::Settings& settings) {
@@ -330,13 +331,13 @@ absl::Status Communicator::Fail(absl::string_view what, const absl::Status& caus
   absl::Status announced = own;
   if (!report.empty()) {
     announced = absl::Status(
-        cause.code(), absl::StrCat(where, ": ", cause.message().substr(0, kCauseBesideReport),
+        cause.code(), absl::StrCat(where, ": ", PrintableText(cause.message(), kLongestCause),
                                    "; where the ranks are: ", report));
   }
   const absl::Status verdict = watch_->Announce(announced);
   if (verdict.message() == announced.message()) return announced;
-  return absl::Status(verdict.code(),
-                      absl::StrCat(verdict.message(), "; noticed as: ", own.message()));
+  return absl::Status(verdict.code(), absl::StrCat(verdict.message(), "; noticed as: ",
+                                                   PrintableText(own.message(), kLongestCause)));
 }
 
 void Communicator::Abort(const std::string& reason) {

@@ -162,7 +162,10 @@ absl::Status LaneMessenger::Beside::Arm() {
   if (mailbox_ == nullptr) return absl::OkStatus();
   if (absl::Status armed = mailbox_->Arm(); !armed.ok()) return armed;
   // Its first time opens the mailbox's descriptor.
-  return std::exchange(watches_mailbox_, true) ? absl::OkStatus() : Watch(mailbox_->event_fd());
+  if (watches_mailbox_) return absl::OkStatus();
+  absl::Status watched = Watch(mailbox_->event_fd());
+  watches_mailbox_ = watched.ok();
+  return watched;
 }
 
 void LaneMessenger::Beside::Answer() {

@@ -25,6 +25,7 @@
 #include "runtime/comm/communicator/lane.h"
 #include "runtime/metrics/snapshot.h"
 #include "runtime/rails/mesh.h"
+#include "runtime/rails/rail_totals.h"
 #include "runtime/recorder/flight_file.h"
 
 namespace railhead::comm {
@@ -142,14 +143,7 @@ std::vector<rails::RailTotals> Communicator::Rails() const {
   if (totals.empty()) {
     for (const rails::RailName& name : fabric_.rails) totals.push_back({name});
   }
-  if (transfers == nullptr) return totals;
-  const std::vector<rails::RailTotals> theirs = transfers->Totals();
-  for (size_t i = 0; i < std::min(totals.size(), theirs.size()); ++i) {
-    totals[i].transmit_bytes += theirs[i].transmit_bytes;
-    totals[i].receive_bytes += theirs[i].receive_bytes;
-    totals[i].retransmits += theirs[i].retransmits;
-    totals[i].strangers += theirs[i].strangers;
-  }
+  if (transfers != nullptr) rails::Add(transfers->Totals(), totals);
   return totals;
 }
 

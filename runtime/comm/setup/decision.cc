@@ -7,10 +7,12 @@
 #include <optional>
 #include <set>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "fabric/rail_limit.h"
+#include "runtime/base/rank_causes.h"
 #include "runtime/base/wire.h"
 
 namespace railhead::comm {
@@ -18,9 +20,13 @@ namespace {
 
 constexpr size_t kTextLimit = 4096;
 constexpr size_t kMostCores = 1U << 16U;
-// Rank-specific reasons are listed up to here; a thousand ranks without RDMA need one line, not a
-// thousand.
-constexpr size_t kMostReasons = 4;
+
+void ForEach(absl::Span<const RankReport> reports,
+             absl::FunctionRef<void(int rank, const RankReport& report)> does) {
+  for (size_t rank = 0; rank < reports.size(); ++rank) {
+    does(static_cast<int>(rank), reports[rank]);
+  }
+}
 
 // Returns the setting that chose the rank's transport, for messages.
 std::string Choice(const RankReport& report) {
@@ -81,43 +87,32 @@ std::string WhyNone(const RankReport& report) {
       }));
 }
 
-std::string JoinReasons(const std::vector<std::string>& reasons) {
-  const size_t shown = std::min(reasons.size(), kMostReasons);
-  std::string text =
-      absl::StrJoin(reasons.begin(), reasons.begin() + static_cast<ptrdiff_t>(shown), "; ");
-  if (shown < reasons.size()) absl::StrAppend(&text, "; and ", reasons.size() - shown, " more");
-  return text;
-}
-
 // Returns why some rails are not common to all ranks; "" if all are.
 std::string WhyNotAllRails(absl::Span<const RankReport> reports, const std::set<int>& common,
                            const std::set<int>& known) {
-  std::vector<std::string> reasons;
+  RankCauses reasons;
   for (const int rail : known) {
     if (common.count(rail) > 0) continue;
-    for (const RankReport& report : reports) {
-      if (Usable(report).count(rail) == 0) reasons.push_back(WhyNot(report, rail));
-    }
+    ForEach(reports, [&](int rank, const RankReport& report) {
+      if (Usable(report).count(rail) == 0) reasons.Add(rank, report.name, WhyNot(report, rail));
+    });
   }
   if (reasons.empty()) return "";
-  return absl::StrCat("RDMA on ", common.size(), " of ", known.size(),
-                      " rails: ", JoinReasons(reasons));
+  return absl::StrCat("RDMA on ", common.size(), " of ", known.size(), " rails: ", reasons.Text());
 }
 
 // Returns why no rail works on all ranks.
 std::string WhyNoCommonRail(absl::Span<const RankReport> reports) {
-  std::vector<std::string> reasons;
-  for (const RankReport& report : reports) {
-    if (Usable(report).empty()) reasons.push_back(WhyNone(report));
-  }
-  if (reasons.empty()) {
-    for (const RankReport& report : reports) {
-      reasons.push_back(
-          absl::StrCat(report.name, " has rails ", absl::StrJoin(Usable(report), ", ")));
-    }
-    return absl::StrCat("no rail works on every rank: ", JoinReasons(reasons));
-  }
-  return JoinReasons(reasons);
+  RankCauses reasons;
+  ForEach(reports, [&](int rank, const RankReport& report) {
+    if (Usable(report).empty()) reasons.Add(rank, report.name, WhyNone(report));
+  });
+  if (!reasons.empty()) return reasons.Text();
+  RankCauses rails;
+  ForEach(reports, [&](int rank, const RankReport& report) {
+    rails.Add(rank, report.name, absl::StrCat(" has rails ", absl::StrJoin(Usable(report), ", ")));
+  });
+  return absl::StrCat("no rail works on every rank: ", rails.Text());
 }
 
 // Returns why the ranks do not share memory; "" if they do.
@@ -141,12 +136,11 @@ std::string WhyNotShared(absl::Span<const RankReport> reports) {
 
 // Returns why ranks of one pod do not share memory; "" if they do.
 std::string WhyMemoryFailed(absl::Span<const RankReport> reports) {
-  std::vector<std::string> reasons;
-  for (const RankReport& report : reports) {
-    if (report.shm_trouble.empty()) continue;
-    reasons.push_back(absl::StrCat(report.name, ": ", report.shm_trouble));
-  }
-  return reasons.empty() ? "" : absl::StrCat("no shared memory: ", JoinReasons(reasons));
+  RankCauses reasons;
+  ForEach(reports, [&](int rank, const RankReport& report) {
+    if (!report.shm_trouble.empty()) reasons.Add(rank, report.name, report.shm_trouble);
+  });
+  return reasons.empty() ? "" : absl::StrCat("no shared memory: ", reasons.Text());
 }
 
 // Returns the places of ranks that are in several places; see Decision. If ranks of one place
@@ -243,16 +237,16 @@ absl::Status CheckTcpRails(absl::Span<const RankReport> reports) {
   for (const auto& [rails, count] : ranks) {
     if (count > ranks[usual]) usual = rails;
   }
-  std::vector<std::string> culprits;
-  for (const RankReport& report : reports) {
-    if (report.tcp_rails == usual) continue;
-    culprits.push_back(absl::StrCat(report.name, " has ", report.tcp_rails, " TCP rail",
-                                    report.tcp_rails == 1 ? "" : "s", ", but the others have ",
-                                    usual));
-  }
+  RankCauses culprits;
+  ForEach(reports, [&](int rank, const RankReport& report) {
+    if (report.tcp_rails == usual) return;
+    culprits.Add(rank, report.name,
+                 absl::StrCat(" has ", report.tcp_rails, " TCP rail",
+                              report.tcp_rails == 1 ? "" : "s", ", but the others have ", usual));
+  });
   if (culprits.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat(JoinReasons(culprits),
+      absl::StrCat(culprits.Text(),
                    ": list the same number of interfaces in RAILHEAD_SOCKET_IFNAME on every rank"));
 }
 
