@@ -268,7 +268,9 @@ class Communicator {
   absl::Status Exchange(const Work& work, Messages messages);
   // The only way to use the mesh: `patience` without progress ends it, and the mesh is tended as
   // soon as `messages` has returned.
-  absl::Status OverRails(absl::Duration patience, Messages messages);
+  // `go_on`: see Patient::Begin.
+  absl::Status OverRails(absl::Duration patience, Messages messages,
+                         const std::function<bool()>* go_on = nullptr);
   // Numbers and measures a call, and adds context to its errors.
   absl::Status Measured(const Work& work, absl::FunctionRef<absl::Status()> run);
   // Passes the duration of a call to the autotuner; at the end of a trial, all ranks agree on the

@@ -66,8 +66,9 @@ absl::Status Communicator::Exchange(const Work& work, Messages messages) {
   });
 }
 
-absl::Status Communicator::OverRails(absl::Duration patience, Messages messages) {
-  patient_->Begin(patience);
+absl::Status Communicator::OverRails(absl::Duration patience, Messages messages,
+                                     const std::function<bool()>* go_on) {
+  patient_->Begin(patience, go_on);
   const absl::Status status = messages(*patient_);
   return status.ok() ? patient_->Finish() : status;
 }
