@@ -94,6 +94,12 @@ class Mesh final : public collectives::Messenger {
   void Settle(absl::Time deadline);
   // Whether it is known now, except of peers that have `left`.
   bool Acknowledged(absl::FunctionRef<bool(int peer)> left) const;
+  // Peers to which something sent is not known to have arrived.
+  std::vector<int> Unacknowledged() const;
+  // Describes what is to be done with a peer, and its rails; "" if there are none.
+  std::string DescribeProgress(int peer) const;
+  // See Peer::CannotConnect.
+  bool CannotConnect(int peer) const;
   // This rank leaves: peers that leave, too, are neither logged nor counted as lost rails.
   void ExpectClose();
   // Increases as transfers come nearer to completion, of all peers (with the companion), or of one;

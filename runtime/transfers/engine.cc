@@ -385,9 +385,14 @@ std::vector<int> Engine::UnderWay() const {
   for (const auto& [rank, peer] : peers_) {
     const bool any = !peer.awaited.empty() || !peer.sent.empty() || !peer.queued.empty() ||
                      !peer.streams.empty() || !peer.pulled.empty();
-    if (peer.heard && any) ranks.push_back(rank);
+    if (any) ranks.push_back(rank);
   }
   return ranks;
+}
+
+bool Engine::Heard(int peer) const {
+  const auto found = peers_.find(peer);
+  return found != peers_.end() && found->second.heard;
 }
 
 bool Engine::Flushed(absl::FunctionRef<bool(int peer)> left) const {

@@ -18,6 +18,7 @@ namespace {
 
 // Interval of checks for ranks that have left, and for transfers without progress.
 constexpr absl::Duration kLook = absl::Seconds(1);
+constexpr int kLooks = 20;  // at least, in a timeout
 
 // Returns the rank with which a transfer is; kAny if a receive from any rank matches none yet.
 int PeerOf(const transfers::Transfer& transfer) {
@@ -149,7 +150,7 @@ bool Lane::IsSettled() const {
 }
 
 absl::Status Lane::Work() {
-  const absl::Duration pause = std::min(kLook, options_.timeout / 4);
+  const absl::Duration pause = std::min(kLook, options_.timeout / kLooks);
   messages_->mesh().Begin(pause);
   absl::Status moved = messages_->Progress();
   const bool nothing = absl::IsDeadlineExceeded(moved);
@@ -161,40 +162,52 @@ absl::Status Lane::Work() {
 }
 
 void Lane::NoteProgress(absl::Time now) {
-  std::map<int, Moved> moved;
+  // Transfers with a peer wait for each other, but not for those with other peers. Of receives that
+  // match nothing yet (kAny), and of transfers to this rank itself, progress is that the oldest is
+  // another one.
+  std::map<int, recorder::TransferStillness::Peer> peers;
   for (const auto& [number, transfer] : engine_->unfinished()) {
-    const int peer = PeerOf(*transfer);
-    if (moved.contains(peer)) continue;
-    const bool other = peer != transfers::kAny && peer != options_.rank;
-    // Without a peer: that the oldest is another one.
-    const uint64_t progress = other ? messages_->progress(peer) : number;
-    const auto before = moved_.find(peer);
-    const bool same = before != moved_.end() && before->second.progress == progress;
-    moved[peer] = {progress, same ? before->second.since : now};
+    const auto [peer, first] = peers.try_emplace(PeerOf(*transfer));
+    if (first) peer->second.progress = number;
+    peer->second.unfinished = true;
   }
-  moved_ = std::move(moved);
+  for (const int peer : engine_->UnderWay()) peers[peer].under_way = true;
+  // A small message is done once it is copied.
+  for (const int peer : messages_->mesh().Unacknowledged()) peers[peer].under_way = true;
+  for (auto& [peer, state] : peers) {
+    const bool other = peer != transfers::kAny && peer != options_.rank;
+    if (other) state.progress = messages_->progress(peer);
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  still_.Look(now, peers);
+}
+
+recorder::StillTransfers Lane::Still(absl::Time now, uint32_t query) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return still_.At(now, options_.rank, query);
 }
 
 absl::Status Lane::LookAround(absl::Time now) {
   NoteProgress(now);
-  std::vector<int> late;
-  for (const auto& [peer, moved] : moved_) {
-    // A peer may have left after it sent something that has not been received yet.
-    if (moved.since == now) continue;
+  // A peer may have left after it sent something that has not been received yet.
+  for (const int peer : still_.Unfinished(now, absl::Nanoseconds(1))) {
     if (absl::Status in_vain = WhyInVain(peer); !in_vain.ok()) return in_vain;
-    if (now - moved.since >= options_.timeout) late.push_back(peer);
   }
-  if (late.empty()) return absl::OkStatus();
+  const std::vector<int> late = still_.Unfinished(now, options_.timeout);
+  const std::vector<int> long_late =
+      still_.UnderWay(now, options_.timeout + 2 * options_.timeout / kLooks);
+  const std::vector<int> stuck = options_.stuck_with();
+  const auto has = [](const std::vector<int>& ranks, int rank) {
+    return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+  };
   std::vector<int> stalled;
-  for (const int peer : engine_->UnderWay()) {
-    if (std::find(late.begin(), late.end(), peer) != late.end()) stalled.push_back(peer);
+  for (const int peer : still_.UnderWay(now, options_.timeout)) {
+    const bool posted = engine_->Heard(peer) && has(late, peer);
+    // The rank that knows why they are not connected speaks first.
+    const bool speaks = messages_->mesh().CannotConnect(peer) || has(long_late, peer);
+    if (posted || (speaks && has(stuck, peer))) stalled.push_back(peer);
   }
-  if (!stalled.empty()) return Late(stalled, stalled);
-  if (!options_.all_answer()) return Late(late, {});
-  // All ranks are alive, and have not reached these transfers yet.
-  const absl::Time answered = MonotonicNow();
-  for (const int peer : late) moved_[peer].since = answered;
-  return absl::OkStatus();
+  return stalled.empty() ? absl::OkStatus() : Late(stalled);
 }
 
 absl::Status Lane::WhyInVain(int peer) const {
@@ -211,15 +224,18 @@ absl::Status Lane::WhyInVain(int peer) const {
       DescribeOldest({peer}), ")"));
 }
 
-absl::Status Lane::Late(const std::vector<int>& peers, const std::vector<int>& ranks) const {
-  std::string text = absl::StrCat("nothing has moved for ", absl::FormatDuration(options_.timeout));
-  if (!ranks.empty()) {
-    absl::StrAppend(&text, " between this rank and ",
-                    absl::StrJoin(ranks, ", ", [this](std::string* out, int rank) {
-                      absl::StrAppend(out, options_.name(rank));
-                    }));
+absl::Status Lane::Late(const std::vector<int>& peers) const {
+  std::string text = absl::StrCat("nothing has moved for ", absl::FormatDuration(options_.timeout),
+                                  " between this rank and ",
+                                  absl::StrJoin(peers, ", ", [this](std::string* out, int rank) {
+                                    absl::StrAppend(out, options_.name(rank));
+                                  }));
+  absl::StrAppend(&text, " (", DescribeOldest(peers));
+  for (const int peer : peers) {
+    const std::string rails = messages_->mesh().DescribeProgress(peer);
+    if (!rails.empty()) absl::StrAppend(&text, "; ", rails);
   }
-  return absl::DeadlineExceededError(absl::StrCat(text, " (", DescribeOldest(peers), ")"));
+  return absl::DeadlineExceededError(absl::StrCat(text, ")"));
 }
 
 std::string Lane::DescribeOldest(const std::vector<int>& peers) const {

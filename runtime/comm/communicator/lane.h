@@ -16,7 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -32,6 +31,8 @@
 #include "runtime/base/traffic.h"
 #include "runtime/comm/communicator/lane_messenger.h"
 #include "runtime/rails/mesh.h"
+#include "runtime/recorder/position.h"
+#include "runtime/recorder/transfer_stillness.h"
 #include "runtime/transfers/engine.h"
 
 namespace railhead::comm {
@@ -71,8 +72,8 @@ class Lane {
     std::function<std::string(int rank)> name;
     // Returns the name of a rank that has left; nullopt while it is a member.
     std::function<std::optional<std::string>(int rank)> left;
-    // Queries all ranks; returns true if all reply.
-    std::function<bool()> all_answer;
+    // Returns ranks with which this one is stuck, by the last query of all.
+    std::function<std::vector<int>()> stuck_with;
     // Fails the job on all ranks; returns the error that they get.
     std::function<absl::Status(const absl::Status& failure)> fail;
   };
@@ -91,23 +92,25 @@ class Lane {
 
   std::vector<rails::RailTotals> Totals() const { return messages_->mesh().Totals(); }
   Traffic InMemory() const { return messages_->InMemory(); }
+  // Returns the state of the transfers, for the query of all ranks of that number.
+  recorder::StillTransfers Still(absl::Time now, uint32_t query) const;
 
  private:
-  explicit Lane(Options options) : options_(std::move(options)) {}
+  explicit Lane(Options options) : options_(std::move(options)), still_(options_.timeout) {}
 
   void Run();
   // Whether all that was sent to members is known to have arrived.
   bool IsSettled() const;
   absl::Status Work();
   // Called at short intervals. Returns an error if a transfer cannot complete, or makes no progress
-  // for the timeout, whatever others do.
+  // for the timeout although both ranks have posted it. (That a rank does not answer is noticed by
+  // the hang reporter.)
   absl::Status LookAround(absl::Time now);
   void NoteProgress(absl::Time now);
   // Returns why a transfer with that peer cannot complete, because ranks have left; OK while it
   // may.
   absl::Status WhyInVain(int peer) const;
-  // `peers`, which may include kAny, are those of the transfers, and `ranks` those to name.
-  absl::Status Late(const std::vector<int>& peers, const std::vector<int>& ranks) const;
+  absl::Status Late(const std::vector<int>& peers) const;
   std::string DescribeOldest(const std::vector<int>& peers) const;
   void TakePosted();
   void End(const absl::Status& status);
@@ -116,17 +119,10 @@ class Lane {
   std::unique_ptr<LaneMessenger> messages_;
   std::unique_ptr<transfers::Engine> engine_;
   absl::Time looked_ = absl::InfinitePast();  // the last LookAround
-  // Progress of the unfinished transfers with a peer, and when it was first seen. They wait for
-  // each other, but not for those with other peers. Of receives that match nothing yet (kAny), and
-  // of transfers to this rank itself: the number of the oldest.
-  struct Moved {
-    uint64_t progress = 0;
-    absl::Time since;
-  };
-  std::map<int, Moved> moved_;
 
   mutable std::mutex mutex_;  // guards the members below
   Condition changed_;
+  recorder::TransferStillness still_;
   std::vector<std::shared_ptr<LaneTransfer>> posted_;  // not seen by the thread yet
   size_t unfinished_ = 0;
   bool ending_ = false;

@@ -61,8 +61,7 @@ absl::StatusOr<std::unique_ptr<Lane>> Communicator::StartLane() const {
     }
     return std::nullopt;
   };
-  // The hang reporter fails the job if a rank does not answer.
-  options.all_answer = [] { return true; };
+  options.stuck_with = [this] { return hang_reporter_->StuckWith(); };
   options.fail = [this](const absl::Status& failure) {
     const std::string report =
         absl::IsDeadlineExceeded(failure) ? hang_reporter_->Ask(*watch_).text : std::string();
