@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 
+import deadlines
 from job import PATIENCE, Commanded, Job, build
 from network import Network
 
@@ -334,7 +335,7 @@ SCENES = {
     "impostor-replay": impostor("replay"),
     "relay-frames": relay("frames"),
     "relay-encrypt": relay("encrypt"),
-}
+} | deadlines.scenes(OUT)
 
 
 def main():
