@@ -147,8 +147,8 @@ def unreachable(out, rails):
                 check_failures(job, (0, 1), since, ["rank 0", "rank 1", "not connected", "does not answer"], timeout=6)
             repair()
             job.finish()
-    scene.__doc__ = ("The only rail is cut before the first transfer: both ranks fail in time, with the cause." if rails == 1
-                     else "One of two rails is cut before the first transfer: it takes the other one.")
+    scene.__doc__ = ("The only rail is cut before the first transfer: both ranks fail in time, with the cause."
+                     if rails == 1 else "One of two rails is cut before the first transfer: it takes the other one.")
     return scene
 
 
@@ -164,9 +164,22 @@ def large_unreachable(out):
             job.finish()
 
 
+def cut(out):
+    """All rails are cut in an all-reduce of ranks that live: all calls fail in time."""
+    with Network((200,)) as network, start(network, out, "cut", "tcp", 4, timeout=10) as job:
+        for rank in job.ranks():
+            job.tell(rank, "until_failure 0 100000")
+        time.sleep(1)
+        since = time.monotonic()
+        network.swallow(0)
+        check_failures(job, job.ranks(), since, ["nothing has moved for 10s"], timeout=10, limit=1.7)
+        job.finish()
+
+
 def one_sided(out):
     """A transfer whose other side comes after three timeouts is waited for, though its rail is cut meanwhile."""
-    for early, late_one in (("isend 0 1000000 1", "ireceive 0 1000000 0"), ("ireceive 0 1000000 1", "isend 0 1000000 0")):
+    for early, late_one in (("isend 0 1000000 1", "ireceive 0 1000000 0"),
+                            ("ireceive 0 1000000 1", "isend 0 1000000 0")):
         with Network((200,)) as network, Commanded(network, out, "one-sided", timeout=TIMEOUT) as job:
             repair = network.swallow(0)
             job.tell(0, early)
@@ -202,15 +215,22 @@ def no_descriptors(out):
 
 
 def scenes(out):
+    def of(scene):
+        def play():
+            scene(out)
+        play.__doc__ = scene.__doc__
+        return play
+
     return {
         "stopped-tcp": still(out, "tcp", stopped),
         "stopped-shm": still(out, "shm", stopped),
         "frozen-tcp": still(out, "tcp", frozen),
-        "late": lambda: late(out),
-        "killed": lambda: killed(out),
+        "late": of(late),
+        "killed": of(killed),
         "unreachable": unreachable(out, 1),
         "unreachable-one-of-two": unreachable(out, 2),
-        "unreachable-large": lambda: large_unreachable(out),
-        "one-sided": lambda: one_sided(out),
-        "no-descriptors": lambda: no_descriptors(out),
+        "unreachable-large": of(large_unreachable),
+        "cut": of(cut),
+        "one-sided": of(one_sided),
+        "no-descriptors": of(no_descriptors),
     }

@@ -350,9 +350,7 @@ class Communicator {
   std::unique_ptr<rails::Mesh> mesh_;
   // Returns true if a wait that has timed out continues, because it waits for ranks that have not
   // called yet.
-  const std::function<bool()> go_on_ = [this] {
-    return hang_reporter_->Ask(*watch_).waits_for_callers;
-  };
+  const std::function<bool()> go_on_ = [this] { return hang_reporter_->WaitsForCallers(*watch_); };
   std::unique_ptr<Patient> patient_;       // over the mesh
   std::unique_ptr<shm::Group> group_;      // if all ranks share memory
   std::unique_ptr<shm::Mailbox> mailbox_;  // if there is a group

@@ -173,8 +173,8 @@ void HangReporter::Hear(const std::string& report, absl::Time now) {
   const auto rank = static_cast<size_t>(options_.about.rank);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    report_.waits_for_callers = rank < word->waits.size() && word->waits[rank];
-    if (word->still) report_.text = word->text;
+    waits_for_callers_ = rank < word->waits.size() && word->waits[rank];
+    if (word->still) text_ = word->text;
     if (word->log) logged_ = word->text;
     stuck_with_.clear();
     for (const auto& [one, other] : word->stuck) {
@@ -187,22 +187,31 @@ void HangReporter::Hear(const std::string& report, absl::Time now) {
   if (word->log) options_.log.Warn(absl::StrCat("the job makes no progress: ", word->text));
 }
 
-HangReporter::Heard HangReporter::Ask(bootstrap::Watch& watch) {
-  // Up and down the tree, with a timeout for ranks that do not reply at every level.
+void HangReporter::Query(bootstrap::Watch& watch) {
+  // After the pause that follows a report, up and down the tree, with a timeout for ranks that do
+  // not reply at every level.
   const int height = bootstrap::Height(0, options_.about.world_size);
-  const absl::Duration longest = pace_.answer * (2 * height + 3);
-  std::unique_lock<std::mutex> lock(mutex_);
+  const absl::Duration longest = pace_.fresh + pace_.answer * (2 * height + 3);
   const absl::Time now = MonotonicNow();
-  if (now - heard_ < pace_.fresh) return Known();
-  lock.unlock();
   watch.Ask();
-  lock.lock();
+  std::unique_lock<std::mutex> lock(mutex_);
   changed_.WaitFor(lock, longest, [&] { return heard_ >= now || failed_; });
-  return Known();
 }
 
-HangReporter::Heard HangReporter::Known() const {
-  return IsRecent(MonotonicNow()) ? report_ : Heard{"", true};
+bool HangReporter::WaitsForCallers(bootstrap::Watch& watch) {
+  Query(watch);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return !IsRecent(MonotonicNow()) || waits_for_callers_;
+}
+
+std::string HangReporter::Report(bootstrap::Watch& watch) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (MonotonicNow() - heard_ >= pace_.fresh) {
+    lock.unlock();
+    Query(watch);
+    lock.lock();
+  }
+  return IsRecent(MonotonicNow()) ? text_ : "";
 }
 
 std::vector<int> HangReporter::StuckWith() const {

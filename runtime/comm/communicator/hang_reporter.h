@@ -75,14 +75,13 @@ class HangReporter final : public bootstrap::HangObserver {
   HangReporter(const HangReporter&) = delete;
   HangReporter& operator=(const HangReporter&) = delete;
 
-  // Status of all ranks, queried unless a recent report exists. `waits_for_callers`: this rank
-  // waits only for ranks that have not called yet, or no report has arrived, because ranks do not
-  // answer: if that lasts, the job fails. Must not be called on the watchdog's thread.
-  struct Heard {
-    std::string text;
-    bool waits_for_callers = false;
-  };
-  Heard Ask(bootstrap::Watch& watch);
+  // Queries all ranks. Returns true if this rank waits only for ranks that have not called yet, or
+  // if no report arrives, because ranks do not answer: if that lasts, the job fails. An earlier
+  // report will not do: a rank that had only just called then may be late now. Must not be called
+  // on the watchdog's thread, like the next one.
+  bool WaitsForCallers(bootstrap::Watch& watch);
+  // Returns the status of all ranks, for people. Queries them, unless a recent report exists.
+  std::string Report(bootstrap::Watch& watch);
   // Returns the ranks with which this rank's transfers are stuck, by the last report.
   // Thread-safe.
   std::vector<int> StuckWith() const;
@@ -104,8 +103,8 @@ class HangReporter final : public bootstrap::HangObserver {
   recorder::StillTransfers Transfers(absl::Time now, uint32_t query) const;
   // Fails the job if a silence has lasted for the timeout.
   void JudgeSilence(absl::Time now);
-  // What the reports come to. With the lock.
-  Heard Known() const;
+  // Waits for a report that comes from now on.
+  void Query(bootstrap::Watch& watch);
   bool IsRecent(absl::Time now) const { return now - heard_ < options_.timeout / 4; }
 
   const Options options_;
@@ -141,7 +140,9 @@ class HangReporter final : public bootstrap::HangObserver {
 
   mutable std::mutex mutex_;  // guards the members below
   Condition changed_;
-  Heard report_;
+  // Of the last report.
+  std::string text_;
+  bool waits_for_callers_ = false;
   std::vector<int> stuck_with_;
   std::string logged_;
   absl::Time heard_ = absl::InfinitePast();

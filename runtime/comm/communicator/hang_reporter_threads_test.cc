@@ -49,6 +49,7 @@ class HangReporterThreadsTest : public ::testing::Test {
     options.timeout = absl::Seconds(60);
     options.recorder = &recorder_;
     options.flows = [] { return std::vector<Flow>(); };
+    options.awaited = [] { return std::vector<int>(); };
     options.log = Logger(LogLevel::kWarn, "rank 3");
     return options;
   }
@@ -127,6 +128,7 @@ TEST_F(HangReporterThreadsTest, WithoutAThreadNoFlightFileIsWritten) {
 
 class HangReporterReportsTest : public HangReporterThreadsTest {
  protected:
+  // The rank is alone, and has called nothing.
   HangReporterReportsTest() {
     bootstrap::JoinOptions alone;
     alone.world_size = 1;
@@ -137,11 +139,9 @@ class HangReporterReportsTest : public HangReporterThreadsTest {
     reporter_.Hear(recorder::Encode({"a report", {waits}, true, false, {{0, 3}, {1, 2}}}),
                    MonotonicNow() - ago);
   }
-  bool Waits() { return reporter_.Ask(*watch_).waits_for_callers; }
+  bool Waits() { return reporter_.WaitsForCallers(*watch_); }
 
   HangReporter reporter_{Options()};
-
- private:
   std::unique_ptr<bootstrap::Watch> watch_;
 };
 
@@ -152,6 +152,15 @@ TEST_F(HangReporterReportsTest, TheLastReportCounts) {
   Hear(absl::ZeroDuration(), true);
   EXPECT_TRUE(Waits());
   EXPECT_EQ(reporter_.StuckWith(), std::vector<int>{3});
+}
+
+// Or a rank that had called a timeout ago, less a moment, would count as one that has only just
+// called, for another timeout.
+TEST_F(HangReporterReportsTest, AWaitThatHasTimedOutAsksAnew) {
+  Hear(absl::ZeroDuration(), true);
+  watch_->Attend(&reporter_);
+  EXPECT_FALSE(Waits());
+  watch_->Attend(nullptr);
 }
 
 // Whoever does not answer a query fails the job, if that lasts. An old report says nothing.

@@ -93,7 +93,7 @@ absl::Status Communicator::Measured(const Work& work, absl::FunctionRef<absl::St
     // Query the ranks before the abort: the cause is still visible, because no rank was stopped
     // yet.
     const std::string report =
-        absl::IsDeadlineExceeded(status) ? hang_reporter_->Ask(*watch_).text : std::string();
+        absl::IsDeadlineExceeded(status) ? hang_reporter_->Report(*watch_) : std::string();
     recorder_.End(recorder::State::kFailed, clock_.Now(), Moved());
     failure_ =
         Fail(absl::StrCat(Name(work.collective), " number ", number, " (", work.bytes, " bytes)"),

@@ -64,7 +64,7 @@ absl::StatusOr<std::unique_ptr<Lane>> Communicator::StartLane() const {
   options.stuck_with = [this] { return hang_reporter_->StuckWith(); };
   options.fail = [this](const absl::Status& failure) {
     const std::string report =
-        absl::IsDeadlineExceeded(failure) ? hang_reporter_->Ask(*watch_).text : std::string();
+        absl::IsDeadlineExceeded(failure) ? hang_reporter_->Report(*watch_) : std::string();
     return Fail("transfers (rhIsend, rhIrecv)", failure, report);
   };
   return Lane::Start(std::move(options));
