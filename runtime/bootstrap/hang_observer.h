@@ -5,6 +5,7 @@
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_HANG_OBSERVER_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_HANG_OBSERVER_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -42,11 +43,13 @@ class HangObserver {
   virtual void Away(const std::string& /*name*/, bool /*away*/) {}
   // Returns true if this rank makes no progress and all ranks should be queried.
   virtual bool Look(absl::Time now) = 0;
-  // Returns this rank's status in at most kAnswerLimit bytes.
-  virtual std::string Testify(absl::Time now) = 0;
-  // Returns a report of all replies in at most kReportLimit bytes; `ranks` by rank.
-  virtual std::string Conclude(const std::vector<Said>& ranks) = 0;
-  // Returns why the job cannot continue, by the last report; OK if it can.
+  // Returns this rank's status, for the query of that number, in at most kAnswerLimit bytes.
+  virtual std::string Testify(absl::Time now, uint32_t query) = 0;
+  // Returns a report of all replies in at most kReportLimit bytes; `ranks` by rank. `asked` is when
+  // the query began; of a rank that was not answered itself, when it requested it.
+  virtual std::string Conclude(const std::vector<Said>& ranks, absl::Time asked,
+                               absl::Time now) = 0;
+  // Returns why the job cannot continue, after Look or Conclude; OK if it can.
   virtual absl::Status Verdict() { return absl::OkStatus(); }
   // Receives a report on this rank.
   virtual void Hear(const std::string& report, absl::Time now) = 0;

@@ -71,6 +71,7 @@ void Inquiry::Hurry() {
 
 void Inquiry::Close() {
   asked_ = false;
+  answers_.merge(std::exchange(late_, {}));
   if (question_->asker == rank_) {
     result_ = Result();
   } else {
@@ -161,8 +162,12 @@ absl::Status Inquiry::ReceiveTestimony(int from, absl::string_view payload) {
   }
   // The question comes from parent and guardian, so an answer may be here before it.
   if (IsAbove(testimony->question.asker, rank_)) BeginIfNew(testimony->question);
-  // Late ones are of no use any more.
-  if (question_ != testimony->question) return absl::OkStatus();
+  if (question_ != testimony->question) {
+    for (auto& [rank, text] : testimony->answers) {
+      if (IsAbove(rank_, rank)) late_[rank] = std::move(text);
+    }
+    return absl::OkStatus();
+  }
   answers_.merge(std::move(testimony->answers));
   CloseIfComplete();
   return absl::OkStatus();

@@ -8,6 +8,10 @@
 // reported as silent, or as left. The root's report goes down to all. A rank whose request is not
 // answered queries the ranks below it.
 //
+// A reply that comes too late, because a machine is busy, is not lost: whoever gets it adds it to
+// its next reply or result, unless a newer one has come by then. So a rank that always replies too
+// late is not taken for one that stands still.
+//
 // Each rank exchanges a few messages with each tree peer. If many ranks request at once, only one
 // request is forwarded, and none for a time after a report: one that comes then is kept until that
 // time is over.
@@ -74,6 +78,8 @@ class Inquiry {
   bool missed() const { return missed_; }
   bool asked() const { return asked_; }
   bool gathering() const { return question_.has_value(); }
+  // Number of the query in progress; both ranks of a pair know the same.
+  uint32_t number() const { return gathering() ? question_->number : 0; }
   // By rank.
   std::optional<std::vector<Answer>> TakeAnswers() { return std::exchange(result_, {}); }
   std::optional<std::string> TakeReport() { return std::exchange(report_, {}); }
@@ -105,6 +111,7 @@ class Inquiry {
   bool asked_ = false;
   std::optional<Question> question_;  // the query in progress
   std::map<int, std::string> answers_;
+  std::map<int, std::string> late_;  // answers to earlier queries, since the last one ended
   std::set<int> left_;
   std::optional<std::vector<Answer>> result_;
   std::optional<std::string> report_;

@@ -75,6 +75,13 @@ class Simulation {
 
   // The rank takes nothing in any more, but its connections stay.
   void Stop(int rank) { stopped_.insert(rank); }
+  // It goes on with what has come meanwhile.
+  void Continue(int rank) {
+    stopped_.erase(rank);
+    for (const auto& [way, queue] : ways_) {
+      if (way.second == rank) ready_.insert(ready_.end(), queue.size(), way);
+    }
+  }
 
   // Delivers one message of a connection drawn at random; false when all is quiet.
   bool Deliver() {
@@ -648,6 +655,42 @@ TEST(NodeInquiryTest, WhoIsStoppedIsFoundWhereverItIsAndHidesNobody) {
       simulation.Do(0, [&](Node& node) { node.inquiry().Tell("one is stopped"); });
       Answer(simulation, &heard);
       EXPECT_EQ(heard.size() + 2, static_cast<size_t>(world));  // without rank 0 and the victim
+    }
+  }
+}
+
+// A machine is busy, so the rank answers each query, but only when nobody waits for it any longer.
+TEST(NodeInquiryTest, WhoAlwaysAnswersTooLateIsFoundByTheNextQuery) {
+  for (const int world : {2, 6, 22, 100}) {
+    for (int late = 1; late < world; ++late) {
+      Simulation simulation(world, static_cast<uint32_t>(late));
+      for (int query = 1; query <= 3; ++query) {
+        simulation.Stop(late);
+        Ask(simulation, 0);
+        Answer(simulation);
+        Hurry(simulation);
+        const std::vector<Inquiry::Answer> answers = TakeAnswers(simulation, 0);
+        ASSERT_EQ(answers.size(), static_cast<size_t>(world));
+        for (int rank = 0; rank < world; ++rank) {
+          ASSERT_EQ(answers[static_cast<size_t>(rank)].how,
+                    rank == late && query == 1 ? How::kSilent : How::kGiven)
+              << rank << " of " << world << ", " << late << " is late, query " << query;
+        }
+        simulation.Continue(late);
+        Answer(simulation);
+        Hurry(simulation);
+        // It is not taken for the answer of another rank, nor twice.
+        EXPECT_TRUE(TakeAnswers(simulation, 0).empty());
+      }
+      simulation.Stop(late);
+      for (int query = 1; query <= 2; ++query) {
+        Ask(simulation, 0);
+        Answer(simulation);
+        Hurry(simulation);
+        EXPECT_EQ(TakeAnswers(simulation, 0)[static_cast<size_t>(late)].how,
+                  query == 1 ? How::kGiven : How::kSilent)
+            << late << " of " << world;
+      }
     }
   }
 }

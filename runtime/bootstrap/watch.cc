@@ -196,6 +196,14 @@ void Watch::Hear(absl::Time now) {
   observer_->Hear(*report, now);
 }
 
+void Watch::TakeVerdict() {
+  const absl::Status verdict = observer_->Verdict();
+  if (verdict.ok()) return;
+  node_.Report(verdict);
+  // Only a rank whose requests those above it have not answered judges itself.
+  node_.StopWaiting(verdict);
+}
+
 absl::Time Watch::Inquire(absl::Time now) {
   const std::lock_guard<std::mutex> lock(observer_mutex_);
   if (observer_ == nullptr || !node_.verdict().ok()) return absl::InfiniteFuture();
@@ -211,6 +219,7 @@ absl::Time Watch::Inquire(absl::Time now) {
     next_look_ = now + pace.look;
     // Soon after a report there is little to add to it.
     if (observer_->Look(now) && !inquiry.quiet()) wanted_ = true;
+    TakeVerdict();
   }
   if (std::exchange(wanted_, false)) inquiry.Call();
   if (!inquiry.called()) called_ = absl::InfiniteFuture();
@@ -220,11 +229,14 @@ absl::Time Watch::Inquire(absl::Time now) {
   const int depth = Depth(node_.rank());
   const absl::Duration above =
       pace.answer * (depth == 0 ? 0 : depth + 1 + Height(0, node_.world_size()));
-  if (now >= called_ + above) inquiry.Ask();
+  if (now >= called_ + above) {
+    asked_ = called_;
+    inquiry.Ask();
+  }
 
   if (inquiry.asked()) {
     gather_until_ = now + pace.answer * Height(node_.rank(), node_.world_size());
-    inquiry.Testify(observer_->Testify(now));
+    inquiry.Testify(observer_->Testify(now, inquiry.number()));
   }
   if (now >= gather_until_) inquiry.Hurry();
   if (!inquiry.gathering()) gather_until_ = absl::InfiniteFuture();
@@ -233,8 +245,8 @@ absl::Time Watch::Inquire(absl::Time now) {
     for (const Inquiry::Answer& answer : *answers) {
       said.push_back({node_.Describe(static_cast<int>(said.size())), answer});
     }
-    inquiry.Tell(observer_->Conclude(said));
-    if (const absl::Status verdict = observer_->Verdict(); !verdict.ok()) node_.Report(verdict);
+    inquiry.Tell(observer_->Conclude(said, asked_, now));
+    TakeVerdict();
   }
   Hear(now);
   const absl::Time reopens = inquiry.missed() ? told_ + pace.fresh : absl::InfiniteFuture();

@@ -93,6 +93,8 @@ class Watch final : private net::WatchThread::Client {
   absl::Time Inquire(absl::Time now);
   // Passes a report to the observer.
   void Hear(absl::Time now);
+  // Reports the observer's verdict, if there is one.
+  void TakeVerdict();
   // Passes the owner's requests to the node.
   void TakeWishes();
   // Sends what there is to be sent. If this rank is about to learn something, waits until the
@@ -110,6 +112,7 @@ class Watch final : private net::WatchThread::Client {
   absl::Time next_tending_ = absl::InfinitePast();
   bool wanted_ = false;                         // an inquiry
   absl::Time called_ = absl::InfiniteFuture();  // for a report
+  absl::Time asked_ = absl::InfinitePast();     // when this rank's own query was requested
   absl::Time gather_until_ = absl::InfiniteFuture();
   absl::Time told_ = absl::InfinitePast();  // a report
 

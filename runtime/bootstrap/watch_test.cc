@@ -190,8 +190,11 @@ class Clerk final : public HangObserver {
 
   Pace pace() const override { return pace_; }
   bool Look(absl::Time /*now*/) override { return false; }
-  std::string Testify(absl::Time /*now*/) override { return absl::StrCat("here is ", rank_); }
-  std::string Conclude(const std::vector<Said>& ranks) override {
+  std::string Testify(absl::Time /*now*/, uint32_t /*query*/) override {
+    return absl::StrCat("here is ", rank_);
+  }
+  std::string Conclude(const std::vector<Said>& ranks, absl::Time /*asked*/,
+                       absl::Time /*now*/) override {
     std::string text;
     for (const Said& said : ranks) {
       absl::StrAppend(&text, said.name, ": ",

@@ -344,8 +344,8 @@ constexpr auto kTable = std::to_array<Variable>({
      }},
     {Group::kSettings, "RAILHEAD_TIMEOUT_SECONDS", "60",
      "Time in seconds that a collective called by all ranks may make no progress before it "
-     "fails. A live rank that has not called it yet is waited for, and every rank's log names "
-     "it.",
+     "fails, or a rank may not answer while others wait. A live rank that has not called yet is "
+     "waited for, and every rank's log names it.",
      [](const std::string& text, Target& to) { return ParseTimeout(text, to.settings.timeout); },
      "timeoutSeconds", Alike::kYes},
     {Group::kSettings, "RAILHEAD_START_TIMEOUT_SECONDS", "that of RAILHEAD_TIMEOUT_SECONDS",

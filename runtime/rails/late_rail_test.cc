@@ -32,6 +32,7 @@ class LateRailTest : public ::testing::Test {
       to_peer.push_back({name, std::make_unique<FakeLink>(cable, 0)});
       from_peer.push_back({name, std::make_unique<FakeLink>(cable, 1)});
       cable->Cut();
+      cable->unplugged = absl::DeadlineExceededError("it accepted the connection");
       cables_.push_back(cable);
     }
     const Logger log(LogLevel::kError, "");
@@ -77,6 +78,40 @@ TEST_F(LateRailTest, ARailThatDoesNotConnectWhileAnotherDoesIsLost) {
   EXPECT_FALSE(Lost(1));
   EXPECT_TRUE(peer_->rail_health(1).up);
   EXPECT_EQ(peer_->rail_health(1).returns, 1U);
+}
+
+// As rails that are cut, or without descriptors: what waits for them must not do so in silence.
+TEST_F(LateRailTest, RailsWhoseConnectionFailsAreLostAlthoughNoOtherIsUp) {
+  PollFor(absl::Minutes(1));
+  for (const auto& cable : cables_) cable->unplugged = absl::UnavailableError("no route to host");
+  PollFor(absl::Seconds(9));
+  EXPECT_FALSE(Lost(0) || Lost(1));
+  EXPECT_THAT(peer_->DescribeProgress(),
+              ::testing::HasSubstr("and is not connected: no route to host"));
+  PollFor(absl::Seconds(2));
+  EXPECT_TRUE(Lost(0) && Lost(1));
+  EXPECT_EQ(peer_->rail_health(0).failovers, 1U);
+  cables_[0]->unplugged = absl::UnavailableError("too many open files");
+  PollFor(absl::Seconds(1));
+  EXPECT_THAT(peer_->DescribeProgress(),
+              ::testing::HasSubstr("and is lost (not connected: too many open files)"));
+  EXPECT_FALSE(peer_->AllUp());
+
+  for (const auto& cable : cables_) cable->plugged = true;
+  PollFor(absl::Seconds(1));
+  EXPECT_FALSE(Lost(0) || Lost(1));
+  EXPECT_EQ(peer_->rail_health(0).returns, 1U);
+}
+
+// The peer comes in time: it accepts the connection, at first without an answer.
+TEST_F(LateRailTest, APeerThatComesWithinTheTimeHasLostNoRail) {
+  for (int i = 0; i < 10; ++i) {
+    for (const auto& cable : cables_) cable->unplugged = absl::UnavailableError("refused");
+    PollFor(absl::Seconds(8));
+    for (const auto& cable : cables_) cable->unplugged = absl::DeadlineExceededError("accepted");
+    PollFor(absl::Seconds(1));
+  }
+  EXPECT_FALSE(Lost(0) || Lost(1));
 }
 
 TEST_F(LateRailTest, ARailThatConnectsInTimeWasNeverLost) {

@@ -313,6 +313,24 @@ bool Mesh::Acknowledged(absl::FunctionRef<bool(int peer)> left) const {
   });
 }
 
+std::vector<int> Mesh::Unacknowledged() const {
+  std::vector<int> ranks;
+  for (const auto& [rank, entry] : peers_) {
+    if (!entry.peer->Acknowledged()) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+std::string Mesh::DescribeProgress(int peer) const {
+  const auto found = peers_.find(peer);
+  return found != peers_.end() ? found->second.peer->DescribeProgress() : "";
+}
+
+bool Mesh::CannotConnect(int peer) const {
+  const auto found = peers_.find(peer);
+  return found != peers_.end() && found->second.peer->CannotConnect();
+}
+
 void Mesh::Settle(absl::Time deadline) {
   Begin(deadline - MonotonicNow());
   // Others may wait for acknowledgements just as this rank does.

@@ -80,6 +80,12 @@ class Mesh final : public collectives::Messenger {
   void Settle(absl::Time deadline);
   // Whether it is known now, except of peers that have `left`.
   bool Acknowledged(absl::FunctionRef<bool(int peer)> left) const;
+  // Peers to which something sent is not known to have arrived.
+  std::vector<int> Unacknowledged() const;
+  // Describes what is to be done with a peer, and its rails; "" if there are none.
+  std::string DescribeProgress(int peer) const;
+  // See Peer::CannotConnect.
+  bool CannotConnect(int peer) const;
   // This rank leaves: tells at once what it has taken, because peers that leave, too, wait for
   // that. Their rails are neither logged nor counted as lost.
   void ExpectClose();

@@ -15,8 +15,8 @@ namespace {
 
 // What the peer says of a rail may be this old: it does not count for one that has returned since.
 constexpr absl::Duration kOldNews = absl::Seconds(1);
-// A rail that is not connected so long after another one was does not work, although the peer is
-// there. Longer than all ranks of a job need to connect at the same time.
+// A rail that is not connected so long after another one was, or after its first attempt failed,
+// does not work. Longer than all ranks of a job need to connect at the same time.
 constexpr absl::Duration kLateRail = absl::Seconds(10);
 // Between the loss of a rail that was hardly back and its next connection.
 constexpr absl::Duration kShortestPause = absl::Milliseconds(100);
@@ -44,7 +44,8 @@ Peer::Peer(Name name, std::vector<Rail> rails, Logger log)
       receives_(name_) {
   for (size_t i = 0; i < rails_.size(); ++i) {
     max_payload_ = std::min(max_payload_, rails_[i].link->max_payload());
-    if (rails_[i].link->connected()) continue;
+    states_[i].was_up = rails_[i].link->connected();
+    if (states_[i].was_up) continue;
     states_[i].health.up.store(false, std::memory_order_relaxed);
     scheduler_.SetUp(i, false);
   }
@@ -93,6 +94,12 @@ bool Peer::AllUp() const {
     if (!Up(i)) return false;
   }
   return true;
+}
+
+bool Peer::CannotConnect() const {
+  return std::any_of(states_.begin(), states_.end(), [](const RailState& state) {
+    return !state.was_up && state.failing != absl::InfiniteFuture();
+  });
 }
 
 bool Peer::AnyUp() const {
@@ -335,11 +342,17 @@ void Peer::TryToReturn(size_t index, absl::Time now) {
   const absl::StatusOr<bool> back = rails_[index].link->Reconnect(now);
   const bool lost = state.health.lost.load(std::memory_order_relaxed);
   if (!back.ok() || !*back) {
-    // Why it does not work now is no news once it is lost.
-    if (lost || now < first_up_ + kLateRail) return;
-    Lose(index, absl::UnavailableError(
-                    absl::StrCat("not connected: ", back.ok() ? "the peer does not answer there"
-                                                              : back.status().message())))
+    // Why a lost one does not work now is no news.
+    if (!back.ok() && !state.was_up) {
+      state.lost = absl::StrCat("not connected: ", back.status().message());
+      // A peer that accepts the connection and does not answer may not have called yet.
+      const bool fails = !absl::IsDeadlineExceeded(back.status());
+      state.failing = fails ? std::min(state.failing, now) : absl::InfiniteFuture();
+    }
+    if (lost || now < std::min(first_up_, state.failing) + kLateRail) return;
+    Lose(index,
+         absl::UnavailableError(state.lost.empty() ? "not connected: the peer does not answer there"
+                                                   : state.lost))
         .IgnoreError();
     return;
   }
@@ -385,6 +398,7 @@ void Peer::Return(size_t index, absl::Time now) {
   RailState& state = states_[index];
   state.health.up.store(true, std::memory_order_relaxed);
   state.back = now;
+  state.was_up = true;
   scheduler_.SetUp(index, true);
   moved_ = true;
 }
@@ -463,9 +477,10 @@ std::string Peer::DescribeProgress() const {
                     stats.receive_bytes.load(std::memory_order_relaxed), " bytes");
     if (!Up(i)) {
       absl::StrAppend(&text, states_[i].probation ? " and is connected again, but not proven"
-                             : !states_[i].health.lost.load(std::memory_order_relaxed)
-                                 ? " and is not connected yet"
-                                 : absl::StrCat(" and is lost (", states_[i].lost, ")"));
+                             : states_[i].health.lost.load(std::memory_order_relaxed)
+                                 ? absl::StrCat(" and is lost (", states_[i].lost, ")")
+                             : states_[i].lost.empty() ? " and is not connected yet"
+                                                       : absl::StrCat(" and is ", states_[i].lost));
     }
   }
   return text;

@@ -6,6 +6,10 @@
 // chunk. So equal rails carry equal shares, also of many small messages, and a slow or busy rail
 // delays nothing.
 //
+// A rail that has never been connected is lost like any other once its connections have failed for
+// 10 s, or another rail has been up for as long. Until then, the peer may not have called yet: it
+// accepts the connection, and does not answer.
+//
 // A lost rail reconnects; its unconsumed chunks are sent again over other rails. Nothing is lost: a
 // chunk is released only when the link that last carried it reports it consumed. Nothing is applied
 // twice: a chunk keeps its transfer, offset and size, and the receiver drops duplicates. The
@@ -121,6 +125,9 @@ class Peer {
   bool Flushed() const;
   // Returns true if no rail waits for a connection.
   bool AllUp() const;
+  // Returns true if connections of a rail that was never connected fail, though the peer's process
+  // may be there: DescribeProgress has the cause.
+  bool CannotConnect() const;
   // Returns true if passing time may give Poll work.
   bool Restless() const;
   // Returns true if that may be soon: data waits although a rail has room.
@@ -174,9 +181,11 @@ class Peer {
  private:
   struct RailState {
     RailHealth health;
-    std::string lost;                             // why it is not up
-    absl::Time back = absl::InfinitePast();       // when it was up again
-    absl::Time retry = absl::InfinitePast();      // no connection before
+    std::string lost;                         // why it is not up, "" before it is known
+    absl::Time back = absl::InfinitePast();   // when it was up again
+    absl::Time retry = absl::InfinitePast();  // no connection before
+    bool was_up = false;
+    absl::Time failing = absl::InfiniteFuture();  // since when its first connection cannot be made
     absl::Duration pause = absl::ZeroDuration();  // the last one before a connection
     // State of the present connection.
     bool probation = false;

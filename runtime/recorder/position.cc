@@ -35,6 +35,7 @@ class StrictReader {
     return static_cast<Enum>(strict_ ? value : 0);
   }
   bool Bool() { return OneOf<int>(2) == 1; }
+  void Require(bool condition) { strict_ = strict_ && condition; }
   absl::Duration Duration() {
     const uint64_t value = reader_.U64();
     strict_ = strict_ && value <= Microseconds(kLongest);
@@ -67,12 +68,55 @@ Recent RecentOf(const std::vector<Operation>& operations) {
   return recent;
 }
 
+namespace {
+
+void Write(WireWriter& writer, const StillTransfers::Peers& peers) {
+  const size_t count = std::min(peers.ranks.size(), StillTransfers::kMostPeers);
+  writer.U8(static_cast<uint8_t>(count));
+  for (size_t i = 0; i < count; ++i) writer.U32(static_cast<uint32_t>(peers.ranks[i]));
+  writer.U32(peers.all);
+}
+
+StillTransfers::Peers ReadPeers(StrictReader& strict) {
+  StillTransfers::Peers peers;
+  const int count = strict.OneOf<int>(StillTransfers::kMostPeers + 1);
+  for (int i = 0; i < count; ++i) {
+    peers.ranks.push_back(static_cast<int>(strict.plain().U32()));
+  }
+  peers.all = strict.plain().U32();
+  return peers;
+}
+
+// Most ranks have none, and one byte says so.
+void Write(WireWriter& writer, const StillTransfers& transfers) {
+  const bool any = transfers != StillTransfers{};
+  writer.U8(any ? 1 : 0);
+  if (!any) return;
+  writer.U64(Microseconds(transfers.still));
+  writer.U8(transfers.from_any ? 1 : 0);
+  Write(writer, transfers.under_way);
+  Write(writer, transfers.unfinished);
+}
+
+StillTransfers ReadTransfers(StrictReader& strict) {
+  StillTransfers transfers;
+  transfers.still = strict.Duration();
+  transfers.from_any = strict.Bool();
+  transfers.under_way = ReadPeers(strict);
+  transfers.unfinished = ReadPeers(strict);
+  strict.Require(transfers != StillTransfers{});
+  return transfers;
+}
+
+}  // namespace
+
 std::string Encode(const Position& position) {
   WireWriter writer;
   writer.U64(position.collectives);
   writer.U8(static_cast<uint8_t>(position.recent.calls.size()));
   if (!position.recent.calls.empty()) writer.U64(position.recent.newest);
   for (const collectives::Call& call : position.recent.calls) writer.U64(call.word());
+  Write(writer, position.transfers);
   writer.U8(position.last.has_value() ? 1 : 0);
   if (!position.last.has_value()) return writer.Take();
   const Doing& last = *position.last;
@@ -106,6 +150,7 @@ absl::StatusOr<Position> ParsePosition(absl::string_view bytes) {
   const int recent = strict.OneOf<int>(Recent::kMost + 1);
   if (recent > 0) position.recent.newest = reader.U64();
   for (int i = 0; i < recent; ++i) position.recent.calls.emplace_back(reader.U64());
+  if (strict.Bool()) position.transfers = ReadTransfers(strict);
   if (strict.Bool()) {
     Doing& last = position.last.emplace();
     last.number = reader.U64();
@@ -134,7 +179,7 @@ absl::StatusOr<Position> ParsePosition(absl::string_view bytes) {
 bool Stillness::Look(absl::Time now, const std::optional<Operation>& last,
                      const std::vector<Flow>& flows) {
   // A process that was stopped itself has seen nothing meanwhile, and blames nobody for it.
-  const bool asleep = now - looked_ > patience_;
+  const bool asleep = now - looked_ > asleep_;
   looked_ = now;
   std::optional<Way> moved;
   for (size_t i = 0; i < flows.size() && flows.size() == flows_.size(); ++i) {
@@ -157,10 +202,7 @@ bool Stillness::Look(absl::Time now, const std::optional<Operation>& last,
   }
   if (news) way_ = std::move(moved);
   if (news || asleep) since_ = now;
-  if (news || first || asleep) next_ = patience_;
-  if (now - since_ < next_) return false;
-  next_ *= 2;
-  return true;
+  return now - since_ >= patience_;
 }
 
 Position Stillness::At(absl::Time now, const std::optional<Operation>& last, uint64_t collectives,

@@ -53,27 +53,50 @@ struct Recent {
 // `operations` are oldest first.
 Recent RecentOf(const std::vector<Operation>& operations);
 
+// A rank's transfers (rhIsend, rhIrecv) that make no progress; see transfer_stillness.h.
+struct StillTransfers {
+  static constexpr size_t kMostPeers = 24;
+  // Ranks for which something is true. If there are more, `ranks` has some of them.
+  struct Peers {
+    std::vector<int> ranks;
+    uint32_t all = 0;
+
+    bool operator==(const Peers&) const = default;
+  };
+
+  // The time without progress of the transfers that have waited longest; zero without transfers.
+  absl::Duration still;
+  bool from_any = false;  // a receive from any rank has matched no message for the timeout
+  // Peers with which nothing has moved for the timeout: messages under way, or only transfers that
+  // the peer may not have posted.
+  Peers under_way;
+  Peers unfinished;
+
+  bool operator==(const StillTransfers&) const = default;
+};
+
 // A rank's status reply.
 struct Position {
   uint64_t collectives = 0;  // begun
   Recent recent;
   std::optional<Doing> last;
+  StillTransfers transfers;
 };
 
 // Parses untrusted bytes. An encoded position has at most kPositionLimit bytes.
-inline constexpr size_t kPositionLimit = 256;
+inline constexpr size_t kPositionLimit = 480;
 std::string Encode(const Position& position);
 absl::StatusOr<Position> ParsePosition(absl::string_view bytes);
 
 // Stall detector of one rank. Pure: the caller passes all observations.
 class Stillness {
  public:
-  // An operation is stalled after `patience` without traffic. `rails` by index.
-  Stillness(absl::Duration patience, std::vector<std::string> rails)
-      : patience_(patience), rails_(std::move(rails)) {}
+  // An operation is stalled after `patience` without traffic. If nobody looks for `asleep`, the
+  // process itself did not run. `rails` by index.
+  Stillness(absl::Duration patience, absl::Duration asleep, std::vector<std::string> rails)
+      : patience_(patience), asleep_(asleep), rails_(std::move(rails)) {}
 
-  // Returns true if it is time to report that the operation is stalled: after the patience, and
-  // then each time the stall has doubled.
+  // Returns true if the operation is stalled.
   bool Look(absl::Time now, const std::optional<Operation>& last, const std::vector<Flow>& flows);
 
   // Returns the rank's status, whose last operation this is; `awaited` is used for transfers.
@@ -82,12 +105,12 @@ class Stillness {
 
  private:
   const absl::Duration patience_;
+  const absl::Duration asleep_;
   const std::vector<std::string> rails_;
   absl::Time looked_ = absl::InfinitePast();
   std::vector<Flow> flows_;  // at the last Look
   uint64_t sequence_ = 0;    // operation then running
   absl::Time since_;         // start of the time without traffic
-  absl::Duration next_;      // report after this time
   std::optional<Way> way_;
 };
 

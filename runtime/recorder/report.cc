@@ -67,6 +67,22 @@ Where WhereIs(const Position& position) {
   return {position.collectives, {{last.state, last.number, last.call.word()}}};
 }
 
+// Messages that their peers have not taken for the timeout, because they cannot be reached, or run
+// no transfers yet.
+std::string AboutTransfers(const std::vector<const Seen*>& ranks) {
+  std::string text;
+  for (size_t i = 0; i < std::min(ranks.size(), kInDetail); ++i) {
+    const StillTransfers::Peers& peers = ranks[i]->position.transfers.under_way;
+    absl::StrAppend(&text, i == 0 ? "" : ", and ", "messages between ",
+                    ranks[i]->name.substr(0, kNameLimit), " and rank ", peers.ranks.front());
+    if (peers.all > 1) absl::StrAppend(&text, " and ", peers.all - 1, " more");
+  }
+  if (ranks.size() > kInDetail) {
+    absl::StrAppend(&text, ", and those of ", ranks.size() - kInDetail, " more ranks");
+  }
+  return absl::StrCat(text, " are not delivered");
+}
+
 // "rank 1, rank 2 and 7 more".
 std::string Names(const std::vector<const Seen*>& ranks) {
   std::string text;
@@ -144,6 +160,7 @@ std::string Report(const std::vector<Seen>& ranks) {
   std::vector<const Seen*> silent;
   std::vector<const Seen*> left;
   size_t not_asked = 0;
+  std::vector<const Seen*> undelivered;
   uint64_t front = 0;
   std::map<Where, std::vector<const Seen*>> places;
   for (const Seen& seen : ranks) {
@@ -158,6 +175,7 @@ std::string Report(const std::vector<Seen>& ranks) {
         ++not_asked;
         break;
       case Seen::How::kAnswered:
+        if (!seen.position.transfers.under_way.ranks.empty()) undelivered.push_back(&seen);
         front = std::max(front, seen.position.collectives);
         places[WhereIs(seen.position)].push_back(&seen);
     }
@@ -172,6 +190,7 @@ std::string Report(const std::vector<Seen>& ranks) {
     sentences.push_back(
         absl::StrCat(Names(left), left.size() == 1 ? " has" : " have", " left the communicator"));
   }
+  if (!undelivered.empty()) sentences.push_back(AboutTransfers(undelivered));
   // The place where most are is told last, and among equals the one furthest ahead.
   auto rest = places.begin();
   for (auto place = places.begin(); place != places.end(); ++place) {

@@ -128,6 +128,19 @@ TEST(ReportTest, TransfersHaveNumbersOfTheirOwn) {
                     HasSubstr("rank 1 (pod p1) is in number 5, ")));
 }
 
+TEST(ReportTest, MessagesThatAreNotDeliveredAreNamedAndTheOthersCounted) {
+  std::vector<Seen> ranks = {In(0, 5), In(1, 5), In(2, 5), In(3, 5)};
+  ranks[0].position.transfers.under_way = {{1}, 1};
+  EXPECT_THAT(Report(ranks), StartsWith("messages between rank 0 (pod p0) and rank 1 are not "
+                                        "delivered; all 4 ranks are in number 5"));
+  ranks[1].position.transfers.under_way = {{2, 3}, 70};
+  ranks[2].position.transfers.under_way = {{1}, 1};
+  EXPECT_THAT(
+      Report(ranks),
+      StartsWith("messages between rank 0 (pod p0) and rank 1, and messages between rank 1 "
+                 "(pod p1) and rank 2 and 69 more, and those of 1 more ranks are not delivered"));
+}
+
 TEST(ReportTest, WhoeverSaysWhateverTheTextStaysShort) {
   std::vector<Seen> ranks;
   for (int rank = 0; rank < 300; ++rank) {

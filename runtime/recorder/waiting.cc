@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "runtime/base/wire.h"
+#include "runtime/recorder/transfer_stillness.h"
 
 namespace railhead::recorder {
 namespace {
@@ -18,7 +19,7 @@ constexpr size_t kBits = 8;
 
 // Of a word.
 constexpr unsigned kStill = 1;
-constexpr unsigned kAllAnswer = 2;
+constexpr unsigned kLog = 2;
 
 bool Runs(const Position& position) {
   return position.last.has_value() && position.last->state == State::kRunning;
@@ -96,14 +97,10 @@ class Search {
 
 }  // namespace
 
-bool AllAnswer(const std::vector<Seen>& ranks) {
-  return std::all_of(ranks.begin(), ranks.end(), [](const Seen& seen) {
-    return seen.how == Seen::How::kAnswered || seen.how == Seen::How::kLeft;
-  });
-}
-
 std::vector<bool> WaitsForCallers(const std::vector<Seen>& ranks, absl::Duration recent) {
-  return AllAnswer(ranks) ? Search(ranks, recent).Run() : std::vector<bool>(ranks.size());
+  const bool silent = std::any_of(ranks.begin(), ranks.end(),
+                                  [recent](const Seen& seen) { return seen.silence >= recent; });
+  return silent ? std::vector<bool>(ranks.size()) : Search(ranks, recent).Run();
 }
 
 std::string Encode(const Word& word) {
@@ -117,7 +114,13 @@ std::string Encode(const Word& word) {
         static_cast<char>(static_cast<unsigned char>(bits[rank / kBits]) | 1U << rank % kBits);
   }
   writer.Raw(bits);
-  writer.U8(static_cast<uint8_t>((word.still ? kStill : 0) | (word.all_answer ? kAllAnswer : 0)));
+  writer.U8(static_cast<uint8_t>((word.still ? kStill : 0) | (word.log ? kLog : 0)));
+  const size_t pairs = std::min(word.stuck.size(), kMostPairs);
+  writer.U8(static_cast<uint8_t>(pairs));
+  for (size_t i = 0; i < pairs; ++i) {
+    writer.U32(static_cast<uint32_t>(word.stuck[i].first));
+    writer.U32(static_cast<uint32_t>(word.stuck[i].second));
+  }
   return writer.Take();
 }
 
@@ -129,11 +132,16 @@ absl::StatusOr<Word> ParseWord(absl::string_view bytes) {
   if (ranks > kBits * bytes.size()) return absl::InternalError("a report is malformed");
   const absl::string_view bits = reader.Raw((ranks + kBits - 1) / kBits);
   const uint8_t flags = reader.U8();
-  if (!reader.Complete() || flags > (kStill | kAllAnswer)) {
+  const size_t pairs = reader.U8();
+  for (size_t i = 0; i < pairs && reader.ok(); ++i) {
+    const auto first = static_cast<int>(reader.U32());
+    word.stuck.emplace_back(first, static_cast<int>(reader.U32()));
+  }
+  if (!reader.Complete() || flags > (kStill | kLog) || pairs > kMostPairs) {
     return absl::InternalError("a report is malformed");
   }
   word.still = (flags & kStill) != 0;
-  word.all_answer = (flags & kAllAnswer) != 0;
+  word.log = (flags & kLog) != 0;
   for (size_t rank = 0; rank < ranks; ++rank) {
     word.waits.push_back((static_cast<unsigned char>(bits[rank / kBits]) >> rank % kBits & 1U) !=
                          0);

@@ -6,6 +6,7 @@
 #define RAILHEAD_RUNTIME_RECORDER_WAITING_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -15,19 +16,18 @@
 
 namespace railhead::recorder {
 
-// Returns true if every rank has answered a query, or has left.
-bool AllAnswer(const std::vector<Seen>& ranks);
-
 // By rank, after querying all. A rank has just called if its operation is younger than `recent`.
-// Ranks that have left will not call. If any other rank does not answer, no rank counts as waiting.
+// Ranks that have left will not call. A rank that does not answer is where it last was; if that is
+// not known, it has not called. If it has not answered for `recent`, no rank counts as waiting.
 std::vector<bool> WaitsForCallers(const std::vector<Seen>& ranks, absl::Duration recent);
 
 // Report to all ranks after a query.
 struct Word {
-  std::string text;         // for people
-  std::vector<bool> waits;  // of WaitsForCallers
-  bool still = false;       // one of them is stalled, and people should know
-  bool all_answer = false;  // every rank has answered, or has left
+  std::string text;                        // for people
+  std::vector<bool> waits;                 // of WaitsForCallers
+  bool still = false;                      // one of them is stalled, and the text says where
+  bool log = false;                        // people should know now
+  std::vector<std::pair<int, int>> stuck;  // of StuckPairs
 };
 // Parses untrusted bytes.
 std::string Encode(const Word& word);

@@ -87,10 +87,21 @@ TEST(WaitingTest, ThroughOthersAsWell) {
               ElementsAre(true, true, true, false));
 }
 
-TEST(WaitingTest, ASilentRankExcusesNobody) {
+TEST(WaitingTest, ASilentRankIsWhereItWasUntilItsTimeIsOver) {
   for (const Seen::How how : {Seen::How::kSilent, Seen::How::kNotAsked}) {
     Seen silent;
     silent.how = how;
+    silent.silence = absl::Seconds(59);
+    // Nothing is known of it, so it may not have called.
+    EXPECT_THAT(WaitsForCallers({InBarrier(7), InBarrier(7), silent}, kRecent),
+                ElementsAre(true, true, false));
+    silent.position = InBarrier(7).position;
+    EXPECT_THAT(WaitsForCallers({InBarrier(7), InBarrier(7), silent}, kRecent),
+                ElementsAre(false, false, false));
+    silent.position = Done(6).position;
+    EXPECT_THAT(WaitsForCallers({InBarrier(7), InBarrier(7), silent}, kRecent),
+                ElementsAre(true, true, false));
+    silent.silence = absl::Seconds(60);
     EXPECT_THAT(WaitsForCallers({Done(6), InBarrier(7), silent}, kRecent),
                 ElementsAre(false, false, false));
   }
@@ -115,13 +126,21 @@ TEST(WaitingTest, PeersThatDoNotExistAreNobody) {
 
 TEST(WordTest, ComesBackAsItWas) {
   for (const size_t ranks : {0, 1, 8, 9, 65536}) {
-    Word word = {"rank 1 has not called", std::vector<bool>(ranks)};
+    Word word;
+    word.text = "rank 1 has not called";
+    word.waits.resize(ranks);
     for (size_t rank = 0; rank < ranks; rank += 3) word.waits[rank] = true;
+    word.still = ranks % 2 == 1;
+    word.log = ranks == 8;
+    if (ranks > 1) word.stuck = {{0, 1}, {7, static_cast<int>(ranks) - 1}};
     const std::string bytes = Encode(word);
     const absl::StatusOr<Word> parsed = ParseWord(bytes);
     ASSERT_TRUE(parsed.ok()) << ranks;
     EXPECT_EQ(parsed->text, word.text);
     EXPECT_EQ(parsed->waits, word.waits);
+    EXPECT_EQ(parsed->still, word.still);
+    EXPECT_EQ(parsed->log, word.log);
+    EXPECT_EQ(parsed->stuck, word.stuck);
     for (size_t size = 0; size < std::min<size_t>(bytes.size(), 40); ++size) {
       EXPECT_FALSE(ParseWord(absl::string_view(bytes).substr(0, size)).ok()) << size;
     }

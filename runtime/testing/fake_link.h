@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "runtime/transport/link.h"
 
 namespace railhead::testing {
@@ -38,6 +39,7 @@ struct FakeCable {
   std::array<Way, 2> ways;  // away from side 0 and from side 1
   uint64_t connection = 0;  // counts them; a link with an older one is lost
   bool plugged = true;      // whether a lost link finds a new connection
+  absl::Status unplugged = absl::UnavailableError("the cable is not plugged in");
 
   // Everything under way is lost, acknowledgements too.
   void Cut() {
@@ -134,7 +136,7 @@ class FakeLink final : public transport::Link {
   void Drop(absl::string_view /*why*/) override { dropped_ = true; }
   void StopPlacing() override { stopped_ = true; }
   absl::StatusOr<bool> Reconnect(absl::Time /*now*/) override {
-    if (!cable_->plugged) return absl::UnavailableError("the cable is not plugged in");
+    if (!cable_->plugged) return cable_->unplugged;
     dropped_ = stopped_ = false;
     placed_ = nullptr;
     if (!Lost()) {

@@ -428,9 +428,14 @@ std::vector<int> Engine::UnderWay() const {
   for (const Peer* const peer : peers_) {
     const bool any = !peer->awaited.empty() || !peer->sent.empty() || !peer->queued.empty() ||
                      !peer->streams.empty() || !peer->pulled.empty();
-    if (peer->heard && any) ranks.push_back(peer->rank);
+    if (any) ranks.push_back(peer->rank);
   }
   return ranks;
+}
+
+bool Engine::Heard(int peer) const {
+  const auto index = static_cast<size_t>(peer);
+  return index < by_rank_.size() && by_rank_[index] != nullptr && by_rank_[index]->heard;
 }
 
 bool Engine::Flushed(absl::FunctionRef<bool(int peer)> left) const {

@@ -106,9 +106,10 @@ class Engine {
   const Transfer* oldest() const { return oldest_; }
   // Removes the unfinished transfers and returns them. Call nothing else afterwards.
   std::vector<std::shared_ptr<Transfer>> TakeUnfinished();
-  // Returns the peers that are known to run their transfers, and with which work is outstanding. If
-  // nothing moves, there is a fault.
+  // Returns the peers to which something is being sent, or whose bytes are awaited. If the peer
+  // runs its transfers, which is certain once it was heard, and nothing moves, there is a fault.
   std::vector<int> UnderWay() const;
+  bool Heard(int peer) const;
   // Returns true if all posted sends are complete and their memory is no longer used, except those
   // to peers that have `left`: they take nothing any longer.
   bool Flushed(absl::FunctionRef<bool(int peer)> left) const;

@@ -186,8 +186,9 @@ class Link : public Carrier {
   // loss.
   virtual bool connected() const = 0;
   // Without a connection: advances the setup of a new one without blocking. True: connected, with
-  // nothing in flight. False: not yet. An error is the cause so far, and not final. Nothing happens
-  // between calls.
+  // nothing in flight. False: not yet. An error is the cause so far, and not final:
+  // DeadlineExceeded if the peer's process is there, but does not work on this connection; it may
+  // not have called yet. Nothing happens between calls.
   virtual absl::StatusOr<bool> Reconnect(absl::Time now) = 0;
 
   virtual const LinkStats& stats() const = 0;

@@ -124,8 +124,7 @@ absl::Status RecoveringLink::Work(absl::Time now) {
     if (!begun.ok()) return begun;
   }
   if (!maker_->begun()) {
-    if (!reconnector_->dials()) reconnector_->Knock(now);
-    return absl::OkStatus();
+    return reconnector_->dials() ? absl::OkStatus() : reconnector_->Knock(now);
   }
   absl::StatusOr<std::unique_ptr<Wire>> wire = maker_->Advance(now);
   if (!wire.ok()) return wire.status();

@@ -5,10 +5,17 @@
  * content, which receivers check.
  *
  *   split                 makes the next communicator, of all ranks
- *   shrink C RANK         makes the next communicator, of the ranks of C without this one; C may
- * have failed send C BYTES          to the other rank of two receive C BYTES broadcast C BYTES from
- * rank 0 all_reduce C BYTES barrier C fail C                an all-reduce that must fail; its error
- * goes to stderr compute MILLISECONDS  stays away from the library
+ *   shrink C RANK         makes the next communicator, of the ranks of C without this one; C may have failed
+ *   send C BYTES          to the other rank of two
+ *   receive C BYTES
+ *   broadcast C BYTES     from rank 0
+ *   all_reduce C BYTES
+ *   barrier C
+ *   fail C                an all-reduce that must fail
+ *   until_failure C BYTES all-reduces until one fails, at `WORDS failed: TIME` of CLOCK_MONOTONIC; stderr has the error
+ *   isend C BYTES PEER    starts a transfer, and waits for it; it may fail, as above
+ *   ireceive C BYTES PEER PEER -1: from any rank
+ *   compute MILLISECONDS  stays away from the library
  *
  * usage: commanded      until the end of stdin
  */
@@ -65,6 +72,37 @@ static void Make(const char* words, int number, int excluded) {
   printf("%s: %.3f\n", words, Now() - begin);
 }
 
+static void Failed(const char* words, rhComm_t comm) {
+  printf("%s failed: %.3f\n", words, Now());
+  fprintf(stderr, "commanded: %s: %s\n", words, rhGetLastError(comm));
+  fflush(stderr);
+}
+
+static void UntilFailure(const char* words, rhComm_t comm, size_t bytes) {
+  while (rhAllReduce(sent, received, bytes, rhUint8, rhMax, comm, NULL) == rhSuccess) {
+  }
+  Failed(words, comm);
+}
+
+static void Transfer(const char* words, const char* verb, rhComm_t comm, size_t bytes, int peer) {
+  rhRequest_t request = NULL;
+  const double begin = Now();
+  const int sends = strcmp(verb, "isend") == 0;
+  for (size_t i = 0; i < bytes; ++i) sent[i] = Value(i, 0);
+  rhResult_t result = sends ? rhIsend(sent, bytes, rhUint8, peer, 0, comm, &request)
+                            : rhIrecv(received, bytes, rhUint8, peer < 0 ? RH_ANY_SOURCE : peer, 0, comm, &request);
+  const int started = result == rhSuccess;
+  if (started) result = rhRequestWait(request);
+  if (result != rhSuccess) {
+    Failed(words, started ? NULL : comm);
+    rhRequestFree(request);
+    return;
+  }
+  rhRequestFree(request);
+  printf("%s: %.3f\n", words, Now() - begin);
+  if (!sends) CheckReceived(words, bytes, 0, 1);
+}
+
 static void Do(const char* words, const char* verb, int number, size_t bytes) {
   rhComm_t const comm = comms[number];
   const int message = messages[number]++;
@@ -107,8 +145,9 @@ int main(void) {
     char verb[32];
     long number = 0;
     long bytes = 0;
+    long peer = 0;
     line[strcspn(line, "\n")] = '\0';
-    if (sscanf(line, "%31s %ld %ld", verb, &number, &bytes) < 1) return 2;
+    if (sscanf(line, "%31s %ld %ld %ld", verb, &number, &bytes, &peer) < 1) return 2;
     if (strcmp(verb, "split") == 0 || strcmp(verb, "shrink") == 0) {
       Make(line, (int)number, verb[1] == 'h' ? (int)bytes : -1);
     } else if (strcmp(verb, "compute") == 0) {
@@ -117,7 +156,14 @@ int main(void) {
       printf("%s: %.3f\n", line, (double)number / 1000);
     } else {
       if (number < 0 || number >= communicators || bytes < 0 || bytes > kMostBytes) return 2;
-      Do(line, verb, (int)number, (size_t)bytes);
+      rhComm_t const comm = comms[number];
+      if (strcmp(verb, "until_failure") == 0) {
+        UntilFailure(line, comm, (size_t)bytes);
+      } else if (verb[0] == 'i') {
+        Transfer(line, verb, comm, (size_t)bytes, (int)peer);
+      } else {
+        Do(line, verb, (int)number, (size_t)bytes);
+      }
     }
     fflush(stdout);
   }

@@ -33,11 +33,11 @@ PATIENCE = 240
 
 
 def environment(network, rank, timeout, more=None, ranks=len(NODES)):
-    return os.environ | (more or {}) | {
+    return os.environ | {
         "RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": network.address("a"),
         "RAILHEAD_TRANSPORT": "tcp", "RAILHEAD_SOCKET_IFNAME": ",".join(network.interfaces()),
         "RAILHEAD_TIMEOUT_SECONDS": str(timeout), "RAILHEAD_START_TIMEOUT_SECONDS": "60",
-        "RAILHEAD_METRICS_PORT": "9402", "RAILHEAD_RAILS_FILE": "/nonexistent/rails.json"}
+        "RAILHEAD_METRICS_PORT": "9402", "RAILHEAD_RAILS_FILE": "/nonexistent/rails.json"} | (more or {})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,6 +85,9 @@ class Ranks:
 
     def signal(self, rank, number):
         os.killpg(self._children[rank].pid, number)
+
+    def process(self, rank):
+        return self._children[rank].pid
 
     def page(self, rank=0):
         """Returns the lines of this rank's metrics page."""
@@ -204,6 +207,13 @@ class Commanded(Ranks):
                               f"{'; '.join(self.lines(rank)[-3:])}", log=self.logs[rank])
             time.sleep(0.02)
         return float(self.lines(rank)[-1].rsplit(": ", 1)[1])
+
+    def failure(self, rank):
+        """Waits until the call of the rank's last command has failed; returns when (time.monotonic()), and the error."""
+        failed = self.wait(rank)
+        if not self.lines(rank)[-1].rsplit(": ", 1)[0].endswith(" failed"):
+            raise Failure(f"rank {rank}'s call ended well where it should have failed", log=self.logs[rank])
+        return failed, self.logs[rank].read_text("utf-8")
 
     def finish(self):
         for child in self._children:

@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 
+import deadlines
 import wires
 from job import Commanded, Job, build
 from network import Network
@@ -386,6 +387,7 @@ SCENES = {
     "relay-frames": relay("frames"),
     "relay-encrypt": relay("encrypt"),
     **wires.SCENES,
+    **deadlines.scenes(OUT),
 }
 # `make rails-slow`.
 SLOW = {

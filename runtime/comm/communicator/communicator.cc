@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -198,13 +199,17 @@ absl::Status Communicator::StartTuner(std::vector<tuner::Pin> pins, bool made_of
                                       const Logger& log) {
   tuner::Network network = SharedMemory();
   if (group_ == nullptr && world_size_ > 1) {
+    // All ranks have met, so none of them has yet to call.
+    const std::function<bool()> never = [] { return false; };
     const absl::Status measured = OverRails(
-        setup_.settings.StartTimeout(), [&](collectives::Messenger& messenger) -> absl::Status {
+        setup_.settings.StartTimeout(),
+        [&](collectives::Messenger& messenger) -> absl::Status {
           absl::StatusOr<tuner::Network> result =
               MeasureNetwork(messenger, MeasuredRanks(), hierarchy_.get());
           if (result.ok()) network = *result;
           return result.status();
-        });
+        },
+        &never);
     if (!measured.ok()) return GiveUp("measuring the network", measured);
   }
   if (absl::Status followed = CheckPins(pins, network); !followed.ok()) {

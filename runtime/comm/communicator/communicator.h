@@ -272,7 +272,9 @@ class Communicator {
   absl::Status Exchange(const Work& work, Messages messages);
   // The only way to use the mesh: `patience` without progress ends it, and the mesh is tended as
   // soon as `messages` has returned.
-  absl::Status OverRails(absl::Duration patience, Messages messages);
+  // `go_on`: see Patient::Begin.
+  absl::Status OverRails(absl::Duration patience, Messages messages,
+                         const std::function<bool()>* go_on = nullptr);
   // Numbers and measures a call, and adds context to its errors.
   absl::Status Measured(const Work& work, absl::FunctionRef<absl::Status()> run);
   // Passes the duration of a call to the autotuner; at the end of a trial, all ranks agree on the
@@ -350,9 +352,7 @@ class Communicator {
   std::unique_ptr<rails::Mesh> mesh_;
   // Returns true if a wait that has timed out continues, because it waits for ranks that have not
   // called yet.
-  const std::function<bool()> go_on_ = [this] {
-    return hang_reporter_->Ask(*watch_).waits_for_callers;
-  };
+  const std::function<bool()> go_on_ = [this] { return hang_reporter_->WaitsForCallers(*watch_); };
   std::unique_ptr<Patient> patient_;       // over the mesh
   std::unique_ptr<shm::Group> group_;      // if all ranks share memory
   std::unique_ptr<shm::Mailbox> mailbox_;  // if there is a group

@@ -13,14 +13,16 @@
 #include "runtime/rails/mesh.h"
 #include "runtime/recorder/contradiction.h"
 #include "runtime/recorder/report.h"
+#include "runtime/recorder/transfer_stillness.h"
 #include "runtime/recorder/waiting.h"
 
 namespace railhead::comm {
 namespace {
 
 static_assert(recorder::kPositionLimit <= bootstrap::kAnswerLimit);
-// One bit per rank of the largest world, and two lengths.
-static_assert(recorder::kReportLimit + 65536 / 8 + 8 <= bootstrap::kReportLimit);
+// One bit per rank of the largest world, pairs of ranks, and lengths.
+static_assert(recorder::kReportLimit + 65536 / 8 + 8 * recorder::kMostPairs + 16 <=
+              bootstrap::kReportLimit);
 
 // Maximum wait for the file of a failed job at the end of the process; the end of a communicator
 // waits for a shorter time.
@@ -29,15 +31,22 @@ constexpr absl::Duration kWritingMoment = absl::Seconds(1);
 // Maximum wait for a reading of ports' counters at the end of the process.
 constexpr absl::Duration kReadingMoment = absl::Seconds(1);
 
-// Returns the time without progress after which ranks are queried: long before the operation fails,
-// but longer than ranks usually wait for each other.
+// Returns the time without progress after which a report is logged: long before the operation
+// fails, but longer than ranks usually wait for each other.
 absl::Duration PatienceFor(absl::Duration timeout) {
   return std::min(std::max(timeout / 6, absl::Seconds(1)), timeout / 2);
 }
 
-bootstrap::HangObserver::Pace PaceFor(absl::Duration patience, bool tends) {
-  return {std::min(patience / 4, absl::Seconds(1)), std::min(patience / 4, absl::Milliseconds(500)),
-          patience / 2, tends ? rails::Mesh::kTendPause : absl::InfiniteDuration()};
+// The parts of the timeout in the header. Queries begin half as long after a report as ranks
+// request them, since not all have heard it at the same time.
+constexpr int kQueries = 16;
+bootstrap::HangObserver::Pace PaceFor(absl::Duration timeout, int world_size, bool tends) {
+  constexpr int kLooks = 48;
+  constexpr int kAnswers = 24;
+  const int height = std::max(1, bootstrap::Height(0, world_size));
+  return {std::min(timeout / kLooks, absl::Seconds(1)),
+          std::min(timeout / kAnswers / height, absl::Milliseconds(500)), timeout / kQueries / 2,
+          tends ? rails::Mesh::kTendPause : absl::InfiniteDuration()};
 }
 
 }  // namespace
@@ -45,8 +54,10 @@ bootstrap::HangObserver::Pace PaceFor(absl::Duration patience, bool tends) {
 HangReporter::HangReporter(Options options)
     : options_(std::move(options)),
       patience_(PatienceFor(options_.timeout)),
-      pace_(PaceFor(patience_, options_.tend != nullptr)),
-      stillness_(patience_, options_.about.rails) {}
+      pace_(PaceFor(options_.timeout, options_.about.world_size, options_.tend != nullptr)),
+      stillness_(options_.timeout / kQueries, options_.timeout / 2, options_.about.rails),
+      silence_(options_.timeout),
+      next_log_(patience_) {}
 
 HangReporter::~HangReporter() {
   if (writing_ == nullptr) return;
@@ -70,7 +81,22 @@ void HangReporter::Away(const std::string& name, bool away) {
 
 bool HangReporter::Look(absl::Time now) {
   if (options_.ports != nullptr) LookAtPorts(now);
-  return stillness_.Look(now, options_.recorder->Last(), options_.flows());
+  JudgeSilence(now);
+  const bool stalled = stillness_.Look(now, options_.recorder->Last(), options_.flows()) ||
+                       Transfers(now, 0).still >= options_.timeout / kQueries;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return stalled && now - heard_ >= options_.timeout / kQueries;
+}
+
+void HangReporter::JudgeSilence(absl::Time now) {
+  if (!verdict_.ok() || !silence_.Overdue(now)) return;
+  verdict_ = absl::DeadlineExceededError(
+      absl::StrCat("no answer for ", absl::FormatDuration(options_.timeout), ": ", conclusion_));
+}
+
+recorder::StillTransfers HangReporter::Transfers(absl::Time now, uint32_t query) const {
+  return options_.transfers != nullptr ? options_.transfers(now, query)
+                                       : recorder::StillTransfers();
 }
 
 void HangReporter::LookAtPorts(absl::Time now) {
@@ -96,15 +122,17 @@ bool HangReporter::StartReading(absl::Time now) const {
   return TryRunInBackground(start + kReadingMoment, read).ok();
 }
 
-std::string HangReporter::Testify(absl::Time now) {
+std::string HangReporter::Testify(absl::Time now, uint32_t query) {
   recorder::Position position =
       stillness_.At(now, options_.recorder->Last(), options_.recorder->collectives(),
                     options_.flows(), options_.awaited());
   position.recent = recorder::RecentOf(options_.recorder->Read());
+  position.transfers = Transfers(now, query);
   return recorder::Encode(position);
 }
 
-std::string HangReporter::Conclude(const std::vector<Said>& ranks) {
+std::string HangReporter::Conclude(const std::vector<Said>& ranks, absl::Time asked,
+                                   absl::Time now) {
   using How = bootstrap::Inquiry::Answer::How;
   std::vector<recorder::Seen> seen;
   for (const Said& said : ranks) {
@@ -126,58 +154,79 @@ std::string HangReporter::Conclude(const std::vector<Said>& ranks) {
       }
     }
   }
-  contradiction_ = recorder::Contradiction(seen);
-  // False if the query came earlier, to find ranks that made different calls.
-  const bool still = std::any_of(seen.begin(), seen.end(), [&](const recorder::Seen& one) {
-    return one.position.last.has_value() && one.position.last->still >= patience_;
-  });
-  return recorder::Encode({recorder::Report(seen),
-                           recorder::WaitsForCallers(seen, options_.timeout), still,
-                           recorder::AllAnswer(seen)});
+  concluded_ = true;
+  const absl::Duration moment = patience_ / 2;
+  silence_.Note(asked, now, moment, seen);
+  verdict_ = recorder::Contradiction(seen);
+  conclusion_ = recorder::Report(seen);
+  JudgeSilence(now);
+  absl::Duration still;
+  bool certain = true;
+  for (const recorder::Seen& one : seen) {
+    if (one.how == recorder::Seen::How::kSilent && one.silence < moment) certain = false;
+    if (one.how != recorder::Seen::How::kAnswered || !one.position.last.has_value()) continue;
+    still = std::max(still, one.position.last->still);
+  }
+  // Queries come earlier and more often than people should hear of them.
+  const bool log = certain && still >= next_log_;
+  if (still < patience_) next_log_ = patience_;
+  if (log) next_log_ = 2 * still;
+  return recorder::Encode({conclusion_, recorder::WaitsForCallers(seen, options_.timeout),
+                           still >= patience_, log, recorder::StuckPairs(seen)});
 }
 
 void HangReporter::Hear(const std::string& report, absl::Time now) {
   const absl::StatusOr<recorder::Word> word = recorder::ParseWord(report);
   if (!word.ok()) return;
+  // Another rank queries this one, and judges.
+  if (!std::exchange(concluded_, false)) silence_.Clear();
   const auto rank = static_cast<size_t>(options_.about.rank);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    report_.waits_for_callers = rank < word->waits.size() && word->waits[rank];
-    report_.all_answer = word->all_answer;
-    // Users and the flight recorder's file get only reports that merit a warning.
-    if (word->still) report_.text = word->text;
-    heard_ = now;
-    if (word->all_answer) {
-      waited_for_callers_ = report_.waits_for_callers;
-      all_answered_ = now;
+    waits_for_callers_ = rank < word->waits.size() && word->waits[rank];
+    if (word->still) text_ = word->text;
+    if (word->log) logged_ = word->text;
+    stuck_with_.clear();
+    for (const auto& [one, other] : word->stuck) {
+      if (one == options_.about.rank) stuck_with_.push_back(other);
+      if (other == options_.about.rank) stuck_with_.push_back(one);
     }
+    heard_ = now;
   }
   changed_.NotifyAll();
-  if (word->still) options_.log.Warn(absl::StrCat("the job makes no progress: ", word->text));
+  if (word->log) options_.log.Warn(absl::StrCat("the job makes no progress: ", word->text));
 }
 
-HangReporter::Heard HangReporter::Ask(bootstrap::Watch& watch) {
-  // Up and down the tree, with a timeout for ranks that do not reply at every level.
+void HangReporter::Query(bootstrap::Watch& watch) {
+  // After the pause that follows a report, up and down the tree, with a timeout for ranks that do
+  // not reply at every level.
   const int height = bootstrap::Height(0, options_.about.world_size);
-  const absl::Duration longest = pace_.answer * (2 * height + 3);
-  std::unique_lock<std::mutex> lock(mutex_);
+  const absl::Duration longest = pace_.fresh + pace_.answer * (2 * height + 3);
   const absl::Time now = MonotonicNow();
-  if (now - heard_ < pace_.fresh) return Known();
-  lock.unlock();
   watch.Ask();
-  lock.lock();
+  std::unique_lock<std::mutex> lock(mutex_);
   changed_.WaitFor(lock, longest, [&] { return heard_ >= now || failed_; });
-  return Known();
 }
 
-HangReporter::Heard HangReporter::Known() const {
-  const absl::Time now = MonotonicNow();
-  Heard known = now - heard_ < options_.timeout ? report_ : Heard();
-  if (!known.all_answer && now - all_answered_ < 2 * options_.timeout) {
-    known.all_answer = true;
-    known.waits_for_callers = waited_for_callers_;
+bool HangReporter::WaitsForCallers(bootstrap::Watch& watch) {
+  Query(watch);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return !IsRecent(MonotonicNow()) || waits_for_callers_;
+}
+
+std::string HangReporter::Report(bootstrap::Watch& watch) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (MonotonicNow() - heard_ >= pace_.fresh) {
+    lock.unlock();
+    Query(watch);
+    lock.lock();
   }
-  return known;
+  return IsRecent(MonotonicNow()) ? text_ : "";
+}
+
+std::vector<int> HangReporter::StuckWith() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return IsRecent(MonotonicNow()) ? stuck_with_ : std::vector<int>();
 }
 
 void HangReporter::Failed(const absl::Status& verdict) {
@@ -185,7 +234,7 @@ void HangReporter::Failed(const absl::Status& verdict) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     failed_ = true;
-    flight.report = report_.text;
+    flight.report = logged_;
   }
   changed_.NotifyAll();
   if (options_.path.empty()) return;

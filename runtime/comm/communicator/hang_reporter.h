@@ -1,11 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Hang reporter of a communicator, on the watchdog's thread: detects an operation without progress,
-// reports on every rank the status of all ranks, writes the flight recorder's file when the job
-// fails, and logs congestion of the rails.
+// reports on every rank the status of all ranks, fails the job if a rank that others wait for does
+// not answer, writes the flight recorder's file when the job fails, and logs congestion of the
+// rails.
+//
+// Time from the moment in which a rank stands still until the job fails, for a timeout T. Another
+// rank waits for it or begins to.
+//
+//   T/48 + T/16  a waiting rank looks each T/48, and requests a query if its operation has not
+//   moved
+//                for T/16, then every T/16. The silence begins with the first query that the rank
+//                does not answer (recorder/silence.h).
+//   T            The silence lasts for the timeout. A late answer ends it.
+//   T/48         The querying rank looks each T/48 whether a silence has lasted so long.
+//   ------------
+//   1.11 T       If the root itself stands still, its children judge, with the same times.
+//
+// If a rank answers each query too late, and then stands still, its last answer counts for the
+// next query, which may take T/24 more than the pause of T/16: 1.21 T.
+//
+// A query ends after T/24 at most: each level of the tree waits T/24 / height longer than the one
+// below it. A rank that misses that moment is alive; its last known position counts meanwhile.
 #ifndef RAILHEAD_RUNTIME_COMM_COMMUNICATOR_HANG_REPORTER_H_
 #define RAILHEAD_RUNTIME_COMM_COMMUNICATOR_HANG_REPORTER_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -25,6 +45,7 @@
 #include "runtime/recorder/flight_file.h"
 #include "runtime/recorder/flight_recorder.h"
 #include "runtime/recorder/position.h"
+#include "runtime/recorder/silence.h"
 
 namespace railhead::comm {
 
@@ -37,6 +58,9 @@ class HangReporter final : public bootstrap::HangObserver {
     const recorder::FlightRecorder* recorder = nullptr;  // must outlive this object
     std::function<std::vector<Flow>()> flows;            // thread-safe
     std::function<std::vector<int>()> awaited;           // peers of transfers; thread-safe
+    // Returns the state of rhIsend and rhIrecv transfers, for the query of that number;
+    // thread-safe. May be null.
+    std::function<recorder::StillTransfers(absl::Time now, uint32_t query)> transfers;
     // Tends the rails while no call is running (Mesh::Tend); thread-safe. May be null.
     std::function<void(absl::Time now)> tend;
     // See HangObserver; thread-safe. May be null.
@@ -53,25 +77,25 @@ class HangReporter final : public bootstrap::HangObserver {
   HangReporter(const HangReporter&) = delete;
   HangReporter& operator=(const HangReporter&) = delete;
 
-  // Status of all ranks, queried unless a recent report exists. `waits_for_callers`: this rank
-  // waits only for ranks that have not called yet. Empty if no report arrives. A rank answers if it
-  // has within twice the timeout of operations, after which all are asked: on a busy machine it may
-  // miss one query. Must not be called on the watchdog's thread.
-  struct Heard {
-    std::string text;
-    bool waits_for_callers = false;
-    bool all_answer = false;  // every rank has reported its status, or has left
-  };
-  Heard Ask(bootstrap::Watch& watch);
+  // Queries all ranks. Returns true if this rank waits only for ranks that have not called yet, or
+  // if no report arrives, because ranks do not answer: if that lasts, the job fails. An earlier
+  // report will not do: a rank that had only just called then may be late now. Must not be called
+  // on the watchdog's thread, like the next one.
+  bool WaitsForCallers(bootstrap::Watch& watch);
+  // Returns the status of all ranks, for people. Queries them, unless a recent report exists.
+  std::string Report(bootstrap::Watch& watch);
+  // Returns the ranks with which this rank's transfers are stuck, by the last report.
+  // Thread-safe.
+  std::vector<int> StuckWith() const;
 
   Pace pace() const override { return pace_; }
   void Tend(absl::Time now) override;
   absl::Time LastSign(int rank) override;
   void Away(const std::string& name, bool away) override;
   bool Look(absl::Time now) override;
-  std::string Testify(absl::Time now) override;
-  std::string Conclude(const std::vector<Said>& ranks) override;
-  absl::Status Verdict() override { return contradiction_; }
+  std::string Testify(absl::Time now, uint32_t query) override;
+  std::string Conclude(const std::vector<Said>& ranks, absl::Time asked, absl::Time now) override;
+  absl::Status Verdict() override { return verdict_; }
   void Hear(const std::string& report, absl::Time now) override;
   void Failed(const absl::Status& verdict) override;
 
@@ -80,14 +104,22 @@ class HangReporter final : public bootstrap::HangObserver {
   void LookAtPorts(absl::Time now);
   // Returns false if no thread can be started: then there are no counters.
   bool StartReading(absl::Time now) const;
-  // What the reports come to. With the lock.
-  Heard Known() const;
+  recorder::StillTransfers Transfers(absl::Time now, uint32_t query) const;
+  // Fails the job if a silence has lasted for the timeout.
+  void JudgeSilence(absl::Time now);
+  // Waits for a report that comes from now on.
+  void Query(bootstrap::Watch& watch);
+  bool IsRecent(absl::Time now) const { return now - heard_ < options_.timeout / 4; }
 
   const Options options_;
   const absl::Duration patience_;
   const Pace pace_;
   recorder::Stillness stillness_;
-  absl::Status contradiction_;  // from the last conclusion
+  recorder::Silence silence_;
+  absl::Status verdict_;     // from the last conclusion, or on a silence
+  std::string conclusion_;   // report of the last conclusion
+  bool concluded_ = false;   // the next report is this rank's own
+  absl::Duration next_log_;  // of a conclusion, after this time without progress
   Congestion congestion_;
   absl::Time next_ports_ = absl::InfinitePast();
   // One reading at a time of the ports' counters, in the background: the firmware of an adapter may
@@ -110,13 +142,14 @@ class HangReporter final : public bootstrap::HangObserver {
   };
   std::shared_ptr<Writing> writing_;  // the file, once its writing has started
 
-  std::mutex mutex_;  // guards the members below
+  mutable std::mutex mutex_;  // guards the members below
   Condition changed_;
-  Heard report_;
+  // Of the last report.
+  std::string text_;
+  bool waits_for_callers_ = false;
+  std::vector<int> stuck_with_;
+  std::string logged_;
   absl::Time heard_ = absl::InfinitePast();
-  // The last report with answers of all ranks, and its time.
-  bool waited_for_callers_ = false;
-  absl::Time all_answered_ = absl::InfinitePast();
   bool failed_ = false;
 };
 

@@ -24,6 +24,7 @@ constexpr absl::Duration kLook = absl::Seconds(1);
 constexpr uint32_t kMostAtOnce = 1024;
 // How long the progress thread works for one lane at a time.
 constexpr absl::Duration kLongestWork = absl::Milliseconds(20);
+constexpr int kLooks = 20;  // at least, in a timeout
 
 // Returns the rank with which a transfer is; kAny if a receive from any rank matches none yet.
 int PeerOf(const transfers::Transfer& transfer) {
@@ -223,14 +224,16 @@ std::optional<absl::Time> Lane::Turn() {
     return absl::InfiniteFuture();
   }
   attention_.store(Attention::kSoon, std::memory_order_relaxed);
-  const absl::StatusOr<std::optional<absl::Time>> again = Attend(now);
-  if (!again.ok()) RunAside([this, why = again.status()] { End(why); });
-  if (!again.ok() || !again->has_value()) return absl::InfiniteFuture();
+  const absl::StatusOr<absl::Time> again = Attend(now);
+  if (!again.ok()) {
+    EndAside(again.status());
+    return absl::InfiniteFuture();
+  }
   lock_.Unlock();
-  return **again;
+  return *again;
 }
 
-absl::StatusOr<std::optional<absl::Time>> Lane::Attend(absl::Time now) {
+absl::StatusOr<absl::Time> Lane::Attend(absl::Time now) {
   messages_->mesh().Begin(absl::InfiniteDuration());
   bool moved = true;
   while (moved && !lock_.wanted() && MonotonicNow() - now < kLongestWork) {
@@ -244,13 +247,6 @@ absl::StatusOr<std::optional<absl::Time>> Lane::Attend(absl::Time now) {
   if (moved || lock_.wanted()) return now;
   if (now - looked_ >= LookPause()) {
     looked_ = now;
-    NoteProgress(now);
-    if (WillAsk(now)) {
-      RunAside([this, now] {
-        if (absl::Status status = LookAround(now); !status.ok()) End(status);
-      });
-      return std::nullopt;
-    }
     if (absl::Status status = LookAround(now); !status.ok()) return status;
   }
   if (std::exchange(seen_visits_, visits_) != visits_) return now + kPause;
@@ -276,17 +272,14 @@ absl::Status Lane::WatchOnce(int operation) {
   return net::ErrnoError("epoll_ctl", errno);
 }
 
-void Lane::RunAside(std::function<void()> work) {
-  // It has unlocked, which was the last that it did.
-  if (aside_.joinable()) aside_.join();
-  const auto all = [this, work = std::move(work)] {
-    work();
-    thread_->Wake(*this);
+void Lane::EndAside(const absl::Status& status) {
+  const auto end = [this, status] {
+    End(status);
     lock_.Unlock();
   };
-  absl::StatusOr<std::thread> started = TryStartThread(all);
+  absl::StatusOr<std::thread> started = TryStartThread(end);
   if (!started.ok()) {
-    all();
+    end();
     return;
   }
   aside_ = *std::move(started);
@@ -297,50 +290,56 @@ bool Lane::IsSettled() const {
   return engine_->Flushed(left) && messages_->mesh().Acknowledged(left);
 }
 
-absl::Duration Lane::LookPause() const { return std::min(kLook, options_.timeout / 4); }
+absl::Duration Lane::LookPause() const { return std::min(kLook, options_.timeout / kLooks); }
 
 void Lane::NoteProgress(absl::Time now) {
-  std::map<int, Moved> moved;
+  // Transfers with a peer wait for each other, but not for those with other peers. Of receives that
+  // match nothing yet (kAny), and of transfers to this rank itself, progress is that the oldest is
+  // another one.
+  std::map<int, recorder::TransferStillness::Peer> peers;
   for (const transfers::Transfer* transfer = engine_->oldest(); transfer != nullptr;
        transfer = transfer->going.next) {
-    const int peer = PeerOf(*transfer);
-    if (moved.contains(peer)) continue;
-    const bool other = peer != transfers::kAny && peer != options_.rank;
-    // Without a peer: that the oldest is another one.
-    const uint64_t progress = other ? messages_->progress(peer) : transfer->going.number;
-    const auto before = moved_.find(peer);
-    const bool same = before != moved_.end() && before->second.progress == progress;
-    moved[peer] = {progress, same ? before->second.since : now};
+    const auto [peer, first] = peers.try_emplace(PeerOf(*transfer));
+    if (first) peer->second.progress = transfer->going.number;
+    peer->second.unfinished = true;
   }
-  moved_ = std::move(moved);
+  for (const int peer : engine_->UnderWay()) peers[peer].under_way = true;
+  // A small message is done once it is copied.
+  for (const int peer : messages_->mesh().Unacknowledged()) peers[peer].under_way = true;
+  for (auto& [peer, state] : peers) {
+    const bool other = peer != transfers::kAny && peer != options_.rank;
+    if (other) state.progress = messages_->progress(peer);
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  still_.Look(now, peers);
 }
 
-bool Lane::WillAsk(absl::Time now) const {
-  return std::any_of(moved_.begin(), moved_.end(), [&](const auto& entry) {
-    return now - entry.second.since >= options_.timeout;
-  });
+recorder::StillTransfers Lane::Still(absl::Time now, uint32_t query) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return still_.At(now, options_.rank, query);
 }
 
 absl::Status Lane::LookAround(absl::Time now) {
   NoteProgress(now);
-  std::vector<int> late;
-  for (const auto& [peer, moved] : moved_) {
-    // A peer may have left after it sent something that has not been received yet.
-    if (moved.since == now) continue;
+  // A peer may have left after it sent something that has not been received yet.
+  for (const int peer : still_.Unfinished(now, absl::Nanoseconds(1))) {
     if (absl::Status in_vain = WhyInVain(peer); !in_vain.ok()) return in_vain;
-    if (now - moved.since >= options_.timeout) late.push_back(peer);
   }
-  if (late.empty()) return absl::OkStatus();
+  const std::vector<int> late = still_.Unfinished(now, options_.timeout);
+  const std::vector<int> long_late =
+      still_.UnderWay(now, options_.timeout + 2 * options_.timeout / kLooks);
+  const std::vector<int> stuck = options_.stuck_with();
+  const auto has = [](const std::vector<int>& ranks, int rank) {
+    return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+  };
   std::vector<int> stalled;
-  for (const int peer : engine_->UnderWay()) {
-    if (std::find(late.begin(), late.end(), peer) != late.end()) stalled.push_back(peer);
+  for (const int peer : still_.UnderWay(now, options_.timeout)) {
+    const bool posted = engine_->Heard(peer) && has(late, peer);
+    // The rank that knows why they are not connected speaks first.
+    const bool speaks = messages_->mesh().CannotConnect(peer) || has(long_late, peer);
+    if (posted || (speaks && has(stuck, peer))) stalled.push_back(peer);
   }
-  if (!stalled.empty()) return Late(stalled, stalled);
-  if (!options_.all_answer()) return Late(late, {});
-  // All ranks are alive, and have not reached these transfers yet.
-  const absl::Time answered = MonotonicNow();
-  for (const int peer : late) moved_[peer].since = answered;
-  return absl::OkStatus();
+  return stalled.empty() ? absl::OkStatus() : Late(stalled);
 }
 
 absl::Status Lane::WhyInVain(int peer) const {
@@ -357,15 +356,18 @@ absl::Status Lane::WhyInVain(int peer) const {
       DescribeOldest({peer}), ")"));
 }
 
-absl::Status Lane::Late(const std::vector<int>& peers, const std::vector<int>& ranks) const {
-  std::string text = absl::StrCat("nothing has moved for ", absl::FormatDuration(options_.timeout));
-  if (!ranks.empty()) {
-    absl::StrAppend(&text, " between this rank and ",
-                    absl::StrJoin(ranks, ", ", [this](std::string* out, int rank) {
-                      absl::StrAppend(out, options_.name(rank));
-                    }));
+absl::Status Lane::Late(const std::vector<int>& peers) const {
+  std::string text = absl::StrCat("nothing has moved for ", absl::FormatDuration(options_.timeout),
+                                  " between this rank and ",
+                                  absl::StrJoin(peers, ", ", [this](std::string* out, int rank) {
+                                    absl::StrAppend(out, options_.name(rank));
+                                  }));
+  absl::StrAppend(&text, " (", DescribeOldest(peers));
+  for (const int peer : peers) {
+    const std::string rails = messages_->mesh().DescribeProgress(peer);
+    if (!rails.empty()) absl::StrAppend(&text, "; ", rails);
   }
-  return absl::DeadlineExceededError(absl::StrCat(text, " (", DescribeOldest(peers), ")"));
+  return absl::DeadlineExceededError(absl::StrCat(text, ")"));
 }
 
 std::string Lane::DescribeOldest(const std::vector<int>& peers) const {

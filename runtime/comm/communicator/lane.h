@@ -18,7 +18,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -36,6 +35,8 @@
 #include "runtime/comm/communicator/lane_transfer.h"
 #include "runtime/net/watch_thread.h"
 #include "runtime/rails/mesh.h"
+#include "runtime/recorder/position.h"
+#include "runtime/recorder/transfer_stillness.h"
 #include "runtime/transfers/engine.h"
 
 namespace railhead::comm {
@@ -55,8 +56,8 @@ class Lane final : public std::enable_shared_from_this<Lane>, private net::Watch
     std::function<std::string(int rank)> name;
     // Returns the name of a rank that has left; nullopt while it is a member.
     std::function<std::optional<std::string>(int rank)> left;
-    // Queries all ranks; returns true if all reply.
-    std::function<bool()> all_answer;
+    // Returns ranks with which this one is stuck, by the last query of all.
+    std::function<std::vector<int>()> stuck_with;
     // Fails the job on all ranks; returns the error that they get.
     std::function<absl::Status(const absl::Status& failure)> fail;
   };
@@ -83,9 +84,11 @@ class Lane final : public std::enable_shared_from_this<Lane>, private net::Watch
   absl::Time LastSign(int rank) const { return messages_->mesh().LastSign(rank); }
   std::vector<rails::RailTotals> Totals() const { return messages_->mesh().Totals(); }
   Traffic InMemory() const { return messages_->InMemory(); }
+  // Returns the state of the transfers, for the query of all ranks of that number.
+  recorder::StillTransfers Still(absl::Time now, uint32_t query) const;
 
  private:
-  explicit Lane(Options options) : options_(std::move(options)) {}
+  explicit Lane(Options options) : options_(std::move(options)), still_(options_.timeout) {}
 
   // The functions below are called by who has the lock, except Turn.
   //
@@ -105,29 +108,27 @@ class Lane final : public std::enable_shared_from_this<Lane>, private net::Watch
 
   // The progress thread's turn.
   std::optional<absl::Time> Turn() override;
-  // Its work; returns when it has to look again, or nullopt: another thread works now.
-  absl::StatusOr<std::optional<absl::Time>> Attend(absl::Time now);
+  // Its work; returns when it has to look again.
+  absl::StatusOr<absl::Time> Attend(absl::Time now);
   // Prepares to sleep until a descriptor stirs; returns when to look again in any case.
   absl::StatusOr<absl::Time> Sleep(absl::Time now);
   // Watches the lane's descriptors until one stirs.
   absl::Status WatchOnce(int operation);
-  // Runs what waits for other ranks on a thread of its own, and then unlocks: the progress thread
-  // has other lanes to attend to.
-  void RunAside(std::function<void()> work);
+  // Ends the lane on a thread of its own, and unlocks: an error is first told to other ranks, and the
+  // progress thread has other lanes to attend to.
+  void EndAside(const absl::Status& status);
   // Maximum time between two calls of LookAround.
   absl::Duration LookPause() const;
 
   // Called at short intervals. Returns an error if a transfer cannot complete, or makes no progress
-  // for the timeout, whatever others do.
+  // for the timeout although both ranks have posted it. (That a rank does not answer is noticed by
+  // the hang reporter.)
   absl::Status LookAround(absl::Time now);
   void NoteProgress(absl::Time now);
-  // Whether LookAround will ask the other ranks, which takes time.
-  bool WillAsk(absl::Time now) const;
   // Returns why a transfer with that peer cannot complete, because ranks have left; OK while it
   // may.
   absl::Status WhyInVain(int peer) const;
-  // `peers`, which may include kAny, are those of the transfers, and `ranks` those to name.
-  absl::Status Late(const std::vector<int>& peers, const std::vector<int>& ranks) const;
+  absl::Status Late(const std::vector<int>& peers) const;
   std::string DescribeOldest(const std::vector<int>& peers) const;
   void TakePosted();
   void End(const absl::Status& status);
@@ -140,14 +141,6 @@ class Lane final : public std::enable_shared_from_this<Lane>, private net::Watch
   std::unique_ptr<LaneMessenger> messages_;  // null after Close
   std::unique_ptr<transfers::Engine> engine_;
   absl::Time looked_ = absl::InfinitePast();  // the last LookAround
-  // Progress of the unfinished transfers with a peer, and when it was first seen. They wait for
-  // each other, but not for those with other peers. Of receives that match nothing yet (kAny), and
-  // of transfers to this rank itself: the number of the oldest.
-  struct Moved {
-    uint64_t progress = 0;
-    absl::Time since;
-  };
-  std::map<int, Moved> moved_;
   bool any_done_ = false;  // of the transfers, since others were told
   uint32_t at_once_ = 0;   // waits that were short, since the last look at the clock
   uint64_t visits_ = 0;    // of other threads than the progress thread
@@ -169,7 +162,8 @@ class Lane final : public std::enable_shared_from_this<Lane>, private net::Watch
   std::atomic<bool> closing_{false};
   std::atomic<bool> any_posted_{false};  // whether posted_ has any
 
-  std::mutex mutex_;                                   // guards the members below
+  mutable std::mutex mutex_;  // guards the members below
+  recorder::TransferStillness still_;
   std::vector<std::shared_ptr<LaneTransfer>> posted_;  // that the engine does not have yet
   std::optional<absl::Status> ended_;                  // why it ended; written by who has lock_
 };

@@ -3,6 +3,7 @@
 // Observation of a communicator: explanations for users, the metrics page, and data for
 // HangReporter.
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -27,6 +28,7 @@
 #include "runtime/rails/mesh.h"
 #include "runtime/rails/rail_totals.h"
 #include "runtime/recorder/flight_file.h"
+#include "runtime/recorder/position.h"
 
 namespace railhead::comm {
 
@@ -120,6 +122,10 @@ std::unique_ptr<HangReporter> Communicator::MakeHangReporter(const std::string& 
   options.awaited = [this] {
     const std::lock_guard<std::mutex> lock(awaiting_);
     return awaited_;
+  };
+  options.transfers = [this](absl::Time now, uint32_t query) {
+    Lane* const transfers = lane();
+    return transfers != nullptr ? transfers->Still(now, query) : recorder::StillTransfers();
   };
   // Communicators of a family have the same ports; the first one reports them.
   if (transport_ == "verbs" && !setup_.split_off) {

@@ -66,8 +66,9 @@ absl::Status Communicator::Exchange(const Work& work, Messages messages) {
   });
 }
 
-absl::Status Communicator::OverRails(absl::Duration patience, Messages messages) {
-  patient_->Begin(patience);
+absl::Status Communicator::OverRails(absl::Duration patience, Messages messages,
+                                     const std::function<bool()>* go_on) {
+  patient_->Begin(patience, go_on);
   const absl::Status status = messages(*patient_);
   return status.ok() ? patient_->Finish() : status;
 }
@@ -92,7 +93,7 @@ absl::Status Communicator::Measured(const Work& work, absl::FunctionRef<absl::St
     // Query the ranks before the abort: the cause is still visible, because no rank was stopped
     // yet.
     const std::string report =
-        absl::IsDeadlineExceeded(status) ? hang_reporter_->Ask(*watch_).text : std::string();
+        absl::IsDeadlineExceeded(status) ? hang_reporter_->Report(*watch_) : std::string();
     recorder_.End(recorder::State::kFailed, clock_.Now(), Moved());
     failure_ =
         Fail(absl::StrCat(Name(work.collective), " number ", number, " (", work.bytes, " bytes)"),

@@ -63,13 +63,10 @@ absl::StatusOr<std::shared_ptr<Lane>> Communicator::StartLane() const {
     }
     return std::nullopt;
   };
-  // A single rank has no other to query.
-  options.all_answer = [this] {
-    return world_size_ == 1 || hang_reporter_->Ask(*watch_).all_answer;
-  };
+  options.stuck_with = [this] { return hang_reporter_->StuckWith(); };
   options.fail = [this](const absl::Status& failure) {
     const std::string report =
-        absl::IsDeadlineExceeded(failure) ? hang_reporter_->Ask(*watch_).text : std::string();
+        absl::IsDeadlineExceeded(failure) ? hang_reporter_->Report(*watch_) : std::string();
     return Fail("transfers (rhIsend, rhIrecv)", failure, report);
   };
   return Lane::Start(std::move(options));

@@ -28,8 +28,10 @@
  * Errors. The start fails if a rank is missing after RAILHEAD_START_TIMEOUT_SECONDS (60). A call
  * fails if it makes no progress for RAILHEAD_TIMEOUT_SECONDS (60), and usually at once if a process
  * dies. A call waits for a rank that is alive and has not called yet; the other ranks log its
- * number. If one rank fails, the calls of all ranks fail, with a text that names the rank and the
- * cause. After a failed collective the communicator can only be aborted or destroyed.
+ * number. A rank that stands still (stopped, frozen, its machine gone) and does not answer queries
+ * for that time fails the calls that wait, at most 1.2 times as long after its last answer. If one
+ * rank fails, the calls of all ranks fail, with a text that names the rank and the cause. After a
+ * failed collective the communicator can only be aborted or destroyed.
  *
  * Threads. One communicator is used by one thread at a time (a second call at the same time returns
  * rhInvalidUsage), except rhCommAbort, rhCommRevoke, rhIsend, rhIrecv and the query functions,
@@ -461,8 +463,8 @@ RH_EXPORT rhResult_t rhRecv(void* recvbuf, size_t count, rhDataType_t datatype, 
  * A send is done when its buffer may be used again: up to 16 KiB usually before the peer posts its
  * receive, above that afterwards. A transfer waits without limit for a peer that is alive and has
  * not posted its call. It fails if the communicator fails (death of a rank, rhCommAbort), if the
- * peer has left, if a rank does not respond, or if a transfer that both ranks have posted makes no
- * progress for RAILHEAD_TIMEOUT_SECONDS.
+ * peer has left, if a rank does not respond for RAILHEAD_TIMEOUT_SECONDS, or if a transfer that
+ * both ranks have posted makes no progress for as long, also if they cannot connect.
  *
  * Any thread may call them at any time, also during other calls of the communicator, but not inside
  * a group of rhGroupStart (rhInvalidUsage). GPU memory returns rhInvalidArgument. The first

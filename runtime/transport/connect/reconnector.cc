@@ -128,10 +128,14 @@ absl::StatusOr<Line> Reconnector::Dial(absl::Time now) {
     if (line->valid()) return line;
   }
   if (now < give_up_) return Line();
-  return GiveUp(absl::DeadlineExceededError(
-      absl::StrCat(net::HostPort(remote_->ip, remote_->port),
-                   handshake_.has_value() ? " accepted the connection but does not answer"
-                                          : " does not answer")));
+  return GiveUp(NoAnswer());
+}
+
+absl::Status Reconnector::NoAnswer() const {
+  const std::string where = net::HostPort(remote_->ip, remote_->port);
+  if (!handshake_.has_value()) return absl::UnavailableError(where + " does not answer");
+  // Its process is there, and elsewhere.
+  return absl::DeadlineExceededError(where + " accepted the connection but does not answer");
 }
 
 absl::StatusOr<Line> Reconnector::Await(absl::Time now) {
@@ -189,16 +193,19 @@ absl::StatusOr<Line> Reconnector::Hear() {
   return Line{std::exchange(line_, net::Fd()), handshake_->keys()};
 }
 
-void Reconnector::Knock(absl::Time now) {
-  if (!remote_.has_value()) return;
+absl::Status Reconnector::Knock(absl::Time now) {
+  if (!remote_.has_value()) return absl::OkStatus();
   // Mostly the peer comes by itself.
   if (next_attempt_ == absl::InfinitePast()) {
     next_attempt_ = now + PauseBeforeAttempt(acceptor_->own().token, ++attempts_);
   }
-  if (answered_ || (!line_.valid() && (now < next_attempt_ || !acceptor_->MayDial()))) return;
+  if (answered_ || (!line_.valid() && (now < next_attempt_ || !acceptor_->MayDial()))) {
+    return absl::OkStatus();
+  }
   // What stands at the reconnector stays there until it is seen, or too old.
-  if (Call(now).ok() && now < give_up_) return;
-  Close();
+  const absl::Status called = Call(now);
+  if (called.ok() && now < give_up_) return absl::OkStatus();
+  return GiveUp(called.ok() ? NoAnswer() : called);
 }
 
 bool Reconnector::PeerLeft(absl::Time now) {

@@ -52,8 +52,8 @@ class Reconnector {
   bool called() const { return remote_.has_value() && acceptor_->Has(remote_->token) && !dials(); }
 
   // For the accepting side: requests a new connection from the dialing side, which may not have
-  // noticed that the last was lost. Call it repeatedly.
-  void Knock(absl::Time now);
+  // noticed that the last was lost. Call it repeatedly. An error ends one attempt, as of Advance.
+  absl::Status Knock(absl::Time now);
   // Allows an attempt now, after news.
   void Hurry(absl::Time now) { next_attempt_ = now; }
   // Returns true if the peer has given up the current connection: it has a new one in the acceptor,
@@ -94,6 +94,8 @@ class Reconnector {
   absl::Status Use(net::Fd line, uint32_t events, absl::Time give_up);
   void Close();
   absl::Status GiveUp(const absl::Status& why);
+  // Why the present attempt has got no answer.
+  absl::Status NoAnswer() const;
 
   std::shared_ptr<Acceptor> acceptor_;
   Locator locate_;
