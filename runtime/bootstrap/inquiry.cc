@@ -162,14 +162,17 @@ absl::Status Inquiry::ReceiveTestimony(int from, absl::string_view payload) {
   }
   // The question comes from parent and guardian, so an answer may be here before it.
   if (IsAbove(testimony->question.asker, rank_)) BeginIfNew(testimony->question);
-  if (question_ != testimony->question) {
-    for (auto& [rank, text] : testimony->answers) {
-      if (IsAbove(rank_, rank)) late_[rank] = std::move(text);
+  const bool late = question_ != testimony->question;
+  for (auto& [rank, text] : testimony->answers) {
+    // Most answers come twice: from the rank's parent, and from its guardian.
+    Question& newest = newest_[rank];
+    if (newest.asker == testimony->question.asker && newest.number >= testimony->question.number) {
+      continue;
     }
-    return absl::OkStatus();
+    newest = testimony->question;
+    (late ? late_ : answers_)[rank] = std::move(text);
   }
-  answers_.merge(std::move(testimony->answers));
-  CloseIfComplete();
+  if (!late) CloseIfComplete();
   return absl::OkStatus();
 }
 

@@ -112,6 +112,7 @@ class Inquiry {
   std::optional<Question> question_;  // the query in progress
   std::map<int, std::string> answers_;
   std::map<int, std::string> late_;  // answers to earlier queries, since the last one ended
+  std::map<int, Question> newest_;   // of those that each rank below has answered
   std::set<int> left_;
   std::optional<std::vector<Answer>> result_;
   std::optional<std::string> report_;

@@ -24,7 +24,10 @@ constexpr absl::Duration kLook = absl::Seconds(1);
 constexpr uint32_t kMostAtOnce = 1024;
 // How long the progress thread works for one lane at a time.
 constexpr absl::Duration kLongestWork = absl::Milliseconds(20);
-constexpr int kLooks = 20;  // at least, in a timeout
+constexpr int kLooks = 48;  // at least, in a timeout
+// Of two ranks that cannot connect, one that does not know why lets the other one speak first: so
+// long after the timeout, in which both learn of it by a query.
+constexpr int kGraces = 6;  // in a timeout
 
 // Returns the rank with which a transfer is; kAny if a receive from any rank matches none yet.
 int PeerOf(const transfers::Transfer& transfer) {
@@ -327,7 +330,7 @@ absl::Status Lane::LookAround(absl::Time now) {
   }
   const std::vector<int> late = still_.Unfinished(now, options_.timeout);
   const std::vector<int> long_late =
-      still_.UnderWay(now, options_.timeout + 2 * options_.timeout / kLooks);
+      still_.UnderWay(now, options_.timeout + options_.timeout / kGraces);
   const std::vector<int> stuck = options_.stuck_with();
   const auto has = [](const std::vector<int>& ranks, int rank) {
     return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
@@ -335,7 +338,6 @@ absl::Status Lane::LookAround(absl::Time now) {
   std::vector<int> stalled;
   for (const int peer : still_.UnderWay(now, options_.timeout)) {
     const bool posted = engine_->Heard(peer) && has(late, peer);
-    // The rank that knows why they are not connected speaks first.
     const bool speaks = messages_->mesh().CannotConnect(peer) || has(long_late, peer);
     if (posted || (speaks && has(stuck, peer))) stalled.push_back(peer);
   }
