@@ -29,7 +29,7 @@ std::string EncodeHello(const Hello& hello) {
   writer.String(hello.name);
   writer.Raw(hello.nonce);
   writer.String(EncodePlace(hello.listens_at));
-  writer.String(absl::string_view(hello.trouble).substr(0, kTroubleLimit));
+  writer.String(PrintableText(hello.trouble, kTroubleLimit));
   return writer.Take();
 }
 
