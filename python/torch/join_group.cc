@@ -13,6 +13,16 @@ namespace {
 constexpr int64_t kLongestSeconds = 86400;  // of RAILHEAD_TIMEOUT_SECONDS
 constexpr size_t kLongestName = 64;
 
+// Returns how many bytes of UTF-8 text, at most `most`, end with a whole character.
+size_t CutBetweenCharacters(const std::string& text, size_t most) {
+  if (text.size() <= most) return text.size();
+  const auto continues = [&text](size_t at) {
+    return (static_cast<unsigned char>(text[at]) & 0xc0U) == 0x80U;
+  };
+  while (most > 0 && continues(most)) --most;
+  return most;
+}
+
 // Not the id itself, which lets its owner join.
 std::string KeyOf(const rhUniqueId& parent) {
   const char* bytes = reinterpret_cast<const char*>(&parent);
@@ -30,7 +40,7 @@ c10::intrusive_ptr<RailheadBackend> JoinGroup(const Invitation& invitation, int 
       std::clamp<int64_t>((invitation.timeout.count() + 999) / 1000, 1, kLongestSeconds);
   config.timeoutSeconds = static_cast<int>(seconds);
   config.startTimeoutSeconds = static_cast<int>(seconds);
-  const std::string short_name = name.substr(0, kLongestName);
+  const std::string short_name = name.substr(0, CutBetweenCharacters(name, kLongestName));
   config.commName = short_name.c_str();
   rhComm_t comm = nullptr;
   if (rhCommInitRankConfig(&comm, size, invitation.id, rank, &config) != rhSuccess) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/printable_text.h"
 
 namespace railhead {
 namespace {
@@ -28,8 +29,9 @@ absl::string_view Name(LogLevel level) {
 
 void Logger::Write(LogLevel level, absl::string_view text) const {
   if (level > level_) return;
-  const std::string line = absl::StrCat("railhead: ", speaker_, speaker_.empty() ? "" : ": ",
-                                        Name(level), ": ", text, "\n");
+  const std::string line =
+      absl::StrCat("railhead: ", PrintableText(speaker_), speaker_.empty() ? "" : ": ", Name(level),
+                   ": ", PrintableText(text), "\n");
   // One write call, so that the lines of several ranks on one terminal do not mix. Nobody is left
   // to tell when standard error cannot be written.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());

@@ -19,7 +19,8 @@ class Logger {
   Logger() = default;
   Logger(LogLevel level, std::string speaker) : level_(level), speaker_(std::move(speaker)) {}
 
-  // Writes "railhead: <speaker>: <level>: <text>" if `level` is enabled.
+  // Writes "railhead: <speaker>: <level>: <text>" if `level` is enabled, on one line of printable
+  // text.
   void Write(LogLevel level, absl::string_view text) const;
 
   void Warn(absl::string_view text) const { Write(LogLevel::kWarn, text); }

@@ -30,9 +30,9 @@ std::string EncodeHello(const Hello& hello) {
   writer.String(hello.name);
   writer.Raw(hello.nonce);
   writer.String(EncodePlace(hello.listens_at));
-  writer.String(absl::string_view(hello.trouble).substr(0, kTroubleLimit));
-  writer.String(absl::string_view(hello.launch).substr(0, kLaunchLimit));
-  writer.String(absl::string_view(hello.starter).substr(0, kStarterLimit));
+  writer.String(PrintableText(hello.trouble, kTroubleLimit));
+  writer.String(PrintableText(hello.launch, kLaunchLimit));
+  writer.String(PrintableText(hello.starter, kStarterLimit));
   return writer.Take();
 }
 

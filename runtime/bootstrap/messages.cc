@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/printable_text.h"
 #include "runtime/base/wire.h"
 #include "runtime/bootstrap/secret.h"
 #include "runtime/bootstrap/tree.h"
@@ -238,7 +239,7 @@ absl::StatusOr<InquiryReport> ParseInquiryReport(absl::string_view payload, int 
 std::string EncodeGone(const Gone& gone) {
   WireWriter writer;
   writer.U32(static_cast<uint32_t>(gone.rank));
-  writer.String(absl::string_view(gone.name).substr(0, kFailureLimit));
+  writer.String(PrintableText(gone.name, kFailureLimit));
   return writer.Take();
 }
 
@@ -255,7 +256,7 @@ absl::StatusOr<Gone> ParseGone(absl::string_view payload, int world_size) {
 std::string EncodeFailure(const absl::Status& status) {
   WireWriter writer;
   writer.U32(static_cast<uint32_t>(status.code()));
-  writer.String(status.message().substr(0, kFailureLimit));
+  writer.String(PrintableText(status.message(), kFailureLimit));
   return writer.Take();
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/printable_text.h"
 #include "runtime/base/now.h"
 #include "runtime/base/rank_causes.h"
 #include "runtime/net/socket.h"
@@ -66,7 +67,7 @@ void RendezvousServer::Notify() {
       if (!notified_[number].insert(rank).second) continue;
       // A few short texts fit into the empty buffer of a connection.
       const std::string frame =
-          EncodeFrame(FrameKind::kNotice, absl::string_view(rejection.why).substr(0, kNoticeLimit));
+          EncodeFrame(FrameKind::kNotice, PrintableText(rejection.why, kNoticeLimit));
       net::SendAll(guest.fd.get(), frame, MonotonicNow()).IgnoreError();
     }
   }

@@ -61,8 +61,8 @@ std::string ParseInteger(const std::string& text, int low, int high, int& into) 
 
 std::string ParseName(const std::string& text, size_t limit, std::string& into) {
   if (text.size() > limit) return absl::StrCat("a text of at most ", limit, " bytes");
-  for (const char c : text) {
-    if (static_cast<unsigned char>(c) < 0x20) return "a text without control characters";
+  if (!IsPrintableText(text)) {
+    return "a text in UTF-8 without control characters and invisible ones";
   }
   into = text;
   return "";

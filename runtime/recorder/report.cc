@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/printable_text.h"
 
 namespace railhead::recorder {
 namespace {
@@ -93,7 +94,7 @@ std::string Names(const std::vector<const Seen*>& ranks) {
                     i == 0 ? ""
                     : last ? " and "
                            : ", ",
-                    ranks[i]->name.substr(0, kNameLimit));
+                    PrintableText(ranks[i]->name, kNameLimit));
   }
   if (named < ranks.size()) absl::StrAppend(&text, " and ", ranks.size() - named, " more");
   return text;
@@ -117,8 +118,8 @@ std::string WhatItDoes(const Position& position, bool several, uint64_t front) {
 }
 
 std::string AboutOne(const Seen& seen, uint64_t front) {
-  std::string text =
-      absl::StrCat(seen.name.substr(0, kNameLimit), " ", WhatItDoes(seen.position, false, front));
+  std::string text = absl::StrCat(PrintableText(seen.name, kNameLimit), " ",
+                                  WhatItDoes(seen.position, false, front));
   const std::optional<Doing>& last = seen.position.last;
   if (last.has_value() && last->state == State::kRunning) {
     absl::StrAppend(&text, ": ", Detail(*last));
@@ -148,7 +149,7 @@ std::string About(const std::vector<const Seen*>& ranks, bool rest, size_t world
   text = absl::StrCat(who, " ", WhatItDoes(position, true, front));
   if (position.last.has_value() && position.last->state == State::kRunning) {
     const Seen& first = FirstToStop(ranks);
-    absl::StrAppend(&text, ", of which ", first.name.substr(0, kNameLimit),
+    absl::StrAppend(&text, ", of which ", PrintableText(first.name, kNameLimit),
                     " stopped first: ", Detail(*first.position.last));
   }
   return text;
@@ -215,7 +216,7 @@ std::string Report(const std::vector<Seen>& ranks) {
       ++left_out;
       continue;
     }
-    absl::StrAppend(&text, text.empty() ? "" : "; ", sentence.substr(0, kSentenceLimit));
+    absl::StrAppend(&text, text.empty() ? "" : "; ", PrintableText(sentence, kSentenceLimit));
   }
   if (left_out > 0) absl::StrAppend(&text, "; ", left_out, " other places are left out");
   return text;

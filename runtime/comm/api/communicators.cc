@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/printable_text.h"
 #include "railhead/railhead.h"
 #include "runtime/base/caught.h"
 #include "runtime/base/thread.h"
@@ -95,7 +96,7 @@ void Hand(rhComm_t comm, Made made) {
     const std::lock_guard<std::mutex> lock(comm->state);
     abandoned = comm->abandoned;
     comm->came_to = railhead::comm::ResultOf(made.status());
-    comm->verdict = std::string(made.status().message());
+    comm->verdict = railhead::PrintableText(made.status().message());
     const bool there = made.ok();
     if (there) comm->communicator = *std::move(made);
     comm->phase.store(there ? Phase::kReady : Phase::kNotStarted, std::memory_order_release);

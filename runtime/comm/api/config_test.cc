@@ -262,7 +262,7 @@ TEST_F(ConfigTest, AWrongConfigIsRefusedAtOnce) {
   EXPECT_THAT(rhGetLastError(comm), HasSubstr("rhCommSplit: blocking='3' is not allowed"));
   config = Named("a\nb");
   EXPECT_EQ(rhCommShrink(comm, nullptr, 0, &other, &config), rhInvalidArgument);
-  EXPECT_THAT(rhGetLastError(comm), HasSubstr("rhCommShrink: commName='a\nb' is not allowed"));
+  EXPECT_THAT(rhGetLastError(comm), HasSubstr("rhCommShrink: commName='a\\nb' is not allowed"));
   EXPECT_EQ(Sum(comm, 1), "");
   EXPECT_EQ(rhCommDestroy(comm), rhSuccess);
 }

@@ -4,10 +4,10 @@
 // rhGetLastError.
 #include <mutex>
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/printable_text.h"
 #include "railhead/railhead.h"
 #include "runtime/comm/api/handle.h"
 
@@ -42,24 +42,24 @@ rhResult_t ResultOf(const absl::Status& status) {
   }
 }
 
-void Tell(rhComm_t comm, std::string text) {
-  comm->last_error = std::move(text);
+void Tell(rhComm_t comm, absl::string_view text) {
+  comm->last_error = PrintableText(text);
   comm->told = &comm->last_error;
 }
 
-rhResult_t Report(rhComm_t comm, rhResult_t result, std::string text) {
+rhResult_t Report(rhComm_t comm, rhResult_t result, absl::string_view text) {
   if (comm == nullptr) {
-    ThreadError() = std::move(text);
+    ThreadError() = PrintableText(text);
   } else {
     const std::lock_guard<std::mutex> lock(comm->state);
-    Tell(comm, std::move(text));
+    Tell(comm, text);
   }
   return result;
 }
 
 rhResult_t Report(rhComm_t comm, const absl::Status& status) {
   if (status.ok()) return rhSuccess;
-  return Report(comm, ResultOf(status), std::string(status.message()));
+  return Report(comm, ResultOf(status), status.message());
 }
 
 rhResult_t NullArgument(rhComm_t comm, const char* call, const char* argument) {

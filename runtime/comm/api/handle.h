@@ -19,6 +19,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "railhead/railhead.h"
 #include "runtime/base/caught.h"
 #include "runtime/comm/api/stream.h"
@@ -106,9 +107,10 @@ absl::StatusOr<CommunicatorOptions> ReadOptions(const config::Fields& fields = {
 
 rhResult_t ResultOf(const absl::Status& status);
 
-// Set the text of rhGetLastError. Tell: the caller holds `comm->state`.
-void Tell(rhComm_t comm, std::string text);
-rhResult_t Report(rhComm_t comm, rhResult_t result, std::string text);
+// Set the text of rhGetLastError, made printable: it may quote other ranks. Tell: the caller holds
+// `comm->state`.
+void Tell(rhComm_t comm, absl::string_view text);
+rhResult_t Report(rhComm_t comm, rhResult_t result, absl::string_view text);
 rhResult_t Report(rhComm_t comm, const absl::Status& status);
 rhResult_t NullArgument(rhComm_t comm, const char* call, const char* argument);
 

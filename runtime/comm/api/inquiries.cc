@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/printable_text.h"
 #include "railhead/railhead.h"
 #include "runtime/comm/api/handle.h"
 #include "runtime/comm/communicator/communicator.h"
@@ -26,12 +27,12 @@ using railhead::comm::NullArgument;
 using railhead::comm::Report;
 using Phase = rhComm::Phase;
 
-// Copies a text into a fixed-size array; truncates it if needed.
+// Copies a text into a fixed-size array, printable; cuts it if needed.
 template <size_t N>
 void CopyText(const std::string& from, char (&to)[N]) {
-  const size_t size = std::min(from.size(), N - 1);
-  std::memcpy(to, from.data(), size);
-  std::memset(to + size, 0, N - size);
+  const std::string text = railhead::PrintableText(from, N - 1);
+  std::memcpy(to, text.data(), text.size());
+  std::memset(to + text.size(), 0, N - text.size());
 }
 
 }  // namespace
@@ -59,7 +60,7 @@ rhResult_t rhCommGetAsyncError(rhComm_t comm, rhResult_t* async_error) {
     if (!verdict.ok()) {
       *async_error = railhead::comm::ResultOf(verdict);
       // The status is final.
-      if (comm->verdict.empty()) comm->verdict = std::string(verdict.message());
+      if (comm->verdict.empty()) comm->verdict = railhead::PrintableText(verdict.message());
       comm->told = &comm->verdict;
     }
     return rhSuccess;

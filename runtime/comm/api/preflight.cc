@@ -3,10 +3,12 @@
 // Pre-flight check of the C API.
 #include "runtime/comm/setup/preflight.h"
 
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/printable_text.h"
 #include "railhead/railhead.h"
 #include "runtime/comm/api/handle.h"
 #include "runtime/config/env.h"
@@ -53,7 +55,14 @@ rhResult_t rhPreflight(rhFindingFunction_t each, void* context) {
     const absl::StatusOr<std::vector<Finding>> findings =
         railhead::comm::RunPreflight(*std::move(options));
     if (!findings.ok()) return Report(nullptr, findings.status());
-    for (const Finding& finding : *findings) {
+    for (Finding finding : *findings) {
+      // Names and devices are what other ranks report.
+      for (std::string* text : {&finding.where, &finding.value, &finding.fix}) {
+        *text = railhead::PrintableText(*text);
+      }
+      if (finding.rail.has_value()) {
+        finding.rail->device = railhead::PrintableText(finding.rail->device);
+      }
       const rhFinding_t entry = ToC(finding);
       each(&entry, context);
     }

@@ -215,7 +215,7 @@ TEST_P(FamiliesTest, AMeetingWithoutMoreRanksWaitsForItsFirst) {
     // The others stay until these have met.
     return absl::StrCat(text, Describe(comm, 1));
   });
-  EXPECT_THAT(outputs[0], AllOf(HasSubstr("ranks 1, 2 of 3 did not arrive"),
+  EXPECT_THAT(outputs[0], AllOf(HasSubstr("ranks 1-2 of 3 did not arrive"),
                                 HasSubstr("they make this communicator, too, of the same ranks"),
                                 HasSubstr("; 0 of 2: 3; 0 of 4: 4")));
   EXPECT_EQ(outputs[1], "1 of 2: 3; 1 of 4: 4");

@@ -114,8 +114,8 @@ class Lane final : public std::enable_shared_from_this<Lane>, private net::Watch
   absl::StatusOr<absl::Time> Sleep(absl::Time now);
   // Watches the lane's descriptors until one stirs.
   absl::Status WatchOnce(int operation);
-  // Ends the lane on a thread of its own, and unlocks: an error is first told to other ranks, and the
-  // progress thread has other lanes to attend to.
+  // Ends the lane on a thread of its own, and unlocks: an error is first told to other ranks, and
+  // the progress thread has other lanes to attend to.
   void EndAside(const absl::Status& status);
   // Maximum time between two calls of LookAround.
   absl::Duration LookPause() const;
@@ -141,9 +141,9 @@ class Lane final : public std::enable_shared_from_this<Lane>, private net::Watch
   std::unique_ptr<LaneMessenger> messages_;  // null after Close
   std::unique_ptr<transfers::Engine> engine_;
   absl::Time looked_ = absl::InfinitePast();  // the last LookAround
-  bool any_done_ = false;  // of the transfers, since others were told
-  uint32_t at_once_ = 0;   // waits that were short, since the last look at the clock
-  uint64_t visits_ = 0;    // of other threads than the progress thread
+  bool any_done_ = false;                     // of the transfers, since others were told
+  uint32_t at_once_ = 0;  // waits that were short, since the last look at the clock
+  uint64_t visits_ = 0;   // of other threads than the progress thread
   uint64_t seen_visits_ = 0;
   std::thread aside_;
 
