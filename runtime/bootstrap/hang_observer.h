@@ -20,10 +20,9 @@ class HangObserver {
  public:
   // Intervals of the watchdog.
   struct Pace {
-    absl::Duration look;                             // between checks
-    absl::Duration answer;                           // timeout of replies of a rank's children
-    absl::Duration fresh;                            // minimum time between inquiries
-    absl::Duration tend = absl::InfiniteDuration();  // between calls of Tend
+    absl::Duration look;    // between checks
+    absl::Duration answer;  // timeout of replies of a rank's children
+    absl::Duration fresh;   // minimum time between inquiries
   };
   struct Said {
     std::string name;  // of the rank
@@ -33,8 +32,6 @@ class HangObserver {
   virtual ~HangObserver() = default;
 
   virtual Pace pace() const = 0;
-  // Works for callers that are away.
-  virtual void Tend(absl::Time /*now*/) {}
   // Returns when the rails have last heard of a rank, whose tree connection is lost, and makes them
   // ask it for a sign of life. InfinitePast without rails to it. The other rank's process must have
   // caused the sign: a frame of it, or an acknowledgement.

@@ -211,10 +211,6 @@ absl::Time Watch::Inquire(absl::Time now) {
   Inquiry& inquiry = node_.inquiry();
   Hear(now);
   if (now >= told_ + pace.fresh) inquiry.Reopen();
-  if (now >= next_tending_) {
-    next_tending_ = now + pace.tend;
-    observer_->Tend(now);
-  }
   if (now >= next_look_) {
     next_look_ = now + pace.look;
     // Soon after a report there is little to add to it.
@@ -250,7 +246,7 @@ absl::Time Watch::Inquire(absl::Time now) {
   }
   Hear(now);
   const absl::Time reopens = inquiry.missed() ? told_ + pace.fresh : absl::InfiniteFuture();
-  return std::min({next_tending_, next_look_, gather_until_, called_ + above, reopens});
+  return std::min({next_look_, gather_until_, called_ + above, reopens});
 }
 
 void Watch::Publish() {

@@ -109,7 +109,6 @@ class Watch final : private net::WatchThread::Client {
   TreeChannels channels_;
   absl::Time patience_ = absl::InfiniteFuture();  // for the verdict on what was reported
   absl::Time next_look_ = absl::InfinitePast();
-  absl::Time next_tending_ = absl::InfinitePast();
   bool wanted_ = false;                         // an inquiry
   absl::Time called_ = absl::InfiniteFuture();  // for a report
   absl::Time asked_ = absl::InfinitePast();     // when this rank's own query was requested

@@ -60,15 +60,24 @@ Mailbox::Bell& Mailbox::BellOf(size_t rank) const {
   return *std::launder(reinterpret_cast<Bell*>(memory_ + rank * sizeof(Bell)));
 }
 
-Mailbox::Box& Mailbox::BoxBetween(size_t from, size_t to) const {
-  std::byte* const boxes = memory_ + ranks_ * sizeof(Bell);
-  return *std::launder(reinterpret_cast<Box*>(boxes + (from * ranks_ + to) * box_bytes_));
+Mailbox::Box& Mailbox::BoxIn(std::byte* memory, size_t ranks, size_t number, size_t box_bytes) {
+  return *std::launder(
+      reinterpret_cast<Box*>(memory + ranks * sizeof(Bell) + number * box_bytes));
 }
 
-Mailbox::SlotHeader& Mailbox::Slot(Box& box, uint32_t number) const {
+Mailbox::SlotHeader& Mailbox::SlotOf(Box& box, uint32_t number, size_t slot_bytes) {
   std::byte* const slots = reinterpret_cast<std::byte*>(&box) + sizeof(Box);
   return *std::launder(
-      reinterpret_cast<SlotHeader*>(slots + number % kSlots * (sizeof(SlotHeader) + slot_bytes_)));
+      reinterpret_cast<SlotHeader*>(slots + number % kSlots * (sizeof(SlotHeader) + slot_bytes)));
+}
+
+bool Mailbox::HasMail(std::byte* memory, size_t rank, size_t ranks) {
+  const size_t box_bytes = BoxBytes(ranks);
+  for (size_t from = 0; from < ranks; ++from) {
+    Box& box = BoxIn(memory, ranks, from * ranks + rank, box_bytes);
+    if (SlotOf(box, 1, SlotBytes(ranks)).filled.load(std::memory_order_acquire) != 0) return true;
+  }
+  return false;
 }
 
 std::byte* Mailbox::BytesOf(SlotHeader& slot, size_t size) {

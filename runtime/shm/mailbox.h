@@ -42,6 +42,8 @@ class Mailbox final : public collectives::Messenger, public Companion {
   // this. `names`: numbers of these ranks in messages; this is index `rank`.
   Mailbox(std::byte* memory, int rank, std::vector<int> names);
 
+  // Whether another rank has sent rank `rank` a message, which has no Mailbox yet.
+  static bool HasMail(std::byte* memory, size_t rank, size_t ranks);
   // Where the ranks wait, for Spread.
   std::vector<Spread::Core*> Cores() const;
   // Sets the wait policy of Progress; its limit restarts with all traffic.
@@ -122,8 +124,12 @@ class Mailbox final : public collectives::Messenger, public Companion {
 
   static size_t BoxBytes(size_t ranks);
   Bell& BellOf(size_t rank) const;
-  Box& BoxBetween(size_t from, size_t to) const;
-  SlotHeader& Slot(Box& box, uint32_t number) const;
+  static Box& BoxIn(std::byte* memory, size_t ranks, size_t number, size_t box_bytes);
+  static SlotHeader& SlotOf(Box& box, uint32_t number, size_t slot_bytes);
+  Box& BoxBetween(size_t from, size_t to) const {
+    return BoxIn(memory_, ranks_, from * ranks_ + to, box_bytes_);
+  }
+  SlotHeader& Slot(Box& box, uint32_t number) const { return SlotOf(box, number, slot_bytes_); }
   static std::byte* BytesOf(SlotHeader& slot, size_t size);
   bool HasRoom(Peer& to, const Box& box) const;
 

@@ -131,7 +131,16 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Start(CommunicatorOp
 
   comm->hang_reporter_ = comm->MakeHangReporter(group, log);
   // A single rank waits for no other.
-  if (comm->world_size_ > 1) comm->watch_->Attend(comm->hang_reporter_.get());
+  if (comm->world_size_ > 1) {
+    comm->watch_->Attend(comm->hang_reporter_.get());
+    if (comm->fabric_.lane_reach != nullptr) {
+      comm->lane_reach_ = std::exchange(comm->fabric_.lane_reach, nullptr)(*comm->watch_);
+    }
+    absl::StatusOr<std::unique_ptr<Tender>> tender = Tender::Start(
+        rails::Mesh::kTendPause, [raw = comm.get()](absl::Time now) { raw->Tend(now); });
+    if (!tender.ok()) return comm->GiveUp("the progress thread", tender.status());
+    comm->tender_ = *std::move(tender);
+  }
 
   if (absl::Status tuned = comm->StartTuner(*std::move(pins), options.made_of_another, log);
       !tuned.ok()) {
@@ -273,6 +282,7 @@ absl::Status Communicator::CheckPins(const std::vector<tuner::Pin>& pins,
 Communicator::~Communicator() {
   Depart(MonotonicNow() + kLongestGoodbye);
   if (watch_ != nullptr) watch_->Attend(nullptr);
+  tender_.reset();
   if (lane_ != nullptr) lane_->Close();
   lane_.reset();
   mesh_.reset();

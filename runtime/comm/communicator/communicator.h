@@ -41,6 +41,7 @@
 #include "runtime/comm/communicator/known_gpus.h"
 #include "runtime/comm/communicator/lane.h"
 #include "runtime/comm/communicator/measure.h"
+#include "runtime/comm/communicator/tender.h"
 #include "runtime/comm/hierarchy/hierarchy.h"
 #include "runtime/comm/hierarchy/patient.h"
 #include "runtime/comm/setup/joining.h"
@@ -320,7 +321,15 @@ class Communicator {
   // Waits until all sent data is known to have arrived, announces that this rank leaves, and waits
   // for the other ranks until the deadline. Returns true if no rank needs this one any longer.
   bool Depart(absl::Time deadline);
-  absl::StatusOr<std::shared_ptr<Lane>> StartLane() const;
+  absl::StatusOr<std::shared_ptr<Lane>> StartLane();
+  // Returns the lane, started if it was not.
+  absl::StatusOr<Lane*> OpenLane();
+  // Whether another rank has sent this one something for its lane, which is not started yet.
+  bool IsLaneCalled();
+  // Ranks with which this one shares the lane's memory, itself included.
+  const std::vector<int>& LaneRanks() const;
+  // Does what other ranks need of this one while none of its calls runs.
+  void Tend(absl::Time now);
   // Null before the first transfer.
   Lane* lane() const { return lane_started_.load(std::memory_order_acquire); }
 
@@ -360,9 +369,11 @@ class Communicator {
   std::unique_ptr<Hierarchy> hierarchy_;  // if some places share memory
   mutable std::mutex learning_;           // guards the autotuner and its trials
   std::optional<tuner::Autotuner> autotuner_;
-  std::mutex lane_mutex_;  // held while the first transfer starts the lane
+  std::mutex lane_mutex_;                   // held while the lane is started
+  std::optional<rails::Reach> lane_reach_;  // until then; null without rails
   std::shared_ptr<Lane> lane_;
   std::atomic<Lane*> lane_started_ = nullptr;
+  std::unique_ptr<Tender> tender_;  // if there are other ranks
   std::shared_ptr<const metrics::Identity> identity_;
   std::unique_ptr<metrics::Exporter::Registration> metrics_;
 };

@@ -40,13 +40,12 @@ absl::Duration PatienceFor(absl::Duration timeout) {
 // The parts of the timeout in the header. Queries begin half as long after a report as ranks
 // request them, since not all have heard it at the same time.
 constexpr int kQueries = 16;
-bootstrap::HangObserver::Pace PaceFor(absl::Duration timeout, int world_size, bool tends) {
+bootstrap::HangObserver::Pace PaceFor(absl::Duration timeout, int world_size) {
   constexpr int kLooks = 48;
   constexpr int kAnswers = 24;
   const int height = std::max(1, bootstrap::Height(0, world_size));
   return {std::min(timeout / kLooks, absl::Seconds(1)),
-          std::min(timeout / kAnswers / height, absl::Milliseconds(500)), timeout / kQueries / 2,
-          tends ? rails::Mesh::kTendPause : absl::InfiniteDuration()};
+          std::min(timeout / kAnswers / height, absl::Milliseconds(500)), timeout / kQueries / 2};
 }
 
 }  // namespace
@@ -54,7 +53,7 @@ bootstrap::HangObserver::Pace PaceFor(absl::Duration timeout, int world_size, bo
 HangReporter::HangReporter(Options options)
     : options_(std::move(options)),
       patience_(PatienceFor(options_.timeout)),
-      pace_(PaceFor(options_.timeout, options_.about.world_size, options_.tend != nullptr)),
+      pace_(PaceFor(options_.timeout, options_.about.world_size)),
       stillness_(options_.timeout / kQueries, options_.timeout / 2, options_.about.rails),
       silence_(options_.timeout),
       next_log_(patience_) {}
@@ -63,10 +62,6 @@ HangReporter::~HangReporter() {
   if (writing_ == nullptr) return;
   std::unique_lock<std::mutex> lock(writing_->mutex);
   writing_->changed.WaitFor(lock, kWritingMoment, [this] { return writing_->done; });
-}
-
-void HangReporter::Tend(absl::Time now) {
-  if (options_.tend != nullptr) options_.tend(now);
 }
 
 absl::Time HangReporter::LastSign(int rank) {

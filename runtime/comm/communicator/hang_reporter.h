@@ -61,8 +61,6 @@ class HangReporter final : public bootstrap::HangObserver {
     // Returns the state of rhIsend and rhIrecv transfers, for the query of that number;
     // thread-safe. May be null.
     std::function<recorder::StillTransfers(absl::Time now, uint32_t query)> transfers;
-    // Tends the rails while no call is running (Mesh::Tend); thread-safe. May be null.
-    std::function<void(absl::Time now)> tend;
     // See HangObserver; thread-safe. May be null.
     std::function<absl::Time(int rank)> last_sign;
     // Reads the counters of the rails' ports. Called on other threads, also after the end of this
@@ -89,7 +87,6 @@ class HangReporter final : public bootstrap::HangObserver {
   std::vector<int> StuckWith() const;
 
   Pace pace() const override { return pace_; }
-  void Tend(absl::Time now) override;
   absl::Time LastSign(int rank) override;
   void Away(const std::string& name, bool away) override;
   bool Look(absl::Time now) override;

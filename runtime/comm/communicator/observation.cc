@@ -112,8 +112,6 @@ std::unique_ptr<HangReporter> Communicator::MakeHangReporter(const std::string& 
   }
   options.recorder = &recorder_;
   options.flows = [this] { return Flows(); };
-  // Without rails the mesh has no peers.
-  if (group_ == nullptr) options.tend = [this](absl::Time now) { mesh_->Tend(now); };
   options.last_sign = [this](int rank) {
     const Lane* const transfers = lane();
     return std::max(mesh_->LastSign(rank),
