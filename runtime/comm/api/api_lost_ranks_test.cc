@@ -119,8 +119,8 @@ std::vector<std::string> Hundred(const std::string& transport, void (*before_the
 TEST(ProcessesTest, ARankThatStandsStillIsNamed) {
   for (const char* transport : {"tcp", "shm"}) {
     EXPECT_THAT(Hundred(transport, Stop, 1)[0],
-                AllOf(HasSubstr("rank 0 (pod p0): all_reduce number 5 (4000 bytes) was stopped: no "
-                                "answer for 4s: rank 1 (pod p1) does not answer"),
+                AllOf(HasSubstr("rank 0 (pod p0): all_reduce number 5 (4000 bytes)"),
+                      HasSubstr(" for 4s"), HasSubstr("rank 1 (pod p1) does not answer"),
                       HasSubstr("rank 0 (pod p0) is in number 5, all_reduce of 1000 values")));
   }
 }
