@@ -61,8 +61,7 @@ Mailbox::Bell& Mailbox::BellOf(size_t rank) const {
 }
 
 Mailbox::Box& Mailbox::BoxIn(std::byte* memory, size_t ranks, size_t number, size_t box_bytes) {
-  return *std::launder(
-      reinterpret_cast<Box*>(memory + ranks * sizeof(Bell) + number * box_bytes));
+  return *std::launder(reinterpret_cast<Box*>(memory + ranks * sizeof(Bell) + number * box_bytes));
 }
 
 Mailbox::SlotHeader& Mailbox::SlotOf(Box& box, uint32_t number, size_t slot_bytes) {

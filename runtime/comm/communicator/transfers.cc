@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Concurrent transfers of a communicator. The first one, or what another rank sends, starts the lane
-// (lane.h), which runs them.
+// Concurrent transfers of a communicator. The first one, or what another rank sends, starts the
+// lane (lane.h), which runs them.
 #include <algorithm>
 #include <memory>
 #include <mutex>
