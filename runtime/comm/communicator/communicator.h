@@ -312,8 +312,9 @@ class Communicator {
   // Returns the job's abort status with the context of this rank.
   absl::Status WhyFailed() const;
   // Waits until all sent data is known to have arrived, announces that this rank leaves, and waits
-  // for the other ranks until the deadline. Returns true if no rank needs this one any longer.
-  bool Depart(absl::Time deadline);
+  // for the other ranks, each until its deadline. Returns true if no rank needs this one any
+  // longer.
+  bool Depart(absl::Time settled_by, absl::Time others_left_by);
   absl::StatusOr<std::unique_ptr<Lane>> StartLane() const;
   Lane* lane() const {
     const std::lock_guard<std::mutex> lock(lane_mutex_);
