@@ -83,6 +83,13 @@ void AwaitBackground() {
   jobs.Reap();
 }
 
+size_t BackgroundJobs() {
+  Jobs& jobs = AllJobs();
+  const std::lock_guard<std::mutex> lock(jobs.mutex);
+  return static_cast<size_t>(
+      std::count_if(jobs.list.begin(), jobs.list.end(), [](const Job& job) { return !job.done; }));
+}
+
 absl::Status TryRunInBackground(absl::Time deadline, const std::function<void()>& work) {
   Jobs& jobs = AllJobs();
   static const End end;

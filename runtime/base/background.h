@@ -5,6 +5,7 @@
 #ifndef RAILHEAD_RUNTIME_BASE_BACKGROUND_H_
 #define RAILHEAD_RUNTIME_BASE_BACKGROUND_H_
 
+#include <cstddef>
 #include <functional>
 
 #include "absl/status/status.h"
@@ -20,6 +21,9 @@ void RunInBackground(absl::Time deadline, const std::function<void()>& work);
 // Does the same for work that may block, which this thread must not: if no thread can be started,
 // returns ResourceExhausted and does not run the work.
 absl::Status TryRunInBackground(absl::Time deadline, const std::function<void()>& work);
+
+// Returns how many of them are running.
+size_t BackgroundJobs();
 
 // Waits for all background work, as the end of the process does.
 void AwaitBackground();

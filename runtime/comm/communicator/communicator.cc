@@ -28,6 +28,8 @@ namespace {
 constexpr absl::Duration kLongestGoodbye = absl::Seconds(10);
 // Longer than ranks need that leave at the same time.
 constexpr absl::Duration kShortGoodbye = absl::Milliseconds(100);
+// Communicators that wait in the background for other ranks, each on a thread.
+constexpr size_t kMostWaiting = 128;
 // Longer than a message needs over the last of several rails, if the others have just failed: NICs
 // report that within 4 s.
 constexpr absl::Duration kLongestSettling = absl::Seconds(8);
@@ -280,7 +282,8 @@ absl::Status Communicator::CheckPins(const std::vector<tuner::Pin>& pins,
 }
 
 Communicator::~Communicator() {
-  Depart(MonotonicNow() + kLongestGoodbye);
+  const absl::Time deadline = MonotonicNow() + kLongestGoodbye;
+  Depart(deadline, deadline);
   if (watch_ != nullptr) watch_->Attend(nullptr);
   tender_.reset();
   if (lane_ != nullptr) lane_->Close();
@@ -289,13 +292,19 @@ Communicator::~Communicator() {
 }
 
 void Communicator::Leave(std::unique_ptr<Communicator> communicator) {
-  if (communicator->Depart(MonotonicNow() + kShortGoodbye)) return;
+  // While ranks that leave an earlier one are waited for, they are elsewhere: a program that
+  // destroys a hundred communicators in another order than they do waits once, not a hundred times.
+  const size_t waiting = BackgroundJobs();
+  const absl::Time now = MonotonicNow();
+  const bool waits = waiting == 0 || waiting >= kMostWaiting;
+  if (communicator->Depart(now + kShortGoodbye, waits ? now + kShortGoodbye : now)) return;
   Communicator* const left = communicator.release();
   RunInBackground(MonotonicNow() + kLongestGoodbye + kShortGoodbye, [left] { delete left; });
 }
 
 absl::Status Communicator::Finalize() {
-  const bool over = Depart(MonotonicNow() + setup_.settings.timeout);
+  const absl::Time deadline = MonotonicNow() + setup_.settings.timeout;
+  const bool over = Depart(deadline, deadline);
   if (!failure_.ok()) return failure_;
   if (absl::Status verdict = watch_->verdict(); !verdict.ok()) {
     failure_ = absl::Status(
@@ -309,7 +318,7 @@ absl::Status Communicator::Finalize() {
                    absl::FormatDuration(setup_.settings.timeout)));
 }
 
-bool Communicator::Depart(absl::Time deadline) {
+bool Communicator::Depart(absl::Time settled_by, absl::Time others_left_by) {
   metrics_.reset();
   identity_.reset();
   staging_.reset();
@@ -318,11 +327,12 @@ bool Communicator::Depart(absl::Time deadline) {
   if (std::exchange(departed_, true) && watch_->Goodbye(absl::InfinitePast())) return true;
   mesh_->ExpectClose();
   // Leave together: a link that closes while the peer still reads could lose its last bytes.
-  const absl::Time patience = std::min(deadline, MonotonicNow() + setup_.settings.timeout);
-  const absl::Time settling = std::min(patience, MonotonicNow() + kLongestSettling);
+  const absl::Time now = MonotonicNow();
+  const absl::Duration longest = setup_.settings.timeout;
+  const absl::Time settling = std::min(settled_by, now + std::min(longest, kLongestSettling));
   if (Lane* const transfers = lane(); transfers != nullptr) transfers->Settle(settling);
   mesh_->Settle(settling);
-  return watch_->Goodbye(patience);
+  return watch_->Goodbye(std::min(others_left_by, now + longest));
 }
 
 absl::Status Communicator::WhyFailed() const {

@@ -319,8 +319,9 @@ class Communicator {
   // Returns the job's abort status with the context of this rank.
   absl::Status WhyFailed() const;
   // Waits until all sent data is known to have arrived, announces that this rank leaves, and waits
-  // for the other ranks until the deadline. Returns true if no rank needs this one any longer.
-  bool Depart(absl::Time deadline);
+  // for the other ranks, each until its deadline. Returns true if no rank needs this one any
+  // longer.
+  bool Depart(absl::Time settled_by, absl::Time others_left_by);
   absl::StatusOr<std::shared_ptr<Lane>> StartLane();
   // Returns the lane, started if it was not.
   absl::StatusOr<Lane*> OpenLane();

@@ -436,6 +436,28 @@ TEST_P(FamiliesTest, ADestroyDoesNotWaitForTheOthers) {
   EXPECT_EQ(outputs, std::vector<std::string>(kRanks, "destroyed"));
 }
 
+// Of ranks that destroy many in opposite orders, the first waits for each other one in vain: once,
+// and not once for each communicator, which would take 6 s.
+TEST_P(FamiliesTest, RanksMayDestroyManyInOppositeOrders) {
+  constexpr int kParts = 120;
+  constexpr absl::Duration kMost = absl::Seconds(3);
+  const auto outputs = RunForks(2, GetParam(), [](rhComm_t& comm, int rank) -> std::string {
+    std::vector<rhComm_t> parts(kParts);
+    for (rhComm_t& part : parts) {
+      if (rhCommSplit(comm, 0, 0, &part, nullptr) != rhSuccess) return rhGetLastError(comm);
+    }
+    if (rank == 1) std::reverse(parts.begin(), parts.end());
+    if (rhBarrier(comm, nullptr) != rhSuccess) return rhGetLastError(comm);
+    const absl::Time start = MonotonicNow();
+    for (rhComm_t part : parts) {
+      if (rhCommDestroy(part) != rhSuccess) return "not destroyed";
+    }
+    const absl::Duration took = MonotonicNow() - start;
+    return took < kMost ? "soon" : absl::StrCat("after ", absl::FormatDuration(took));
+  });
+  EXPECT_EQ(outputs, std::vector<std::string>(2, "soon"));
+}
+
 // Returns true if a failure of the communicator that names rank 2 becomes known.
 bool LearnsOfTheDeath(rhComm_t comm) {
   const absl::Time deadline = MonotonicNow() + absl::Seconds(50);

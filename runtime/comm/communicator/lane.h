@@ -2,8 +2,7 @@
 //
 // Transfer lane: runs the rhIsend and rhIrecv transfers of one communicator. Its connections and
 // its mailbox are separate from those of collectives, so both run concurrently. The communicator's
-// first transfer on this rank starts it. Messages for ranks without a lane wait until they start
-// theirs.
+// first transfer on this rank starts it, or a message of another rank (Communicator::Tend).
 //
 // It has no thread. Whoever starts, tests or waits for a transfer does the work, also of all others
 // (WorkLock). While nobody is there, the process's thread for progress does it (net::WatchThread):

@@ -247,9 +247,9 @@ RH_EXPORT rhResult_t rhCommInitFromEnv(rhComm_t* comm);
 RH_EXPORT rhResult_t rhCommFinalize(rhComm_t comm);
 
 /* Leaves the group and frees the communicator. Call it on all ranks, in any order of communicators.
- * Waits for the other ranks for 0.1 s, and then up to 10 s in the background, so that no rank loses
- * the last bytes of a collective; the end of the process (exit, return from main) waits for that.
- * NULL is allowed. */
+ * Waits for the other ranks for 0.1 s, unless it waits for those of other communicators already,
+ * and then up to 10 s in the background, so that no rank loses the last bytes of a collective; the
+ * end of the process (exit, return from main) waits for that. NULL is allowed. */
 RH_EXPORT rhResult_t rhCommDestroy(rhComm_t comm);
 
 /* Aborts the communicator on all ranks and frees it. A collective that runs in another thread
