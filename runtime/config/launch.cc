@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/config/launch.h"
 
-#include <algorithm>
 #include <initializer_list>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -34,8 +34,7 @@ std::string Name(absl::string_view launcher, const std::string& values) {
   if (values.empty()) return "";
   std::string name = absl::StrCat(launcher, " (", PrintableText(values), ")");
   // So that it can be cut anywhere.
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return (c & 0x80) != 0; }, '?');
+  for (char& c : name) c = absl::ascii_isascii(static_cast<unsigned char>(c)) ? c : '?';
   if (name.size() > kLongestLaunchName) name.erase(0, name.size() - kLongestLaunchName);
   return name;
 }
