@@ -88,11 +88,13 @@ class StoreConnection {
 // Returns whether the store has the key. This is the first query, so its answer shows whether the
 // other side is such a store at all.
 absl::StatusOr<bool> Check(StoreConnection& store, const std::string& key, absl::Time deadline) {
-  const absl::Time patience = std::min(deadline, MonotonicNow() + kAnswerTime);
-  absl::StatusOr<bool> has = store.Ask(StoreCheck(key), ParseStoreCheck, patience);
+  const absl::Time start = MonotonicNow();
+  absl::StatusOr<bool> has =
+      store.Ask(StoreCheck(key), ParseStoreCheck, std::min(deadline, start + kAnswerTime));
   if (!absl::IsDeadlineExceeded(has.status())) return has;
+  const absl::Duration waited = absl::Trunc(MonotonicNow() - start, absl::Milliseconds(1));
   return absl::UnavailableError(
-      absl::StrCat("it did not answer for ", absl::FormatDuration(kAnswerTime), kFix));
+      absl::StrCat("it did not answer in ", absl::FormatDuration(waited), kFix));
 }
 
 }  // namespace

@@ -228,7 +228,7 @@ TEST(AgentStoreTest, RanksOfSeveralGangsMeetInOneStoreInAnyOrder) {
 TEST(AgentStoreTest, WhatIsNotSuchAStoreIsNamedWithTheFix) {
   struct Case {
     Server::Serve serve;
-    const char* what;
+    std::string what;  // a regular expression
     double seconds;
   };
   const Case cases[] = {
@@ -236,12 +236,13 @@ TEST(AgentStoreTest, WhatIsNotSuchAStoreIsNamedWithTheFix) {
          net::SendAll(fd, "HTTP/1.1 400 Bad Request\r\n\r\n", In(20)).IgnoreError();
        },
        "it answered 'HTTP/1.1 400", 1000},
-      {[](int, const std::atomic<bool>&) {}, "it closed the connection", 1},
+      {[](int, const std::atomic<bool>&) {},  // In the last attempt, there may be no time left.
+       "it closed the connection|it did not answer in", 1},
       // As the store of an old PyTorch does, which takes the greeting for the beginning of a key.
       {[](int, const std::atomic<bool>& stop) {
          while (!stop) absl::SleepFor(absl::Milliseconds(5));
        },
-       "it did not answer", 1},
+       "it did not answer in [0-9.]+m?s", 1},
   };
   for (const Case& one : cases) {
     const int port = FreePort();
@@ -251,7 +252,7 @@ TEST(AgentStoreTest, WhatIsNotSuchAStoreIsNamedWithTheFix) {
     for (int rank = 0; rank < 2; ++rank) {
       EXPECT_THAT(
           errors[static_cast<size_t>(rank)],
-          AllOf(HasSubstr(absl::StrCat("rank ", rank, " ")), HasSubstr(one.what),
+          AllOf(HasSubstr(absl::StrCat("rank ", rank, " ")), ::testing::ContainsRegex(one.what),
                 HasSubstr(absl::StrCat("the store of torchrun's agent at 127.0.0.1:", port)),
                 HasSubstr("TORCHELASTIC_USE_AGENT_STORE=True"), HasSubstr("PyTorch 2.2 or newer"),
                 HasSubstr("set TORCHELASTIC_USE_AGENT_STORE=False")));
