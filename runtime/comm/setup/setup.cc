@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/comm/setup/setup.h"
 
-#include <sys/eventfd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <set>
@@ -10,6 +8,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/descriptors.h"
 #include "runtime/base/now.h"
 #include "runtime/base/random.h"
 #include "runtime/base/round_up.h"
@@ -396,11 +395,10 @@ absl::Status Setup::OpenAcceptors(const std::vector<ChosenRail>& rails,
 }
 
 absl::Status Setup::TryNeeds(const std::vector<ChosenRail>& rails) {
-  std::vector<net::Fd> trial;
-  while (trial.size() < neighbours_.size() * Descriptors(rails)) {
-    trial.emplace_back(::eventfd(0, EFD_CLOEXEC));
-    if (trial.back().valid()) continue;
-    const absl::Status error = net::ErrnoError("open what connections need", errno);
+  // Counted, not tried: other threads of the program need descriptors, too.
+  const std::optional<uint64_t> free = FreeDescriptors();
+  if (free.has_value() && *free < neighbours_.size() * Descriptors(rails)) {
+    const absl::Status error = net::ErrnoError("open what connections need", EMFILE);
     return absl::Status(error.code(), absl::StrCat(self_, ": ", error.message()));
   }
   for (const ChosenRail& rail : rails) {
