@@ -118,6 +118,11 @@ std::string IpAddress::Bytes() const {
   return std::string(reinterpret_cast<const char*>(bytes_.data()), is_v4_ ? 4 : 16);
 }
 
+std::string IpAddress::MappedBytes() const {
+  if (!is_v4_) return Bytes();
+  return std::string(kMappedPrefix.begin(), kMappedPrefix.end()) + Bytes();
+}
+
 std::string IpAddress::ToString() const {
   std::array<char, INET6_ADDRSTRLEN> text{};
   inet_ntop(is_v4_ ? AF_INET : AF_INET6, bytes_.data(), text.data(), text.size());
@@ -159,6 +164,22 @@ absl::StatusOr<IpAddress> AddressOfInterface(absl::string_view name) {
   return absl::NotFoundError(
       absl::StrCat("no interface '", name,
                    "' is up with an IP address; available: ", absl::StrJoin(names, ", ")));
+}
+
+Interface FindInterface(absl::string_view name) {
+  Interface found;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return found;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_name != name) continue;
+    found.exists = true;
+    found.up = found.up || (entry->ifa_flags & IFF_UP) != 0;
+    if (entry->ifa_addr == nullptr) continue;
+    const absl::StatusOr<IpAddress> address = IpAddress::FromSockaddr(entry->ifa_addr);
+    if (address.ok()) found.addresses.push_back(*address);
+  }
+  freeifaddrs(list);
+  return found;
 }
 
 std::string InterfaceOfAddress(const IpAddress& address) {

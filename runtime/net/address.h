@@ -32,7 +32,8 @@ class IpAddress {
   static absl::StatusOr<IpAddress> FromBytes(absl::string_view bytes);
 
   bool is_v4() const { return is_v4_; }
-  std::string Bytes() const;     // 4 or 16 bytes in network order
+  std::string Bytes() const;        // 4 or 16 bytes in network order
+  std::string MappedBytes() const;  // 16 bytes; IPv4 as ::ffff:a.b.c.d
   std::string ToString() const;  // IPv6 without brackets
   // Fills `storage` and returns the used length.
   socklen_t ToSockaddr(uint16_t port, sockaddr_storage* storage) const;
@@ -55,6 +56,14 @@ std::optional<IpAddress> MostReachable(absl::Span<const IpAddress> addresses);
 // Returns the most reachable address of the interface `name`. NotFound lists the existing
 // interfaces.
 absl::StatusOr<IpAddress> AddressOfInterface(absl::string_view name);
+
+// State of an interface. One that is down may have addresses.
+struct Interface {
+  bool exists = false;
+  bool up = false;
+  std::vector<IpAddress> addresses;
+};
+Interface FindInterface(absl::string_view name);
 
 // Returns the name of the interface with `address`; "" if there is none.
 std::string InterfaceOfAddress(const IpAddress& address);

@@ -62,13 +62,18 @@ absl::Status PortError(absl::string_view what, int error_number, int none_free) 
                                    "net.ipv4.ip_local_port_range)"));
 }
 
-absl::StatusOr<Fd> ListenOn(const IpAddress& address, uint16_t port, bool both_families) {
+enum class Address { kPresent, kAbsent };
+
+absl::StatusOr<Fd> ListenOn(const IpAddress& address, uint16_t port, bool both_families,
+                            Address present = Address::kPresent) {
   sockaddr_storage storage;
   const socklen_t length = address.ToSockaddr(port, &storage);
   Fd fd(::socket(storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return ErrnoError("socket", errno);
   SetOption(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (both_families) SetOption(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  // Sockets of IPv6 have it, too.
+  if (present == Address::kAbsent) SetOption(fd.get(), IPPROTO_IP, IP_FREEBIND, 1);
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&storage), length) != 0 ||
       ::listen(fd.get(), 1024) != 0) {
     const int error = errno;
@@ -177,6 +182,10 @@ absl::StatusOr<Fd> Listen(const std::optional<IpAddress>& local, uint16_t port) 
   // Kernels without IPv6 cannot open such a socket at all.
   absl::StatusOr<Fd> v4 = ListenOn(IpAddress(), port, false);
   return v4.ok() ? std::move(v4) : std::move(both);
+}
+
+absl::StatusOr<Fd> ListenOnAbsent(const IpAddress& local, uint16_t port) {
+  return ListenOn(local, port, false, Address::kAbsent);
 }
 
 absl::StatusOr<Fd> Accept(int listener) {

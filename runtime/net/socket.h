@@ -34,6 +34,10 @@ int PollTimeout(absl::Time deadline);
 // IPv4. Port 0: chosen by the kernel.
 absl::StatusOr<Fd> Listen(const std::optional<IpAddress>& local, uint16_t port);
 
+// Does the same on an address that this machine may not have now: the socket accepts connections
+// while it has the address.
+absl::StatusOr<Fd> ListenOnAbsent(const IpAddress& local, uint16_t port);
+
 // Accepts one connection, non-blocking and tuned; an invalid Fd if none waits.
 absl::StatusOr<Fd> Accept(int listener);
 

@@ -42,11 +42,19 @@ Peer::Peer(Name name, std::vector<Rail> rails, Logger log)
       scheduler_(rails_.size()),
       sends_(rails_.size()),
       receives_(name_) {
+  const bool started = std::any_of(rails_.begin(), rails_.end(),
+                                   [](const Rail& rail) { return rail.link->connected(); });
   for (size_t i = 0; i < rails_.size(); ++i) {
     max_payload_ = std::min(max_payload_, rails_[i].link->max_payload());
     if (rails_[i].link->connected()) continue;
-    states_[i].health.up.store(false, std::memory_order_relaxed);
+    RailState& state = states_[i];
+    state.health.up.store(false, std::memory_order_relaxed);
     scheduler_.SetUp(i, false);
+    if (!started) continue;
+    // The start has waited for it.
+    state.health.lost.store(true, std::memory_order_relaxed);
+    state.lost = "not connected since the start";
+    any_lost_ = true;
   }
 }
 

@@ -70,7 +70,7 @@ struct Rail {
 // State of a rail. Written by the peer's thread only.
 struct RailHealth {
   std::atomic<bool> up{true};
-  std::atomic<bool> lost{false};       // it was up, and is not now
+  std::atomic<bool> lost{false};       // it is not up, and others are or it was
   std::atomic<uint64_t> failovers{0};  // number of losses
   std::atomic<uint64_t> returns{0};    // number of returns
   std::atomic<double> rate{0};         // measured bytes per second
@@ -80,7 +80,8 @@ struct RailHealth {
 class Peer {
  public:
   // `name` returns the other rank's name ("rank 1 (pod b)"), which may become known later. Needs at
-  // least one rail. Changes of rails are logged to `log`.
+  // least one rail. If some have a connection, the others are lost from the start. Changes of rails
+  // are logged to `log`.
   using Name = std::function<std::string()>;
   Peer(Name name, std::vector<Rail> rails, Logger log = {});
   Peer(std::string name, std::vector<Rail> rails, Logger log = {})

@@ -34,17 +34,30 @@ class Acceptor {
   // Address of an acceptor, for other ranks.
   struct Place {
     net::IpAddress ip;
-    uint16_t port = 0;
+    uint16_t port = 0;  // 0: the acceptor has no listener yet; ip is meaningless then
     std::string token;
   };
 
+  // Returns the listener to use now, or why there is none: the rail's interface may have no address,
+  // or another one than before.
+  using Listen = std::function<absl::StatusOr<std::shared_ptr<RailListener>>()>;
+
   // `peers`: the number of ranks that may connect. The token identifies the acceptor of `rank`;
   // all acceptors of the rail have the same key. `wake` is signalled when a connection has arrived.
+  // If there is no listener yet, the acceptor gets one later (Renew).
+  static absl::StatusOr<std::shared_ptr<Acceptor>> Open(Listen listen, size_t peers,
+                                                        uint32_t rank = 0, RailKey key = {},
+                                                        std::shared_ptr<WakeEvent> wake = nullptr);
   static absl::StatusOr<std::shared_ptr<Acceptor>> Open(std::shared_ptr<RailListener> listener,
                                                         size_t peers, uint32_t rank = 0,
                                                         RailKey key = {},
-                                                        std::shared_ptr<WakeEvent> wake = nullptr);
-  ~Acceptor() { listener_->Remove(inbox_); }
+                                                        std::shared_ptr<WakeEvent> wake = nullptr) {
+    return Open([listener = std::move(listener)] { return listener; }, peers, rank, std::move(key),
+                std::move(wake));
+  }
+  ~Acceptor() {
+    if (listener_ != nullptr) listener_->Remove(inbox_);
+  }
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
@@ -52,17 +65,26 @@ class Acceptor {
   std::string Address() const;
   static absl::StatusOr<Place> ParsePlace(absl::string_view address);
   const Place& own() const { return own_; }
+  // Looks, about once a second, for a listener if there is none, or if it may be another one by now.
+  // Call it while a connection is missing. Returns why there is no listener.
+  absl::Status Renew(absl::Time now);
   const RailKey& key() const { return inbox_.key; }
   // See Open; null without one.
   const std::shared_ptr<WakeEvent>& wake() const { return inbox_.wake; }
 
   // Accepts connections and reads what they send.
-  absl::Status Admit(absl::Time now) { return listener_->Admit(now); }
+  absl::Status Admit(absl::Time now) {
+    return listener_ != nullptr ? listener_->Admit(now) : no_listener_;
+  }
   // Does the same, rate-limited, for callers without a descriptor to wait on.
   void LookRound(absl::Time now);
   // As in RailListener.
-  RailListener::Caller Take(absl::string_view token) { return listener_->Take(inbox_, token); }
-  bool Has(absl::string_view token) const { return listener_->Has(inbox_, token); }
+  RailListener::Caller Take(absl::string_view token) {
+    return listener_ != nullptr ? listener_->Take(inbox_, token) : RailListener::Caller();
+  }
+  bool Has(absl::string_view token) const {
+    return listener_ != nullptr && listener_->Has(inbox_, token);
+  }
   // Returns the ranks with a waiting connection.
   std::vector<uint32_t> Callers() const;
 
@@ -85,17 +107,22 @@ class Acceptor {
   };
   bool MayDial() const { return dialing_ < kMostDialing; }
   // Returns the number of connections rejected since the last call.
-  uint64_t TakeStrangers() { return listener_->TakeStrangers(inbox_); }
+  uint64_t TakeStrangers() { return listener_ != nullptr ? listener_->TakeStrangers(inbox_) : 0; }
 
  private:
-  Acceptor(std::shared_ptr<RailListener> listener, Place own, size_t peers, RailKey key,
+  Acceptor(Listen listen, std::string token, size_t peers, RailKey key,
            std::shared_ptr<WakeEvent> wake);
 
   static constexpr int kMostDialing = 16;
 
-  const std::shared_ptr<RailListener> listener_;
-  const Place own_;
+  const Listen listen_;
+  std::shared_ptr<RailListener> listener_;  // null: there is none yet
+  absl::Status no_listener_;                // why
+  Place own_;
+  uint16_t told_port_ = 0;  // of Address() at the start; 0: none
+  net::IpAddress told_ip_;
   RailListener::Inbox inbox_;
+  absl::Time next_renewal_ = absl::InfinitePast();
   int dialing_ = 0;
   uint64_t hellos_ = 0;  // sent by this side
   absl::Time next_look_ = absl::InfinitePast();

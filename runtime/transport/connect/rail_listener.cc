@@ -45,7 +45,7 @@ absl::StatusOr<std::shared_ptr<RailListener>> RailListener::Shared(const net::Ip
 absl::StatusOr<std::shared_ptr<RailListener>> RailListener::Open(const net::IpAddress& local) {
   absl::StatusOr<std::shared_ptr<net::WatchThread>> thread = net::WatchThread::Get();
   if (!thread.ok()) return thread.status();
-  absl::StatusOr<net::Fd> socket = net::Listen(local, 0);
+  absl::StatusOr<net::Fd> socket = net::ListenOnAbsent(local, 0);
   if (!socket.ok()) return socket.status();
   socket->KeepFromChildren();
   const absl::StatusOr<net::SocketAddress> bound = net::LocalAddress(socket->get());

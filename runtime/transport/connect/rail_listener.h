@@ -50,6 +50,7 @@ class RailListener final : private net::WatchThread::Client {
     std::map<std::string, uint64_t> heard = {};  // by token: number of the last Hello received
   };
 
+  // The interface of `local` may be down.
   static absl::StatusOr<std::shared_ptr<RailListener>> Open(const net::IpAddress& local);
   // Returns the one that this process shares at this address.
   static absl::StatusOr<std::shared_ptr<RailListener>> Shared(const net::IpAddress& local);

@@ -60,6 +60,7 @@ absl::Status Reconnector::Locate() {
 }
 
 absl::StatusOr<Line> Reconnector::Advance(absl::Time now) {
+  if (absl::Status open = acceptor_->Renew(now); !open.ok()) return GiveUp(open);
   if (absl::Status located = Locate(); !located.ok()) return located;
   if (!remote_.has_value()) return Line();
   return dials() ? Dial(now) : Await(now);
@@ -67,8 +68,11 @@ absl::StatusOr<Line> Reconnector::Advance(absl::Time now) {
 
 std::string Reconnector::Name() const {
   return absl::StrCat(
-      net::HostPort(acceptor_->own().ip, acceptor_->own().port), " - ",
-      remote_.has_value() ? net::HostPort(remote_->ip, remote_->port) : "not known yet");
+      acceptor_->own().port != 0 ? net::HostPort(acceptor_->own().ip, acceptor_->own().port)
+                                 : "no address yet",
+      " - ",
+      remote_.has_value() && remote_->port != 0 ? net::HostPort(remote_->ip, remote_->port)
+                                                : "not known yet");
 }
 
 absl::Status Reconnector::Use(net::Fd line, uint32_t events, absl::Time give_up) {
@@ -91,6 +95,22 @@ absl::Status Reconnector::GiveUp(const absl::Status& why) {
   Close();
   answered_ = false;
   return absl::Status(why.code(), absl::StrCat(peer_, ": ", why.message()));
+}
+
+RailListener::Caller Reconnector::Receive() {
+  RailListener::Caller caller = acceptor_->Take(remote_->token);
+  if (!caller.fd.valid()) return caller;
+  const std::optional<RailHello> hello = ParseRailHello(acceptor_->key(), caller.hello);
+  if (!hello.has_value() || hello->port == 0) return caller;
+  const absl::StatusOr<net::IpAddress> ip = net::IpAddress::FromBytes(hello->ip);
+  // A link-local one keeps its interface.
+  if (!ip.ok() || (remote_->port == hello->port && remote_->ip.Bytes() == ip->Bytes())) return caller;
+  remote_->ip = *ip;
+  remote_->port = hello->port;
+  // An attempt at the old address.
+  if (dials()) Close();
+  next_attempt_ = absl::InfinitePast();
+  return caller;
 }
 
 absl::Status Reconnector::Call(absl::Time now) {
@@ -118,6 +138,9 @@ absl::Status Reconnector::Call(absl::Time now) {
 }
 
 absl::StatusOr<Line> Reconnector::Dial(absl::Time now) {
+  // The peer may have another address by now.
+  if (acceptor_->Has(remote_->token)) Receive();
+  if (remote_->port == 0) return GiveUp(absl::UnavailableError("its rail has no address yet"));
   if (!line_.valid() && (now < next_attempt_ || !acceptor_->MayDial())) return Line();
   if (absl::Status called = Call(now); !called.ok()) return GiveUp(called);
   if (handshake_.has_value() && now < answer_good_) {
@@ -134,7 +157,7 @@ absl::StatusOr<Line> Reconnector::Dial(absl::Time now) {
 
 absl::StatusOr<Line> Reconnector::Await(absl::Time now) {
   const absl::Status admitted = acceptor_->Admit(now);
-  if (RailListener::Caller caller = acceptor_->Take(remote_->token); caller.fd.valid()) {
+  if (RailListener::Caller caller = Receive(); caller.fd.valid()) {
     next_attempt_ = absl::InfinitePast();
     // In place of a knock, which has been heard, or of one who calls again.
     const absl::Status answered = AnswerTo(std::move(caller), now);
@@ -185,7 +208,7 @@ absl::StatusOr<Line> Reconnector::Hear() {
 }
 
 void Reconnector::Knock(absl::Time now) {
-  if (!remote_.has_value()) return;
+  if (!remote_.has_value() || remote_->port == 0 || acceptor_->own().port == 0) return;
   // Mostly the peer comes by itself.
   if (next_attempt_ == absl::InfinitePast()) {
     next_attempt_ = now + PauseBeforeAttempt(acceptor_->own().token, ++attempts_);
@@ -199,7 +222,7 @@ void Reconnector::Knock(absl::Time now) {
 bool Reconnector::PeerLeft(absl::Time now) {
   if (dials()) {
     acceptor_->LookRound(now);
-    return acceptor_->Has(remote_->token) && acceptor_->Take(remote_->token).fd.valid();
+    return acceptor_->Has(remote_->token) && Receive().fd.valid();
   }
   // The acceptor may fail without harm to the connection that there is.
   acceptor_->Admit(now).IgnoreError();

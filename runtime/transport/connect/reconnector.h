@@ -37,6 +37,9 @@ struct Line {
 //   accepting side:            sends Answer from its acceptor         receives that: connected
 //
 // So a connected side knows that the other is connected, or will be without its help.
+//
+// If the peer's rail had no address at the start, or gets another one, its Hello tells it. The rail
+// connects if at least one side knows where the other listens.
 class Reconnector {
  public:
   // `peer_acceptor` returns the peer's address, which is untrusted: a bad one is an error here, or
@@ -81,6 +84,10 @@ class Reconnector {
 
   // Resolves the peer's address, if it is known.
   absl::Status Locate();
+
+  // Takes the peer's connection in the acceptor, and learns from its Hello where the peer listens:
+  // that may have changed since the start.
+  RailListener::Caller Receive();
 
   // Dials and sends Hello.
   absl::Status Call(absl::Time now);

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/comm/setup/tcp_rail.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace railhead::comm {
+
+TcpRail FindTcpRail(const std::string& interface) {
+  const net::Interface found = net::FindInterface(interface);
+  TcpRail rail{interface, true, net::MostReachable(found.addresses)};
+  if (!found.exists) {
+    rail.unknown = true;
+    rail.trouble = std::string(net::AddressOfInterface(interface).status().message());
+  } else if (!found.up) {
+    rail.trouble = absl::StrCat("interface '", interface, "' is down");
+  } else if (!rail.address.has_value()) {
+    rail.trouble = absl::StrCat("interface '", interface, "' has no IP address");
+  }
+  return rail;
+}
+
+absl::StatusOr<std::shared_ptr<transport::RailListener>> ListenerOf(const TcpRail& rail) {
+  std::optional<net::IpAddress> address = rail.address;
+  if (rail.named) {
+    const std::vector<net::IpAddress> now = net::FindInterface(rail.interface).addresses;
+    // An interface that is down may have lost its addresses, and mostly gets the same ones again.
+    const bool stays = address.has_value() && (now.empty() || std::count(now.begin(), now.end(),
+                                                                         *address) > 0);
+    if (!stays) address = net::MostReachable(now);
+  }
+  if (!address.has_value()) {
+    return absl::UnavailableError(
+        absl::StrCat("interface '", rail.interface, "' has no IP address"));
+  }
+  return transport::RailListener::Shared(*address);
+}
+
+}  // namespace railhead::comm
