@@ -300,7 +300,7 @@ constexpr auto kTable = std::to_array<Variable>({
     {Group::kSettings, "RAILHEAD_SOCKET_IFNAME", "the interface with the route to the other ranks",
      "Network interfaces of TCP transfers, for example eth0 or eth1,eth2. Each is a rail; "
      "transfers use all rails at once, in proportion to their speed. All ranks must list the "
-     "same number, in the same order.",
+     "same number, in the same order. One that is down is used when it is up.",
      [](const std::string& text, Target& to) { return ParseInterfaces(text, to.settings); },
      "socketIfname"},
     {Group::kSettings, "RAILHEAD_IB_TC", "0",

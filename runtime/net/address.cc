@@ -118,11 +118,6 @@ std::string IpAddress::Bytes() const {
   return std::string(reinterpret_cast<const char*>(bytes_.data()), is_v4_ ? 4 : 16);
 }
 
-std::string IpAddress::MappedBytes() const {
-  if (!is_v4_) return Bytes();
-  return std::string(kMappedPrefix.begin(), kMappedPrefix.end()) + Bytes();
-}
-
 std::string IpAddress::ToString() const {
   std::array<char, INET6_ADDRSTRLEN> text{};
   inet_ntop(is_v4_ ? AF_INET : AF_INET6, bytes_.data(), text.data(), text.size());

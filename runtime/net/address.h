@@ -32,8 +32,7 @@ class IpAddress {
   static absl::StatusOr<IpAddress> FromBytes(absl::string_view bytes);
 
   bool is_v4() const { return is_v4_; }
-  std::string Bytes() const;        // 4 or 16 bytes in network order
-  std::string MappedBytes() const;  // 16 bytes; IPv4 as ::ffff:a.b.c.d
+  std::string Bytes() const;     // 4 or 16 bytes in network order
   std::string ToString() const;  // IPv6 without brackets
   // Fills `storage` and returns the used length.
   socklen_t ToSockaddr(uint16_t port, sockaddr_storage* storage) const;

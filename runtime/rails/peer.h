@@ -19,9 +19,10 @@
 // as before, at most a minute; not if there is no other rail.
 //
 // send_ledger.h and receive_ledger.h decide when a chunk may be sent and when it is done; this
-// class connects them with links. Three kinds of frames carry no data: probes; posted receives, if
-// no data frame can carry them; and a rail that this side has lost. The peer then gives up that
-// rail, too; otherwise it would notice only by its next chunk there.
+// class connects them with links. Four kinds of frames carry no data: probes; posted receives, if no
+// data frame can carry them; a rail that this side has lost; and the address of a rail that had none
+// before, or another one. The peer gives up a rail that this side has lost, too; otherwise it would
+// notice only by its next chunk there.
 #ifndef RAILHEAD_RUNTIME_RAILS_PEER_H_
 #define RAILHEAD_RUNTIME_RAILS_PEER_H_
 
@@ -171,6 +172,7 @@ class Peer {
     absl::Time back = absl::InfinitePast();       // when it was up again
     absl::Time retry = absl::InfinitePast();      // no connection before
     absl::Duration pause = absl::ZeroDuration();  // the last one before a connection
+    absl::Time tell_moved = absl::InfinitePast();  // when to send the peer its address (again)
     // State of the present connection.
     bool probation = false;
     bool probe_sent = false;
@@ -189,7 +191,8 @@ class Peer {
   // Sends frames without data.
   absl::Status SendNotes();
   // Sends such a frame over any rail. Returns false if none has room.
-  absl::StatusOr<bool> SendNote(transport::FrameKind kind, uint64_t about);
+  absl::StatusOr<bool> SendNote(transport::FrameKind kind, uint64_t about,
+                                absl::string_view payload = "");
   transport::FrameHeader HeaderOf(const Chunk& chunk, const SendLedger::Content& content) const;
   bool Take(size_t index, const transport::FrameHeader& header,
             absl::Span<const std::byte> payload);

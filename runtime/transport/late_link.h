@@ -55,6 +55,10 @@ class LateLink final : public Link {
   absl::Status Arm(Wake wake) override {
     return link_ != nullptr ? link_->Arm(wake) : absl::OkStatus();
   }
+  std::string MovedTo() const override { return link_ != nullptr ? link_->MovedTo() : ""; }
+  void PeerMovedTo(absl::string_view address) override {
+    if (link_ != nullptr) link_->PeerMovedTo(address);
+  }
   const LinkStats& stats() const override { return *stats_.load(std::memory_order_acquire); }
 
  private:

@@ -73,12 +73,12 @@ static void Make(const char* words, int number, int excluded) {
 }
 
 /* Passes rank 0's id to all ranks in a file. */
-static rhUniqueId IdIn(const char* file) {
+static rhUniqueId IdIn(const char* file, int writes) {
   rhUniqueId id;
   char whole[300];
   FILE* stream;
   snprintf(whole, sizeof whole, "%s.new", file);
-  if (communicators > 0 && rank == 0) {
+  if (writes) {
     Check(rhGetUniqueId(&id), NULL);
     stream = fopen(whole, "wb");
     if (stream == NULL || fwrite(&id, sizeof id, 1, stream) != 1 || fclose(stream) != 0 ||
@@ -101,7 +101,7 @@ static void Grow(const char* words, int number, const char* file) {
   const double begin = Now();
   int count = 0;
   Check(rhCommCount(comms[number], &count), comms[number]);
-  Check(rhCommGrow(comms[number], count + 1, IdIn(file), -1, Next(), NULL), comms[number]);
+  Check(rhCommGrow(comms[number], count + 1, IdIn(file, rank == 0), -1, Next(), NULL), comms[number]);
   printf("%s: %.3f\n", words, Now() - begin);
 }
 
@@ -142,7 +142,7 @@ int main(int argc, char** argv) {
     rhConfig_t config = RH_CONFIG_INITIALIZER;
     const int ranks = atoi(argv[2]);
     communicators = 0;
-    Check(rhCommGrow(NULL, ranks, IdIn(argv[1]), ranks - 1, Next(), &config), NULL);
+    Check(rhCommGrow(NULL, ranks, IdIn(argv[1], 0), ranks - 1, Next(), &config), NULL);
   } else {
     Check(rhCommInitFromEnv(&comms[0]), NULL);
   }

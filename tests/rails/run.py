@@ -7,13 +7,14 @@ usage: run.py [SCENE]...     default: all
 The job itself checks every sum of every all-reduce. Nothing here measures time; tests/bench/rails does.
 """
 
+import contextlib
 import pathlib
 import re
 import signal
 import sys
 import time
 
-from job import PATIENCE, Commanded, Job, build
+from job import PATIENCE, Commanded, Job, Preflight, build
 from network import Network
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -292,7 +293,8 @@ def down_while_made(how):
         with Network((200,) * 3) as network, \
                 Commanded(network, OUT, f"down-{how}", nodes=("a", "b", "b")) as job:
             job.all("all_reduce 0 3000000")
-            repairs = [network.unplug(1, "a"), network.unplug(0, "b")]
+            # New ranks meet at the address of rank 0's first interface that is up: rail 0.
+            repairs = [network.unplug(1, "a"), network.unplug(2 if how == "grow" else 0, "b")]
             if how == "shrink":
                 job.kill(2)
                 job.all("fail 0")
@@ -352,6 +354,21 @@ def no_such_interface():
             job.wait_for_operations(3)
             expect(job.metric("railhead_rail_state", 1) == 0, "rail 1 is up", job)
             job.finish()
+
+
+def preflight_narrow():
+    """Rail 0 drops large packets: the pre-flight check says so, with both sizes and the MTU."""
+    for narrow in (False, True):
+        with Network(RATES) as network, contextlib.ExitStack() as undo:
+            # Of one direction, after the start of the check: connections are made with small packets.
+            if narrow:
+                undo.callback(network.narrow(0))
+            with Preflight(network, OUT, f"preflight-{'narrow' if narrow else 'well'}") as check:
+                text = check.report()
+            found = re.findall(r"mtu .*rail 0 \(rail0, tcp\).*frames of 8 bytes pass, frames of (\d+) bytes do not "
+                               r"\(.+\), with interfaces of MTU 1500 and 1500", text)
+            expect(len(found) == (1 if narrow else 0), f"findings of MTU: {found}: {text}", check)
+            expect(not re.search(r"bytes do not.*rail 1 |rail 1 .*bytes do not", text), f"rail 1 is named: {text}", check)
 
 
 def impostor(how):
@@ -450,6 +467,7 @@ SCENES = {
     "down-grow": down_while_made("grow"),
     "no-common-rail": no_common_rail,
     "no-such-interface": no_such_interface,
+    "preflight-narrow": preflight_narrow,
     "uneven": uneven,
     "impostor-swap": impostor("swap"),
     "impostor-replay": impostor("replay"),

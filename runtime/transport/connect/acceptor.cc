@@ -87,12 +87,12 @@ void Acceptor::LookRound(absl::Time now) {
 absl::StatusOr<std::string> Acceptor::NewHello(absl::string_view to) {
   const absl::StatusOr<std::string> nonce = RandomBytes(kRailNonceSize);
   if (!nonce.ok()) return nonce.status();
-  RailHello hello{own_.token, std::string(to), ++hellos_, *nonce};
-  if (own_.port != told_port_ || own_.ip != told_ip_) {
-    hello.ip = own_.ip.MappedBytes();
-    hello.port = own_.port;
-  }
-  return EncodeRailHello(inbox_.key, hello);
+  return EncodeRailHello(inbox_.key, {own_.token, std::string(to), ++hellos_, *nonce});
+}
+
+std::string Acceptor::MovedTo() const {
+  const bool moved = own_.port != told_port_ || own_.ip != told_ip_;
+  return moved ? Address() : "";
 }
 
 std::vector<uint32_t> Acceptor::Callers() const {

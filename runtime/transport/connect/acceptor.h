@@ -91,6 +91,9 @@ class Acceptor {
   // Returns a Hello for the acceptor with this token. Use each once.
   absl::StatusOr<std::string> NewHello(absl::string_view to);
 
+  // Returns Address() if it is another one than when this was opened; "" if it is the same.
+  std::string MovedTo() const;
+
   // Limits concurrent dialing: if all ranks dial all peers at once, none answers in time. Counts
   // until destroyed.
   class Permit {
@@ -119,7 +122,7 @@ class Acceptor {
   std::shared_ptr<RailListener> listener_;  // null: there is none yet
   absl::Status no_listener_;                // why
   Place own_;
-  uint16_t told_port_ = 0;  // of Address() at the start; 0: none
+  uint16_t told_port_ = 0;  // of the first Address(); 0: none
   net::IpAddress told_ip_;
   RailListener::Inbox inbox_;
   absl::Time next_renewal_ = absl::InfinitePast();

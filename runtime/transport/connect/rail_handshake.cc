@@ -13,9 +13,9 @@ namespace railhead::transport {
 namespace {
 
 // Raised whenever ranks of different builds could misunderstand each other on a rail.
-constexpr absl::string_view kRailMagic = "RHT5";
+constexpr absl::string_view kRailMagic = "RHT4";
 constexpr size_t kHelloBody =
-    kRailMagic.size() + 2 * kTokenSize + sizeof(uint64_t) + kRailNonceSize + kRailIpSize + sizeof(uint16_t);
+    kRailMagic.size() + 2 * kTokenSize + sizeof(uint64_t) + kRailNonceSize;
 constexpr size_t kAnswerSize = kRailNonceSize + kMacSize;
 
 constexpr absl::string_view kAsHello = "railhead rail: hello";
@@ -42,8 +42,6 @@ std::string EncodeRailHello(const RailKey& key, const RailHello& hello) {
   writer.Raw(hello.to);
   writer.U64(hello.number);
   writer.Raw(hello.nonce);
-  writer.Raw(hello.ip);
-  writer.U16(hello.port);
   std::string body = writer.Take();
   return body + RailMac(key, kAsHello, body);
 }
@@ -59,8 +57,6 @@ std::optional<RailHello> ParseRailHello(const RailKey& key, absl::string_view by
   hello.to = std::string(reader.Raw(kTokenSize));
   hello.number = reader.U64();
   hello.nonce = std::string(reader.Raw(kRailNonceSize));
-  hello.ip = std::string(reader.Raw(kRailIpSize));
-  hello.port = reader.U16();
   return hello;
 }
 

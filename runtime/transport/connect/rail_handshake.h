@@ -4,7 +4,7 @@
 // Used by Acceptor and Reconnector.
 //
 //   dialing side                                       accepting side
-//   Hello: tokens, number, nonce, address, MAC     -->
+//   Hello: tokens, number, nonce, MAC              -->
 //                                                  <-- Answer: nonce, MAC
 //   Confirmation: MAC                              -->
 //
@@ -36,7 +36,6 @@ namespace railhead::transport {
 inline constexpr size_t kTokenRandom = 12;
 inline constexpr size_t kTokenSize = kTokenRandom + sizeof(uint32_t);
 inline constexpr size_t kRailNonceSize = 16;
-inline constexpr size_t kRailIpSize = 16;
 
 // Shared secret of the job's ranks for one rail.
 struct RailKey {
@@ -49,10 +48,6 @@ struct RailHello {
   std::string to;       // token of the accepting side
   uint64_t number = 0;  // greater than in any earlier Hello of the same acceptor
   std::string nonce;
-  // Where the dialing side's acceptor listens, if the peers were not given this address at the
-  // start: the rail had none, or has another one now. Otherwise the port is 0.
-  std::string ip = std::string(kRailIpSize, '\0');  // IpAddress::MappedBytes
-  uint16_t port = 0;
 };
 std::string EncodeRailHello(const RailKey& key, const RailHello& hello);
 size_t RailHelloSize();

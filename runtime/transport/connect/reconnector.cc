@@ -97,20 +97,16 @@ absl::Status Reconnector::GiveUp(const absl::Status& why) {
   return absl::Status(why.code(), absl::StrCat(peer_, ": ", why.message()));
 }
 
-RailListener::Caller Reconnector::Receive() {
-  RailListener::Caller caller = acceptor_->Take(remote_->token);
-  if (!caller.fd.valid()) return caller;
-  const std::optional<RailHello> hello = ParseRailHello(acceptor_->key(), caller.hello);
-  if (!hello.has_value() || hello->port == 0) return caller;
-  const absl::StatusOr<net::IpAddress> ip = net::IpAddress::FromBytes(hello->ip);
-  // A link-local one keeps its interface.
-  if (!ip.ok() || (remote_->port == hello->port && remote_->ip.Bytes() == ip->Bytes())) return caller;
-  remote_->ip = *ip;
-  remote_->port = hello->port;
-  // An attempt at the old address.
+void Reconnector::PeerMovedTo(absl::string_view address) {
+  absl::StatusOr<Acceptor::Place> place = Acceptor::ParsePlace(address);
+  if (!remote_.has_value() || !place.ok() || place->token != remote_->token || place->port == 0 ||
+      (place->port == remote_->port && place->ip == remote_->ip)) {
+    return;
+  }
+  remote_ = *std::move(place);
+  // An attempt at the old address; the accepting side's may be the peer's own.
   if (dials()) Close();
   next_attempt_ = absl::InfinitePast();
-  return caller;
 }
 
 absl::Status Reconnector::Call(absl::Time now) {
@@ -138,8 +134,6 @@ absl::Status Reconnector::Call(absl::Time now) {
 }
 
 absl::StatusOr<Line> Reconnector::Dial(absl::Time now) {
-  // The peer may have another address by now.
-  if (acceptor_->Has(remote_->token)) Receive();
   if (remote_->port == 0) return GiveUp(absl::UnavailableError("its rail has no address yet"));
   if (!line_.valid() && (now < next_attempt_ || !acceptor_->MayDial())) return Line();
   if (absl::Status called = Call(now); !called.ok()) return GiveUp(called);
@@ -157,7 +151,7 @@ absl::StatusOr<Line> Reconnector::Dial(absl::Time now) {
 
 absl::StatusOr<Line> Reconnector::Await(absl::Time now) {
   const absl::Status admitted = acceptor_->Admit(now);
-  if (RailListener::Caller caller = Receive(); caller.fd.valid()) {
+  if (RailListener::Caller caller = acceptor_->Take(remote_->token); caller.fd.valid()) {
     next_attempt_ = absl::InfinitePast();
     // In place of a knock, which has been heard, or of one who calls again.
     const absl::Status answered = AnswerTo(std::move(caller), now);
@@ -222,7 +216,7 @@ void Reconnector::Knock(absl::Time now) {
 bool Reconnector::PeerLeft(absl::Time now) {
   if (dials()) {
     acceptor_->LookRound(now);
-    return acceptor_->Has(remote_->token) && Receive().fd.valid();
+    return acceptor_->Has(remote_->token) && acceptor_->Take(remote_->token).fd.valid();
   }
   // The acceptor may fail without harm to the connection that there is.
   acceptor_->Admit(now).IgnoreError();

@@ -38,8 +38,8 @@ struct Line {
 //
 // So a connected side knows that the other is connected, or will be without its help.
 //
-// If the peer's rail had no address at the start, or gets another one, its Hello tells it. The rail
-// connects if at least one side knows where the other listens.
+// A peer's rail that has no address yet is not dialed; the peer tells its address over another rail
+// (PeerMovedTo).
 class Reconnector {
  public:
   // `peer_acceptor` returns the peer's address, which is untrusted: a bad one is an error here, or
@@ -67,6 +67,10 @@ class Reconnector {
   // error ends one attempt only; a later call starts the next.
   absl::StatusOr<Line> Advance(absl::Time now);
 
+  // The peer listens at another address from now on. It is untrusted: a bad one is ignored.
+  void PeerMovedTo(absl::string_view address);
+  const Acceptor& acceptor() const { return *acceptor_; }
+
   // What Advance waits for, besides the acceptor's descriptors. Attempts also start and time out
   // without it. The link adds what its connections wait for.
   LinkWaits& waits() { return waits_; }
@@ -84,10 +88,6 @@ class Reconnector {
 
   // Resolves the peer's address, if it is known.
   absl::Status Locate();
-
-  // Takes the peer's connection in the acceptor, and learns from its Hello where the peer listens:
-  // that may have changed since the start.
-  RailListener::Caller Receive();
 
   // Dials and sends Hello.
   absl::Status Call(absl::Time now);

@@ -86,7 +86,7 @@ struct LateAcceptor {
 };
 
 // Whichever side it is, and whether it had no address at the start or gets another one.
-TEST(ReconnectorTest, ARailWithANewAddressTellsItToThePeer) {
+TEST(ReconnectorTest, ARailWithANewAddressConnectsOnceThePeerKnowsIt) {
   for (const bool late_dials : {true, false}) {
     for (const bool had_one : {false, true}) {
       SCOPED_TRACE(absl::StrCat("the late one dials: ", late_dials, ", had one: ", had_one));
@@ -100,7 +100,13 @@ TEST(ReconnectorTest, ARailWithANewAddressTellsItToThePeer) {
           *OpenTcpLink(late.acceptor, other->Address(), "rank 0", FrameProtection::kNone);
       const std::unique_ptr<Link> b =
           *OpenTcpLink(other, late.acceptor->Address(), "rank 1", FrameProtection::kNone);
-      const auto connected = [&] { return a->connected() && b->connected(); };
+      const auto connected = [&] {
+        b->PeerMovedTo(a->MovedTo());
+        return a->connected() && b->connected();
+      };
+      b->PeerMovedTo("nonsense");
+      b->PeerMovedTo(HallOf(1)->Address());
+      EXPECT_EQ(a->MovedTo(), "");
       if (had_one) {
         ASSERT_TRUE(WorkAt({a.get(), b.get()}, {}, connected));
       } else {
