@@ -46,16 +46,25 @@ struct LateDevice {
 
   void Try() {
     absl::StatusOr<std::unique_ptr<RdmaRail>> opened = open(rail);
-    const std::lock_guard<std::mutex> lock(mutex);
-    opening = false;
-    why = opened.status();
-    if (!opened.ok()) return;
-    log.Info((*opened)->Describe());
-    for (const std::weak_ptr<LateMemory>& each : std::exchange(memory, {})) {
-      const std::shared_ptr<LateMemory> its = each.lock();
-      if (its != nullptr) its->known = (*opened)->Know(its->bytes, its->owner, its->log);
+    if (opened.ok()) log.Info((*opened)->Describe());
+    while (true) {
+      std::vector<std::weak_ptr<LateMemory>> waiting;
+      {
+        const std::lock_guard<std::mutex> lock(mutex);
+        if (opened.ok()) waiting = std::exchange(memory, {});
+        if (waiting.empty()) {
+          why = opened.status();
+          if (opened.ok()) device = *std::move(opened);
+          opening = false;
+          return;
+        }
+      }
+      // Takes long for much memory; the rank's threads do not wait for it.
+      for (const std::weak_ptr<LateMemory>& each : waiting) {
+        const std::shared_ptr<LateMemory> its = each.lock();
+        if (its != nullptr) its->known = (*opened)->Know(its->bytes, its->owner, its->log);
+      }
     }
-    device = *std::move(opened);
   }
 };
 

@@ -32,7 +32,8 @@ absl::StatusOr<std::shared_ptr<transport::RailListener>> ListenerOf(const TcpRai
   }
   if (!address.has_value()) {
     return absl::UnavailableError(
-        absl::StrCat("interface '", rail.interface, "' has no IP address"));
+        rail.named ? absl::StrCat("interface '", rail.interface, "' has no IP address")
+                   : "no interface is up with an IP address");
   }
   return transport::RailListener::Shared(*address);
 }
