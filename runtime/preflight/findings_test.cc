@@ -138,8 +138,8 @@ INSTANTIATE_TEST_SUITE_P(
                rank.rails[1].port.reset();
              },
              {absl::StrCat("fail port | ", kRail1,
-                           "the port is DOWN; check the cable | repair it: until then no rank uses "
-                           "this rail")}},
+                           "the port is DOWN; check the cable | repair it: until then this rank "
+                           "does not use the rail")}},
         Case{"port_down",
              [](RankFacts& rank) {
                rank.rails[1].state = "INIT";
