@@ -131,6 +131,7 @@ TEST_F(PingTest, AWrongAnswerIsNotTakenForTheRightOne) {
   writer.U64(77);
   const std::string wrong = writer.Take();
   ASSERT_TRUE(*b_->TrySend({}, {reinterpret_cast<const std::byte*>(wrong.data()), wrong.size()}));
+  ASSERT_TRUE(b_->Push().ok());
   const absl::Status status = Ping(*a_, true, kPatience).status();
   EXPECT_THAT(std::string(status.message()), HasSubstr("answered 77 instead of 0"));
 }
