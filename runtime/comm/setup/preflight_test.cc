@@ -178,7 +178,8 @@ TEST(PreflightTest, WhatIsRequiredAndMissingFails) {
     ASSERT_TRUE(findings.ok()) << findings.status();
     const Finding transport = Of(*findings, "transport").at(0);
     EXPECT_EQ(transport.verdict, Verdict::kFail);
-    EXPECT_THAT(transport.value, HasSubstr("TCP instead of RDMA: each of ranks 0-2: "));
+    EXPECT_THAT(transport.value,
+                HasSubstr("TCP instead of RDMA: each of ranks 0-2: it was given no RDMA"));
   }
 }
 
