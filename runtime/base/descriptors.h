@@ -5,6 +5,7 @@
 #define RAILHEAD_RUNTIME_BASE_DESCRIPTORS_H_
 
 #include <cstdint>
+#include <optional>
 
 namespace railhead {
 
@@ -14,6 +15,10 @@ void RaiseDescriptorLimit();
 
 // Returns the soft limit.
 uint64_t DescriptorLimit();
+
+// Returns how many more descriptors this process may open; nullopt if /proc does not tell. Opens at
+// most one itself, so that other threads lack none.
+std::optional<uint64_t> FreeDescriptors();
 
 }  // namespace railhead
 

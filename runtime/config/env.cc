@@ -306,9 +306,11 @@ constexpr auto kTable = std::to_array<Variable>({
     {Group::kSettings, "RAILHEAD_SOCKET_IFNAME", "the interface with the route to the other ranks",
      "Network interfaces of TCP transfers, for example eth0 or eth1,eth2. Each is a rail; "
      "transfers use all rails at once, in proportion to their speed. All ranks must list the "
-     "same number, in the same order. Give each a subnet of its own: in one subnet, sockets are "
-     "bound to their interface where the kernel permits it, and each rank warns if its bytes leave "
-     "by another one.",
+     "same number, in the same order. One that is down is used when it is up. Give each a subnet "
+     "of "
+     "its own: in one subnet, sockets are bound to their interface where the kernel permits it, "
+     "and "
+     "each rank warns if its bytes leave by another one.",
      [](const std::string& text, Target& to) { return ParseInterfaces(text, to.settings); },
      "socketIfname"},
     {Group::kSettings, "RAILHEAD_IB_TC", "0",

@@ -161,6 +161,22 @@ absl::StatusOr<IpAddress> AddressOfInterface(absl::string_view name) {
                    "' is up with an IP address; available: ", absl::StrJoin(names, ", ")));
 }
 
+InterfaceState FindInterface(absl::string_view name) {
+  InterfaceState found;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return found;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_name != name) continue;
+    found.exists = true;
+    found.up = found.up || (entry->ifa_flags & IFF_UP) != 0;
+    if (entry->ifa_addr == nullptr) continue;
+    const absl::StatusOr<IpAddress> address = IpAddress::FromSockaddr(entry->ifa_addr);
+    if (address.ok()) found.addresses.push_back(*address);
+  }
+  freeifaddrs(list);
+  return found;
+}
+
 std::string InterfaceOfAddress(const IpAddress& address) {
   std::string result;
   ForEachAddress([&](absl::string_view name, unsigned /*flags*/, const IpAddress& candidate) {
@@ -181,7 +197,7 @@ bool SharesSubnet(const IpAddress& address) {
   if (getifaddrs(&list) != 0) return false;
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
     if (entry->ifa_addr == nullptr || entry->ifa_netmask == nullptr ||
-        (entry->ifa_flags & IFF_UP) == 0 || (entry->ifa_flags & IFF_LOOPBACK) != 0) {
+        (entry->ifa_flags & IFF_LOOPBACK) != 0) {
       continue;
     }
     const absl::StatusOr<IpAddress> its = IpAddress::FromSockaddr(entry->ifa_addr);

@@ -56,6 +56,14 @@ std::optional<IpAddress> MostReachable(absl::Span<const IpAddress> addresses);
 // interfaces.
 absl::StatusOr<IpAddress> AddressOfInterface(absl::string_view name);
 
+// One that is down may have addresses.
+struct InterfaceState {
+  bool exists = false;
+  bool up = false;
+  std::vector<IpAddress> addresses;
+};
+InterfaceState FindInterface(absl::string_view name);
+
 // Returns the name of the interface with `address`; "" if there is none.
 std::string InterfaceOfAddress(const IpAddress& address);
 

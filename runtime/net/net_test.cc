@@ -65,6 +65,14 @@ TEST(AddressTest, TheLoopbackInterfaceIsFoundByNameAndByAddress) {
   EXPECT_EQ(InterfaceOfAddress(*IpAddress::Parse("192.0.2.1")), "");
 }
 
+TEST(AddressTest, TheStateOfAnInterfaceIsFound) {
+  const InterfaceState loopback = FindInterface("lo");
+  EXPECT_TRUE(loopback.exists);
+  EXPECT_TRUE(loopback.up);
+  EXPECT_THAT(loopback.addresses, ::testing::Contains(*IpAddress::Parse("127.0.0.1")));
+  EXPECT_FALSE(FindInterface("nosuch0").exists);
+}
+
 TEST(AddressTest, AnUnknownInterfaceListsTheOthers) {
   EXPECT_THAT(std::string(AddressOfInterface("nosuch0").status().message()), HasSubstr("lo"));
 }

@@ -63,22 +63,26 @@ absl::Status PortError(absl::string_view what, int error_number, int none_free) 
                                    "net.ipv4.ip_local_port_range)"));
 }
 
-struct Sharing {
-  bool port = false;      // with another socket of this user
-  std::string interface;  // "": all
+struct ListenOptions {
+  bool both_families = false;
+  bool shares_port = false;    // with another socket of this user
+  bool absent = false;         // this machine may not have the address now
+  std::string interface = "";  // "": all
 };
 
-absl::StatusOr<Fd> ListenOn(const IpAddress& address, uint16_t port, bool both_families,
-                            const Sharing& sharing = {}) {
+absl::StatusOr<Fd> ListenOn(const IpAddress& address, uint16_t port,
+                            const ListenOptions& options = {}) {
   sockaddr_storage storage;
   const socklen_t length = address.ToSockaddr(port, &storage);
   Fd fd(::socket(storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return ErrnoError("socket", errno);
   SetOption(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
-  if (both_families) SetOption(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
-  if (sharing.port) SetOption(fd.get(), SOL_SOCKET, SO_REUSEPORT, 1);
-  if (!sharing.interface.empty()) {
-    if (absl::Status bound = BindToInterface(fd.get(), sharing.interface); !bound.ok())
+  if (options.both_families) SetOption(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  if (options.shares_port) SetOption(fd.get(), SOL_SOCKET, SO_REUSEPORT, 1);
+  // Sockets of IPv6 have it, too.
+  if (options.absent) SetOption(fd.get(), IPPROTO_IP, IP_FREEBIND, 1);
+  if (!options.interface.empty()) {
+    if (absl::Status bound = BindToInterface(fd.get(), options.interface); !bound.ok())
       return bound;
   }
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&storage), length) != 0 ||
@@ -195,22 +199,28 @@ int PollTimeout(absl::Time deadline) {
 }
 
 absl::StatusOr<Fd> Listen(const std::optional<IpAddress>& local, uint16_t port) {
-  if (local.has_value()) return ListenOn(*local, port, false);
-  absl::StatusOr<Fd> both = ListenOn(*IpAddress::Parse("::"), port, true);
+  if (local.has_value()) return ListenOn(*local, port);
+  absl::StatusOr<Fd> both = ListenOn(*IpAddress::Parse("::"), port, {.both_families = true});
   if (both.ok()) return both;
   // Kernels without IPv6 cannot open such a socket at all.
-  absl::StatusOr<Fd> v4 = ListenOn(IpAddress(), port, false);
+  absl::StatusOr<Fd> v4 = ListenOn(IpAddress(), port);
   return v4.ok() ? std::move(v4) : std::move(both);
+}
+
+absl::StatusOr<Fd> ListenOnAbsent(const IpAddress& local, uint16_t port) {
+  return ListenOn(local, port, {.absent = true});
 }
 
 absl::StatusOr<ListenerPair> ListenByInterface(const IpAddress& local,
                                                absl::string_view interface) {
   // The kernel never chooses a port that is in use, so no other process shares this one.
-  absl::StatusOr<Fd> other = ListenOn(local, 0, false, {true, ""});
+  ListenOptions options = {.shares_port = true, .absent = true};
+  absl::StatusOr<Fd> other = ListenOn(local, 0, options);
   if (!other.ok()) return other.status();
   const absl::StatusOr<SocketAddress> address = LocalAddress(other->get());
   if (!address.ok()) return address.status();
-  absl::StatusOr<Fd> bound = ListenOn(local, address->port, false, {true, std::string(interface)});
+  options.interface = std::string(interface);
+  absl::StatusOr<Fd> bound = ListenOn(local, address->port, options);
   if (!bound.ok()) return bound.status();
   // Of two sockets that fit a connection, the kernel prefers a bound one; but with this option it
   // takes the one that it finds first.

@@ -34,8 +34,13 @@ int PollTimeout(absl::Time deadline);
 // IPv4. Port 0: chosen by the kernel. AlreadyExists if another socket has the port.
 absl::StatusOr<Fd> Listen(const std::optional<IpAddress>& local, uint16_t port);
 
-// Listens at `local`, and at a port that the kernel chooses, with two sockets: one for the
-// connections that come in by `interface`, which are bound to it, and one for all others.
+// Does the same on an address that this machine may not have now: the socket accepts connections
+// while it has the address.
+absl::StatusOr<Fd> ListenOnAbsent(const IpAddress& local, uint16_t port);
+
+// Listens at `local`, which may also be absent now, and at a port that the kernel chooses, with two
+// sockets: one for the connections that come in by `interface`, which are bound to it, and one for
+// all others.
 struct ListenerPair {
   Fd bound;
   Fd other;

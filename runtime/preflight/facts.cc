@@ -147,6 +147,8 @@ std::string Encode(const RankFacts& facts) {
     out.Number(ping.rail);
     out.Number(static_cast<int>(ping.nanoseconds));
     out.Text(ping.trouble);
+    out.Number(static_cast<int>(ping.large_bytes));
+    out.Text(ping.large_trouble);
   }
   return out.Take();
 }
@@ -167,6 +169,8 @@ absl::StatusOr<RankFacts> ParseFacts(absl::string_view bytes) {
     ping.rail = in.Number();
     ping.nanoseconds = static_cast<uint32_t>(in.Number());
     ping.trouble = in.Text();
+    ping.large_bytes = static_cast<uint32_t>(in.Number());
+    ping.large_trouble = in.Text();
   }
   if (!in.Complete()) {
     return absl::InternalError("a rank's facts of its rails are malformed");

@@ -66,9 +66,11 @@ struct RailFacts {
 // Result of round trips to one peer over one rail.
 struct PingFacts {
   int peer = 0;
-  int rail = 0;              // its number
-  uint32_t nanoseconds = 0;  // the median
-  std::string trouble;       // why there is no result; "" if there is
+  int rail = 0;                    // its number
+  uint32_t nanoseconds = 0;        // the median
+  std::string trouble;             // why there is no result; "" if there is
+  uint32_t large_bytes = 0;        // size of the frames that a job sends
+  std::string large_trouble = "";  // why these do not pass, although small ones do; "" if they do
 
   bool operator==(const PingFacts&) const = default;
 };

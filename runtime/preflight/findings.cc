@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "runtime/preflight/ping.h"
 
 namespace railhead::preflight {
 namespace {
@@ -48,7 +49,7 @@ constexpr const char* kFixDeviceNode =
 constexpr const char* kFixPort =
     "check the cable, the switch port, that the network interface is up, and on InfiniBand that a "
     "subnet manager runs";
-constexpr const char* kFixRail = "repair it: until then no rank uses this rail";
+constexpr const char* kFixRail = "repair it: until then this rank does not use the rail";
 constexpr const char* kFixMissingRail =
     "give all pods of the job the same number of rdma/hca, on nodes with this rail";
 constexpr const char* kFixDegraded =
@@ -72,6 +73,12 @@ constexpr const char* kFixCounters =
 constexpr const char* kFixNoAnswer =
     "check that the rail's network connects the nodes: the same subnet or a route, the "
     "same VLAN, and switch ports that are up";
+constexpr const char* kFixPath =
+    "something on the path drops large packets: give all interfaces, switch ports and tunnels of "
+    "the "
+    "rail one MTU, and check it with `ping -M do -s SIZE ADDRESS`, where SIZE is the interface's "
+    "MTU "
+    "less 28 (48 with IPv6)";
 constexpr const char* kFixSlow =
     "check for a busy core on that node, and for a long or faulty path: cable, switch port, "
     "cabling to the wrong leaf";
@@ -405,13 +412,14 @@ double Median(std::vector<uint32_t> times) {
 
 // Adds a finding for each pair; where one rank is in several of them, one for that rank; and for
 // those that are too many for people, one for all.
-void Blame(std::vector<Pair> pairs, Verdict verdict, const rails::RailName& rail,
-           absl::FunctionRef<std::string(const Pair&)> what, const char* fix, Findings& findings) {
+void Blame(std::vector<Pair> pairs, Verdict verdict, absl::string_view check,
+           const rails::RailName& rail, absl::FunctionRef<std::string(const Pair&)> what,
+           const char* fix, Findings& findings) {
   for (int line = 0; !pairs.empty(); ++line) {
     if (line == kMostLines) {
       std::set<int> about;
       for (const Pair& pair : pairs) about.insert({pair.low, pair.high});
-      findings.Add(verdict, "ping", &rail, {about.begin(), about.end()},
+      findings.Add(verdict, check, &rail, {about.begin(), about.end()},
                    absl::StrCat(pairs.size(),
                                 " more pairs of these ranks, the first: ", what(pairs.front())),
                    fix);
@@ -441,9 +449,24 @@ void Blame(std::vector<Pair> pairs, Verdict verdict, const rails::RailName& rail
     const std::string with = absl::StrCat(
         "with ", findings.Names(others), ": ", example,
         others.size() > 1 ? absl::StrCat(" with the first of these ", others.size()) : "");
-    findings.Add(verdict, "ping", &rail, {culprit}, with, fix);
+    findings.Add(verdict, check, &rail, {culprit}, with, fix);
     pairs = std::move(rest);
   }
+}
+
+// Returns the rank's facts about a rail of the job; null if it has none.
+const RailFacts* FactsOn(const RankFacts& rank, const rails::RailName& name) {
+  for (const RailFacts& facts : rank.rails) {
+    if (facts.name.rail == name.rail && facts.name.transport == name.transport) return &facts;
+  }
+  return nullptr;
+}
+
+// Returns "9000", or "?" if it is unknown.
+std::string MtuText(const RankFacts& rank, const rails::RailName& name) {
+  const RailFacts* const facts = FactsOn(rank, name);
+  const std::optional<int> mtu = facts != nullptr ? MtuOf(*facts) : std::nullopt;
+  return mtu.has_value() ? absl::StrCat(*mtu) : "?";
 }
 
 void CheckPings(const Job& job, absl::Span<const RankFacts> ranks, Findings& findings) {
@@ -460,18 +483,25 @@ void CheckPings(const Job& job, absl::Span<const RankFacts> ranks, Findings& fin
   const double usual = Median(times);
   for (const auto& [number, pairs] : by_rail) {
     rails::RailName rail = {number, "", 0, job.transport};
-    for (const RailFacts& facts : ranks.front().rails) {
-      if (facts.name.rail == number && facts.name.transport == job.transport) rail = facts.name;
+    if (const RailFacts* const facts = FactsOn(ranks.front(), rail); facts != nullptr) {
+      rail = facts->name;
     }
+    // One that a rank cannot open is a finding about that rank.
+    const auto closed = [&](int rank) {
+      const RailFacts* const facts = FactsOn(ranks[static_cast<size_t>(rank)], rail);
+      return facts != nullptr && !facts->trouble.empty();
+    };
     std::vector<Pair> mute;
+    std::vector<Pair> narrow;
     std::vector<Pair> slow;
     std::vector<uint32_t> of_rail;
     std::set<int> answered;
     for (const Pair& pair : pairs) {
       if (!pair.ping->trouble.empty()) {
-        mute.push_back(pair);
+        if (!closed(pair.low) && !closed(pair.high)) mute.push_back(pair);
         continue;
       }
+      if (!pair.ping->large_trouble.empty()) narrow.push_back(pair);
       of_rail.push_back(pair.ping->nanoseconds);
       answered.insert({pair.low, pair.high});
       if (pair.ping->nanoseconds > kSlow * usual) slow.push_back(pair);
@@ -484,10 +514,20 @@ void CheckPings(const Job& job, absl::Span<const RankFacts> ranks, Findings& fin
                        Time(*std::max_element(of_rail.begin(), of_rail.end())), ")"));
     }
     Blame(
-        std::move(mute), Verdict::kFail, rail, [](const Pair& pair) { return pair.ping->trouble; },
-        kFixNoAnswer, findings);
+        std::move(mute), Verdict::kFail, "ping", rail,
+        [](const Pair& pair) { return pair.ping->trouble; }, kFixNoAnswer, findings);
     Blame(
-        std::move(slow), Verdict::kWarn, rail,
+        std::move(narrow), Verdict::kFail, "mtu", rail,
+        [&](const Pair& pair) {
+          return absl::StrCat("frames of ", kSmallPing, " bytes pass, frames of ",
+                              pair.ping->large_bytes, " bytes do not (", pair.ping->large_trouble,
+                              "), with interfaces of MTU ",
+                              MtuText(ranks[static_cast<size_t>(pair.low)], rail), " and ",
+                              MtuText(ranks[static_cast<size_t>(pair.high)], rail));
+        },
+        kFixPath, findings);
+    Blame(
+        std::move(slow), Verdict::kWarn, "ping", rail,
         [usual](const Pair& pair) {
           return absl::StrFormat("round trip of %s, %.1f times the median of %s",
                                  Time(pair.ping->nanoseconds), pair.ping->nanoseconds / usual,

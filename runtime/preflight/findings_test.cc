@@ -138,8 +138,8 @@ INSTANTIATE_TEST_SUITE_P(
                rank.rails[1].port.reset();
              },
              {absl::StrCat("fail port | ", kRail1,
-                           "the port is DOWN; check the cable | repair it: until then no rank uses "
-                           "this rail")}},
+                           "the port is DOWN; check the cable | repair it: until then this rank "
+                           "does not use the rail")}},
         Case{"port_down",
              [](RankFacts& rank) {
                rank.rails[1].state = "INIT";
@@ -306,6 +306,31 @@ TEST(FindingsTest, APairThatDoesNotAnswerIsNamed) {
           "switch ports that are up"));
 }
 
+TEST(FindingsTest, LargeFramesThatDoNotPassNameBothSizesAndTheMtu) {
+  std::vector<RankFacts> ranks = GoodWorld(4);
+  PingFacts& ping = PingOf(ranks, 1, 3, 1);
+  ping.large_bytes = 65536;
+  ping.large_trouble = "it does not answer";
+  ranks[3].rails[1].port.reset();
+  EXPECT_THAT(Troubles(kRdma, ranks),
+              ElementsAre(AllOf(
+                  HasSubstr("fail mtu | rail 1 (mlx5_1 port 1, verbs): rank 1 (pod p1 on node n1) "
+                            "| with rank 3 (pod p3 on node n3): frames of 8 bytes pass, frames of "
+                            "65536 bytes do not (it does not answer), with interfaces of MTU 4096 "
+                            "and ? | "),
+                  HasSubstr("give all interfaces, switch ports and tunnels of the rail one MTU"))));
+}
+
+TEST(FindingsTest, ARailThatARankCannotOpenIsNotAlsoSilent) {
+  std::vector<RankFacts> ranks = GoodWorld(3);
+  ranks[1].rails[0].trouble = "interface 'r0' is down";
+  PingOf(ranks, 0, 1, 0).trouble = "not connected yet";
+  PingOf(ranks, 1, 2, 0).trouble = "not connected yet";
+  EXPECT_THAT(Troubles(kRdma, ranks),
+              ElementsAre(AllOf(HasSubstr("fail port | rail 0"), HasSubstr("rank 1"),
+                                HasSubstr("interface 'r0' is down"))));
+}
+
 TEST(FindingsTest, ARankThatIsSlowWithManyIsToBlameAndNotTheOthers) {
   std::vector<RankFacts> ranks = GoodWorld(6);
   for (const int other : {0, 1, 2, 3, 5}) {
@@ -415,6 +440,8 @@ TEST(FactsTest, TravelWhole) {
   ranks[0].rails[1].leaves_elsewhere = "its bytes to 10.1.0.3 leave by eth0";
   ranks[0].rails[1].has_node_gid = true;
   ranks[0].pings[0].trouble = "it does not answer";
+  ranks[0].pings[1].large_bytes = 65536;
+  ranks[0].pings[1].large_trouble = "nor does it answer";
   for (const RankFacts& facts : ranks) {
     const absl::StatusOr<RankFacts> parsed = ParseFacts(Encode(facts));
     ASSERT_TRUE(parsed.ok()) << parsed.status();

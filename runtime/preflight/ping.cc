@@ -24,6 +24,9 @@ namespace {
 
 constexpr uint64_t kWarmUp = 4;
 constexpr uint64_t kRounds = 21;
+constexpr uint64_t kLargeRounds = 3;
+// Shorter than the patience with the next rail's first frame: the sides may end at different times.
+constexpr double kLargePatience = 2.0 / 3;
 
 // How long to look before sleeping, as collectives do (rails/mesh.cc): on cores that many ranks
 // share, those that wait would keep the others from answering.
@@ -48,10 +51,11 @@ class Side {
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;
 
-  absl::Status Send(uint64_t number) {
+  absl::Status Send(uint64_t number, size_t size) {
     WireWriter writer;
     writer.U64(number);
-    const std::string bytes = writer.Take();
+    std::string bytes = writer.Take();
+    bytes.resize(size);
     const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
     return Until([&]() -> absl::StatusOr<bool> {
       absl::StatusOr<bool> taken = link_.TrySend({}, absl::MakeConstSpan(data, bytes.size()));
@@ -60,6 +64,19 @@ class Side {
       if (!polled.ok()) return polled;
       return false;
     });
+  }
+
+  // One round trip.
+  absl::Status Round(bool begins, uint64_t number, size_t size) {
+    absl::Status done = begins ? Send(number, size) : Receive(number);
+    if (!done.ok()) return done;
+    return begins ? Receive(number) : Send(number, size);
+  }
+
+  // Starts the time of the next message anew.
+  void Wait(absl::Duration patience) {
+    patience_ = patience;
+    deadline_ = MonotonicNow() + patience;
   }
 
   absl::Status Receive(uint64_t number) {
@@ -137,7 +154,7 @@ class Side {
         epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
 
   transport::Link& link_;
-  const absl::Duration patience_;
+  absl::Duration patience_;
   absl::Time deadline_;  // anew with each message
   const net::Fd epoll_;
   bool wakes_ = false;
@@ -146,22 +163,29 @@ class Side {
 
 }  // namespace
 
-absl::StatusOr<absl::Duration> Ping(transport::Link& link, bool begins, absl::Duration patience) {
+absl::StatusOr<PingResult> Ping(transport::Link& link, bool begins, absl::Duration patience) {
   const absl::StatusOr<std::unique_ptr<Side>> created = Side::Create(link, patience);
   if (!created.ok()) return created.status();
   Side& side = **created;
   std::vector<absl::Duration> times;
-  for (uint64_t i = 0; i < kWarmUp + kRounds; ++i) {
+  uint64_t number = 0;
+  for (; number < kWarmUp + kRounds; ++number) {
     const absl::Time start = MonotonicNow();
-    absl::Status done = begins ? side.Send(i) : side.Receive(i);
-    if (done.ok()) done = begins ? side.Receive(i) : side.Send(i);
-    if (!done.ok()) return done;
-    if (i >= kWarmUp) times.push_back(MonotonicNow() - start);
+    if (absl::Status done = side.Round(begins, number, kSmallPing); !done.ok()) return done;
+    if (number >= kWarmUp) times.push_back(MonotonicNow() - start);
   }
   if (absl::Status flushed = side.Flush(); !flushed.ok()) return flushed;
-  if (!begins) return absl::ZeroDuration();
-  std::nth_element(times.begin(), times.begin() + kRounds / 2, times.end());
-  return times[kRounds / 2];
+  PingResult result;
+  if (begins) {
+    std::nth_element(times.begin(), times.begin() + kRounds / 2, times.end());
+    result.time = times[kRounds / 2];
+  }
+  side.Wait(patience * kLargePatience);
+  for (uint64_t i = 0; i < kLargeRounds && result.large.ok(); ++i) {
+    result.large = side.Round(begins, number++, link.max_payload());
+  }
+  if (result.large.ok()) result.large = side.Flush();
+  return result;
 }
 
 }  // namespace railhead::preflight

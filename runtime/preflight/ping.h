@@ -4,19 +4,31 @@
 #ifndef RAILHEAD_RUNTIME_PREFLIGHT_PING_H_
 #define RAILHEAD_RUNTIME_PREFLIGHT_PING_H_
 
+#include <cstddef>
+
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "runtime/transport/link.h"
 
 namespace railhead::preflight {
 
-// Sends 8 bytes back and forth over a connected, idle link, some 20 times. The side with `begins`
-// returns the median; the other must answer, and returns zero. Call it on both sides at the same
-// time; it polls without sleeping, as a collective does.
+inline constexpr size_t kSmallPing = 8;
+
+struct PingResult {
+  absl::Duration time;  // median of the round trips of kSmallPing bytes; zero unless it begins
+  // Result of round trips of the link's largest frames, which a job sends. Small packets may pass
+  // where large ones do not.
+  absl::Status large;
+};
+
+// Sends small and then large frames back and forth over a connected, idle link, some 20 times. One
+// side begins, the other answers. Call it on both sides at the same time; it polls without
+// sleeping, as a collective does.
 //
 // DeadlineExceeded if the peer is silent for `patience`; or errors of the link. Where many share
 // the cores, all of it may take longer.
-absl::StatusOr<absl::Duration> Ping(transport::Link& link, bool begins, absl::Duration patience);
+absl::StatusOr<PingResult> Ping(transport::Link& link, bool begins, absl::Duration patience);
 
 }  // namespace railhead::preflight
 

@@ -114,6 +114,86 @@ TEST_F(LateRailTest, APeerThatComesWithinTheTimeHasLostNoRail) {
   EXPECT_FALSE(Lost(0) || Lost(1));
 }
 
+// Two rails at the start of a communicator, of which only the first is connected on all sides.
+class DownAtStartTest : public ::testing::Test {
+ protected:
+  // `sides`: those on which rail 1 is not connected.
+  void Start(const std::vector<int>& sides) {
+    for (size_t i = 0; i < 2; ++i) {
+      cables_[i] = std::make_shared<FakeCable>();
+      for (size_t side = 0; side < 2; ++side) {
+        auto link = std::make_unique<FakeLink>(cables_[i], side);
+        links_[side][i] = link.get();
+        rails_[side].push_back({{static_cast<int>(i), "eth", 0, "tcp"}, std::move(link)});
+      }
+    }
+    cables_[1]->plugged = false;
+    for (const int side : sides) links_[static_cast<size_t>(side)][1]->Drop("down");
+    for (size_t side = 0; side < 2; ++side) {
+      peers_[side] = std::make_unique<Peer>("the other", std::exchange(rails_[side], {}),
+                                            Logger(LogLevel::kError, ""));
+    }
+  }
+  void PollFor(absl::Duration time) {
+    for (const absl::Time end = now_ + time; now_ < end; now_ += absl::Milliseconds(100)) {
+      for (const auto& peer : peers_) ASSERT_TRUE(peer->Poll(now_).ok());
+    }
+  }
+
+  std::shared_ptr<FakeCable> cables_[2];
+  FakeLink* links_[2][2] = {};
+  std::vector<Rail> rails_[2];
+  std::unique_ptr<Peer> peers_[2];
+  absl::Time now_ = MonotonicNow();
+};
+
+TEST_F(DownAtStartTest, TheRailIsLostAtOnceAndReturnsWhateverTheOtherSideSaw) {
+  for (const std::vector<int>& sides : {std::vector<int>{0, 1}, {0}, {1}}) {
+    Start(sides);
+    for (const int side : sides) {
+      const RailHealth& health = peers_[side]->rail_health(1);
+      EXPECT_TRUE(health.lost);
+      EXPECT_FALSE(health.up);
+      EXPECT_TRUE(peers_[side]->Quiet());
+      EXPECT_THAT(peers_[side]->DescribeProgress(), ::testing::HasSubstr("is lost"));
+    }
+    PollFor(absl::Seconds(20));
+    for (const int side : sides) {
+      EXPECT_TRUE(peers_[side]->rail_health(1).lost);
+      EXPECT_EQ(peers_[side]->rail_health(1).failovers, 0U) << "it was never up";
+    }
+    cables_[1]->plugged = true;
+    PollFor(absl::Seconds(20));
+    for (const auto& peer : peers_) {
+      EXPECT_TRUE(peer->rail_health(1).up);
+      EXPECT_FALSE(peer->rail_health(1).lost);
+      EXPECT_TRUE(peer->rail_health(0).up);
+    }
+  }
+}
+
+// Also if the note is lost with the rail that carries it; and no longer than needed.
+TEST_F(DownAtStartTest, ANewAddressReachesThePeerOverAnotherRail) {
+  Start({0, 1});
+  PollFor(absl::Seconds(2));
+  EXPECT_TRUE(links_[1][1]->peer_moved_to.empty());
+  links_[0][1]->moved_to = "there";
+  ASSERT_TRUE(peers_[0]->Poll(now_).ok());
+  cables_[0]->Cut();
+  cables_[0]->plugged = true;
+  PollFor(absl::Seconds(5));
+  EXPECT_THAT(links_[1][1]->peer_moved_to, ::testing::Each("there"));
+  EXPECT_THAT(links_[1][1]->peer_moved_to.size(),
+              ::testing::AllOf(::testing::Ge(1), ::testing::Le(6)));
+  EXPECT_TRUE(links_[1][0]->peer_moved_to.empty() && links_[0][1]->peer_moved_to.empty());
+  cables_[1]->plugged = true;
+  PollFor(absl::Seconds(2));
+  const size_t told = links_[1][1]->peer_moved_to.size();
+  PollFor(absl::Seconds(10));
+  EXPECT_TRUE(peers_[0]->rail_health(1).up);
+  EXPECT_EQ(links_[1][1]->peer_moved_to.size(), told);
+}
+
 TEST_F(LateRailTest, ARailThatConnectsInTimeWasNeverLost) {
   cables_[0]->plugged = true;
   PollFor(absl::Seconds(5));

@@ -23,6 +23,8 @@ constexpr absl::Duration kShortestPause = absl::Milliseconds(100);
 constexpr absl::Duration kLongestPause = absl::Minutes(1);
 // After so long in service, a loss is not a consequence of what the last one was.
 constexpr absl::Duration kSteady = absl::Minutes(1);
+// Between notes about the address of the same rail.
+constexpr absl::Duration kBetweenNotes = absl::Seconds(1);
 // Larger than any packet.
 constexpr size_t kProbeBytes = size_t{64} << 10;
 
@@ -42,12 +44,20 @@ Peer::Peer(Name name, std::vector<Rail> rails, Logger log)
       scheduler_(rails_.size()),
       sends_(rails_.size()),
       receives_(name_) {
+  const bool started = std::any_of(rails_.begin(), rails_.end(),
+                                   [](const Rail& rail) { return rail.link->connected(); });
   for (size_t i = 0; i < rails_.size(); ++i) {
     max_payload_ = std::min(max_payload_, rails_[i].link->max_payload());
-    states_[i].was_up = rails_[i].link->connected();
-    if (states_[i].was_up) continue;
-    states_[i].health.up.store(false, std::memory_order_relaxed);
+    RailState& state = states_[i];
+    state.was_up = rails_[i].link->connected();
+    if (state.was_up) continue;
+    state.health.up.store(false, std::memory_order_relaxed);
     scheduler_.SetUp(i, false);
+    if (!started) continue;
+    // The start has waited for it.
+    state.health.lost.store(true, std::memory_order_relaxed);
+    state.lost = "not connected since the start";
+    any_lost_ = true;
   }
 }
 
@@ -276,11 +286,21 @@ absl::Status Peer::SendNotes() {
     if (!sent.ok()) return sent.status();
     states_[i].tell_lost = !*sent;
   }
+  for (size_t i = 0; i < rails_.size(); ++i) {
+    if (Connected(i) || now_ < states_[i].tell_moved) continue;
+    const std::string address = rails_[i].link->MovedTo();
+    if (address.empty()) continue;
+    const absl::StatusOr<bool> sent = SendNote(transport::FrameKind::kMoved, i, false, address);
+    if (!sent.ok()) return sent.status();
+    // Until the rail is connected: the note may be lost with its rail.
+    if (*sent) states_[i].tell_moved = now_ + kBetweenNotes;
+  }
   if (!receives_.MustTell()) return absl::OkStatus();
   return SendNote(transport::FrameKind::kPosted, 0).status();
 }
 
-absl::StatusOr<bool> Peer::SendNote(transport::FrameKind kind, uint64_t about, bool awaited) {
+absl::StatusOr<bool> Peer::SendNote(transport::FrameKind kind, uint64_t about, bool awaited,
+                                    absl::string_view payload) {
   transport::FrameHeader header;
   header.awaited = awaited;
   header.kind = kind;
@@ -288,7 +308,8 @@ absl::StatusOr<bool> Peer::SendNote(transport::FrameKind kind, uint64_t about, b
   header.posted = static_cast<uint32_t>(receives_.posted());
   for (size_t i = 0; i < rails_.size(); ++i) {
     if (!Up(i)) continue;
-    const absl::StatusOr<bool> accepted = rails_[i].link->TrySend(header, {});
+    const absl::StatusOr<bool> accepted = rails_[i].link->TrySend(
+        header, {reinterpret_cast<const std::byte*>(payload.data()), payload.size()});
     if (!accepted.ok()) {
       if (absl::Status fatal = Lose(i, accepted.status()); !fatal.ok()) return fatal;
       continue;
@@ -447,6 +468,12 @@ bool Peer::Take(size_t index, const transport::FrameHeader& header,
       break;
     case transport::FrameKind::kRailLost:
       if (header.offset < rails_.size()) lost_by_peer_.push_back(header.offset);
+      break;
+    case transport::FrameKind::kMoved:
+      if (header.offset < rails_.size()) {
+        rails_[header.offset].link->PeerMovedTo(
+            {reinterpret_cast<const char*>(payload.data()), payload.size()});
+      }
       break;
   }
   return true;

@@ -23,9 +23,10 @@
 // as before, at most a minute; not if there is no other rail.
 //
 // send_ledger.h and receive_ledger.h decide when a chunk may be sent and when it is done; this
-// class connects them with links. Three kinds of frames carry no data: probes; posted receives, if
-// no data frame can carry them; and a rail that this side has lost. The peer then gives up that
-// rail, too; otherwise it would notice only by its next chunk there.
+// class connects them with links. Four kinds of frames carry no data: probes; posted receives, if
+// no data frame can carry them; a rail that this side has lost; and the address of a rail that had
+// none before, or another one. The peer gives up a rail that this side has lost, too; otherwise it
+// would notice only by its next chunk there.
 #ifndef RAILHEAD_RUNTIME_RAILS_PEER_H_
 #define RAILHEAD_RUNTIME_RAILS_PEER_H_
 
@@ -74,7 +75,7 @@ struct Rail {
 // State of a rail. Written by the peer's thread only.
 struct RailHealth {
   std::atomic<bool> up{true};
-  std::atomic<bool> lost{false};       // it was up, and is not now
+  std::atomic<bool> lost{false};       // it is not up, and others are or it was
   std::atomic<uint64_t> failovers{0};  // number of losses
   std::atomic<uint64_t> returns{0};    // number of returns
   std::atomic<double> rate{0};         // measured bytes per second
@@ -84,7 +85,8 @@ struct RailHealth {
 class Peer {
  public:
   // `name` returns the other rank's name ("rank 1 (pod b)"), which may become known later. Needs at
-  // least one rail. Changes of rails are logged to `log`.
+  // least one rail. If some have a connection, the others are lost from the start. Changes of rails
+  // are logged to `log`.
   using Name = std::function<std::string()>;
   Peer(Name name, std::vector<Rail> rails, Logger log = {});
   Peer(std::string name, std::vector<Rail> rails, Logger log = {})
@@ -185,8 +187,9 @@ class Peer {
     absl::Time back = absl::InfinitePast();   // when it was up again
     absl::Time retry = absl::InfinitePast();  // no connection before
     bool was_up = false;
-    absl::Time failing = absl::InfiniteFuture();  // since when its first connection cannot be made
-    absl::Duration pause = absl::ZeroDuration();  // the last one before a connection
+    absl::Time failing = absl::InfiniteFuture();   // since when its first connection cannot be made
+    absl::Duration pause = absl::ZeroDuration();   // the last one before a connection
+    absl::Time tell_moved = absl::InfinitePast();  // when to send the peer its address (again)
     // State of the present connection.
     bool probation = false;
     bool probe_sent = false;
@@ -208,7 +211,8 @@ class Peer {
   // Sends frames without data.
   absl::Status SendNotes();
   // Sends such a frame over any rail. Returns false if none has room.
-  absl::StatusOr<bool> SendNote(transport::FrameKind kind, uint64_t about, bool awaited = false);
+  absl::StatusOr<bool> SendNote(transport::FrameKind kind, uint64_t about, bool awaited = false,
+                                absl::string_view payload = "");
   transport::FrameHeader HeaderOf(const Chunk& chunk, const SendLedger::Content& content) const;
   bool Take(size_t index, const transport::FrameHeader& header,
             absl::Span<const std::byte> payload);

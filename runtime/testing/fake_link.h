@@ -11,6 +11,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -65,7 +66,9 @@ class FakeLink final : public transport::Link {
   bool wakes = false;                                   // returned by WakeBy
   // Tells of what it took as real links do: in passing, when that is awaited, of many, when asked.
   bool lazy = false;
-  uint64_t polls = 0;  // calls of Poll
+  uint64_t polls = 0;                      // calls of Poll
+  std::string moved_to;                    // returned by MovedTo
+  std::vector<std::string> peer_moved_to;  // what the other side has told
 
   FakeCable& cable() { return *cable_; }
 
@@ -163,6 +166,8 @@ class FakeLink final : public transport::Link {
   absl::StatusOr<bool> WakeBy(int /*epoll*/, void* /*tag*/) override { return wakes; }
   void Answer(absl::Time /*now*/) override {}
   absl::Status Arm(transport::Wake /*wake*/) override { return broken; }
+  std::string MovedTo() const override { return moved_to; }
+  void PeerMovedTo(absl::string_view address) override { peer_moved_to.emplace_back(address); }
   const transport::LinkStats& stats() const override { return stats_; }
 
  private:

@@ -19,6 +19,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
 #include "absl/functional/function_ref.h"
@@ -36,8 +37,9 @@ enum class FrameKind : uint8_t {
   kPosted = 1,    // no payload; carries `posted`
   kRailLost = 2,  // no payload; the sender has lost rail number `offset`
   kProbe = 3,     // its payload is dropped: it shows that this rail carries large frames
+  kMoved = 4,     // its payload is where to connect to the sender on rail number `offset` (MovedTo)
 };
-inline constexpr uint32_t kMaxFrameKind = 3;
+inline constexpr uint32_t kMaxFrameKind = 4;
 
 // Place of a payload: bytes [offset, offset + payload) of transfer number `transfer` between this
 // pair of ranks (each direction numbers its transfers from 0).
@@ -190,6 +192,12 @@ class Link : public Carrier {
   // DeadlineExceeded if the peer's process is there, but does not work on this connection; it may
   // not have called yet. Nothing happens between calls.
   virtual absl::StatusOr<bool> Reconnect(absl::Time now) = 0;
+
+  // Where the peer is to connect, if this side's rail had no address when the link was opened, or
+  // has another one now; otherwise "".
+  virtual std::string MovedTo() const { return ""; }
+  // The peer's MovedTo(), which has come over another rail. Untrusted.
+  virtual void PeerMovedTo(absl::string_view /*address*/) {}
 
   virtual const LinkStats& stats() const = 0;
 };

@@ -63,6 +63,8 @@ class RecoveringLink final : public Link {
   void Answer(absl::Time now) override;
   absl::Status Acknowledge() override;
   absl::Status Arm(Wake wake) override;
+  std::string MovedTo() const override { return reconnector_->acceptor().MovedTo(); }
+  void PeerMovedTo(absl::string_view address) override { reconnector_->PeerMovedTo(address); }
   const LinkStats& stats() const override { return stats_; }
 
  private:

@@ -6,6 +6,7 @@
  *
  *   split                 makes the next communicator, of all ranks
  *   shrink C RANK         makes the next communicator, of the ranks of C without this one; C may have failed
+ *   grow C FILE           makes the next communicator, of the ranks of C and a new one, which waits for the id in the file
  *   send C BYTES          to the other rank of two
  *   receive C BYTES
  *   broadcast C BYTES     from rank 0
@@ -17,7 +18,8 @@
  *   ireceive C BYTES PEER PEER -1: from any rank
  *   compute MILLISECONDS  stays away from the library
  *
- * usage: commanded      until the end of stdin
+ * usage: commanded             until the end of stdin
+ *        commanded FILE RANKS  as the new rank of a communicator that grows to so many
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -61,11 +63,15 @@ static void CheckReceived(const char* words, size_t bytes, int message, int fact
   }
 }
 
+static rhComm_t* Next(void) {
+  if (communicators == kMostCommunicators) exit(2);
+  return &comms[communicators++];
+}
+
 /* Makes the next communicator. */
 static void Make(const char* words, int number, int excluded) {
-  if (communicators == kMostCommunicators) exit(2);
   const double begin = Now();
-  rhComm_t* const made = &comms[communicators++];
+  rhComm_t* const made = Next();
   Check(excluded < 0 ? rhCommSplit(comms[number], 0, rank, made, NULL)
                      : rhCommShrink(comms[number], &excluded, 1, made, NULL),
         comms[number]);
@@ -103,6 +109,39 @@ static void Transfer(const char* words, const char* verb, rhComm_t comm, size_t 
   if (!sends) CheckReceived(words, bytes, 0, 1);
 }
 
+/* Passes rank 0's id to all ranks in a file. */
+static rhUniqueId IdIn(const char* file, int writes) {
+  rhUniqueId id;
+  char whole[300];
+  FILE* stream;
+  snprintf(whole, sizeof whole, "%s.new", file);
+  if (writes) {
+    Check(rhGetUniqueId(&id), NULL);
+    stream = fopen(whole, "wb");
+    if (stream == NULL || fwrite(&id, sizeof id, 1, stream) != 1 || fclose(stream) != 0 ||
+        rename(whole, file) != 0) {
+      exit(2);
+    }
+    return id;
+  }
+  while ((stream = fopen(file, "rb")) == NULL) {
+    const struct timespec pause = {0, 10000000};
+    nanosleep(&pause, NULL);
+  }
+  if (fread(&id, sizeof id, 1, stream) != 1) exit(2);
+  fclose(stream);
+  return id;
+}
+
+/* Makes the next communicator with one more rank. */
+static void Grow(const char* words, int number, const char* file) {
+  const double begin = Now();
+  int count = 0;
+  Check(rhCommCount(comms[number], &count), comms[number]);
+  Check(rhCommGrow(comms[number], count + 1, IdIn(file, rank == 0), -1, Next(), NULL), comms[number]);
+  printf("%s: %.3f\n", words, Now() - begin);
+}
+
 static void Do(const char* words, const char* verb, int number, size_t bytes) {
   rhComm_t const comm = comms[number];
   const int message = messages[number]++;
@@ -132,17 +171,25 @@ static void Do(const char* words, const char* verb, int number, size_t bytes) {
   if (strcmp(verb, "all_reduce") == 0) CheckReceived(words, bytes, message, count);
 }
 
-int main(void) {
-  char line[128];
+int main(int argc, char** argv) {
+  char line[512];
   sent = malloc(kMostBytes);
   received = malloc(kMostBytes);
   if (sent == NULL || received == NULL) return 2;
-  Check(rhCommInitFromEnv(&comms[0]), NULL);
+  if (argc == 3) {
+    rhConfig_t config = RH_CONFIG_INITIALIZER;
+    const int ranks = atoi(argv[2]);
+    communicators = 0;
+    Check(rhCommGrow(NULL, ranks, IdIn(argv[1], 0), ranks - 1, Next(), &config), NULL);
+  } else {
+    Check(rhCommInitFromEnv(&comms[0]), NULL);
+  }
   Check(rhCommUserRank(comms[0], &rank), comms[0]);
   printf("ready: 0\n");
   fflush(stdout);
   while (fgets(line, sizeof line, stdin) != NULL) {
     char verb[32];
+    char file[256];
     long number = 0;
     long bytes = 0;
     long peer = 0;
@@ -150,6 +197,8 @@ int main(void) {
     if (sscanf(line, "%31s %ld %ld %ld", verb, &number, &bytes, &peer) < 1) return 2;
     if (strcmp(verb, "split") == 0 || strcmp(verb, "shrink") == 0) {
       Make(line, (int)number, verb[1] == 'h' ? (int)bytes : -1);
+    } else if (sscanf(line, "grow %ld %255s", &number, file) == 2) {
+      Grow(line, (int)number, file);
     } else if (strcmp(verb, "compute") == 0) {
       const struct timespec pause = {number / 1000, number % 1000 * 1000000};
       nanosleep(&pause, NULL);

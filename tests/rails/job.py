@@ -164,14 +164,32 @@ class Job(Ranks):
         return self.operations()
 
 
-class Commanded(Ranks):
-    """Ranks that do what they are told (commanded.c)."""
+class Preflight(Ranks):
+    """The pre-flight check of two ranks."""
 
-    def __init__(self, network, out, name, timeout=120, more=None, nodes=NODES):
-        super().__init__(network, out, name, ("commanded",), timeout, more, stdin=subprocess.PIPE, nodes=nodes)
+    def __init__(self, network, out, name):
+        super().__init__(network, out, name, (RELEASE / "railhead-perf", "--preflight"))
+
+    def report(self, seconds=PATIENCE):
+        """Waits until the check has ended, whatever it finds; returns rank 0's output."""
+        for child in self._children:
+            try:
+                child.wait(seconds)
+            except subprocess.TimeoutExpired:
+                raise Failure("the check does not end", log=self.logs[0]) from None
+        return "\n".join(self.lines(0))
+
+
+class Commanded(Ranks):
+    """Ranks that do what they are told (commanded.c). With `joins`, arguments of a rank that others let in later, none
+    is ready when this returns."""
+
+    def __init__(self, network, out, name, timeout=120, more=None, nodes=NODES, joins=()):
+        super().__init__(network, out, name, ("commanded", *map(str, joins)), timeout, more, stdin=subprocess.PIPE,
+                         nodes=nodes)
         self._wanted = [1] * len(nodes)  # lines of each rank: the first says that it is ready
         self._killed = set()
-        for rank in self.ranks():
+        for rank in self.ranks() if not joins else ():
             self.wait(rank)
 
     def ranks(self):

@@ -116,10 +116,25 @@ class Network:
         """Drops packets of 1000 bytes and more on this rail, silently, as an MTU that does not fit."""
         return self._filter("-i", f"rail{rail}", "-m", "length", "--length", "1000:65535", "-j", "DROP")
 
-    def unplug(self, rail):
+    def unplug(self, rail, node="a"):
         """Takes the interface down on one node; the other node loses the carrier."""
-        run_tool("ip", "-n", self._names["a"], "link", "set", f"rail{rail}", "down")
-        return lambda: run_tool("ip", "-n", self._names["a"], "link", "set", f"rail{rail}", "up")
+        run_tool("ip", "-n", self._names[node], "link", "set", f"rail{rail}", "down")
+        return lambda: run_tool("ip", "-n", self._names[node], "link", "set", f"rail{rail}", "up")
+
+    def rename(self, rail, node, to):
+        """Renames an interface on one node."""
+        name = self._names[node]
+        run_tool("ip", "-n", name, "link", "set", f"rail{rail}", "down")
+        run_tool("ip", "-n", name, "link", "set", f"rail{rail}", "name", to)
+        run_tool("ip", "-n", name, "link", "set", to, "up")
+
+    def strip(self, rail, node="a"):
+        """Takes the addresses of an interface away; the repair gives it another one than it had."""
+        name = self._names[node]
+        run_tool("ip", "-n", name, "address", "flush", "dev", f"rail{rail}")
+        address = self.address(node, rail) + ("1/24" if self._ipv4 else "1/64")
+        more = [] if self._ipv4 else ["nodad"]
+        return lambda: run_tool("ip", "-n", name, "address", "add", address, *more, "dev", f"rail{rail}")
 
     def reset(self, rail):
         """Resets the rail's connections, and rejects new ones."""

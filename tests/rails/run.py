@@ -8,6 +8,7 @@ usage: run.py [SCENE]...     default: all but the slow ones
 The job itself checks every sum of every all-reduce. Nothing here measures time; tests/bench/rails does.
 """
 
+import contextlib
 import re
 import signal
 import sys
@@ -15,7 +16,7 @@ import time
 
 import deadlines
 import wires
-from job import Commanded, Job, build
+from job import Commanded, Job, Preflight, build
 from network import Network
 from railbed.console import Console, Failure
 from scene import OUT, SIZE, expect, used_again, wait_until
@@ -294,6 +295,133 @@ def killed_in_silence():
         repair()
 
 
+def rails_are(job, states):
+    """Waits until each rail has this state on all ranks."""
+    for rank in job.ranks():
+        for rail, up in enumerate(states):
+            wait_until(lambda rank=rank, rail=rail, up=up: job.metric("railhead_rail_state", rail, rank) == up,
+                       f"rail {rail} of rank {rank} is {'up' if up else 'down'}", job)
+
+
+def carries_again(job, rails, communicator):
+    """Waits until all rails are up, and checks that each carries data in this communicator."""
+    rails_are(job, (1,) * rails)
+    before = [job.metric("railhead_rail_transmit_bytes_total", rail) for rail in range(rails)]
+    for _ in range(4):
+        job.all(f"all_reduce {communicator} 8000000")
+    for rail in range(rails):
+        expect(job.metric("railhead_rail_transmit_bytes_total", rail) > before[rail] + 100000,
+               f"rail {rail} is up and carries nothing", job)
+
+
+def down_at_start(name, troubles, nodes, ipv4=True):
+    """`troubles`: for each rail the faulty node and the fault, or None."""
+    def scene():
+        with Network((200,) * len(troubles), ipv4) as network:
+            repairs = [getattr(network, trouble[1])(rail, trouble[0])
+                       for rail, trouble in enumerate(troubles) if trouble]
+            with Commanded(network, OUT, name, nodes=nodes) as job:
+                job.all("all_reduce 0 3000000", "split", "all_reduce 1 3000000")
+                rails_are(job, [0 if trouble else 1 for trouble in troubles])
+                for rail, trouble in enumerate(troubles):
+                    for rank, node in enumerate(nodes):
+                        said = job.logs[rank].read_text("utf-8").count(f"rail {rail} (rail{rail}, tcp) cannot be opened: "
+                                                                      f"interface 'rail{rail}' ")
+                        expect(said == (1 if trouble and trouble[0] == node else 0),
+                               f"rank {rank} warns of rail {rail} {said} times", job)
+                for repair in repairs:
+                    repair()
+                carries_again(job, len(troubles), 0)
+                job.all("all_reduce 1 3000000")
+                job.finish()
+    scene.__doc__ = f"Ranks {', '.join(nodes)} start while rails are down: {troubles}."
+    return scene
+
+
+def down_while_made(how):
+    """Rails go down on both nodes, different ones; then a communicator is made."""
+    def scene():
+        with Network((200,) * 3) as network, \
+                Commanded(network, OUT, f"down-{how}", nodes=("a", "b", "b")) as job:
+            job.all("all_reduce 0 3000000")
+            # New ranks meet at the address of rank 0's first interface that is up: rail 0.
+            repairs = [network.unplug(1, "a"), network.unplug(2 if how == "grow" else 0, "b")]
+            if how == "shrink":
+                job.kill(2)
+                job.all("fail 0")
+            if how == "grow":
+                file = OUT / "down-grow-id"
+                file.unlink(missing_ok=True)
+                with Commanded(network, OUT, "down-grow-new", nodes=("b",), joins=(file, 4)) as new:
+                    for rank in job.ranks():
+                        job.tell(rank, f"grow 0 {file}")
+                    print(f"    grow: {max(job.wait(rank) for rank in job.ranks()):.2f} s")
+                    new.wait(0)
+                    new.tell(0, *["all_reduce 0 8000000"] * 5)
+                    job.all("all_reduce 1 8000000")
+                    for repair in repairs:
+                        repair()
+                    carries_again(job, 3, 1)
+                    new.wait(0)
+                    new.finish()
+                    job.finish()
+                return
+            print(f"    {how}: {job.all('split' if how == 'split' else 'shrink 0 2'):.2f} s")
+            job.all("all_reduce 1 3000000")
+            for repair in repairs:
+                repair()
+            carries_again(job, 3, 1)
+            job.finish()
+    scene.__doc__ = f"Different rails of two ranks go down, then {how}; they return in the new communicator."
+    return scene
+
+
+def no_common_rail():
+    """No rail is up on both nodes: all ranks fail, and name the pair and both states."""
+    for trouble, state in (("unplug", "is down"), ("strip", "has no IP address")):
+        with Network(RATES) as network:
+            getattr(network, trouble)(0, "a")
+            getattr(network, trouble)(1, "b")
+            begin = time.monotonic()
+            with Job(network, OUT, f"no-common-rail-{trouble}", SIZE) as job:
+                for text in job.fail():
+                    for part in ("rank 0", "and rank 1", "have no TCP rail in common",
+                                 f"rail 0 (rail0, tcp) cannot be opened: interface 'rail0' {state}",
+                                 f"rail 1 (rail1, tcp) cannot be opened: interface 'rail1' {state}"):
+                        expect(part in text, f"the error does not say '{part}': {text}", job)
+            print(f"    {trouble}: {time.monotonic() - begin:.2f} s")
+
+
+def no_such_interface():
+    """An interface that exists on no node is an error; one that exists on one of them is a rail that is down."""
+    with Network(RATES) as network:
+        network.interfaces = lambda: ["rail0", "nosuch"]
+        with Job(network, OUT, "no-such-interface", SIZE) as job:
+            for text in job.fail():
+                expect("RAILHEAD_SOCKET_IFNAME: no interface 'nosuch'" in text, f"the error: {text}", job)
+        network.interfaces = lambda: ["rail0", "only-a"]
+        network.rename(1, "a", "only-a")
+        with Job(network, OUT, "one-such-interface", SIZE) as job:
+            job.wait_for_operations(3)
+            expect(job.metric("railhead_rail_state", 1) == 0, "rail 1 is up", job)
+            job.finish()
+
+
+def preflight_narrow():
+    """Rail 0 drops large packets: the pre-flight check says so, with both sizes and the MTU."""
+    for narrow in (False, True):
+        with Network(RATES) as network, contextlib.ExitStack() as undo:
+            # Of one direction, after the start of the check: connections are made with small packets.
+            if narrow:
+                undo.callback(network.narrow(0))
+            with Preflight(network, OUT, f"preflight-{'narrow' if narrow else 'well'}") as check:
+                text = check.report()
+            found = re.findall(r"mtu .*rail 0 \(rail0, tcp\).*frames of 8 bytes pass, frames of (\d+) bytes do not "
+                               r"\(.+\), with interfaces of MTU 1500 and 1500", text)
+            expect(len(found) == (1 if narrow else 0), f"findings of MTU: {found}: {text}", check)
+            expect(not re.search(r"bytes do not.*rail 1 |rail 1 .*bytes do not", text), f"rail 1 is named: {text}", check)
+
+
 def impostor(how):
     def scene():
         name = f"impostor-{how}"
@@ -381,6 +509,17 @@ SCENES = {
     "lost-while-made": lost_while_made,
     "death-beside-a-lost-rail": death_beside_a_lost_rail,
     "forgotten-rendezvous": forgotten_rendezvous,
+    "down-at-start": down_at_start("down-at-start", (None, ("a", "unplug")), ("a", "b")),
+    "down-at-start-3": down_at_start("down-at-start-3", (("b", "unplug"), ("a", "unplug"), None), ("a", "b", "b")),
+    "down-at-start-5": down_at_start("down-at-start-5", (("a", "unplug"), None, ("b", "strip")), ("a", "b", "a", "b", "b")),
+    "no-address": down_at_start("no-address", (("b", "strip"), None, ("a", "strip")), ("a", "b", "b")),
+    "no-address-ipv6": down_at_start("no-address-ipv6", (None, ("a", "strip")), ("a", "b"), ipv4=False),
+    "down-split": down_while_made("split"),
+    "down-shrink": down_while_made("shrink"),
+    "down-grow": down_while_made("grow"),
+    "no-common-rail": no_common_rail,
+    "no-such-interface": no_such_interface,
+    "preflight-narrow": preflight_narrow,
     "uneven": uneven,
     "impostor-swap": impostor("swap"),
     "impostor-replay": impostor("replay"),

@@ -137,6 +137,30 @@ def lost(name, trouble, **of_network):
     return scene
 
 
+def late(name, trouble, **of_network):
+    """Returns a scene in which a rail is down at the start, and uses its own interface when it is up."""
+    def scene():
+        with OneSubnet(**of_network) as network:
+            for rail, other in ((1, 0), (0, 1)):
+                repair = getattr(network, trouble)(rail)
+                with Job(network, OUT, f"{name}-{rail}", SIZE) as job:
+                    job.wait_for_operations(3)
+                    expect(job.metric("railhead_rail_state", rail) == 0, f"rail {rail} is up", job)
+                    expect(job.metric("railhead_rail_state", other) == 1, f"rail {other} is down, too", job)
+                    repair()
+                    wait_until(lambda: job.metric("railhead_rail_state", rail) == 1, f"rail {rail} is up", job)
+                    before = {node: network.sent(node) for node in NODES}
+                    used_again(job, rail)
+                    for node in NODES:
+                        expect(network.sent(node)[rail] - before[node][rail] > SIZE // 8,
+                               f"node {node}: rail {rail} is up, but not on its interface", job)
+                    job.finish()
+                    for text in logs(job):
+                        expect("leave by" not in text, f"a rail uses another interface: {text}", job)
+    scene.__doc__ = f"NICs in one subnet ({trouble}): a rail that is down at the start uses its own one later."
+    return scene
+
+
 def host_routes():
     """Addresses on loopback and dummy devices: the network routes them, and nothing is bound."""
     for devices in (["lo"],):
@@ -163,6 +187,9 @@ SCENES = {
     "one-subnet-swallow": lost("one-subnet-swallow", "swallow", nics=2),
     "one-subnet-unplug": lost("one-subnet-unplug", "unplug", nics=2),
     "one-subnet-reset-ipv6": lost("one-subnet-reset-ipv6", "reset", nics=2, ipv4=False),
+    "one-subnet-late": late("one-subnet-late", "unplug", nics=2),
+    "one-subnet-late-address": late("one-subnet-late-address", "strip", nics=2),
+    "one-subnet-late-ipv6": late("one-subnet-late-ipv6", "strip", nics=2, ipv4=False),
     "bind-refused": refused,
     "detoured": detoured,
     "one-subnet-filtered": filtered,

@@ -116,7 +116,9 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Start(CommunicatorOp
       bootstrap::Watch::Start(*std::move(bootstrap));
   if (!watch.ok()) return watch.status();
   comm->watch_ = *std::move(watch);
-  const StartAbort::Told told(options.abort, *comm->watch_);
+  const StartAbort::Told told(options.abort, [watch = comm->watch_.get()](const absl::Status& why) {
+    watch->Announce(why).IgnoreError();
+  });
   rails::Reach reach;
   // Where all ranks share memory, the mesh never sleeps.
   if (comm->fabric_.reach != nullptr) reach = comm->fabric_.reach(*comm->watch_);

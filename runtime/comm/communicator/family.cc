@@ -131,6 +131,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Meet(
                           settings.socket_ifname == own.socket_ifname &&
                           settings.more_socket_ifnames == own.more_socket_ifnames;
   if (!same_rails) meeting.setup.met = Met();
+  meeting.setup.tcp = fabric_.tcp;
   const std::vector<int>& members = meeting.members;
   const auto self = std::find(members.begin(), members.end(), rank_) - members.begin();
   CommunicatorOptions options;

@@ -33,12 +33,14 @@ std::vector<std::string> ReadTexts(WireReader& reader, size_t limit) {
 void Write(WireWriter& writer, const Whereabouts& whereabouts) {
   writer.String(whereabouts.name);
   Write(writer, whereabouts.addresses);
+  writer.U64(whereabouts.closed);
 }
 
 Whereabouts ReadWhereabouts(WireReader& reader) {
   Whereabouts whereabouts;
   whereabouts.name = reader.String(kAddressLimit);
   whereabouts.addresses = ReadTexts(reader, kAddressLimit);
+  whereabouts.closed = reader.U64();
   return whereabouts;
 }
 
@@ -147,6 +149,7 @@ std::string Encode(const Statement& statement) {
   WireWriter writer;
   writer.String(statement.report);
   Write(writer, statement.addresses);
+  writer.U64(statement.closed);
   writer.U32(static_cast<uint32_t>(statement.wanted.size()));
   for (const int rank : statement.wanted) writer.U32(static_cast<uint32_t>(rank));
   return writer.Take();
@@ -157,6 +160,7 @@ absl::StatusOr<Statement> ParseStatement(absl::string_view bytes) {
   Statement statement;
   statement.report = reader.String(bytes.size());
   statement.addresses = ReadTexts(reader, kAddressLimit);
+  statement.closed = reader.U64();
   const uint32_t wanted = reader.U32();
   for (uint32_t i = 0; i < wanted && reader.ok(); ++i) {
     statement.wanted.push_back(static_cast<int>(reader.U32()));
@@ -284,7 +288,8 @@ absl::StatusOr<bootstrap::Node::Answer> Coordinator::Answer(
         return absl::InternalError(
             absl::StrCat(reports_[rank].name, " wants to know where rank ", wanted, " is"));
       }
-      particulars.wanted[wanted] = {reports_[index].name, said[index].addresses};
+      particulars.wanted[wanted] = {reports_[index].name, said[index].addresses,
+                                    said[index].closed};
     }
     answer.for_each.push_back(Encode(particulars));
   }

@@ -15,6 +15,7 @@
 #ifndef RAILHEAD_RUNTIME_COMM_SETUP_AGREEMENT_H_
 #define RAILHEAD_RUNTIME_COMM_SETUP_AGREEMENT_H_
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ namespace railhead::comm {
 struct Whereabouts {
   std::string name;                    // "rank 2 (pod a on node b)"
   std::vector<std::string> addresses;  // by rail
+  uint64_t closed = 0;                 // rails that it cannot open now, as bits
 
   bool operator==(const Whereabouts&) const = default;
 };
@@ -41,6 +43,7 @@ absl::StatusOr<Whereabouts> ParseWhereabouts(absl::string_view bytes);
 struct Statement {
   std::string report;                  // an encoded RankReport; "" if unchanged
   std::vector<std::string> addresses;  // where other ranks connect to it
+  uint64_t closed = 0;                 // see Whereabouts
   std::vector<int> wanted;             // ranks whose addresses it requests
 
   bool operator==(const Statement&) const = default;

@@ -43,7 +43,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Require(again.ok() && *again == *report);
   }
   // Beside one who does it right, first and later.
-  const std::string good = comm::Encode(comm::Statement{comm::Encode(comm::RankReport()), {}, {0}});
+  const std::string good =
+      comm::Encode(comm::Statement{comm::Encode(comm::RankReport()), {}, 0, {0}});
   comm::Coordinator("").Answer({std::string(bytes), good}).IgnoreError();
   comm::Coordinator later("");
   Require(later.Answer({good, good}).ok());

@@ -34,6 +34,7 @@ std::vector<std::string> Statements(int world, int per_pod) {
   for (int rank = 0; rank < world; ++rank) {
     statements.push_back(Encode(Statement{Encode(ReportOf(rank, per_pod)),
                                           {absl::StrCat("acceptor of ", rank)},
+                                          static_cast<uint64_t>(rank),
                                           {(rank + 1) % world, (rank + world - 1) % world}}));
   }
   return statements;
@@ -57,7 +58,9 @@ TEST(AgreementTest, AllKnowTheDecisionAndEachItsNeighbours) {
     const int next = (rank + 1) % kWorld;
     const int previous = (rank + kWorld - 1) % kWorld;
     const auto at = [](int other) {
-      return Whereabouts{ReportOf(other, 4).name, {absl::StrCat("acceptor of ", other)}};
+      return Whereabouts{ReportOf(other, 4).name,
+                         {absl::StrCat("acceptor of ", other)},
+                         static_cast<uint64_t>(other)};
     };
     EXPECT_EQ(particulars->wanted,
               (std::map<int, Whereabouts>{{next, at(next)}, {previous, at(previous)}}));
@@ -72,16 +75,16 @@ TEST(AgreementTest, AllKnowTheDecisionAndEachItsNeighbours) {
 TEST(AgreementTest, NothingIsDecidedAgainUntilAReportChanges) {
   Coordinator coordinator(kKey);
   ASSERT_TRUE(coordinator.Answer(Statements(4, 2)).ok());
-  std::vector<std::string> unchanged(4, Encode(Statement{"", {"elsewhere"}, {0}}));
+  std::vector<std::string> unchanged(4, Encode(Statement{"", {"elsewhere"}, 2, {0}}));
   const auto again = coordinator.Answer(unchanged);
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->for_all, "");
   EXPECT_EQ(ParseParticulars(again->for_each[3], 4)->wanted,
-            (std::map<int, Whereabouts>{{0, {"rank 0 (pod p0)", {"elsewhere"}}}}));
+            (std::map<int, Whereabouts>{{0, {"rank 0 (pod p0)", {"elsewhere"}, 2}}}));
 
   RankReport changed = ReportOf(1, 2);
   changed.shm_trouble = "no room";
-  unchanged[1] = Encode(Statement{Encode(changed), {}, {}});
+  unchanged[1] = Encode(Statement{Encode(changed), {}, 0, {}});
   const auto other = coordinator.Answer(unchanged);
   ASSERT_TRUE(other.ok());
   const auto agreement = ParseAgreement(other->for_all, 4);
@@ -94,14 +97,14 @@ TEST(AgreementTest, WhatCannotBeDecidedIsEverybodysError) {
   std::vector<std::string> statements = Statements(3, 1);
   RankReport strict = ReportOf(1, 1);
   strict.require_rdma = true;
-  statements[1] = Encode(Statement{Encode(strict), {}, {}});
+  statements[1] = Encode(Statement{Encode(strict), {}, 0, {}});
   EXPECT_THAT(std::string(Coordinator(kKey).Answer(statements).status().message()),
               HasSubstr("RAILHEAD_REQUIRE_RDMA=1 on rank 1"));
   statements = Statements(3, 1);
-  statements[2] = Encode(Statement{Encode(ReportOf(2, 1)), {}, {7}});
+  statements[2] = Encode(Statement{Encode(ReportOf(2, 1)), {}, 0, {7}});
   EXPECT_THAT(std::string(Coordinator(kKey).Answer(statements).status().message()),
               HasSubstr("rank 2 (pod p2) wants to know where rank 7 is"));
-  statements[2] = Encode(Statement{"", {}, {}});
+  statements[2] = Encode(Statement{"", {}, 0, {}});
   EXPECT_EQ(std::string(Coordinator(kKey).Answer(statements).status().message()),
             "rank 2 says nothing of itself");
   statements[2] = "x";

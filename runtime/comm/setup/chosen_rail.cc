@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/comm/setup/chosen_rail.h"
 
+#include <algorithm>
 #include <utility>
 
-#include "runtime/net/socket.h"
+#include "runtime/transport/late_link.h"
 #include "runtime/transport/tcp/tcp.h"
 
 namespace railhead::comm {
@@ -11,27 +12,34 @@ namespace railhead::comm {
 absl::StatusOr<std::unique_ptr<transport::Link>> ChosenRail::Open(
     std::shared_ptr<transport::Acceptor> acceptor, transport::Locator peer_acceptor,
     absl::string_view peer) const {
-  return device != nullptr ? device->Open(std::move(acceptor), std::move(peer_acceptor), peer)
-                           : transport::OpenTcpLink(std::move(acceptor), std::move(peer_acceptor),
-                                                    peer, protection);
+  if (device == nullptr) {
+    return transport::OpenTcpLink(std::move(acceptor), std::move(peer_acceptor), peer, protection);
+  }
+  return transport::LateLink::Open(
+      [device = device, acceptor = std::move(acceptor), peer_acceptor = std::move(peer_acceptor),
+       name = std::string(peer)] { return device->Open(acceptor, peer_acceptor, name); },
+      RdmaRail::kMaxPayload);
 }
 
 std::vector<ChosenRail> ChooseRails(const Decision& decision, const OwnRails& own,
-                                    const std::vector<net::IpAddress>& tcp) {
+                                    const std::vector<TcpRail>& tcp) {
   std::vector<ChosenRail> rails;
   for (const int number : decision.rails) {
     const fabric::PodRail& rail = own.pod_rails.find(number)->second;
+    const auto report =
+        std::find_if(own.report.rails.begin(), own.report.rails.end(),
+                     [number](const RailReport& candidate) { return candidate.rail == number; });
     rails.push_back({{number, rail.device, rail.port, "verbs"},
                      own.devices.find(number)->second.get(),
-                     tcp.front()});
+                     {"", false, ControlAddress(tcp)},
+                     {},
+                     report->trouble});
   }
   if (decision.verbs) return rails;
-  for (const net::IpAddress& address : tcp) {
+  for (const TcpRail& rail : tcp) {
     const int number = static_cast<int>(rails.size());
-    rails.push_back({{number, net::InterfaceOfAddress(address), 0, "tcp"},
-                     nullptr,
-                     address,
-                     decision.protection});
+    rails.push_back(
+        {{number, rail.interface, 0, "tcp"}, nullptr, rail, decision.protection, rail.trouble});
   }
   return rails;
 }

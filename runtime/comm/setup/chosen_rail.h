@@ -19,8 +19,9 @@ namespace railhead::comm {
 struct ChosenRail {
   rails::RailName name;
   RdmaRail* device = nullptr;                  // null: TCP
-  net::IpAddress address;                      // address of its acceptor
+  TcpRail listens;                             // where its acceptor listens
   transport::FrameProtection protection = {};  // over TCP
+  std::string trouble = "";                    // why it cannot be opened now; "" if it can
 
   absl::StatusOr<std::unique_ptr<transport::Link>> Open(
       std::shared_ptr<transport::Acceptor> acceptor, transport::Locator peer_acceptor,
@@ -29,9 +30,9 @@ struct ChosenRail {
 
 using Acceptors = std::vector<std::shared_ptr<transport::Acceptor>>;  // by rail
 
-// `tcp`: this rank's addresses, not empty.
+// `tcp`: this rank's TCP rails, not empty.
 std::vector<ChosenRail> ChooseRails(const Decision& decision, const OwnRails& own,
-                                    const std::vector<net::IpAddress>& tcp);
+                                    const std::vector<TcpRail>& tcp);
 
 // Returns the rails with which ranks connect that are not known from the start.
 std::vector<OpenRail> OpenRails(const std::vector<ChosenRail>& rails, const Acceptors& acceptors);

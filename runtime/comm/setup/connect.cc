@@ -39,9 +39,11 @@ bool AllHaveOne(const std::vector<Connecting>& links, size_t rails) {
 
 }  // namespace
 
-// Unknown is the code of failed system calls, for example if all ports are in use.
+// Unknown is the code of failed system calls, for example if all ports are in use; PermissionDenied
+// that of a firewall of this machine.
 bool IsLate(const absl::Status& result) {
-  return absl::IsUnavailable(result) || absl::IsDeadlineExceeded(result) || absl::IsUnknown(result);
+  return absl::IsUnavailable(result) || absl::IsDeadlineExceeded(result) ||
+         absl::IsUnknown(result) || absl::IsPermissionDenied(result);
 }
 
 bool AnyConnected(const std::vector<Connecting>& links, size_t rails, size_t peer) {
@@ -92,7 +94,10 @@ absl::Status ConnectAll(std::vector<Connecting>& links, transport::WakeEvent& wa
       if (done) connecting->link->WakeBy(-1, nullptr).IgnoreError();
       return done;
     });
-    if (waiting.empty() || late) return absl::OkStatus();
+    const bool any_awaited =
+        std::any_of(waiting.begin(), waiting.end(),
+                    [](const Connecting* connecting) { return connecting->awaited; });
+    if (!any_awaited || late) return absl::OkStatus();
 
     // Does not spin, since many ranks may share a core while they start.
     epoll_event any{};

@@ -47,13 +47,56 @@ const RankReport& Strictest(absl::Span<const RankReport> reports) {
       [](const RankReport& a, const RankReport& b) { return a.fallback < b.fallback; });
 }
 
-std::set<int> Usable(const RankReport& report) {
+// Returns the rails for which `is`; none with TCP.
+std::set<int> RailsThat(const RankReport& report, bool (*is)(const RailReport&)) {
   std::set<int> rails;
   if (report.choice == config::TransportChoice::kTcp) return rails;
   for (const RailReport& rail : report.rails) {
-    if (rail.trouble.empty()) rails.insert(rail.rail);
+    if (is(rail)) rails.insert(rail.rail);
   }
   return rails;
+}
+
+// Rails that the rank was given. One that it lacks has no device.
+std::set<int> Given(const RankReport& report) {
+  return RailsThat(report, [](const RailReport& rail) { return !rail.device.empty(); });
+}
+
+std::set<int> Usable(const RankReport& report) {
+  return RailsThat(report, [](const RailReport& rail) { return rail.trouble.empty(); });
+}
+
+// Rails that work with all ranks.
+std::set<int> Complete(const RankReport& report) {
+  return RailsThat(report, [](const RailReport& rail) {
+    return rail.trouble.empty() && rail.unreached.empty();
+  });
+}
+
+// Returns the rails that are in the set of every rank.
+std::set<int> OnAll(absl::Span<const RankReport> reports,
+                    std::set<int> (*of)(const RankReport& report)) {
+  std::set<int> common = of(reports.front());
+  for (const RankReport& report : reports) {
+    const std::set<int> its = of(report);
+    std::erase_if(common, [&its](int rail) { return its.count(rail) == 0; });
+  }
+  return common;
+}
+
+// Returns two ranks without a common rail; nullopt if every pair has one. `rails`: the set of each
+// rank, as bits.
+std::optional<std::pair<size_t, size_t>> PairWithoutRail(const std::vector<uint64_t>& rails) {
+  if (rails.size() < 2) return std::nullopt;
+  std::map<uint64_t, size_t> first;  // rank with this set: most ranks have the same one
+  for (size_t rank = 0; rank < rails.size(); ++rank) {
+    if (rails[rank] == 0) return std::pair(rank == 0 ? size_t{1} : 0, rank);
+    if (!first.emplace(rails[rank], rank).second) continue;
+    for (const auto& [set, other] : first) {
+      if ((set & rails[rank]) == 0) return std::pair(other, rank);
+    }
+  }
+  return std::nullopt;
 }
 
 // Formats the rail for messages. A rail that the rank does not have has no device.
@@ -66,7 +109,8 @@ std::string Name(const RailReport& rail) {
 std::string WhyNot(const RankReport& report, int rail) {
   for (const RailReport& candidate : report.rails) {
     if (candidate.rail != rail) continue;
-    return absl::StrCat(report.name, ": ", Name(candidate), " cannot be used: ", candidate.trouble);
+    return absl::StrCat(report.name, ": ", Name(candidate), " cannot be used: ",
+                        candidate.trouble.empty() ? candidate.unreached : candidate.trouble);
   }
   return absl::StrCat(report.name, ": it was not given rail ", rail);
 }
@@ -94,25 +138,47 @@ std::string WhyNotAllRails(absl::Span<const RankReport> reports, const std::set<
   for (const int rail : known) {
     if (common.count(rail) > 0) continue;
     ForEach(reports, [&](int rank, const RankReport& report) {
-      if (Usable(report).count(rail) == 0) reasons.Add(rank, report.name, WhyNot(report, rail));
+      if (Complete(report).count(rail) == 0) reasons.Add(rank, report.name, WhyNot(report, rail));
     });
   }
   if (reasons.empty()) return "";
   return absl::StrCat("RDMA on ", common.size(), " of ", known.size(), " rails: ", reasons.Text());
 }
 
-// Returns why no rail works on all ranks.
-std::string WhyNoCommonRail(absl::Span<const RankReport> reports) {
+// Returns why not every pair of ranks has a common RDMA rail; "" if every pair has one. `given`:
+// rails that all ranks were given.
+std::string WhyNoCommonRail(absl::Span<const RankReport> reports, const std::set<int>& given) {
   RankCauses reasons;
+  std::vector<uint64_t> sets;
   ForEach(reports, [&](int rank, const RankReport& report) {
-    if (Usable(report).empty()) reasons.Add(rank, report.name, WhyNone(report));
+    const std::set<int> usable = Usable(report);
+    if (usable.empty()) reasons.Add(rank, report.name, WhyNone(report));
+    uint64_t& set = sets.emplace_back(0);
+    for (const int rail : given) set |= usable.contains(rail) ? uint64_t{1} << rail : 0;
   });
   if (!reasons.empty()) return reasons.Text();
-  RankCauses rails;
+  if (given.empty()) {
+    ForEach(reports, [&](int rank, const RankReport& report) {
+      reasons.Add(rank, report.name,
+                  absl::StrCat(" has rails ", absl::StrJoin(Usable(report), ", ")));
+    });
+    return absl::StrCat("no rail works on every rank: ", reasons.Text());
+  }
+  if (const auto pair = PairWithoutRail(sets); pair.has_value()) {
+    for (const size_t rank : {pair->first, pair->second}) {
+      const RankReport& report = reports[rank];
+      for (const int rail : given) {
+        if (Usable(report).contains(rail)) continue;
+        reasons.Add(static_cast<int>(rank), report.name, WhyNot(report, rail));
+      }
+    }
+    return absl::StrCat("no rail works between ", reports[pair->first].name, " and ",
+                        reports[pair->second].name, ": ", reasons.Text());
+  }
   ForEach(reports, [&](int rank, const RankReport& report) {
-    rails.Add(rank, report.name, absl::StrCat(" has rails ", absl::StrJoin(Usable(report), ", ")));
+    if (!report.cut_off.empty()) reasons.Add(rank, report.name, report.cut_off);
   });
-  return absl::StrCat("no rail works on every rank: ", rails.Text());
+  return reasons.Text();
 }
 
 // Returns why the ranks do not share memory; "" if they do.
@@ -228,26 +294,76 @@ absl::Status CheckConfigured(absl::Span<const RankReport> reports) {
   return absl::OkStatus();
 }
 
+// Returns an error if an interface does not exist on any rank that lists it.
+absl::Status CheckInterfaces(absl::Span<const RankReport> reports) {
+  std::set<std::string> known;
+  for (const RankReport& report : reports) {
+    for (const TcpReport& rail : report.tcp) {
+      if (!rail.unknown) known.insert(rail.interface);
+    }
+  }
+  for (const RankReport& report : reports) {
+    for (const TcpReport& rail : report.tcp) {
+      if (known.contains(rail.interface)) continue;
+      return absl::NotFoundError(absl::StrCat(report.name, ": ",
+                                              report.configured.contains("socketIfname")
+                                                  ? "rhConfig_t.socketIfname"
+                                                  : "RAILHEAD_SOCKET_IFNAME",
+                                              ": ", rail.trouble));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Returns an error unless every rank has as many TCP rails as most ranks.
 absl::Status CheckTcpRails(absl::Span<const RankReport> reports) {
-  std::map<int, int> ranks;  // by their number of rails
-  for (const RankReport& report : reports) ++ranks[report.tcp_rails];
+  std::map<size_t, int> ranks;  // by their number of rails
+  for (const RankReport& report : reports) ++ranks[report.tcp.size()];
   // If two numbers are equally frequent, rank 0's applies.
-  int usual = reports.front().tcp_rails;
+  size_t usual = reports.front().tcp.size();
   for (const auto& [rails, count] : ranks) {
     if (count > ranks[usual]) usual = rails;
   }
   RankCauses culprits;
   ForEach(reports, [&](int rank, const RankReport& report) {
-    if (report.tcp_rails == usual) return;
+    if (report.tcp.size() == usual) return;
     culprits.Add(rank, report.name,
-                 absl::StrCat(" has ", report.tcp_rails, " TCP rail",
-                              report.tcp_rails == 1 ? "" : "s", ", but the others have ", usual));
+                 absl::StrCat(" has ", report.tcp.size(), " TCP rail",
+                              report.tcp.size() == 1 ? "" : "s", ", but the others have ", usual));
   });
   if (culprits.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(culprits.Text(),
                    ": list the same number of interfaces in RAILHEAD_SOCKET_IFNAME on every rank"));
+}
+
+// Returns an error, with the states of both ranks' rails, if a pair has no TCP rail in common.
+absl::Status CheckTcpPairs(absl::Span<const RankReport> reports) {
+  std::vector<uint64_t> sets;
+  for (const RankReport& report : reports) {
+    uint64_t& set = sets.emplace_back(0);
+    for (size_t i = 0; i < report.tcp.size(); ++i) {
+      set |= report.tcp[i].trouble.empty() ? uint64_t{1} << i : 0;
+    }
+  }
+  const auto pair = PairWithoutRail(sets);
+  if (!pair.has_value()) return absl::OkStatus();
+  RankCauses states;
+  for (const size_t rank : {pair->first, pair->second}) {
+    const std::vector<TcpReport>& rails = reports[rank].tcp;
+    std::vector<std::string> each;
+    for (size_t i = 0; i < rails.size(); ++i) {
+      each.push_back(absl::StrCat("rail ", i, " (", rails[i].interface, ", tcp) ",
+                                  rails[i].trouble.empty()
+                                      ? "can be opened"
+                                      : absl::StrCat("cannot be opened: ", rails[i].trouble)));
+    }
+    states.Add(static_cast<int>(rank), reports[rank].name, absl::StrJoin(each, ", "));
+  }
+  return absl::UnavailableError(absl::StrCat(reports[pair->first].name, " and ",
+                                             reports[pair->second].name,
+                                             " have no TCP rail in common (", states.Text(),
+                                             "): bring the interfaces of one rail up on both"));
 }
 
 transport::FrameProtection ProtectionFor(config::FrameWish wish,
@@ -293,6 +409,7 @@ std::vector<int> PlaceNumbers(absl::Span<const RankReport> reports) {
 absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
   absl::Status alike = CheckConfigured(reports);
   alike.Update(CheckAlike(reports, "RAILHEAD_ALGO", &RankReport::algorithms));
+  alike.Update(CheckInterfaces(reports));
   if (!alike.ok()) return alike;
   const RankReport& strictest = Strictest(reports);
   Decision decision;
@@ -320,21 +437,16 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
   decision.places = SeveralPlaces(reports, decision.flat_reason);
   decision.crowded = Crowded(reports, decision.places);
 
-  std::set<int> common;
   std::set<int> known;
-  for (size_t i = 0; i < reports.size(); ++i) {
-    const std::set<int> usable = Usable(reports[i]);
-    if (i == 0) {
-      common = usable;
-    } else {
-      std::erase_if(common, [&usable](int rail) { return usable.count(rail) == 0; });
-    }
-    if (reports[i].choice == config::TransportChoice::kTcp) continue;
-    for (const RailReport& rail : reports[i].rails) known.insert(rail.rail);
+  for (const RankReport& report : reports) {
+    if (report.choice == config::TransportChoice::kTcp) continue;
+    for (const RailReport& rail : report.rails) known.insert(rail.rail);
   }
+  const std::set<int> given = OnAll(reports, Given);
+  const std::string none = WhyNoCommonRail(reports, given);
 
   std::string less;  // rails that are not used; for the message
-  if (!common.empty()) {
+  if (none.empty()) {
     alike = CheckAlike(reports, "RAILHEAD_IB_TC", &RankReport::ib_traffic_class);
     alike.Update(CheckAlike(reports, "RAILHEAD_IB_SL", &RankReport::ib_service_level));
     if (!alike.ok()) return alike;
@@ -345,10 +457,10 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
                        "RAILHEAD_TRANSPORT=tcp on a rank, or remove encrypt from RAILHEAD_AUTH"));
     }
     decision.verbs = true;
-    decision.rails.assign(common.begin(), common.end());
-    less = WhyNotAllRails(reports, common, known);
+    decision.rails.assign(given.begin(), given.end());
+    less = WhyNotAllRails(reports, OnAll(reports, Complete), known);
   } else if (std::any_of(reports.begin(), reports.end(), Wants)) {
-    less = absl::StrCat("TCP instead of RDMA: ", WhyNoCommonRail(reports));
+    less = absl::StrCat("TCP instead of RDMA: ", none);
   }
   const auto requires_rdma = std::find_if(reports.begin(), reports.end(),
                                           [](const RankReport& r) { return r.require_rdma; });
@@ -368,7 +480,9 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
       absl::StrCat(memory, !memory.empty() && !less.empty() ? "; " : "", less);
   decision.all_met = HaveMet(reports, decision);
   if (decision.verbs) return decision;
-  if (absl::Status even = CheckTcpRails(reports); !even.ok()) return even;
+  absl::Status tcp = CheckTcpRails(reports);
+  tcp.Update(CheckTcpPairs(reports));
+  if (!tcp.ok()) return tcp;
   return decision;
 }
 
@@ -387,7 +501,9 @@ std::string Encode(const RankReport& report) {
     writer.String(rail.trouble.substr(0, kTextLimit));
     writer.String(rail.rate);
     writer.U32(static_cast<uint32_t>(rail.mtu));
+    writer.String(rail.unreached.substr(0, kTextLimit));
   }
+  writer.String(report.cut_off.substr(0, kTextLimit));
   writer.String(report.place);
   writer.String(report.shm_trouble.substr(0, kTextLimit));
   writer.String(report.cores);
@@ -395,7 +511,12 @@ std::string Encode(const RankReport& report) {
   writer.U64(report.cpu.millicores);
   writer.String(report.rejoin_address);
   writer.String(report.algorithms);
-  writer.U32(static_cast<uint32_t>(report.tcp_rails));
+  writer.U32(static_cast<uint32_t>(report.tcp.size()));
+  for (const TcpReport& rail : report.tcp) {
+    writer.String(rail.interface);
+    writer.String(rail.trouble.substr(0, kTextLimit));
+    writer.U8(rail.unknown ? 1 : 0);
+  }
   writer.U8(static_cast<uint8_t>(report.ib_traffic_class));
   writer.U8(static_cast<uint8_t>(report.ib_service_level));
   writer.U32(static_cast<uint32_t>(report.configured.size()));
@@ -429,13 +550,17 @@ absl::StatusOr<RankReport> ParseReport(absl::string_view bytes) {
   report.fallback = static_cast<config::Fallback>(fallback);
   for (uint32_t i = 0; i < rails && reader.ok(); ++i) {
     RailReport rail;
-    rail.rail = static_cast<int>(reader.U32());
+    const uint32_t number = reader.U32();
+    if (number >= fabric::kMaxRails) return absl::InternalError("a rank's report is malformed");
+    rail.rail = static_cast<int>(number);
     rail.device = reader.String(kTextLimit);
     rail.trouble = reader.String(kTextLimit);
     rail.rate = reader.String(kTextLimit);
     rail.mtu = static_cast<int>(reader.U32());
+    rail.unreached = reader.String(kTextLimit);
     report.rails.push_back(std::move(rail));
   }
+  report.cut_off = reader.String(kTextLimit);
   report.place = reader.String(kTextLimit);
   report.shm_trouble = reader.String(kTextLimit);
   report.cores = reader.String(kMostCores / 8);
@@ -443,7 +568,14 @@ absl::StatusOr<RankReport> ParseReport(absl::string_view bytes) {
   report.cpu.millicores = reader.U64();
   report.rejoin_address = reader.String(kRejoinAddressLimit);
   report.algorithms = reader.String(bytes.size());
-  report.tcp_rails = static_cast<int>(std::min<uint32_t>(reader.U32(), fabric::kMaxRails));
+  const uint32_t tcp = reader.U32();
+  report.tcp.clear();
+  for (uint32_t i = 0; i < tcp && i < fabric::kMaxRails && reader.ok(); ++i) {
+    TcpReport& rail = report.tcp.emplace_back();
+    rail.interface = reader.String(kTextLimit);
+    rail.trouble = reader.String(kTextLimit);
+    rail.unknown = reader.U8() != 0;
+  }
   report.ib_traffic_class = reader.U8();
   report.ib_service_level = reader.U8();
   const uint32_t configured = reader.U32();

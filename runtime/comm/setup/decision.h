@@ -9,12 +9,18 @@
 // share memory, if some place has at least two ranks and no rank chose a transport; places may
 // differ in size. If a choice prevents this, Decision::flat_reason names its rank.
 //
-//   a rail works on every rank | decision
-//   ---------------------------+-----------------------------------------------------------------
-//   yes                        | verbs, on the rails that work everywhere; less than requested if
-//                              | any rank has another rail
-//   no, some rank wants RDMA   | TCP between all ranks; less than requested
-//   no, no rank wants RDMA     | TCP
+// A rail has a state for each rank (it can be opened or not) and for each pair of ranks (connected
+// or not). A rail that is down when a communicator starts is part of it, and is used when it is up
+// (rails/peer.h). The ranks need only one rail for each pair:
+//
+//   every pair has an RDMA rail | decision
+//   ----------------------------+----------------------------------------------------------------
+//   yes                         | verbs, on the rails that every rank was given; less than
+//                               | requested if one of them is down, or any rank has another rail
+//   no, some rank wants RDMA    | TCP between all ranks; less than requested
+//   no, no rank wants RDMA      | TCP
+//
+// If a pair has no TCP rail in common either, the job fails on all ranks.
 //
 // A rank wants RDMA if it requires RDMA, has RAILHEAD_TRANSPORT=verbs, or has a rails file and
 // chose no transport. On a rank with RAILHEAD_TRANSPORT=tcp no rail works.
@@ -43,7 +49,7 @@
 //
 // Rails of TCP are the interfaces that each rank lists (RAILHEAD_SOCKET_IFNAME). Rail i of one rank
 // connects to rail i of another, so a job over TCP fails on all ranks if the numbers of interfaces
-// differ.
+// differ. An interface that exists on no rank that lists it is an error in the settings.
 #ifndef RAILHEAD_RUNTIME_COMM_SETUP_DECISION_H_
 #define RAILHEAD_RUNTIME_COMM_SETUP_DECISION_H_
 
@@ -65,11 +71,21 @@ namespace railhead::comm {
 struct RailReport {
   int rail = 0;
   std::string device;
-  std::string trouble;    // why it cannot be used; "" if it can
-  std::string rate = "";  // of its port, as in sysfs; "" if unknown
-  int mtu = 0;            // in force, in bytes; 0 if unknown
+  std::string trouble;         // why it cannot be opened; "" if it can
+  std::string rate = "";       // of its port, as in sysfs; "" if unknown
+  int mtu = 0;                 // in force, in bytes; 0 if unknown
+  std::string unreached = "";  // a rank to which it has no connection, and why; "" if there is none
 
   bool operator==(const RailReport&) const = default;
+};
+
+// One TCP rail of one rank; its number is its place in the list.
+struct TcpReport {
+  std::string interface;
+  std::string trouble;   // why it cannot be opened; "" if it can
+  bool unknown = false;  // there is no such interface, and there was none before
+
+  bool operator==(const TcpReport&) const = default;
 };
 
 // Maximum size of RankReport::rejoin_address, in bytes.
@@ -92,6 +108,7 @@ struct RankReport {
   bool has_rails_file = false;
   std::string trouble;  // why its rails are unknown; "" if they are known or not needed
   std::vector<RailReport> rails;
+  std::string cut_off;         // a rank to which no RDMA rail has a connection, and why; "" if none
   std::string place;           // ranks with equal values can share memory; "": cannot share
   std::string shm_trouble;     // why it cannot share memory in spite of that; "" if it can
   Cores cores;                 // cores that it may run on
@@ -99,7 +116,7 @@ struct RankReport {
   std::string algorithms;      // RAILHEAD_ALGO
   std::string rejoin_address;  // where it listens for ranks that meet again:
                                // bootstrap::EncodePlace's, or ""
-  int tcp_rails = 1;           // number of interfaces that it would use for TCP
+  std::vector<TcpReport> tcp = {{}};  // interfaces that it would use for TCP
   int ib_traffic_class = 0;
   int ib_service_level = 0;
   config::Fields configured;  // fields set by its program that must be equal on all ranks
@@ -124,7 +141,7 @@ struct Decision {
   // their first message (neighbours.h).
   bool all_met = false;
   bool verbs = false;
-  std::vector<int> rails;       // rails in use, ascending, if verbs
+  std::vector<int> rails;       // if verbs: rails of all ranks, ascending; some may be down
   std::string degraded_reason;  // "" if the job got what it requested
   // The job's policy; with kAllow the reason is not logged as a warning.
   config::Fallback fallback = config::Fallback::kWarn;

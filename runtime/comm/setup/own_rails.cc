@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <set>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "base/file.h"
+#include "runtime/comm/setup/late_rdma_rail.h"
 #include "runtime/net/address.h"
 #include "runtime/preflight/attachment.h"
 #include "runtime/preflight/local.h"
@@ -88,7 +90,10 @@ OwnRails OpenOwnRails(const std::string& self, const SetupOptions& options) {
                                 facts.rate, device.ok() ? facts.port->mtu : 0});
     own.facts.rails.push_back(std::move(facts));
     own.pod_rails[rail.rail] = rail;
-    if (!device.ok()) continue;
+    if (!device.ok()) {
+      own.devices[rail.rail] = MakeLateRdmaRail(options.open_rdma_rail, rail, device.status(), log);
+      continue;
+    }
     log.Info((*device)->Describe());
     own.devices[rail.rail] = *std::move(device);
   }
@@ -103,24 +108,36 @@ OwnRails OpenOwnRails(const std::string& self, const SetupOptions& options) {
   return own;
 }
 
-absl::StatusOr<std::vector<net::IpAddress>> OwnTcpAddresses(
-    const config::Settings& settings, const std::optional<net::IpAddress>& local) {
+std::vector<TcpRail> OwnTcpRails(const config::Settings& settings,
+                                 const std::optional<net::IpAddress>& local,
+                                 const std::vector<TcpRail>& known) {
   if (settings.socket_ifname.empty()) {
-    return std::vector<net::IpAddress>{local.value_or(net::LikelyPublicAddress())};
+    const net::IpAddress address = local.value_or(net::LikelyPublicAddress());
+    return {{net::InterfaceOfAddress(address), false, address}};
   }
   std::vector<std::string> names = {settings.socket_ifname};
   names.insert(names.end(), settings.more_socket_ifnames.begin(),
                settings.more_socket_ifnames.end());
-  std::vector<net::IpAddress> addresses;
+  std::vector<TcpRail> rails;
   for (const std::string& name : names) {
-    const absl::StatusOr<net::IpAddress> address = net::AddressOfInterface(name);
-    if (!address.ok()) {
-      return absl::Status(address.status().code(), absl::StrCat(settings.SetBy("socketIfname"),
-                                                                ": ", address.status().message()));
-    }
-    addresses.push_back(*address);
+    TcpRail& rail = rails.emplace_back(FindTcpRail(name));
+    const auto before = std::find_if(known.begin(), known.end(), [&name](const TcpRail& candidate) {
+      return candidate.interface == name && !candidate.unknown;
+    });
+    if (before == known.end()) continue;
+    rail.unknown = false;
+    if (!rail.address.has_value()) rail.address = before->address;
   }
-  return addresses;
+  return rails;
+}
+
+std::optional<net::IpAddress> ControlAddress(const std::vector<TcpRail>& rails) {
+  std::optional<net::IpAddress> address;
+  for (const TcpRail& rail : rails) {
+    if (rail.trouble.empty()) return rail.address;
+    if (!address.has_value()) address = rail.address;
+  }
+  return address;
 }
 
 }  // namespace railhead::comm

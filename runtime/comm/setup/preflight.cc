@@ -21,8 +21,11 @@
 namespace railhead::comm {
 namespace {
 
-// Limit of the round trips with one peer over one rail, which take a millisecond if it responds.
+// Limit of each of the round trips with one peer over one rail, which take a millisecond if it
+// responds.
 constexpr absl::Duration kPingPatience = absl::Seconds(3);
+// The longest that a rail takes: small frames pass, large ones do not.
+constexpr absl::Duration kLongestPing = absl::Seconds(6);
 
 // Returns the steps in which all pairs of neighbours are measured: the exclusive or of their ranks.
 // In each step, a rank is in at most one pair, so pairs do not disturb each other.
@@ -58,6 +61,7 @@ class Preflight {
     for (const rails::RailName& name : fabric_.rails) {
       if (name.transport == "verbs") continue;
       facts.rails.push_back(preflight::ReadInterface(options_.root, name));
+      facts.rails.back().trouble = fabric_.tcp[static_cast<size_t>(name.rail)].trouble;
       facts.rails.back().leaves_elsewhere = fabric_.wires.TroubleOf(name.rail);
     }
     return Judge();
@@ -77,7 +81,7 @@ class Preflight {
   // Goes step by step, so that both ranks of a pair measure at the same time.
   absl::Status AskAll() {
     for (const int step : Steps(bootstrap_.world_size())) {
-      const absl::Duration longest = kPingPatience * static_cast<double>(fabric_.rails.size()) +
+      const absl::Duration longest = kLongestPing * static_cast<double>(fabric_.rails.size()) +
                                      options_.settings.StartTimeout();
       const absl::StatusOr<std::vector<std::string>> together =
           bootstrap_.Exchange(std::string(), MonotonicNow() + longest);
@@ -91,17 +95,19 @@ class Preflight {
   void Ask(int rank, rails::Peer& peer) {
     const bool begins = bootstrap_.rank() < rank;
     for (size_t k = 0; k < peer.rail_count(); ++k) {
-      const absl::StatusOr<absl::Duration> time =
-          preflight::Ping(peer.link(k), begins, kPingPatience);
+      transport::Link& link = peer.link(k);
+      const absl::StatusOr<preflight::PingResult> result =
+          preflight::Ping(link, begins, kPingPatience);
       if (!begins) continue;
       preflight::PingFacts& ping = fabric_.facts.pings.emplace_back();
       ping.peer = rank;
       ping.rail = peer.rail_name(k).rail;
-      ping.trouble = std::string(time.status().message());
-      if (time.ok()) {
-        ping.nanoseconds = static_cast<uint32_t>(std::min<int64_t>(
-            absl::ToInt64Nanoseconds(*time), std::numeric_limits<uint32_t>::max()));
-      }
+      ping.trouble = std::string(result.status().message());
+      if (!result.ok()) continue;
+      ping.nanoseconds = static_cast<uint32_t>(std::min<int64_t>(
+          absl::ToInt64Nanoseconds(result->time), std::numeric_limits<uint32_t>::max()));
+      ping.large_bytes = static_cast<uint32_t>(link.max_payload());
+      ping.large_trouble = std::string(result->large.message());
     }
   }
 
@@ -109,7 +115,7 @@ class Preflight {
     const absl::StatusOr<std::vector<std::string>> all =
         bootstrap_.Exchange(preflight::Encode(fabric_.facts),
                             MonotonicNow() + options_.settings.StartTimeout() +
-                                kPingPatience * static_cast<double>(fabric_.rails.size()));
+                                kLongestPing * static_cast<double>(fabric_.rails.size()));
     if (!all.ok()) return all.status();
     std::vector<preflight::RankFacts> ranks;
     for (const std::string& bytes : *all) {

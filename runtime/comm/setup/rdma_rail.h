@@ -25,6 +25,9 @@ namespace railhead::comm {
 // An open RDMA device of one rail. Lives as long as the links created from it.
 class RdmaRail {
  public:
+  // What a frame of its links carries at least, in bytes; equal for all devices.
+  static constexpr size_t kMaxPayload = size_t{64} << 10;
+
   virtual ~RdmaRail() = default;
   // One line for logs: rail, device, port, link layer, MTU and address.
   virtual std::string Describe() const = 0;

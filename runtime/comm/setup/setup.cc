@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/comm/setup/setup.h"
 
-#include <sys/eventfd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <set>
@@ -10,6 +8,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/descriptors.h"
 #include "runtime/base/now.h"
 #include "runtime/base/random.h"
 #include "runtime/base/round_up.h"
@@ -24,13 +24,13 @@
 #include "runtime/comm/setup/protection_check.h"
 #include "runtime/comm/setup/reach.h"
 #include "runtime/comm/setup/start_warnings.h"
+#include "runtime/comm/setup/tcp_rail.h"
 #include "runtime/net/address.h"
 #include "runtime/net/socket.h"
 #include "runtime/preflight/local.h"
 #include "runtime/shm/group.h"
 #include "runtime/shm/mailbox.h"
 #include "runtime/shm/segment_server.h"
-#include "runtime/transport/connect/rail_interface.h"
 #include "runtime/transport/tcp/tcp.h"
 
 namespace railhead::comm {
@@ -44,8 +44,8 @@ constexpr size_t kKeyBytes = 16;
 // job that requires RDMA to fail soon.
 constexpr absl::Duration kLongestRdmaConnect = absl::Seconds(6);
 
-// How long a start waits for TCP rails that are late, once there is one to each peer. They are used
-// when they connect (rails/peer.h); a rail that is lost must not end a job that has another one.
+// How long a start waits for rails that are late, once there is one to each peer. They are used
+// when they connect (rails/peer.h).
 constexpr absl::Duration kGrace = absl::Seconds(1);
 
 // Returns the number of descriptors that the connections to one other rank need.
@@ -54,6 +54,21 @@ size_t Descriptors(const std::vector<ChosenRail>& rails) {
   // TCP: a socket; verbs: the device's events and the channel of completions.
   for (const ChosenRail& rail : rails) sum += rail.device != nullptr ? 2 : 1;
   return sum;
+}
+
+// Returns true if the links of one decision serve the other.
+bool SameLinks(const Decision& a, const Decision& b) {
+  return a.shm == b.shm && a.verbs == b.verbs && a.rails == b.rails &&
+         a.protection == b.protection && a.places == b.places;
+}
+
+// Returns those that cannot be opened now, as bits.
+uint64_t Closed(const std::vector<ChosenRail>& rails) {
+  uint64_t closed = 0;
+  for (size_t k = 0; k < rails.size(); ++k) {
+    closed |= rails[k].trouble.empty() ? 0 : uint64_t{1} << k;
+  }
+  return closed;
 }
 
 // Returns a random key for ranks that meet again at a rejoin address of this job.
@@ -106,9 +121,6 @@ class Setup {
   // Shares memory, in one round. Returns nullopt if it fails, so that all ranks decide again.
   absl::StatusOr<std::optional<shm::Segment>> ShareMemory();
   absl::Status OpenAcceptors(const std::vector<ChosenRail>& rails, Acceptors& acceptors) const;
-  // Returns what makes the interface of a TCP rail; null if the kernel chooses it.
-  std::function<std::unique_ptr<transport::RailInterface>()> RailInterfaceMaker(
-      const ChosenRail& rail) const;
   // Checks that there are descriptors and pinned memory for all connections, so that the error
   // comes at once and names the rank that lacks them.
   absl::Status TryNeeds(const std::vector<ChosenRail>& rails);
@@ -124,9 +136,12 @@ class Setup {
   absl::Status Connect(const std::vector<ChosenRail>& rails, absl::Duration patience, Links& links);
   // Adds the number of descriptors that are needed to an error that there are too few.
   absl::Status WithNeeds(const absl::Status& status, const std::vector<ChosenRail>& rails) const;
-  // Records that a rail failed. An RDMA rail is marked in the report, and all ranks decide again;
-  // the failure of a TCP rail is returned, since no transport is left.
-  absl::Status Blame(const ChosenRail& rail, absl::string_view what, const absl::Status& status);
+  // Returns the report on an RDMA rail.
+  RailReport& ReportOn(const ChosenRail& rail);
+  // Records the state of the links to one neighbour. Returns an error if they cannot be used over
+  // TCP; over RDMA all ranks decide again then.
+  absl::Status Record(const std::vector<ChosenRail>& rails, const Whereabouts& peer,
+                      absl::Span<const Connecting> links);
 
   // Returns the deadline of an exchange. A rank that completes a stage early waits for others,
   // which may take `others_may_take` for it, in addition to the timeout.
@@ -145,28 +160,30 @@ class Setup {
   Agreement agreement_;
   Particulars particulars_;
   std::shared_ptr<RejoinListener> rejoin_listener_;
+  std::vector<TcpRail> tcp_;
   Acceptors acceptors_;
   Acceptors lane_acceptors_;  // for transfers
 };
 
 absl::StatusOr<Fabric> Setup::Run() {
   own_ = OpenOwnRails(self_, options_);
-  const absl::StatusOr<std::vector<net::IpAddress>> tcp =
-      OwnTcpAddresses(options_.settings, bootstrap_.local_address());
+  tcp_ = OwnTcpRails(options_.settings, bootstrap_.local_address(), options_.tcp);
+  own_.report.tcp.clear();
+  for (const TcpRail& rail : tcp_) {
+    own_.report.tcp.push_back({rail.interface, rail.trouble, rail.unknown});
+  }
   OpenRejoinListener();
   absl::Status problem = options_.problem;
-  problem.Update(tcp.status());
   problem.Update(CheckSecret());
-  if (tcp.ok()) own_.report.tcp_rails = static_cast<int>(tcp->size());
   if (!problem.ok()) {
     problem = absl::Status(problem.code(), absl::StrCat(self_, ": ", problem.message()));
   }
   absl::StatusOr<bool> changed = Agree(problem, {}, Deadline());
   std::optional<shm::Segment> segment;
-  // The loop ends: every round but the last excludes at least one rail, or shared memory.
+  // The loop ends: every round but the last excludes RDMA, or shared memory.
   while (true) {
     if (!changed.ok()) return changed.status();
-    const Decision& decision = agreement_.decision;
+    const Decision decision = agreement_.decision;
     // Memory that is shared stays shared if a rail fails later.
     if (!decision.places.empty() && !segment.has_value()) {
       absl::StatusOr<std::optional<shm::Segment>> shared = ShareMemory();
@@ -182,7 +199,7 @@ absl::StatusOr<Fabric> Setup::Run() {
       fabric.lane_memory = LaneMemory(fabric);
       return fabric;
     }
-    const std::vector<ChosenRail> rails = ChooseRails(decision, own_, *tcp);
+    const std::vector<ChosenRail> rails = ChooseRails(decision, own_, tcp_);
     const int world = bootstrap_.world_size();
     neighbours_ = FirstNeighbours(decision);
     absl::Status opened = OpenAcceptors(rails, acceptors_);
@@ -193,17 +210,18 @@ absl::StatusOr<Fabric> Setup::Run() {
       for (const auto& acceptor : acceptors) statement.addresses.push_back(acceptor->Address());
     }
     // Also of ranks to which this one connects later: the tree may have lost ranks by then.
+    statement.closed = Closed(rails);
     statement.wanted = world <= kAllConnected ? Neighbours(bootstrap_.rank(), world) : neighbours_;
-    bootstrap_.SetPlace(Encode(Whereabouts{self_, statement.addresses}));
+    bootstrap_.SetPlace(Encode(Whereabouts{self_, statement.addresses, statement.closed}));
     changed = Agree(WithNeeds(opened, rails), std::move(statement), Deadline());
-    if (!changed.ok() || *changed) continue;
+    if (!changed.ok() || !SameLinks(decision, agreement_.decision)) continue;
 
     Links links;
     const absl::Duration patience = PatienceWith(rails);
     const absl::Status connected = Connect(rails, patience, links);
     std::map<int, Whereabouts> known = particulars_.wanted;
     changed = Agree(WithNeeds(connected, rails), {}, Deadline(patience));
-    if (!changed.ok() || *changed) continue;
+    if (!changed.ok() || !SameLinks(decision, agreement_.decision)) continue;
 
     Fabric fabric;
     for (const ChosenRail& rail : rails) fabric.rails.push_back(rail.name);
@@ -336,7 +354,15 @@ void Setup::TakeStock(Fabric& fabric) {
   // Warnings concern rails in use only.
   if (fabric.decision.verbs) {
     fabric.warnings = StartWarnings(own_.facts, agreement_.usual);
+  } else if (!fabric.decision.shm) {
+    for (const ChosenRail& rail : ChooseRails(fabric.decision, own_, tcp_)) {
+      if (rail.trouble.empty()) continue;
+      fabric.warnings.push_back(absl::StrCat(rails::ToString(rail.name),
+                                             " cannot be opened: ", rail.trouble,
+                                             "; the other rails are used until it is up"));
+    }
   }
+  fabric.tcp = std::move(tcp_);
   fabric.pods = agreement_.pods;
   fabric.partner = particulars_.partner;
   fabric.facts = std::move(own_.facts);
@@ -352,18 +378,9 @@ void Setup::OpenRejoinListener() {
       bootstrap_.local_address().value_or(net::LikelyPublicAddress()), rejoin_listener_->port()});
 }
 
-absl::Status Setup::Blame(const ChosenRail& rail, absl::string_view what,
-                          const absl::Status& status) {
-  if (rail.device == nullptr) {
-    return absl::Status(status.code(), absl::StrCat(self_, ": ", rails::ToString(rail.name), ": ",
-                                                    what, ": ", status.message()));
-  }
-  for (RailReport& report : own_.report.rails) {
-    if (report.rail == rail.name.rail && report.trouble.empty()) {
-      report.trouble = absl::StrCat(what, ": ", status.message());
-    }
-  }
-  return absl::OkStatus();
+RailReport& Setup::ReportOn(const ChosenRail& rail) {
+  return *std::find_if(own_.report.rails.begin(), own_.report.rails.end(),
+                       [&rail](const RailReport& report) { return report.rail == rail.name.rail; });
 }
 
 absl::Status Setup::WithNeeds(const absl::Status& status,
@@ -386,14 +403,17 @@ absl::Status Setup::OpenAcceptors(const std::vector<ChosenRail>& rails,
   const auto wake = std::make_shared<transport::WakeEvent>();
   for (const ChosenRail& rail : rails) {
     const auto open = [&]() -> absl::StatusOr<std::shared_ptr<transport::Acceptor>> {
-      absl::StatusOr<std::shared_ptr<transport::RailListener>> listener =
-          transport::RailListener::Shared(rail.address, RailInterfaceMaker(rail));
-      if (!listener.ok()) return listener.status();
-      return transport::Acceptor::Open(
-          *std::move(listener), static_cast<size_t>(bootstrap_.world_size()),
-          static_cast<uint32_t>(bootstrap_.rank()),
+      absl::StatusOr<std::shared_ptr<transport::Acceptor>> acceptor = transport::Acceptor::Open(
+          [listens = rail.listens, name = rails::ToString(rail.name),
+           log = Logger(options_.settings.log_level, self_)] {
+            return ListenerOf(listens, name, log);
+          },
+          static_cast<size_t>(bootstrap_.world_size()), static_cast<uint32_t>(bootstrap_.rank()),
           {bootstrap_.session().Mac("railhead rails", {}), static_cast<uint32_t>(rail.name.rail)},
           wake);
+      if (!acceptor.ok() || !rail.trouble.empty()) return acceptor;
+      if (absl::Status listens = (*acceptor)->Renew(MonotonicNow()); !listens.ok()) return listens;
+      return acceptor;
     };
     absl::StatusOr<std::shared_ptr<transport::Acceptor>> acceptor = open();
     if (!acceptor.ok()) {
@@ -406,30 +426,18 @@ absl::Status Setup::OpenAcceptors(const std::vector<ChosenRail>& rails,
   return absl::OkStatus();
 }
 
-// Without a name any interface will do, as it does for the acceptors of RDMA rails.
-std::function<std::unique_ptr<transport::RailInterface>()> Setup::RailInterfaceMaker(
-    const ChosenRail& rail) const {
-  if (rail.device != nullptr || options_.settings.socket_ifname.empty()) return nullptr;
-  return [&rail, log = Logger(options_.settings.log_level, self_)] {
-    return std::make_unique<transport::RailInterface>(rail.address, rails::ToString(rail.name),
-                                                      log);
-  };
-}
-
 absl::Status Setup::TryNeeds(const std::vector<ChosenRail>& rails) {
-  std::vector<net::Fd> trial;
-  while (trial.size() < neighbours_.size() * Descriptors(rails)) {
-    trial.emplace_back(::eventfd(0, EFD_CLOEXEC));
-    if (trial.back().valid()) continue;
-    const absl::Status error = net::ErrnoError("open what connections need", errno);
+  // Counted, not tried: other threads of the program need descriptors, too.
+  const std::optional<uint64_t> free = FreeDescriptors();
+  if (free.has_value() && *free < neighbours_.size() * Descriptors(rails)) {
+    const absl::Status error = net::ErrnoError("open what connections need", EMFILE);
     return absl::Status(error.code(), absl::StrCat(self_, ": ", error.message()));
   }
   for (const ChosenRail& rail : rails) {
-    if (rail.device == nullptr) continue;
+    if (rail.device == nullptr || !rail.trouble.empty()) continue;
     const absl::Status pinned = rail.device->CanPin(neighbours_.size());
-    if (!pinned.ok()) {
-      Blame(rail, "no memory for its connections", pinned).IgnoreError();
-    }
+    if (pinned.ok()) continue;
+    ReportOn(rail).trouble = absl::StrCat("no memory for its connections: ", pinned.message());
   }
   return absl::OkStatus();
 }
@@ -488,38 +496,66 @@ absl::Duration Setup::PatienceWith(const std::vector<ChosenRail>& rails) const {
 
 absl::Status Setup::Connect(const std::vector<ChosenRail>& rails, absl::Duration patience,
                             Links& links) {
+  const uint64_t own_closed = Closed(rails);
   for (const int neighbour : neighbours_) {
     const Whereabouts peer = Of(neighbour);
     for (size_t k = 0; k < rails.size(); ++k) {
       absl::StatusOr<std::unique_ptr<Link>> link = rails[k].Open(
           acceptors_[k], k < peer.addresses.size() ? peer.addresses[k] : "", peer.name);
       Connecting& connecting = links.emplace_back();
+      connecting.awaited = ((own_closed | peer.closed) >> k & 1) == 0;
       connecting.result = link.status();
       if (link.ok()) connecting.link = *std::move(link);
     }
   }
-  const Logger log(options_.settings.log_level, self_);
-  const bool over_tcp = rails.front().device == nullptr;
-  absl::Status result = ConnectAll(
-      links, *acceptors_.front()->wake(),
-      {MonotonicNow() + patience, rails.size(), over_tcp ? kGrace : absl::InfiniteDuration()},
-      aborted_);
+  absl::Status result = ConnectAll(links, *acceptors_.front()->wake(),
+                                   {MonotonicNow() + patience, rails.size(), kGrace}, aborted_);
   if (!result.ok()) {
-    result = absl::Status(result.code(), absl::StrCat(self_, ": ", result.message()));
+    return absl::Status(result.code(), absl::StrCat(self_, ": ", result.message()));
   }
-  for (size_t i = 0; i < links.size(); ++i) {
-    if (links[i].result.ok()) continue;
-    const ChosenRail& rail = rails[i % rails.size()];
-    const std::string peer = Of(neighbours_[i / rails.size()]).name;
-    if (over_tcp && IsLate(links[i].result) &&
-        AnyConnected(links, rails.size(), i / rails.size())) {
-      log.Warn(absl::StrCat(rails::ToString(rail.name), " to ", peer, ": not connected yet (",
-                            links[i].result.message(), "); starting on the other rails"));
-      continue;
-    }
-    result.Update(Blame(rail, absl::StrCat("no connection to ", peer), links[i].result));
+  for (size_t i = 0; i < neighbours_.size(); ++i) {
+    result.Update(Record(rails, Of(neighbours_[i]),
+                         absl::MakeSpan(links).subspan(i * rails.size(), rails.size())));
   }
   return result;
+}
+
+absl::Status Setup::Record(const std::vector<ChosenRail>& rails, const Whereabouts& peer,
+                           absl::Span<const Connecting> links) {
+  const bool over_tcp = rails.front().device == nullptr;
+  const bool any = std::any_of(links.begin(), links.end(),
+                               [](const Connecting& link) { return link.result.ok(); });
+  const Logger log(options_.settings.log_level, self_);
+  const std::string what = absl::StrCat("no connection to ", peer.name, ": ");
+  std::vector<std::string> states;
+  absl::Status error;
+  for (size_t k = 0; k < rails.size(); ++k) {
+    const absl::Status& link = links[k].result;
+    if (link.ok()) continue;
+    const std::string name = rails::ToString(rails[k].name);
+    const bool closed_there = (peer.closed >> k & 1) != 0;
+    const std::string why = !rails[k].trouble.empty() ? rails[k].trouble
+                            : closed_there            ? "the peer cannot open it"
+                                                      : std::string(link.message());
+    states.push_back(absl::StrCat(name, ": ", why));
+    error.Update(link);
+    if (over_tcp && links[k].awaited && !IsLate(link)) {
+      return absl::Status(link.code(), absl::StrCat(self_, ": ", name, ": ", what, why));
+    }
+    if (!any || !links[k].awaited) continue;
+    if (over_tcp) {
+      log.Warn(absl::StrCat(name, " to ", peer.name, ": not connected yet (", why,
+                            "); starting on the other rails"));
+      continue;
+    }
+    std::string& unreached = ReportOn(rails[k]).unreached;
+    if (unreached.empty()) unreached = absl::StrCat(what, why);
+  }
+  if (any) return absl::OkStatus();
+  const std::string all = absl::StrCat(what, absl::StrJoin(states, "; "));
+  if (over_tcp) return absl::Status(error.code(), absl::StrCat(self_, ": ", all));
+  if (own_.report.cut_off.empty()) own_.report.cut_off = all;
+  return absl::OkStatus();
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Setup of a communicator after its ranks have met: every rank reports what it has, rank 0 decides
-// for all (agreement.h), and the ranks open and connect links (connect.h). If a rail does not work
-// on some rank, that rank reports it and rank 0 decides again. So the job runs on rails that work
-// on all ranks, or fails on all ranks with the same reason. Used by Communicator and by the
-// pre-flight check.
+// for all (agreement.h), and the ranks open and connect links (connect.h). A rail that cannot be
+// opened, or does not connect, is a state and not an error while each pair of ranks has another
+// one: the communicator starts, and the rail joins when it is up (rails/peer.h). If a pair has
+// none, its ranks report it and rank 0 decides again. So all ranks use the same transport, or fail
+// with the same reason. Used by Communicator and by the pre-flight check.
 #ifndef RAILHEAD_RUNTIME_COMM_SETUP_SETUP_H_
 #define RAILHEAD_RUNTIME_COMM_SETUP_SETUP_H_
 
@@ -23,6 +24,7 @@
 #include "runtime/comm/setup/decision.h"
 #include "runtime/comm/setup/rdma_rail.h"
 #include "runtime/comm/setup/rejoin.h"
+#include "runtime/comm/setup/tcp_rail.h"
 #include "runtime/comm/setup/wire_check.h"
 #include "runtime/config/env.h"
 #include "runtime/device/cuda_api.h"
@@ -46,7 +48,8 @@ struct SetupOptions {
   // If true, this rank connects to all its neighbours before the job starts. Otherwise, in large
   // worlds, ranks connect on first use.
   bool all_neighbours = false;
-  Met met;  // see RankReport
+  Met met;                   // see RankReport
+  std::vector<TcpRail> tcp;  // of the communicator that this one is made of
   // Split off another communicator, which has reported the rails that both have.
   bool split_off = false;
 };
@@ -55,6 +58,7 @@ struct SetupOptions {
 struct Fabric {
   Decision decision;
   std::vector<rails::RailName> rails;
+  std::vector<TcpRail> tcp;    // of this rank, used or not
   preflight::RankFacts facts;  // of this rank, about its RDMA rails
   int pods = 1;                // number of pods of these ranks
   int partner = 0;             // the rank with which this rank measures the rails

@@ -116,6 +116,7 @@ class SetUpTest : public ::testing::Test {
   std::map<int, std::string> places;
   std::map<int, std::vector<int>>
       rails;                        // what a rank's rails file lists; without an entry, no file
+  std::atomic<bool> mended{false};  // devices that did not open do now
   std::string secret;               // of the job
   std::map<int, int> master_ports;  // of ranks that do not reach rank 0's port itself
 
@@ -147,7 +148,7 @@ class SetUpTest : public ::testing::Test {
     options.open_rdma_rail =
         [this, rank](const fabric::PodRail& rail) -> absl::StatusOr<std::unique_ptr<RdmaRail>> {
       const Luck its = LuckOf(rank, rail.rail);
-      if (!its.open.ok()) return its.open;
+      if (!its.open.ok() && !mended) return its.open;
       return std::make_unique<TestRail>(its);
     };
     return comm::SetUp(*bootstrap, options);
@@ -264,7 +265,8 @@ constexpr absl::Duration kTimeout = absl::Seconds(20);
 
 class MishapTest : public SetUpTest, public ::testing::WithParamInterface<Mishap> {};
 
-// Whenever it is found out that a rail does not work, the job goes on with the other one.
+// Whenever it is found out that a rail does not work between two ranks, these go on with the other
+// one, and all others use both.
 TEST_P(MishapTest, OfOneRailLeavesTheOther) {
   rails = {{0, {0, 1}}, {1, {0, 1}}, {2, {0, 1}}};
   for (int rank = 0; rank < 3; ++rank) settings[rank].timeout = kTimeout;
@@ -273,11 +275,55 @@ TEST_P(MishapTest, OfOneRailLeavesTheOther) {
   for (const absl::StatusOr<Fabric>& fabric : fabrics) {
     ASSERT_TRUE(fabric.ok()) << fabric.status();
     EXPECT_TRUE(fabric->decision.verbs);
-    EXPECT_EQ(fabric->decision.rails, std::vector<int>{1});
+    EXPECT_EQ(fabric->decision.rails, (std::vector<int>{0, 1}));
     EXPECT_THAT(fabric->decision.degraded_reason,
                 AllOf(HasSubstr("1 of 2 rails"), HasSubstr("rank 1 (pod p1): rail 0 (rxe0)"),
                       HasSubstr(GetParam().text)));
     EXPECT_EQ(fabric->decision, fabrics[0]->decision);
+    for (const auto& [rank, peer] : fabric->peers) EXPECT_TRUE(peer->rail_health(1).up);
+  }
+  EXPECT_TRUE(fabrics[0]->peers.at(2)->rail_health(0).up);
+  EXPECT_TRUE(fabrics[2]->peers.at(0)->rail_health(0).up);
+}
+
+// Different rails of two ranks, and of all pairs one that does not connect; then all are mended.
+TEST_F(SetUpTest, RailsThatAreDownAtTheStartJoinWhenTheyAreUp) {
+  constexpr int kWorld = 3;
+  for (int rank = 0; rank < kWorld; ++rank) {
+    rails[rank] = {0, 1, 2};
+    settings[rank].timeout = kTimeout;
+    settings[rank].log_level = LogLevel::kError;
+  }
+  luck[1][0].open = absl::UnavailableError("port 1 is DOWN");
+  luck[2][1].open = absl::NotFoundError("no uverbs1");
+  const std::vector<absl::StatusOr<Fabric>> fabrics = Run(kWorld);
+  const auto all = [&](auto is) {
+    for (const absl::StatusOr<Fabric>& fabric : fabrics) {
+      for (const auto& [rank, peer] : fabric->peers) {
+        for (size_t rail = 0; rail < peer->rail_count(); ++rail) {
+          if (!is(*peer, rail)) return false;
+        }
+      }
+    }
+    return true;
+  };
+  for (size_t rank = 0; rank < fabrics.size(); ++rank) {
+    ASSERT_TRUE(fabrics[rank].ok()) << fabrics[rank].status();
+    EXPECT_EQ(fabrics[rank]->decision.rails, (std::vector<int>{0, 1, 2}));
+    for (const auto& [other, peer] : fabrics[rank]->peers) {
+      const bool with_1 = rank == 1 || other == 1;
+      const bool with_2 = rank == 2 || other == 2;
+      EXPECT_EQ(peer->rail_health(0).up, !with_1);
+      EXPECT_EQ(peer->rail_health(1).up, !with_2);
+      EXPECT_TRUE(peer->rail_health(2).up);
+    }
+  }
+  mended = true;
+  const absl::Time deadline = MonotonicNow() + absl::Seconds(120);
+  while (!all([](rails::Peer& peer, size_t rail) { return peer.rail_health(rail).up.load(); })) {
+    ASSERT_LT(MonotonicNow(), deadline);
+    ASSERT_TRUE(all([](rails::Peer& peer, size_t) { return peer.Poll(MonotonicNow()).ok(); }));
+    absl::SleepFor(absl::Milliseconds(1));
   }
 }
 
@@ -304,9 +350,10 @@ TEST_P(MishapTest, OfAllRailsFailsEverybodyWhereRdmaIsRequired) {
   const std::vector<absl::StatusOr<Fabric>> fabrics = Run(3);
   for (const absl::StatusOr<Fabric>& fabric : fabrics) {
     EXPECT_EQ(fabric.status(), fabrics[0].status());
-    EXPECT_THAT(std::string(fabric.status().message()),
-                AllOf(HasSubstr("RAILHEAD_REQUIRE_RDMA=1 on rank 2"),
-                      HasSubstr("rank 1 (pod p1): rail 0 (rxe0)"), HasSubstr(GetParam().text)));
+    EXPECT_THAT(
+        std::string(fabric.status().message()),
+        AllOf(HasSubstr("RAILHEAD_REQUIRE_RDMA=1 on rank 2"), HasSubstr("rank 1 (pod p1): "),
+              HasSubstr("rail 0 (rxe0"), HasSubstr(GetParam().text)));
   }
 }
 
@@ -498,7 +545,7 @@ TEST_F(SetUpTest, EachPlaceGetsItsMemory) {
   std::vector<absl::StatusOr<Fabric>> fabrics = Run(4);
   for (size_t rank = 0; rank < fabrics.size(); ++rank) {
     ASSERT_TRUE(fabrics[rank].ok()) << fabrics[rank].status();
-    EXPECT_EQ(fabrics[rank]->decision.rails, std::vector<int>{1});
+    EXPECT_EQ(fabrics[rank]->decision.rails, (std::vector<int>{0, 1}));
     EXPECT_EQ(fabrics[rank]->peers.size(), 3U);
     ASSERT_TRUE(fabrics[rank]->segment.has_value());
     if (rank < 2) *fabrics[rank]->segment->data() = static_cast<std::byte>(rank + 1);
@@ -525,7 +572,7 @@ TEST_F(SetUpTest, LessThatIsAllowedIsStillTold) {
   luck[1][0].open = absl::NotFoundError("no uverbs0");
   for (const absl::StatusOr<Fabric>& fabric : Run(2)) {
     ASSERT_TRUE(fabric.ok()) << fabric.status();
-    EXPECT_EQ(fabric->decision.rails, std::vector<int>{1});
+    EXPECT_EQ(fabric->decision.rails, (std::vector<int>{0, 1}));
     EXPECT_EQ(fabric->decision.fallback, config::Fallback::kAllow);
     EXPECT_THAT(fabric->decision.degraded_reason, HasSubstr("no uverbs0"));
   }

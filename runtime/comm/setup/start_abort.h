@@ -5,12 +5,12 @@
 #ifndef RAILHEAD_RUNTIME_COMM_SETUP_START_ABORT_H_
 #define RAILHEAD_RUNTIME_COMM_SETUP_START_ABORT_H_
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "runtime/bootstrap/watch.h"
 
 namespace railhead::comm {
 
@@ -19,31 +19,37 @@ class StartAbort {
  public:
   // Aborts the start with this error. Later errors are ignored.
   void Abort(const absl::Status& why) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (why_.ok()) why_ = why;
-    if (watch_ != nullptr) watch_->Announce(why_).IgnoreError();
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (why_.ok()) why_ = why;
+    }
+    Tell();
   }
 
-  // Returns why the start must end; OK while it may continue.
+  // Returns why the start must end; OK while it may continue. Never waits for Abort.
   absl::Status why() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return why_;
   }
 
-  // Makes Abort fail the watchdog's job while it exists. The watchdog must outlive it.
+  // Makes Abort call `fail`, which fails the job and may take seconds, while this object exists; at
+  // once if the start is aborted already.
   class Told {
    public:
+    using Fail = std::function<void(const absl::Status& why)>;
     // `start` may be null.
-    Told(std::shared_ptr<StartAbort> start, bootstrap::Watch& watch) : start_(std::move(start)) {
+    Told(std::shared_ptr<StartAbort> start, Fail fail) : start_(std::move(start)) {
       if (start_ == nullptr) return;
-      const std::lock_guard<std::mutex> lock(start_->mutex_);
-      start_->watch_ = &watch;
-      if (!start_->why_.ok()) watch.Announce(start_->why_).IgnoreError();
+      {
+        const std::lock_guard<std::mutex> lock(start_->telling_);
+        start_->fail_ = std::move(fail);
+      }
+      start_->Tell();
     }
     ~Told() {
       if (start_ == nullptr) return;
-      const std::lock_guard<std::mutex> lock(start_->mutex_);
-      start_->watch_ = nullptr;
+      const std::lock_guard<std::mutex> lock(start_->telling_);
+      start_->fail_ = nullptr;
     }
     Told(const Told&) = delete;
     Told& operator=(const Told&) = delete;
@@ -53,9 +59,15 @@ class StartAbort {
   };
 
  private:
+  void Tell() {
+    const std::lock_guard<std::mutex> lock(telling_);
+    if (const absl::Status reason = why(); !reason.ok() && fail_ != nullptr) fail_(reason);
+  }
+
   mutable std::mutex mutex_;
   absl::Status why_;
-  bootstrap::Watch* watch_ = nullptr;
+  std::mutex telling_;  // held while fail_ runs; taken before mutex_
+  Told::Fail fail_;
 };
 
 }  // namespace railhead::comm

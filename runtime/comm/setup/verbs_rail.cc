@@ -7,11 +7,14 @@
 #include "runtime/transport/verbs/device_port.h"
 #include "runtime/transport/verbs/gid.h"
 #include "runtime/transport/verbs/offer.h"
+#include "runtime/transport/verbs/slot.h"
 #include "runtime/transport/verbs/user_memory.h"
 #include "runtime/transport/verbs/verbs.h"
 
 namespace railhead::comm {
 namespace {
+
+static_assert(RdmaRail::kMaxPayload == transport::verbs::kSlotPayload);
 
 class VerbsRail final : public RdmaRail {
  public:

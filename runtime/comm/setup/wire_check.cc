@@ -19,7 +19,7 @@ constexpr absl::Duration kBetweenLooks = absl::Milliseconds(20);
 
 bool IsElsewhere(const net::IpAddress& own, const std::string& partner) {
   const absl::StatusOr<transport::Acceptor::Place> place = transport::Acceptor::ParsePlace(partner);
-  if (!place.ok()) return false;
+  if (!place.ok() || place->port == 0) return false;
   const absl::StatusOr<net::Route> route = net::FindRoute(own, place->ip);
   return route.ok() && !route->local;
 }
@@ -39,14 +39,17 @@ bool Carries(uint64_t rail_sent, uint64_t interface_counted) {
 
 WireCheck::WireCheck(std::vector<Wire> wires) {
   for (Wire& wire : wires) {
-    const transport::RailInterface* const interface = wire.acceptor->interface();
-    if (interface == nullptr) continue;
     Entry& entry = entries_[wire.rail.rail];
-    const absl::StatusOr<net::Interface> before = net::ReadInterface(interface->name());
-    if (before.ok()) entry.counted = before->sent_bytes;
-    entry.measured =
-        before.ok() && interface->is_nic() && IsElsewhere(wire.acceptor->own().ip, wire.partner);
     entry.wire = std::move(wire);
+    const std::shared_ptr<transport::RailInterface> interface = entry.wire.acceptor->interface();
+    if (interface == nullptr || !interface->is_nic() ||
+        !IsElsewhere(entry.wire.acceptor->own().ip, entry.wire.partner)) {
+      continue;
+    }
+    const absl::StatusOr<net::Interface> before = net::ReadInterface(interface->name());
+    if (!before.ok()) continue;
+    entry.measured = interface;
+    entry.counted = before->sent_bytes;
   }
 }
 
@@ -56,9 +59,9 @@ std::vector<std::string> WireCheck::Check(absl::Span<const rails::RailTotals> to
   const absl::Time deadline = MonotonicNow() + patience;
   for (const rails::RailTotals& rail : totals) {
     const auto found = entries_.find(rail.name.rail);
-    if (found == entries_.end() || !found->second.measured) continue;
+    if (found == entries_.end() || found->second.measured == nullptr) continue;
     Entry& entry = found->second;
-    const transport::RailInterface& interface = *entry.wire.acceptor->interface();
+    const transport::RailInterface& interface = *entry.measured;
     std::optional<uint64_t> counted = Counted(interface.name(), entry.counted);
     while (counted.has_value() && interface.leaves_by().empty() &&
            !Carries(rail.transmit_bytes, *counted) && MonotonicNow() < deadline) {
@@ -80,7 +83,8 @@ std::vector<std::string> WireCheck::Check(absl::Span<const rails::RailTotals> to
 std::string WireCheck::TroubleOf(int rail) const {
   const auto found = entries_.find(rail);
   if (found == entries_.end()) return "";
-  const std::string trouble = found->second.wire.acceptor->interface()->trouble();
+  const std::shared_ptr<transport::RailInterface> now = found->second.wire.acceptor->interface();
+  const std::string trouble = now != nullptr ? now->trouble() : "";
   return trouble.empty() ? found->second.trouble : trouble;
 }
 
@@ -89,15 +93,18 @@ std::string WireCheck::Trouble() const {
   for (const auto& [rail, entry] : entries_) {
     const std::string trouble = TroubleOf(rail);
     if (trouble.empty()) continue;
+    const std::shared_ptr<transport::RailInterface> now = entry.wire.acceptor->interface();
     absl::StrAppend(&all, all.empty() ? "" : "; ", trouble, "; ",
-                    entry.wire.acceptor->interface()->Advice());
+                    (now != nullptr ? now : entry.measured)->Advice());
   }
   return all;
 }
 
 std::string WireCheck::LeavesBy(int rail) const {
   const auto found = entries_.find(rail);
-  return found == entries_.end() ? "" : found->second.wire.acceptor->interface()->leaves_by();
+  if (found == entries_.end()) return "";
+  const std::shared_ptr<transport::RailInterface> now = found->second.wire.acceptor->interface();
+  return now != nullptr ? now->leaves_by() : "";
 }
 
 }  // namespace railhead::comm

@@ -55,10 +55,13 @@ class WireCheck {
 
  private:
   struct Entry {
-    Wire wire;              // whose acceptor has an interface
-    bool measured = false;  // the partner is on another machine
-    uint64_t counted = 0;   // by the interface before
-    std::string trouble;    // found by its counters
+    // Wire's acceptor may get an interface later, or another one.
+    Wire wire;
+    // The interface whose counters are compared; null: there was none, or the partner is on this
+    // machine.
+    std::shared_ptr<transport::RailInterface> measured;
+    uint64_t counted = 0;  // by the interface before
+    std::string trouble;   // found by its counters
   };
 
   std::map<int, Entry> entries_;  // by rail

@@ -35,8 +35,8 @@ std::shared_ptr<transport::Acceptor> AcceptorAt(const char* text, bool named) {
   const net::IpAddress address = *net::IpAddress::Parse(text);
   std::unique_ptr<transport::RailInterface> interface;
   if (named) {
-    interface =
-        std::make_unique<transport::RailInterface>(address, "rail 0 (lo, tcp)", railhead::Logger());
+    interface = std::make_unique<transport::RailInterface>(address, "lo", "rail 0 (lo, tcp)",
+                                                           railhead::Logger());
   }
   return *transport::Acceptor::Open(*transport::RailListener::Open(address, std::move(interface)),
                                     1);

@@ -560,7 +560,7 @@ typedef struct {
   size_t struct_size;
   int rail;           /* rail number on the node */
   int port;           /* port of the HCA; 0 for TCP */
-  int up;             /* 0 after a failure */
+  int up;             /* 0 while it is down, after a failure or since the start */
   char device[64];    /* HCA, or network interface for TCP, or "memory" */
   char transport[16]; /* "shm", "verbs" or "tcp" */
   uint64_t tx_bytes;  /* payload bytes since the communicator was created */

@@ -30,9 +30,10 @@ bool IsNic(const net::Interface& interface) {
   return !interface.loopback && interface.kind != "dummy" && interface.kind != "vrf";
 }
 
-RailInterface::RailInterface(const net::IpAddress& address, std::string rail, Logger log)
+RailInterface::RailInterface(const net::IpAddress& address, absl::string_view interface,
+                             std::string rail, Logger log)
     : address_(address), rail_(std::move(rail)), log_(std::move(log)) {
-  absl::StatusOr<net::Interface> found = net::ReadInterface(net::InterfaceOfAddress(address));
+  absl::StatusOr<net::Interface> found = net::ReadInterface(interface);
   if (!found.ok()) return;
   interface_ = *std::move(found);
   is_nic_ = IsNic(interface_);

@@ -34,8 +34,10 @@ bool IsNic(const net::Interface& interface);
 // Thread-safe. No call waits.
 class RailInterface {
  public:
-  // `rail` names the rail in the log.
-  RailInterface(const net::IpAddress& address, std::string rail, Logger log);
+  // The interface of this name, which may be down or have lost the address. `rail` names the rail
+  // in the log.
+  RailInterface(const net::IpAddress& address, absl::string_view interface, std::string rail,
+                Logger log);
   RailInterface(const RailInterface&) = delete;
   RailInterface& operator=(const RailInterface&) = delete;
 

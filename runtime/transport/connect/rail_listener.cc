@@ -58,7 +58,7 @@ absl::StatusOr<std::shared_ptr<RailListener>> RailListener::Open(
     sockets.push_back(std::move(pair->bound));
     sockets.push_back(std::move(pair->other));
   } else {
-    absl::StatusOr<net::Fd> socket = net::Listen(local, 0);
+    absl::StatusOr<net::Fd> socket = net::ListenOnAbsent(local, 0);
     if (!socket.ok()) return socket.status();
     sockets.push_back(*std::move(socket));
   }

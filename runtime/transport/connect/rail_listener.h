@@ -51,7 +51,8 @@ class RailListener final : private net::WatchThread::Client {
     std::map<std::string, uint64_t> heard = {};  // by token: number of the last Hello received
   };
 
-  // With `interface`, which has the address, connections come and go by that (rail_interface.h).
+  // The interface of `local` may be down. With `interface`, which has the address, connections come
+  // and go by that (rail_interface.h).
   static absl::StatusOr<std::shared_ptr<RailListener>> Open(
       const net::IpAddress& local, std::unique_ptr<RailInterface> interface = nullptr);
   // Returns the one that this process shares at this address. With `make_interface`, which is
@@ -66,7 +67,7 @@ class RailListener final : private net::WatchThread::Client {
   const net::IpAddress& ip() const { return ip_; }
   uint16_t port() const { return port_; }
   // Null: connections come and go as the kernel routes them.
-  RailInterface* interface() const { return interface_.get(); }
+  const std::shared_ptr<RailInterface>& interface() const { return interface_; }
 
   // The inbox must stay where it is until Remove, which closes its connections.
   void Add(Inbox& inbox);
@@ -120,7 +121,7 @@ class RailListener final : private net::WatchThread::Client {
   const std::shared_ptr<net::WatchThread> thread_;
   const net::IpAddress ip_;
   const uint16_t port_;
-  const std::unique_ptr<RailInterface> interface_;
+  const std::shared_ptr<RailInterface> interface_;
   const std::vector<net::Fd> listeners_;
 
   mutable std::mutex mutex_;

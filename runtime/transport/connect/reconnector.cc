@@ -60,6 +60,7 @@ absl::Status Reconnector::Locate() {
 }
 
 absl::StatusOr<Line> Reconnector::Advance(absl::Time now) {
+  if (absl::Status open = acceptor_->Renew(now); !open.ok()) return GiveUp(open);
   if (absl::Status located = Locate(); !located.ok()) return located;
   if (!remote_.has_value()) return Line();
   return dials() ? Dial(now) : Await(now);
@@ -67,8 +68,11 @@ absl::StatusOr<Line> Reconnector::Advance(absl::Time now) {
 
 std::string Reconnector::Name() const {
   return absl::StrCat(
-      net::HostPort(acceptor_->own().ip, acceptor_->own().port), " - ",
-      remote_.has_value() ? net::HostPort(remote_->ip, remote_->port) : "not known yet");
+      acceptor_->own().port != 0 ? net::HostPort(acceptor_->own().ip, acceptor_->own().port)
+                                 : "no address yet",
+      " - ",
+      remote_.has_value() && remote_->port != 0 ? net::HostPort(remote_->ip, remote_->port)
+                                                : "not known yet");
 }
 
 absl::Status Reconnector::Use(net::Fd line, uint32_t events, absl::Time give_up) {
@@ -93,10 +97,22 @@ absl::Status Reconnector::GiveUp(const absl::Status& why) {
   return absl::Status(why.code(), absl::StrCat(peer_, ": ", why.message()));
 }
 
+void Reconnector::PeerMovedTo(absl::string_view address) {
+  absl::StatusOr<Acceptor::Place> place = Acceptor::ParsePlace(address);
+  if (!remote_.has_value() || !place.ok() || place->token != remote_->token || place->port == 0 ||
+      (place->port == remote_->port && place->ip == remote_->ip)) {
+    return;
+  }
+  remote_ = *std::move(place);
+  // An attempt at the old address; the accepting side's may be the peer's own.
+  if (dials()) Close();
+  next_attempt_ = absl::InfinitePast();
+}
+
 absl::Status Reconnector::Call(absl::Time now) {
   if (!line_.valid()) {
     next_attempt_ = now + PauseBeforeAttempt(acceptor_->own().token, ++attempts_);
-    RailInterface* const interface = acceptor_->interface();
+    const std::shared_ptr<RailInterface> interface = acceptor_->interface();
     absl::StatusOr<net::Fd> dialed =
         net::StartDial(remote_->ip, remote_->port, acceptor_->own().ip,
                        interface != nullptr ? interface->ForDial(remote_->ip, now) : "");
@@ -120,6 +136,7 @@ absl::Status Reconnector::Call(absl::Time now) {
 }
 
 absl::StatusOr<Line> Reconnector::Dial(absl::Time now) {
+  if (remote_->port == 0) return GiveUp(NoAddress());
   if (!line_.valid() && (now < next_attempt_ || !acceptor_->MayDial())) return Line();
   if (absl::Status called = Call(now); !called.ok()) return GiveUp(called);
   if (handshake_.has_value() && now < answer_good_) {
@@ -129,6 +146,10 @@ absl::StatusOr<Line> Reconnector::Dial(absl::Time now) {
   }
   if (now < give_up_) return Line();
   return GiveUp(NoAnswer());
+}
+
+absl::Status Reconnector::NoAddress() {
+  return absl::UnavailableError("its rail has no address yet");
 }
 
 absl::Status Reconnector::NoAnswer() const {
@@ -182,8 +203,9 @@ absl::StatusOr<Line> Reconnector::Hear() {
   if (!reply->empty()) {
     if (absl::Status said = Say(line_.get(), *reply); !said.ok()) return said;
   }
-  if (acceptor_->interface() != nullptr) {
-    acceptor_->interface()->Connected(line_.get(), remote_->ip);
+  if (const std::shared_ptr<RailInterface> interface = acceptor_->interface();
+      interface != nullptr) {
+    interface->Connected(line_.get(), remote_->ip);
   }
   // It belongs to the link now, and so do its events.
   waits_.Watch(line_.get(), 0).IgnoreError();
@@ -195,6 +217,7 @@ absl::StatusOr<Line> Reconnector::Hear() {
 
 absl::Status Reconnector::Knock(absl::Time now) {
   if (!remote_.has_value()) return absl::OkStatus();
+  if (remote_->port == 0) return GiveUp(NoAddress());
   // Mostly the peer comes by itself.
   if (next_attempt_ == absl::InfinitePast()) {
     next_attempt_ = now + PauseBeforeAttempt(acceptor_->own().token, ++attempts_);

@@ -37,6 +37,9 @@ struct Line {
 //   accepting side:            sends Answer from its acceptor         receives that: connected
 //
 // So a connected side knows that the other is connected, or will be without its help.
+//
+// A peer's rail that has no address yet is not dialed; the peer tells its address over another rail
+// (PeerMovedTo).
 class Reconnector {
  public:
   // `peer_acceptor` returns the peer's address, which is untrusted: a bad one is an error here, or
@@ -63,6 +66,10 @@ class Reconnector {
   // Advances the connection setup. Returns a connection, or an invalid one if it is not ready. An
   // error ends one attempt only; a later call starts the next.
   absl::StatusOr<Line> Advance(absl::Time now);
+
+  // The peer listens at another address from now on. It is untrusted: a bad one is ignored.
+  void PeerMovedTo(absl::string_view address);
+  const Acceptor& acceptor() const { return *acceptor_; }
 
   // What Advance waits for, besides the acceptor's descriptors. Attempts also start and time out
   // without it. The link adds what its connections wait for.
@@ -94,6 +101,7 @@ class Reconnector {
   absl::Status Use(net::Fd line, uint32_t events, absl::Time give_up);
   void Close();
   absl::Status GiveUp(const absl::Status& why);
+  static absl::Status NoAddress();
   // Why the present attempt has got no answer.
   absl::Status NoAnswer() const;
 

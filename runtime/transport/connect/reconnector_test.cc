@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/base/mac.h"
 #include "runtime/base/now.h"
 #include "runtime/net/socket.h"
@@ -64,6 +65,66 @@ bool WorkAt(const std::vector<Link*>& links, const std::vector<Relay*>& relays,
     }
   }
   return true;
+}
+
+// An acceptor whose listener is the test's to choose; without one, its interface has no address.
+struct LateAcceptor {
+  std::shared_ptr<RailListener> listener;
+  std::shared_ptr<Acceptor> acceptor;
+
+  void Open(uint32_t rank) {
+    acceptor = *Acceptor::Open(
+        [this]() -> absl::StatusOr<std::shared_ptr<RailListener>> {
+          if (listener == nullptr) return absl::UnavailableError("it has no address");
+          return listener;
+        },
+        1, rank, kJobsKey);
+  }
+  static std::shared_ptr<RailListener> At(const char* address) {
+    return *RailListener::Open(*net::IpAddress::Parse(address));
+  }
+};
+
+// Whichever side it is, and whether it had no address at the start or gets another one.
+TEST(ReconnectorTest, ARailWithANewAddressConnectsOnceThePeerKnowsIt) {
+  for (const bool late_dials : {true, false}) {
+    for (const bool had_one : {false, true}) {
+      SCOPED_TRACE(absl::StrCat("the late one dials: ", late_dials, ", had one: ", had_one));
+      LateAcceptor late;
+      if (had_one) late.listener = LateAcceptor::At("127.0.0.1");
+      const std::shared_ptr<Acceptor> other = HallOf(0);
+      do {
+        late.Open(1);
+      } while ((late.acceptor->own().token < other->own().token) != late_dials);
+      const std::unique_ptr<Link> a =
+          *OpenTcpLink(late.acceptor, other->Address(), "rank 0", FrameProtection::kNone);
+      const std::unique_ptr<Link> b =
+          *OpenTcpLink(other, late.acceptor->Address(), "rank 1", FrameProtection::kNone);
+      const auto connected = [&] {
+        b->PeerMovedTo(a->MovedTo());
+        return a->connected() && b->connected();
+      };
+      b->PeerMovedTo("nonsense");
+      b->PeerMovedTo(HallOf(1)->Address());
+      EXPECT_EQ(a->MovedTo(), "");
+      if (had_one) {
+        ASSERT_TRUE(WorkAt({a.get(), b.get()}, {}, connected));
+      } else {
+        EXPECT_FALSE(a->Reconnect(MonotonicNow()).ok());
+        EXPECT_THAT(std::string(a->Reconnect(MonotonicNow()).status().message()),
+                    HasSubstr("it has no address"));
+      }
+      late.listener = LateAcceptor::At("127.0.0.2");
+      // It is lost until the acceptor has looked for its address, and once more then.
+      for (bool last = false; !last;) {
+        last = late.acceptor->own().port == late.listener->port();
+        a->Drop("lost");
+        b->Drop("lost");
+        ASSERT_TRUE(WorkAt({a.get(), b.get()}, {}, connected));
+      }
+      EXPECT_EQ(late.acceptor->own().ip.ToString(), "127.0.0.2");
+    }
+  }
 }
 
 // Who answers at the peer's place: takes one Hello, says something, and hears what comes to that.

@@ -388,8 +388,6 @@ class _Maker:
             # Often while a communicator is made, or just afterwards.
             step = pick.choice(made if made and pick.random() < 0.3 else usable[1:])
             what = pick.choice(NIC_FAULTS if self.world.transport == "verbs" else FAULTS)
-            if what == "unplug" and made and made[-1] >= step:
-                what = "carrier"  # while a rail's interface is down, no communicator can be made
             if by_id and rail == 0 and what == "reset":
                 what = "carrier"  # ranks meet over this rail: to reset these connections is to end the ranks
             self.faults.append({
