@@ -26,7 +26,7 @@ demo-down:       ## stop the cluster that `KEEP=1 make demo` left running
 	@$(PYTHON) tests/e2e/demo.py down
 
 build: python    ## build the programs, in build/release
-	@$(PARTS) programs
+	@$(PARTS) random-programs
 
 portable: python ## librailhead.so for any Linux with glibc 2.28 or newer, in out/portable
 	@$(PARTS) portable

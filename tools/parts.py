@@ -88,7 +88,7 @@ PARTS = (
     Part("node", _PYTHON + "tests/kubelet/run.py", _TESTED, weight=1, cluster=True),
     Part("kube-client", _KUBE + _ALONE + "tests/kube/run.sh", _TESTED, weight=1, cluster=True),
     Part("rails", _PYTHON + "tests/rails/run.py; " + _PYTHON + "tests/rails/programs.py --count 200", ("unit-build", "packages-testbed"), weight=1, cluster=True),
-    Part("programs", _PYTHON + "tests/rails/programs.py --count ${COUNT:-2000} --seed ${SEED:-1} "
+    Part("random-programs", _PYTHON + "tests/rails/programs.py --count ${COUNT:-2000} --seed ${SEED:-1} "
          "${KINDS:+--kinds $KINDS} ${LANES:+--lanes $LANES}", ("unit-build", "packages-testbed"), weight=CAPACITY,
          limit=86400, cluster=True),
     Part("rails-slow", _PYTHON + "tests/rails/run.py --slow", ("unit-build", "packages-testbed"), weight=1, cluster=True),

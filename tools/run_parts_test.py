@@ -10,6 +10,8 @@ import tempfile
 import time
 import unittest
 
+import parts
+
 TOOLS = pathlib.Path(__file__).resolve().parent
 DEADLINE = 240
 
@@ -46,6 +48,10 @@ class RunParts(unittest.TestCase):
     def run_parts(self, parts, *words):
         child = self.start(parts, *words)
         return child.communicate(timeout=DEADLINE)[0], child.returncode
+
+    def test_parts_have_names_of_their_own(self):
+        names = [part.name for part in parts.PARTS]
+        self.assertEqual(sorted(set(names)), sorted(names))
 
     def test_tests_that_hang_or_crash_are_named_below_the_table(self):
         text = ("  1/2 Test #7: Rails.NonsenseIsAnError ....   Passed    0.01 sec",

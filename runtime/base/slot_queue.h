@@ -15,7 +15,7 @@ namespace railhead {
 template <class T>
 class SlotQueue {
  public:
-  // `capacity`: a power of two. With at most so many entries, no entry moves.
+  // `capacity`: a power of two. No entry moves while there are at most `capacity` of them.
   explicit SlotQueue(size_t capacity = 32) : slots_(capacity) {}
 
   // Adds an entry and returns its number. The entry contains the values of its slot's last use.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // WorkLock: which one of several threads works on an object. A thread that needs work done does it
-// itself if nobody else is at work, without a hand-over; otherwise it waits until the other thread
-// has done it, or leaves. Used by the transfer lane.
+// itself if no other thread is at work, without a hand-over; otherwise it waits until the other
+// thread has done it, or leaves. Used by the transfer lane.
 #ifndef RAILHEAD_RUNTIME_BASE_WORK_LOCK_H_
 #define RAILHEAD_RUNTIME_BASE_WORK_LOCK_H_
 
@@ -18,14 +18,14 @@ namespace railhead {
 // Thread-safe.
 class WorkLock {
  public:
-  // Takes the lock if nobody has it. What the thread that had it before did is visible then.
+  // Takes the lock if no thread has it. What the thread that had it before did is visible then.
   bool TryLock() {
     return !locked_.load(std::memory_order_seq_cst) &&
            !locked_.exchange(true, std::memory_order_seq_cst);
   }
   // Waits until this thread has the lock, `done` or the deadline. Returns true if it has the lock.
-  // Whoever has it calls WakeWaiters when `done` becomes true for another thread. `done` must be
-  // quick: it may run with a mutex held.
+  // The thread that has it calls WakeWaiters when `done` becomes true for another one. `done` must
+  // be quick: it may run with a mutex held.
   template <class Done>
   bool LockUnless(Done done, absl::Time deadline = absl::InfiniteFuture()) {
     // Work is mostly short.

@@ -49,7 +49,7 @@ struct JoinOptions {
   int world_size = 1;
   std::string host;  // address of rank 0; unused on rank 0
   int port = 0;
-  // Where ranks find rank 0, instead of `host` and `port`.
+  // The place at which ranks find rank 0, instead of `host` and `port`.
   std::shared_ptr<MeetingPlace> place;
   // Rank 0 only: a listening socket, instead of that of the place.
   std::optional<net::Fd> listener;

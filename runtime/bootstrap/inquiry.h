@@ -8,9 +8,9 @@
 // reported as silent, or as left. The root's report goes down to all. A rank whose request is not
 // answered queries the ranks below it.
 //
-// A reply that comes too late, because a machine is busy, is not lost: whoever gets it adds it to
-// its next reply or result, unless a newer one has come by then. So a rank that always replies too
-// late is not taken for one that stands still.
+// A reply that comes too late, because a machine is busy, is not lost: the rank that gets it adds
+// it to its next reply or result, unless a newer one has come by then. So a rank that always
+// replies too late is not taken for one that stands still.
 //
 // Each rank exchanges a few messages with each tree peer. If many ranks request at once, only one
 // request is forwarded, and none for a time after a report: one that comes then is kept until that

@@ -57,8 +57,8 @@ class TreeConnections final : private net::WatchThread::Client {
   // Thread-safe. Call it before the connection is closed: a child may keep it open.
   void Unregister(const net::Fd& fd);
 
-  // Of a channel: `client` has a turn when it has news. `last_sign` returns when another path has
-  // last heard of the peer (HangObserver::LastSign).
+  // The owner of a channel: `client` has a turn when it has news. `last_sign` returns when another
+  // path has last heard of the peer (HangObserver::LastSign).
   struct Owner {
     net::WatchThread::Client* client = nullptr;
     std::function<absl::Time()> last_sign;

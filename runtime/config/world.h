@@ -51,7 +51,7 @@ struct World {
   // The pod's variables and the launcher's if they differ, and which apply, for the log; "" if they
   // agree, or if RAILHEAD_WORLD decides.
   std::string note = "";
-  // Of the launcher whose world it is; kPod without one.
+  // The launcher whose world it is; kPod without one.
   Launcher launcher = Launcher::kPod;
   Launch launch = {};
   std::string rank_variable = "";  // "PMI_RANK"

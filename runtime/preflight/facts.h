@@ -54,7 +54,7 @@ struct RailFacts {
   // Set if no GID of a RoCE rail is this pod's, but another HCA, which the pod did not get, has
   // one: "192.168.64.7 is an address of mlx5_1 (0000:c1:00.0)".
   std::string attached_elsewhere;
-  // Of a TCP rail: by which other interface bytes leave, and why; "" if they do not.
+  // For a TCP rail: by which other interface bytes leave, and why; "" if they do not.
   std::string leaves_elsewhere;
   bool has_node_gid = false;  // there is a routable GID of the node, which connections start from
   bool counted = false;

@@ -44,7 +44,7 @@ class Mailbox final : public collectives::Messenger, public Companion {
 
   // Whether another rank has sent rank `rank` a message, which has no Mailbox yet.
   static bool HasMail(std::byte* memory, size_t rank, size_t ranks);
-  // Where the ranks wait, for Spread.
+  // The cores on which the ranks wait, for Spread.
   std::vector<Spread::Core*> Cores() const;
   // Sets the wait policy of Progress; its limit restarts with all traffic.
   void Begin(const Patience& patience);

@@ -29,7 +29,7 @@ struct Note {
   uint64_t size = 0;
   uint64_t id = 0;
   uint64_t offset = 0;
-  // Of kEager with at most so many bytes: the bytes, then zeros.
+  // For kEager with at most kMostInlined bytes: the bytes, then zeros.
   static constexpr size_t kMostInlined = 24;
   std::array<std::byte, kMostInlined> inlined{};
 

@@ -193,8 +193,8 @@ class Link : public Carrier {
   // not have called yet. Nothing happens between calls.
   virtual absl::StatusOr<bool> Reconnect(absl::Time now) = 0;
 
-  // Where the peer is to connect, if this side's rail had no address when the link was opened, or
-  // has another one now; otherwise "".
+  // The address at which the peer is to connect, if this side's rail had no address when the link
+  // was opened, or has another one now; otherwise "".
   virtual std::string MovedTo() const { return ""; }
   // The peer's MovedTo(), which has come over another rail. Untrusted.
   virtual void PeerMovedTo(absl::string_view /*address*/) {}

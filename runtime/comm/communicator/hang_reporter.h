@@ -141,7 +141,7 @@ class HangReporter final : public bootstrap::HangObserver {
 
   mutable std::mutex mutex_;  // guards the members below
   Condition changed_;
-  // Of the last report.
+  // From the last report.
   std::string text_;
   bool waits_for_callers_ = false;
   std::vector<int> stuck_with_;

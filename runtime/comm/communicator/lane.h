@@ -4,10 +4,10 @@
 // its mailbox are separate from those of collectives, so both run concurrently. The communicator's
 // first transfer on this rank starts it, or a message of another rank (Communicator::Tend).
 //
-// It has no thread. Whoever starts, tests or waits for a transfer does the work, also of all others
-// (WorkLock). While nobody is there, the process's thread for progress does it (net::WatchThread):
-// a few milliseconds after the last visit, so that visitors who come often neither wake it nor have
-// to arm descriptors, and from then on when a descriptor stirs.
+// It has no thread. The thread that starts, tests or waits for a transfer does the work, also of
+// all others (WorkLock). While none does, the process's thread for progress does it
+// (net::WatchThread): a few milliseconds after the last visit, so that visitors who come often
+// neither wake it nor have to arm descriptors, and from then on when a descriptor stirs.
 //
 // Matching and protocol are in transfers/engine.h.
 #ifndef RAILHEAD_RUNTIME_COMM_COMMUNICATOR_LANE_H_
@@ -136,13 +136,13 @@ class Lane final : public std::enable_shared_from_this<Lane>, private net::Watch
   std::shared_ptr<net::WatchThread> thread_;
   WorkLock lock_;
 
-  // Of who has the lock.
+  // Used by the thread that has the lock.
   std::unique_ptr<LaneMessenger> messages_;  // null after Close
   std::unique_ptr<transfers::Engine> engine_;
   absl::Time looked_ = absl::InfinitePast();  // the last LookAround
-  bool any_done_ = false;                     // of the transfers, since others were told
-  uint32_t at_once_ = 0;  // waits that were short, since the last look at the clock
-  uint64_t visits_ = 0;   // of other threads than the progress thread
+  bool any_done_ = false;  // waiting threads do not know yet that a transfer is done
+  uint32_t at_once_ = 0;   // waits that were short, since the last look at the clock
+  uint64_t visits_ = 0;    // of other threads than the progress thread
   uint64_t seen_visits_ = 0;
   std::thread aside_;
 

@@ -34,7 +34,7 @@ class WireCheck {
     std::string partner;
   };
 
-  // Of no rails.
+  // Checks no rails.
   WireCheck() = default;
   // Reads the counters of the rails' interfaces.
   explicit WireCheck(std::vector<Wire> wires);
