@@ -51,7 +51,7 @@ void RankCauses::Add(int rank, absl::string_view name, absl::string_view cause) 
 std::string RankCauses::Ranks(const Cause& cause) {
   const auto& first = *cause.names.begin();
   const auto& last = *cause.names.rbegin();
-  const std::string name = PrintableText(first.second, kNameLimit);
+  std::string name = PrintableText(first.second, kNameLimit);
   if (cause.names.size() == 1) return name;
   if (cause.names.size() == 2) {
     return absl::StrCat("each of ", name, " and ", PrintableText(last.second, kNameLimit));
@@ -63,6 +63,7 @@ std::string RankCauses::Ranks(const Cause& cause) {
 
 std::string RankCauses::Text() const {
   std::vector<const Cause*> causes;
+  causes.reserve(causes_.size());
   for (const Cause& cause : causes_) causes.push_back(&cause);
   std::stable_sort(causes.begin(), causes.end(), [](const Cause* a, const Cause* b) {
     return a->names.begin()->first < b->names.begin()->first;

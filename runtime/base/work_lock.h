@@ -38,7 +38,11 @@ class WorkLock {
     // In one order with Unlock: it sees this thread, or this thread sees that the lock is free.
     waiting_.fetch_add(1, std::memory_order_seq_cst);
     bool locked = false;
-    changed_.WaitUntil(lock, deadline, [&] { return done() || (locked = TryLock()); });
+    changed_.WaitUntil(lock, deadline, [&] {
+      if (done()) return true;
+      locked = TryLock();
+      return locked;
+    });
     waiting_.fetch_sub(1, std::memory_order_relaxed);
     return locked;
   }

@@ -20,7 +20,7 @@ constexpr uint32_t kOwn = 0;
 Multiplexer::Multiplexer(std::string process, std::function<std::string()> random)
     : process_(std::move(process)), random_(std::move(random)) {}
 
-Multiplexer::Channel Multiplexer::Open(Connection connection, std::string about) {
+Multiplexer::Channel Multiplexer::Open(Connection connection, const std::string& about) {
   const Channel channel = ++last_channel_;
   channels_[channel].place = {connection, kOwn};
   ConnectionState& state = connections_[connection];

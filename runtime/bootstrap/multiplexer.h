@@ -58,7 +58,7 @@ class Multiplexer {
   Multiplexer(std::string process, std::function<std::string()> random);
 
   // Adds a connection, with a channel on it. `about` is for the peer's MeetingOf.
-  Channel Open(Connection connection, std::string about = "");
+  Channel Open(Connection connection, const std::string& about = "");
   // Sends a frame of the tree.
   void Send(Channel channel, FrameKind kind, absl::string_view payload);
   // Returns the frames that have arrived.

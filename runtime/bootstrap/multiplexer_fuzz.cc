@@ -27,7 +27,7 @@ using testing::Require;
 constexpr int kConnections = 6;
 // A byte stands for up to some thousands of frames: more than a side that moves may send.
 constexpr int kMany = 16;
-static_assert(kMany * 255 > 3 * Multiplexer::kCredit);
+static_assert(size_t{kMany} * 255 > 3 * Multiplexer::kCredit);
 
 void RunMultiplexer(absl::string_view bytes) {
   Input input(bytes);

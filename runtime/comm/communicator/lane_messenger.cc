@@ -61,7 +61,7 @@ absl::StatusOr<LaneMessenger::Came> LaneMessenger::Wait(absl::Duration longest) 
     if (*moved) return Came::kAtOnce;
   }
   mesh_->Begin(longest);
-  const absl::Status moved = mesh_->Progress();
+  absl::Status moved = mesh_->Progress();
   if (absl::IsDeadlineExceeded(moved)) return Came::kNothing;
   if (!moved.ok()) return moved;
   return Came::kLater;
