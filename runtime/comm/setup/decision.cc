@@ -352,6 +352,7 @@ absl::Status CheckTcpPairs(absl::Span<const RankReport> reports) {
   for (const size_t rank : {pair->first, pair->second}) {
     const std::vector<TcpReport>& rails = reports[rank].tcp;
     std::vector<std::string> each;
+    each.reserve(rails.size());
     for (size_t i = 0; i < rails.size(); ++i) {
       each.push_back(absl::StrCat("rail ", i, " (", rails[i].interface, ", tcp) ",
                                   rails[i].trouble.empty()
