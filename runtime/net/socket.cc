@@ -82,8 +82,9 @@ absl::StatusOr<Fd> ListenOn(const IpAddress& address, uint16_t port,
   // Sockets of IPv6 have it, too.
   if (options.absent) SetOption(fd.get(), IPPROTO_IP, IP_FREEBIND, 1);
   if (!options.interface.empty()) {
-    if (absl::Status bound = BindToInterface(fd.get(), options.interface); !bound.ok())
+    if (absl::Status bound = BindToInterface(fd.get(), options.interface); !bound.ok()) {
       return bound;
+    }
   }
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&storage), length) != 0 ||
       ::listen(fd.get(), 1024) != 0) {

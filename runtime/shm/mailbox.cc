@@ -118,6 +118,7 @@ absl::Status Mailbox::OpenBell() {
 
 std::vector<Spread::Core*> Mailbox::Cores() const {
   std::vector<Spread::Core*> cores;
+  cores.reserve(ranks_);
   for (size_t rank = 0; rank < ranks_; ++rank) cores.push_back(&BellOf(rank).core);
   return cores;
 }
