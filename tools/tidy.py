@@ -97,7 +97,8 @@ def entries(build):
         source = pathlib.Path(entry["file"])
         if source.is_relative_to(build) or not source.is_relative_to(ROOT):
             continue  # generated
-        if source.name.endswith("_test.cc") or "testing" in source.parts:
+        parts = source.relative_to(ROOT).parts
+        if source.name.endswith("_test.cc") or "testing" in parts or parts[0] == "tests":
             continue
         # A file that belongs to several programs is checked as part of the first.
         found.setdefault(source.relative_to(ROOT).as_posix(), entry)

@@ -125,6 +125,7 @@ void Changed(absl::string_view bytes, uint8_t plan) {
     const auto* const begin = reinterpret_cast<const std::byte*>(payload.data());
     MustHold(*peer.wire().TrySend({1, 0}, absl::MakeConstSpan(begin, payload.size())));
   }
+  MustHold(peer.wire().Push().ok());
   std::string stream = peer.Drain();
   char& changed = stream[(static_cast<size_t>(at(0)) * 256 + at(1)) % stream.size()];
   changed = static_cast<char>(changed ^ static_cast<char>(at(2)));
