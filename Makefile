@@ -95,7 +95,7 @@ rails: python    ## TCP rails that fail during use, between two network namespac
 programs: python ## random programs with faults, beside a reference; COUNT=2000 SEED=1 KINDS=kill=1,rail=1 LANES=8
 	@$(PARTS) programs
 
-rails-slow: python ## networks that are silent for half a minute while the rails work
+rails-slow: python ## networks and ranks that are silent for long
 	@$(PARTS) rails-slow
 
 discovery: python ## discovery of fabrics and wiring errors with real lldpd and ibnetdiscover

@@ -134,7 +134,7 @@ Multiplexer::Channel TreeConnections::Open(int number, Links::Connection connect
   line.session = Session(connection.met);
   unfinished_.insert(number);
   next_look_ = absl::InfinitePast();
-  const Multiplexer::Channel channel = multiplexer_.Open(number, std::move(place));
+  const Multiplexer::Channel channel = multiplexer_.Open(number, place);
   owners_[channel] = std::move(owner);
   bool sound = true;
   if (!connection.meeting.empty()) {

@@ -3,7 +3,7 @@
 """TCP rails that fail while a job uses them, between two network namespaces.
 
 usage: run.py [SCENE]...     default: all but the slow ones
-       run.py --slow         the slow ones: networks that are silent for longer than half a minute
+       run.py --slow         the slow ones: networks and ranks that are silent for long
 
 The job itself checks every sum of every all-reduce. Nothing here measures time; tests/bench/rails does.
 """
@@ -535,6 +535,7 @@ SLOW = {
     # Rank 5 is below rank 1 in the tree, not below rank 0; they are on different nodes.
     "silent-inner-ranks": silent_rendezvous(("a", "b", "a", "b", "a", "a"), 5, lost_rail=False),
     "killed-in-silence": killed_in_silence,
+    **deadlines.slow_scenes(OUT),
 }
 
 
