@@ -580,7 +580,7 @@ TEST(ProgramTest, AFallbackThatIsRefusedFailsOnAllRanks) {
   for (const Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.exit_code, 1);
     EXPECT_THAT(outcome.output, AllOf(HasSubstr("RAILHEAD_FALLBACK=fail on rank 0"),
-                                      HasSubstr("TCP instead of RDMA: rank 0")));
+                                      HasSubstr("TCP instead of RDMA: each of rank 0")));
   }
 }
 
