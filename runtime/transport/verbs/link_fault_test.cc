@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <utility>
 
 #include "runtime/net/socket.h"
 #include "runtime/testing/relay.h"
@@ -553,10 +554,14 @@ TEST_P(LinkFaultTest, AFrameThatReportsWhatWasNeverSent) {
 }
 
 TEST_P(LinkFaultTest, AFrameWithReservedBits) {
-  for (const size_t offset : {offsetof(SlotHeader, flags), offsetof(SlotHeader, flags) + 1,
-                              offsetof(SlotHeader, reserved)}) {
+  constexpr uint8_t kUnknownKind = transport::kMaxFrameKind + 1;
+  const std::pair<size_t, uint8_t> values[] = {{offsetof(SlotHeader, flags), 4},
+                                               {offsetof(SlotHeader, flags) + 1, kUnknownKind},
+                                               {offsetof(SlotHeader, reserved), 4}};
+  for (const auto& [offset, value] : values) {
     SetUp();
-    EXPECT_FALSE(ErrorAfter([&] { fake_->CorruptNextSend("fake0", offset, 4); }).ok()) << offset;
+    const auto corrupt = [&, at = offset, to = value] { fake_->CorruptNextSend("fake0", at, to); };
+    EXPECT_FALSE(ErrorAfter(corrupt).ok()) << offset;
     TearDown();
   }
 }
