@@ -25,6 +25,7 @@
 #include "absl/time/clock.h"
 #include "runtime/base/now.h"
 #include "runtime/bootstrap/bootstrap.h"
+#include "runtime/bootstrap/meet_for_test.h"
 #include "runtime/net/socket.h"
 #include "runtime/testing/ranks.h"
 
@@ -161,14 +162,6 @@ JoinOptions Options(int rank, int world_size, int port, const std::string& key,
   options.deadline = In(seconds);
   options.log = Logger(LogLevel::kError, "");
   return options;
-}
-
-// Joins and returns what the ranks of its world contributed; or the error.
-std::string Meet(JoinOptions options, const std::string& mine) {
-  absl::StatusOr<Bootstrap> joined = Bootstrap::Join(std::move(options));
-  if (!joined.ok()) return joined.status().ToString();
-  const absl::StatusOr<std::vector<std::string>> all = joined->Exchange(mine, In(60));
-  return all.ok() ? absl::StrJoin(*all, " ") : all.status().ToString();
 }
 
 TEST(AgentStoreTest, RanksOfSeveralGangsMeetInOneStoreInAnyOrder) {

@@ -17,6 +17,7 @@
 #include "absl/time/clock.h"
 #include "runtime/base/now.h"
 #include "runtime/bootstrap/bootstrap.h"
+#include "runtime/bootstrap/meet_for_test.h"
 #include "runtime/net/local_socket.h"
 #include "runtime/testing/ranks.h"
 
@@ -38,13 +39,6 @@ JoinOptions Options(int rank, int world_size, const std::string& launch, double 
   options.deadline = In(seconds);
   options.log = Logger(LogLevel::kError, "");
   return options;
-}
-
-std::string Meet(JoinOptions options, const std::string& mine) {
-  absl::StatusOr<Bootstrap> joined = Bootstrap::Join(std::move(options));
-  if (!joined.ok()) return joined.status().ToString();
-  const absl::StatusOr<std::vector<std::string>> all = joined->Exchange(mine, In(60));
-  return all.ok() ? absl::StrJoin(*all, " ") : all.status().ToString();
 }
 
 // All jobs have the same name and the same world size; the ranks come in any order.

@@ -113,6 +113,16 @@ def detoured():
             job.finish()
 
 
+def comes_back(network, job, rail):
+    """Waits until the rail is up, and checks that it is used on its own interface."""
+    wait_until(lambda: job.metric("railhead_rail_state", rail) == 1, f"rail {rail} is up", job)
+    before = {node: network.sent(node) for node in NODES}
+    used_again(job, rail)
+    for node in NODES:
+        expect(network.sent(node)[rail] - before[node][rail] > SIZE // 8,
+               f"node {node}: rail {rail} is up, but not on its interface", job)
+
+
 def lost(name, trouble, **of_network):
     """Returns a scene in which a rail is lost, and returns on its own interface."""
     def scene():
@@ -124,12 +134,7 @@ def lost(name, trouble, **of_network):
                 expect(job.metric("railhead_rail_state", other) == 1, f"rail {other} is lost, too", job)
                 job.wait_for_operations(3)
                 repair()
-                wait_until(lambda rail=rail: job.metric("railhead_rail_state", rail) == 1, f"rail {rail} is back", job)
-                before = {node: network.sent(node) for node in NODES}
-                used_again(job, rail)
-                for node in NODES:
-                    expect(network.sent(node)[rail] - before[node][rail] > SIZE // 8,
-                           f"node {node}: rail {rail} is back, but not on its interface", job)
+                comes_back(network, job, rail)
             job.finish()
             for text in logs(job):
                 expect("leave by" not in text, f"a rail has moved to another interface: {text}", job)
@@ -148,12 +153,7 @@ def late(name, trouble, **of_network):
                     expect(job.metric("railhead_rail_state", rail) == 0, f"rail {rail} is up", job)
                     expect(job.metric("railhead_rail_state", other) == 1, f"rail {other} is down, too", job)
                     repair()
-                    wait_until(lambda: job.metric("railhead_rail_state", rail) == 1, f"rail {rail} is up", job)
-                    before = {node: network.sent(node) for node in NODES}
-                    used_again(job, rail)
-                    for node in NODES:
-                        expect(network.sent(node)[rail] - before[node][rail] > SIZE // 8,
-                               f"node {node}: rail {rail} is up, but not on its interface", job)
+                    comes_back(network, job, rail)
                     job.finish()
                     for text in logs(job):
                         expect("leave by" not in text, f"a rail uses another interface: {text}", job)

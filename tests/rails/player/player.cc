@@ -128,14 +128,7 @@ void Player::Do(const Command& command) {
     std::vector<Pending> pending = std::move(grouped_);
     grouped_.clear();
     if (result != rhSuccess) {
-      // It does not say which of them; each failed communicator says it itself.
-      for (const Pending& one : pending) {
-        rhResult_t state = rhSuccess;
-        Comm& comm = comms_[one.comm];
-        if (comm.failed || comm.handle == nullptr) continue;
-        if (rhCommGetAsyncError(comm.handle, &state) == rhSuccess && state == rhSuccess) continue;
-        Record(result, one.comm, one.step, begin);
-      }
+      RecordFailed(pending, result, begin);
       const bool known = std::any_of(pending.begin(), pending.end(), [this](const Pending& one) {
         return comms_[one.comm].failed;
       });
@@ -153,15 +146,7 @@ void Player::Do(const Command& command) {
     const rhResult_t result = rhStreamSynchronize(stream->second);
     std::vector<Pending> pending = std::move(queued_[number]);
     queued_[number].clear();
-    if (result != rhSuccess) {
-      for (const Pending& one : pending) {
-        rhResult_t state = rhSuccess;
-        Comm& comm = comms_[one.comm];
-        if (comm.failed || comm.handle == nullptr) continue;
-        if (rhCommGetAsyncError(comm.handle, &state) == rhSuccess && state == rhSuccess) continue;
-        Record(result, one.comm, one.step, begin);
-      }
-    }
+    if (result != rhSuccess) RecordFailed(pending, result, begin);
     Settle(pending, result == rhSuccess);
     return;
   }
@@ -169,6 +154,16 @@ void Player::Do(const Command& command) {
 }
 
 // ---- Results ----
+
+void Player::RecordFailed(const std::vector<Pending>& pending, rhResult_t result, double begin) {
+  for (const Pending& one : pending) {
+    rhResult_t state = rhSuccess;
+    Comm& comm = comms_[one.comm];
+    if (comm.failed || comm.handle == nullptr) continue;
+    if (rhCommGetAsyncError(comm.handle, &state) == rhSuccess && state == rhSuccess) continue;
+    Record(result, one.comm, one.step, begin);
+  }
+}
 
 bool Player::Record(rhResult_t result, int comm, long step, double begin) {
   if (result == rhSuccess) return true;

@@ -101,6 +101,8 @@ class Player {
   void CheckFence(int number, const Window& window);
 
   bool Record(rhResult_t result, int comm, long step, double begin);
+  // The same for a call of several communicators, which does not say which of them have failed.
+  void RecordFailed(const std::vector<Pending>& pending, rhResult_t result, double begin);
   void Wrong(long step, const std::string& text);
   void AddComm(int number, rhComm_t handle, const Command& command);
   rhResult_t Await(rhComm_t handle, rhResult_t result);
