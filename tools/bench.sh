@@ -4,7 +4,7 @@
 # Runs the benchmarks and writes their tables, with machine, date and versions, to docs/.
 # usage: tools/bench.sh [PART]...     without a part: all of them. The parts:
 #        node-agent cache placement planner verdict admission scale reduce start family world idle stream metrics auth
-#        allreduce (with all collectives) rails verbs torch (make wheel must have run)
+#        allreduce (with all collectives) transfers rails verbs torch (make wheel must have run)
 #        collectives (the second half of allreduce)
 #        gangs (half an hour), days (two hours): not among all of them, but in make soak
 set -euo pipefail
@@ -222,6 +222,11 @@ collectives() {
   /usr/bin/python3 tests/bench/peers/run.py collectives
 }
 
+transfers() {
+  echo
+  /usr/bin/python3 tests/bench/transfers/run.py
+}
+
 rails() {
   echo
   /usr/bin/python3 tests/bench/rails/run.py
@@ -237,7 +242,7 @@ torch() {
   /usr/bin/python3 tests/bench/torch/run.py
 }
 
-[ $# -gt 0 ] || set -- node-agent cache placement planner verdict admission scale reduce start family world idle stream metrics auth allreduce rails verbs torch
+[ $# -gt 0 ] || set -- node-agent cache placement planner verdict admission scale reduce start family world idle stream metrics auth allreduce transfers rails verbs torch
 # What is measured is what the stamp says, also when a part is run by hand.
 cmake --build --preset release --target railhead_programs railhead_benches > /dev/null
 for part in "$@"; do
@@ -275,6 +280,10 @@ for part in "$@"; do
       tools/install-needs.sh bench
       [ "$part" = collectives ] || page allreduce "All-reduce beside Open MPI, MPICH and gloo" allreduce
       page collectives "Collectives beside Open MPI, MPICH and gloo" collectives
+      ;;
+    transfers)
+      tools/install-needs.sh bench
+      page "$part" "Transfers beside Open MPI, MPICH and gloo" transfers
       ;;
     rails)
       tools/install-needs.sh bench rails
