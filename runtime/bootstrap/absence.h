@@ -34,6 +34,9 @@ struct SilenceLimits {
   // Duration of one attempt to connect, and the longest pause between two.
   absl::Duration attempt = absl::Seconds(2);
   absl::Duration pause = absl::Seconds(1);
+  // A process that uses its connections no longer waits this long for peers to get what it has sent
+  // last. Longer than a lost packet needs after an interruption of a few seconds.
+  absl::Duration farewell = absl::Seconds(8);
 };
 
 // How often a socket is looked at, within the time after which it counts as lost.

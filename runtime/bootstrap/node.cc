@@ -244,7 +244,7 @@ void Node::Nonsense(int from, absl::string_view what) {
 
 void Node::Lost(int neighbour) {
   Detach(neighbour);
-  if (verdict_.ok() && said_bye_.count(neighbour) == 0) {
+  if (verdict_.ok() && !HasLeft(neighbour)) {
     // Of whatever kind the end was, all who notice it say the same.
     const absl::Status gone = absl::UnavailableError(
         absl::StrCat(Describe(neighbour), " is gone: its connection was closed"));
@@ -338,6 +338,13 @@ void Node::Goodbye() {
   SayDone();
 }
 
+bool Node::HasLeft(int neighbour) const {
+  if (everybody_left_ || said_bye_.count(neighbour) > 0) return true;
+  // Its own report is lost if its connection was; but its parent has passed it on.
+  const std::optional<int> parent = Parent(neighbour);
+  return parent.has_value() && said_done_below_.count(*parent) > 0;
+}
+
 bool Node::AllBelowSaidGoodbye() const {
   const auto done = [this](int rank) { return said_done_below_.count(rank) > 0; };
   const auto gone = [this](int rank) { return said_bye_.count(rank) > 0 && !Has(down_, rank); };
@@ -394,6 +401,7 @@ void Node::Receive(int from, FrameKind kind, const std::string& payload) {
       ReceiveMissing(from, payload);
       break;
     case FrameKind::kFail:
+      if (everybody_left_) break;
       if (Has(up_, from)) {
         Judge(ParseFailure(payload));
       } else {

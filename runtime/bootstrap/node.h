@@ -18,7 +18,8 @@
 // (JoinOptions::hopeless).
 //
 // Leave: a rank that is finished notifies its tree peers, which then do not take its end for a
-// failure. When all below have left, it reports that upwards, and the root notifies all.
+// failure. When all below have left, it reports that upwards, and the root notifies all. Later
+// failures of ranks that have left are none.
 //
 // Inquiry: see inquiry.h.
 //
@@ -142,6 +143,8 @@ class Node {
   void Nonsense(int from, absl::string_view what);
   void GatherIfComplete();
   bool AllBelowSaidGoodbye() const;
+  // Returns true if a tree peer has left, as it has reported, or others for it.
+  bool HasLeft(int neighbour) const;
   void SayDone();
 
   int rank_;

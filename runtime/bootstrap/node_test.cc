@@ -21,7 +21,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/bootstrap/frame.h"
+#include "runtime/bootstrap/messages.h"
 #include "runtime/bootstrap/tree.h"
 
 namespace railhead::bootstrap {
@@ -399,6 +402,49 @@ TEST(NodeDeathTest, WhoLeavesEarlyHasNotDiedAndTheOthersStillPart) {
       // Without the root there is nobody to tell all; their goodbyes end at the deadline.
       ASSERT_TRUE(first == 0 || simulation.At(rank).everybody_left()) << trial;
     }
+  }
+}
+
+// The connection to a rank that has left may end before its goodbye has arrived, if the network
+// failed; others have passed on that it has left.
+TEST(NodeDeathTest, WhereAllHaveLeftALostConnectionIsNoDeath) {
+  for (const int rank : {1, 5}) {
+    Node node(rank, 8);
+    node.AttachUp(0);
+    if (rank == 5) node.AttachUp(1);
+    node.Goodbye();
+    for (const int child : Children(rank, 8)) {
+      node.AttachDown(child);
+      node.Receive(child, FrameKind::kBye, "");
+      node.Receive(child, FrameKind::kDone, "");
+    }
+    node.Receive(0, FrameKind::kDone, "");
+    ASSERT_TRUE(node.everybody_left());
+    node.Lost(rank == 5 ? 1 : 0);
+    EXPECT_TRUE(node.verdict().ok()) << node.verdict();
+    EXPECT_TRUE(node.reported().ok()) << node.reported();
+    node.Receive(rank == 5 ? 0 : 6, FrameKind::kFail,
+                 EncodeFailure(absl::UnavailableError("rank 1 is gone")));
+    EXPECT_TRUE(node.verdict().ok()) << node.verdict();
+    EXPECT_TRUE(node.reported().ok()) << node.reported();
+  }
+}
+
+TEST(NodeDeathTest, AGrandchildHasLeftWhereItsParentSaysThatAllBelowHave) {
+  for (const bool done : {false, true}) {
+    Node root(0, 8);
+    for (int rank = 1; rank < 8; ++rank) root.AttachDown(rank);
+    root.Receive(1, FrameKind::kBye, "");
+    if (done) root.Receive(1, FrameKind::kDone, "");
+    root.Lost(5);
+    EXPECT_EQ(root.verdict().ok(), done) << root.verdict();
+    // A child of another rank.
+    Node other(0, 12);
+    for (int rank = 1; rank < 12; ++rank) other.AttachDown(rank);
+    other.Receive(1, FrameKind::kBye, "");
+    other.Receive(1, FrameKind::kDone, "");
+    other.Lost(9);
+    EXPECT_FALSE(other.verdict().ok());
   }
 }
 

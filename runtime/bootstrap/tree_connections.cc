@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/bootstrap/tree_connections.h"
 
+#include <linux/sockios.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -32,6 +35,21 @@ constexpr absl::Duration kVisit = absl::Seconds(10);
 
 // How often the rails are asked for peers that are away.
 constexpr absl::Duration kAwayPause = absl::Milliseconds(200);
+
+// A process closes a connection as soon as it reads its end. One that does not, although its kernel
+// has acknowledged everything, is stopped or busy, and reads it later.
+constexpr absl::Duration kReaction = absl::Seconds(1);
+// An unused connection on which the last bytes are not acknowledged for this time is dialed anew.
+constexpr absl::Duration kLateAcknowledgement = absl::Seconds(2);
+// How often it is looked at.
+constexpr absl::Duration kPartingPause = absl::Milliseconds(200);
+
+// Returns true if the peer's kernel has acknowledged everything that was sent, and the end.
+bool HasAcknowledgedAll(const net::Fd& fd) {
+  int waiting = 0;
+  return ::ioctl(fd.get(), SIOCOUTQ, &waiting) == 0 && waiting == 0;
+}
+
 std::string NewName() { return RandomBytes(Multiplexer::kNameSize).value_or(""); }
 
 // The name of a connection whose socket is lost: `host` is the half of the process that is dialed.
@@ -169,9 +187,10 @@ std::optional<absl::Time> TreeConnections::Turn() {
   for (const ReturnVisitor& visitor : visitors_) next = std::min(next, visitor.deadline());
   Distribute();
   Send();
-  if (!stop_) return next;
-  while (!lines_.empty()) Drop(lines_.begin()->first);
-  return std::nullopt;
+  if (stop_ && !stopped_.has_value()) stopped_ = now;
+  next = std::min(next, Part(now));
+  if (stop_ && lines_.empty()) return std::nullopt;
+  return next;
 }
 
 TreeConnections::Stream TreeConnections::Read(int number, Line& line) {
@@ -206,6 +225,7 @@ bool TreeConnections::Understand(int number, Line& line) {
     if (*for_user && !multiplexer_.Receive(number, **std::move(frame))) return false;
   }
   if (!line.meeting.has_value()) line.meeting = multiplexer_.MeetingOf(number);
+  if (line.unused.has_value()) return true;  // its peer needs no more reports
   if (const std::string report = line.session.TakeReport(); !report.empty()) {
     line.queue.Add(report);
     unfinished_.insert(number);
@@ -221,6 +241,37 @@ void TreeConnections::Drop(int number) {
   multiplexer_.Lost(number);
 }
 
+void TreeConnections::Finish(Line& line, absl::Time now) {
+  if (line.finished.has_value()) return;
+  line.finished = now;
+  ::shutdown(line.fd.get(), SHUT_WR);
+  thread_->Wake(*this, now + kPartingPause);
+}
+
+absl::Time TreeConnections::Part(absl::Time now) {
+  absl::Time next = absl::InfiniteFuture();
+  std::vector<int> ended;
+  std::vector<int> late;
+  for (const auto& [number, line] : lines_) {
+    const SilenceLimits& limits = line.terms.limits;
+    absl::Time until = absl::InfiniteFuture();
+    if (line.unused.has_value()) until = *line.unused + limits.gone;
+    if (stopped_.has_value()) until = std::min(until, *stopped_ + limits.farewell);
+    const bool finished = line.fd.valid() && line.finished.has_value();
+    const absl::Duration waited = finished ? now - *line.finished : absl::ZeroDuration();
+    if (now >= until || (waited >= kReaction && HasAcknowledgedAll(line.fd))) {
+      ended.push_back(number);
+    } else if (waited >= kLateAcknowledgement &&
+               net::SilenceOf(line.fd.get()) >= kLateAcknowledgement) {
+      late.push_back(number);
+    }
+    next = std::min(next, finished ? std::min(until, now + kPartingPause) : until);
+  }
+  for (const int number : ended) Drop(number);
+  for (const int number : late) Break(number);
+  return next;
+}
+
 void TreeConnections::Distribute() {
   for (const Multiplexer::Outgoing& message : multiplexer_.TakeOutgoing()) {
     const auto found = lines_.find(message.to);
@@ -234,7 +285,7 @@ void TreeConnections::Distribute() {
   for (const int number : multiplexer_.TakeUnused()) {
     const auto found = lines_.find(number);
     if (found == lines_.end()) continue;
-    found->second.unused = true;
+    found->second.unused = MonotonicNow();
     unfinished_.insert(number);
   }
   for (const Multiplexer::Channel channel : multiplexer_.TakeStirred()) {
@@ -245,7 +296,12 @@ void TreeConnections::Distribute() {
 
 void TreeConnections::Write(int number, Line& line) {
   if (const int error = line.queue.SendTo(line.fd.get()); error != 0 && error != EPIPE) {
-    Break(number);
+    // First what arrived before the error: the peer may have left.
+    if (Read(number, line) == Stream::kViolated) {
+      Drop(number);
+    } else {
+      Break(number);
+    }
     return;
   }
   const bool for_room = !line.queue.empty();
@@ -268,7 +324,7 @@ void TreeConnections::Send() {
     // One that is away continues with all that it has not delivered.
     const bool done = !here || found->second.queue.empty();
     next = done ? unfinished_.erase(next) : std::next(next);
-    if (done && here && found->second.unused) Drop(number);
+    if (done && here && found->second.unused.has_value()) Finish(found->second, MonotonicNow());
   }
 }
 
@@ -277,8 +333,8 @@ void TreeConnections::Send() {
 void TreeConnections::Break(int number) {
   Line& line = lines_.at(number);
   thread_->Wake(*this);
-  // Before they have met, the tree is not complete; and nobody needs an unused one.
-  if (!line.meeting.has_value() || line.unused) {
+  // Before they have met, the tree is not complete.
+  if (!line.meeting.has_value()) {
     Drop(number);
     return;
   }
@@ -289,6 +345,7 @@ void TreeConnections::Break(int number) {
   net::CloseByReset(std::move(line.fd));
   line.queue = SendQueue();
   line.for_room = false;
+  line.finished.reset();
 }
 
 void TreeConnections::LookForSilence(absl::Time now) {
@@ -340,7 +397,10 @@ absl::Time TreeConnections::Restore(absl::Time now) {
     // It may have come back, or ended.
     const auto found = lines_.find(number);
     if (found == lines_.end() || !line.absence.has_value()) continue;
-    if (line.absence->Gone(now, LastSign(number))) {
+    // The rails do not watch peers of an unused connection; so it is given up only if its peer
+    // refuses for longer than a firewall may while a network is restored.
+    const absl::Time sign = line.unused.has_value() ? *line.unused : LastSign(number);
+    if (line.absence->Gone(now, sign)) {
       Drop(number);
       continue;
     }
@@ -462,6 +522,7 @@ void TreeConnections::Continue(int number, net::Fd fd, FrameReader reader, Attem
   line.queue.Add(first);
   line.queue.Add(*missed);
   line.for_room = false;
+  line.finished.reset();
   line.attempt = std::move(attempt);
   unfinished_.insert(number);
   if (!Understand(number, line)) Drop(number);

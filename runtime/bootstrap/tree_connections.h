@@ -8,6 +8,13 @@
 // ended, and the connection with it. If the network loses it (silence, an error, a reset), the peer
 // is away: both processes dial each other (redial.h) until they are connected again, without a loss
 // of frames (session.h), or the peer is gone (absence.h).
+//
+// A connection that this process no longer uses ends only when the peer has everything that was
+// sent, because the last frames report that this rank leaves: a peer that misses them takes its end
+// for a death. So the connection is closed for sending (a close with unread data would be a reset,
+// which also discards what was sent), and read until the peer closes it. If the network loses it
+// first, it is dialed anew. The wait is limited (SilenceLimits::farewell); it delays only the last
+// user of a process, in the destructor.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_TREE_CONNECTIONS_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_TREE_CONNECTIONS_H_
 
@@ -46,6 +53,7 @@ class TreeConnections final : private net::WatchThread::Client {
  public:
   // Thread-safe. Opened by its first user, closed by its last, which must have closed its channels.
   static absl::StatusOr<std::shared_ptr<TreeConnections>> Get();
+  // Waits until the peers have everything that was sent; see above.
   ~TreeConnections() override;
   TreeConnections(const TreeConnections&) = delete;
   TreeConnections& operator=(const TreeConnections&) = delete;
@@ -87,8 +95,9 @@ class TreeConnections final : private net::WatchThread::Client {
     SendQueue queue;
     Terms terms;
     Session session;
-    bool for_room = false;  // the epoll waits for room, too
-    bool unused = false;    // closed when everything has been sent
+    bool for_room = false;               // the epoll waits for room, too
+    std::optional<absl::Time> unused;    // since then; closed when the peer has everything
+    std::optional<absl::Time> finished;  // when everything was sent: closed for sending
     std::optional<Multiplexer::Meeting> meeting;
     Attempt attempt;                 // the one that has led to the present socket
     uint64_t last_attempt = 0;       // of either side
@@ -112,6 +121,11 @@ class TreeConnections final : private net::WatchThread::Client {
   void Write(int number, Line& line);
   // The connection has ended.
   void Drop(int number);
+  // Closes an unused connection for sending.
+  void Finish(Line& line, absl::Time now);
+  // Ends unused connections whose peers have everything, or whose time is over. Returns when to do
+  // so again.
+  absl::Time Part(absl::Time now);
 
   // The socket is lost.
   void Break(int number);
@@ -149,6 +163,7 @@ class TreeConnections final : private net::WatchThread::Client {
   std::map<Multiplexer::Channel, Owner> owners_;
   std::list<ReturnVisitor> visitors_;
   absl::Time next_look_ = absl::InfinitePast();  // for silence
+  std::optional<absl::Time> stopped_;            // when the last user has gone
 };
 
 // The connections of one watchdog's tree, by rank. For the watch thread, except where stated.

@@ -39,8 +39,9 @@ class Watch final : private net::WatchThread::Client {
   static absl::StatusOr<std::unique_ptr<Watch>> Start(Bootstrap bootstrap,
                                                       const SilenceLimits& limits = {});
 
-  // Stops; connections close, which the other ranks take for this rank's death unless all have
-  // left.
+  // Stops; connections close, which the other ranks take for this rank's death unless it has left.
+  // The last one of a process waits until the others have what was sent, at most
+  // SilenceLimits::farewell.
   ~Watch() override;
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;

@@ -112,8 +112,10 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Start(CommunicatorOp
   comm->start_ = DescribeStart(comm->setup_, comm->fabric_, comm->world_size_);
   comm->LogStart(log);
 
+  bootstrap::SilenceLimits limits;
+  limits.farewell = std::min(limits.farewell, settings.timeout / 4);
   absl::StatusOr<std::unique_ptr<bootstrap::Watch>> watch =
-      bootstrap::Watch::Start(*std::move(bootstrap));
+      bootstrap::Watch::Start(*std::move(bootstrap), limits);
   if (!watch.ok()) return watch.status();
   comm->watch_ = *std::move(watch);
   const StartAbort::Told told(options.abort, [watch = comm->watch_.get()](const absl::Status& why) {
