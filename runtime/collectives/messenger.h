@@ -23,6 +23,9 @@ struct ReceiveBuffer {
   // arrived[i], by `reduction`, which must live as long as the buffers. May equal `data`.
   const std::byte* operand = nullptr;
   const reduce::Reduction* reduction = nullptr;
+  // If set, the message may be shorter than `size`, and its size is stored here. Only for peers with
+  // Messenger::Joins.
+  size_t* arrived = nullptr;
 };
 
 // Between two ranks, the n-th message sent goes into the n-th buffer posted; sizes must be equal.
@@ -43,6 +46,16 @@ class Messenger {
     return PostSend(peer, data);
   }
   virtual Ticket PostReceive(int peer, const ReceiveBuffer& buffer) = 0;
+
+  // Whether messages with that peer may be shorter than their receive (ReceiveBuffer::arrived), and
+  // joined of two parts (SendJoined).
+  virtual bool Joins(int /*peer*/) const { return false; }
+  // Sends `head` and `rest` as one message if that is possible at once, and returns whether it was.
+  // Then both are free again, and no ticket is used.
+  virtual bool SendJoined(int /*peer*/, absl::Span<const std::byte> /*head*/,
+                          absl::Span<const std::byte> /*rest*/) {
+    return false;
+  }
 
   // Returns true if the message is sent and its buffer may be reused.
   virtual bool SendDone(int peer, Ticket ticket) const = 0;

@@ -237,6 +237,68 @@ TEST(MailboxTest, WhatComesWhileAllAreAskedIsNotLate) {
   EXPECT_EQ(got, sent);
 }
 
+// Messages of two parts that leave at once, or are posted as one where that is refused.
+void ExpectJoined(int ranks, unsigned seed) {
+  World world(ranks, false);
+  Mailbox& from = world.mailbox(0);
+  Mailbox& to = world.mailbox(1);
+  std::mt19937 random(seed);
+  constexpr size_t kHead = 40;
+  constexpr size_t kMost = kHead + 2048;
+  constexpr size_t kMessages = 300;
+  std::vector<std::vector<std::byte>> messages;  // that the mailbox reads from
+  messages.reserve(kMessages);
+  size_t at_once = 0;
+  size_t received = 0;
+  std::vector<std::byte> got(kMost);
+  size_t arrived = 0;
+  const auto take = [&] {
+    to.PostReceive(0, {got.data(), kMost, nullptr, nullptr, &arrived});
+    for (int looks = 0; !to.ReceiveDone(0, received); ++looks) {
+      ASSERT_LT(looks, 100);
+      ASSERT_TRUE(from.Poll().ok());
+      ASSERT_TRUE(to.Poll().ok());
+    }
+    ASSERT_EQ(arrived, messages[received].size());
+    got.resize(arrived);
+    ASSERT_EQ(got, messages[received]) << received;
+    got.assign(kMost, std::byte{0});
+    ++received;
+  };
+  while (messages.size() < kMessages) {
+    std::vector<std::byte>& message = messages.emplace_back(kHead + random() % 2048);
+    for (std::byte& byte : message) byte = static_cast<std::byte>(random());
+    const auto all = absl::MakeConstSpan(message);
+    if (from.SendJoined(1, all.first(kHead), all.subspan(kHead))) {
+      ++at_once;
+    } else {
+      from.PostSend(1, all);
+    }
+    while (received < messages.size() && random() % 3 == 0) take();
+  }
+  EXPECT_FALSE(from.SendJoined(1, messages[0], messages[1])) << "others wait";
+  while (received < messages.size()) take();
+  EXPECT_GT(at_once, 0U);
+  EXPECT_LT(at_once, kMessages);
+  EXPECT_EQ(from.progress(1), to.progress(0));
+}
+TEST(MailboxTest, JoinedMessagesComeWholeAndInOrder) {
+  for (unsigned seed = 0; seed < 10; ++seed) ExpectJoined(2, seed);
+  ExpectJoined(60, 10);  // slots smaller than some messages
+}
+
+TEST(MailboxTest, AMessageLongerThanItsReceiveIsRefused) {
+  World world(2, false);
+  const std::vector<std::byte> bytes(60);
+  std::vector<std::byte> got(100, std::byte{7});
+  size_t arrived = 0;
+  ASSERT_TRUE(world.mailbox(0).SendJoined(1, bytes, bytes));
+  world.mailbox(1).PostReceive(0, {got.data(), 99, nullptr, nullptr, &arrived});
+  EXPECT_THAT(std::string(world.mailbox(1).Poll().status().message()),
+              HasSubstr("a message of 120 bytes from rank 0 was refused"));
+  EXPECT_EQ(got, std::vector<std::byte>(100, std::byte{7}));
+}
+
 // Who waits for something else as well sleeps on a socket, which news of its boxes make readable.
 TEST(MailboxTest, ACompanionIsWokenByASocketOnceItIsArmed) {
   World world(3, false);

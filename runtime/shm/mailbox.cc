@@ -28,6 +28,18 @@ namespace {
 constexpr size_t kAllSlots = size_t{8} << 20U;
 constexpr size_t kLeastSlot = size_t{1} << 10U;
 constexpr size_t kLargestSlot = size_t{64} << 10U;
+// Makes this core the owner of all cache lines but the first.
+void FetchToWrite(const std::byte* from, size_t size) {
+  constexpr size_t kLine = 64;
+  for (size_t at = kLine; at < size; at += kLine) {
+#if defined(__x86_64__)
+    asm volatile("prefetchw %0" : : "m"(from[at]));
+#else
+    __builtin_prefetch(from + at, 1);
+#endif
+  }
+}
+
 // A rank that sleeps is woken before more is copied, if that takes as long as waking.
 constexpr size_t kRungAtOnce = size_t{8} << 10U;
 
@@ -80,8 +92,8 @@ bool Mailbox::HasMail(std::byte* memory, size_t rank, size_t ranks) {
 }
 
 std::byte* Mailbox::BytesOf(SlotHeader& slot, size_t size) {
-  return size <= slot.inlined.size() ? slot.inlined.data()
-                                     : reinterpret_cast<std::byte*>(&slot + 1);
+  auto* const header = reinterpret_cast<std::byte*>(&slot);
+  return header + (size <= kMostSmall ? offsetof(SlotHeader, small) : sizeof(SlotHeader));
 }
 
 // Reads the receiver's word only if the box was full at the last look: it is mostly in the cache of
@@ -133,6 +145,28 @@ Mailbox::Ticket Mailbox::PostSend(int peer, absl::Span<const std::byte> data) {
   const uint64_t number = sends.Push();
   sends[number] = {data, call_, 0};
   return number;
+}
+
+bool Mailbox::SendJoined(int peer, absl::Span<const std::byte> head,
+                         absl::Span<const std::byte> rest) {
+  Peer& to = peers_[static_cast<size_t>(peer)];
+  Box& box = BoxBetween(rank_, static_cast<size_t>(peer));
+  const size_t size = head.size() + rest.size();
+  if (!to.sends.empty() || size > slot_bytes_ || !HasRoom(to, box)) return false;
+  SlotHeader& slot = Slot(box, ++to.filled);
+  slot.size = static_cast<uint32_t>(size);
+  slot.message = size;
+  slot.call = call_.word();
+  std::byte* const bytes = BytesOf(slot, size);
+  std::memcpy(bytes, head.data(), head.size());
+  if (!rest.empty()) std::memcpy(bytes + head.size(), rest.data(), rest.size());
+  slot.filled.store(to.filled, std::memory_order_release);
+  Ring(static_cast<size_t>(peer));
+  CountGiven(to, size);
+  // The receiver had read the next slot last; a message of this size is likely to follow.
+  FetchToWrite(reinterpret_cast<std::byte*>(&Slot(box, to.filled + 1)),
+               bytes + size - reinterpret_cast<std::byte*>(&slot));
+  return true;
 }
 
 Mailbox::Ticket Mailbox::PostReceive(int peer, const collectives::ReceiveBuffer& buffer) {
@@ -255,9 +289,7 @@ bool Mailbox::Fill(size_t peer) {
   }
   // Once for small pieces: it costs as much as they do.
   if (filled) Ring(peer);
-  to.moved += given;
-  // This thread alone writes it.
-  given_.store(given_.load(std::memory_order_relaxed) + given, std::memory_order_relaxed);
+  CountGiven(to, given);
   return filled;
 }
 
@@ -276,25 +308,33 @@ absl::Status Mailbox::Empty(size_t peer, bool& moved) {
     if (const collectives::Call theirs(slot.call); theirs != in.call) {
       return absl::InternalError(collectives::Contradiction(name(), theirs, in.call));
     }
-    if (slot.message != buffer.size || slot.size > buffer.size - in.received) {
-      return absl::InternalError(absl::StrCat("a message of ", slot.message, " bytes from ", name(),
+    const uint64_t message = slot.message;
+    const size_t size = slot.size;
+    const bool fits = buffer.arrived != nullptr ? message <= buffer.size : message == buffer.size;
+    if (!fits || size > buffer.size - in.received) {
+      return absl::InternalError(absl::StrCat("a message of ", message, " bytes from ", name(),
                                               " was refused: it has ", buffer.size,
                                               " bytes here; pass the same count on all ranks"));
     }
-    const std::byte* const from = BytesOf(slot, slot.size);
+    const std::byte* const from = BytesOf(slot, size);
     std::byte* const to = buffer.data + in.received;
-    if (buffer.reduction == nullptr) {
-      reduce::Copy(from, to, slot.size, StoresFor(2 * ranks_ * buffer.size));
-    } else {
+    if (buffer.reduction != nullptr) {
       reduce::Reduce(*buffer.reduction, {buffer.operand + in.received, from}, to,
-                     slot.size / reduce::SizeOf(buffer.reduction->type), reduce::Stores::kNormal);
+                     size / reduce::SizeOf(buffer.reduction->type), reduce::Stores::kNormal);
+    } else if (size <= kMostSmall) {
+      std::memcpy(to, from, size);
+    } else {
+      reduce::Copy(from, to, size, StoresFor(2 * ranks_ * buffer.size));
     }
-    in.received += slot.size;
-    taken += slot.size;
+    in.received += size;
+    taken += size;
     box.emptied.store(++of.emptied, std::memory_order_release);
     emptied = true;
-    if (slot.size >= kRungAtOnce) Ring(peer);
-    if (in.received == buffer.size) receives.Pop();
+    if (size >= kRungAtOnce) Ring(peer);
+    if (in.received >= message) {
+      if (buffer.arrived != nullptr) *buffer.arrived = in.received;
+      receives.Pop();
+    }
     moved = true;
   }
   if (emptied) Ring(peer);

@@ -5,8 +5,8 @@
 //
 // Each ordered pair of ranks has a box: a few slots that the sender fills and the receiver empties,
 // in order; a message passes in pieces. A slot says itself that it is filled, and the receiver
-// counts what it has emptied, so nothing is locked. Small pieces are in one cache line with what
-// is said of them. An idle rank spins for a time and then sleeps on its bell, which ranks ring
+// counts what it has emptied, so nothing is locked. Small pieces follow what is said of them, so
+// the smallest are in the same cache line. An idle rank spins for a time and then sleeps on its bell, which ranks ring
 // when they fill or empty a slot of its boxes: on a futex if it waits for nothing else (Progress),
 // or on a socket, so that a wait for rails also covers boxes (Companion).
 #ifndef RAILHEAD_RUNTIME_SHM_MAILBOX_H_
@@ -52,6 +52,9 @@ class Mailbox final : public collectives::Messenger, public Companion {
   void Expect(collectives::Call call) override { call_ = call; }
   Ticket PostSend(int peer, absl::Span<const std::byte> data) override;
   Ticket PostReceive(int peer, const collectives::ReceiveBuffer& buffer) override;
+  bool Joins(int /*peer*/) const override { return true; }
+  bool SendJoined(int peer, absl::Span<const std::byte> head,
+                  absl::Span<const std::byte> rest) override;
   bool SendDone(int peer, Ticket ticket) const override;
   bool ReceiveDone(int peer, Ticket ticket) const override;
   // Errors: DeadlineExceeded, Cancelled, or Internal if a message's length differs from the
@@ -98,10 +101,12 @@ class Mailbox final : public collectives::Messenger, public Companion {
     uint32_t size = 0;                // bytes in this slot
     uint64_t message = 0;             // bytes of the whole message
     uint64_t call = 0;                // call of the message
-    // The slot's bytes, if they fit.
-    std::array<std::byte, 40> inlined{};
+    // Small pieces begin here, and go on behind the header.
+    std::array<std::byte, 40> small{};
   };
   static_assert(sizeof(SlotHeader) == kLine);
+  // Larger ones begin behind it: reductions like vectors that do not cross cache lines.
+  static constexpr size_t kMostSmall = 1024;
 
   struct Outgoing {
     absl::Span<const std::byte> data;
@@ -133,6 +138,11 @@ class Mailbox final : public collectives::Messenger, public Companion {
   static std::byte* BytesOf(SlotHeader& slot, size_t size);
   bool HasRoom(Peer& to, const Box& box) const;
 
+  void CountGiven(Peer& to, uint64_t bytes) {
+    to.moved += bytes;
+    // This thread alone writes it.
+    given_.store(given_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  }
   bool Fill(size_t peer);
   absl::Status Empty(size_t peer, bool& moved);
   void Ring(size_t peer);

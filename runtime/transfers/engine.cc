@@ -23,6 +23,7 @@ Engine::Peer& Engine::Of(int rank) {
   if (peer == nullptr) {
     peer = std::make_unique<Peer>();
     peer->rank = rank;
+    peer->joins = messenger_.Joins(rank);
     peers_.push_back(peer.get());
   }
   return *peer;
@@ -41,39 +42,66 @@ void Engine::Listen(int rank) {
   if (rank != options_.rank) To(rank);
 }
 
-void Engine::Post(const std::shared_ptr<Transfer>& transfer) {
-  Transfer::Going& going = transfer->going;
+void Engine::Post(Transfer& transfer) {
+  Transfer::Going& going = transfer.going;
+  if (transfer.direction == Direction::kSend) {
+    going.size = transfer.size;
+    transfer.outcome = {transfer.peer, transfer.tag, transfer.size};
+    if (SendAtOnce(transfer)) {
+      options_.done(transfer);
+      return;
+    }
+  }
   going.number = next_number_++;
-  going.self = transfer;
   going.previous = newest_;
-  (newest_ != nullptr ? newest_->going.next : oldest_) = transfer.get();
-  newest_ = transfer.get();
-  if (transfer->direction == Direction::kSend) {
-    going.size = transfer->size;
-    transfer->outcome = {transfer->peer, transfer->tag, transfer->size};
-    PostSend(*transfer);
+  (newest_ != nullptr ? newest_->going.next : oldest_) = &transfer;
+  newest_ = &transfer;
+  if (transfer.direction == Direction::kSend) {
+    PostSend(transfer);
   } else {
-    error_.Update(PostReceive(*transfer));
+    error_.Update(PostReceive(transfer));
   }
 }
 
-std::shared_ptr<Transfer> Engine::Remove(Transfer& transfer) {
+void Engine::Remove(Transfer& transfer) {
   Transfer::Going& going = transfer.going;
   (going.previous != nullptr ? going.previous->going.next : oldest_) = going.next;
   (going.next != nullptr ? going.next->going.previous : newest_) = going.previous;
   going.previous = nullptr;
   going.next = nullptr;
-  return std::move(going.self);
 }
 
-std::vector<std::shared_ptr<Transfer>> Engine::TakeUnfinished() {
-  std::vector<std::shared_ptr<Transfer>> unfinished;
-  while (oldest_ != nullptr) unfinished.push_back(Remove(*oldest_));
+std::vector<Transfer*> Engine::TakeUnfinished() {
+  std::vector<Transfer*> unfinished;
+  while (oldest_ != nullptr) {
+    unfinished.push_back(oldest_);
+    Remove(*oldest_);
+  }
   return unfinished;
 }
 
 void Engine::Queue(Peer& peer, const Note& note, Transfer* send) {
   peer.queued[peer.queued.Push()] = {note, send};
+}
+
+bool Engine::SendAtOnce(const Transfer& send) {
+  if (send.size > kMostJoined || send.peer == options_.rank) return false;
+  Peer& peer = To(send.peer);
+  const size_t cost = EagerCost(send.size);
+  if (!peer.joins || !peer.queued.empty() || cost > kEagerRoom - peer.eager) return false;
+  Note note;
+  note.kind = Note::Kind::kEager;
+  note.tag = send.tag;
+  note.size = send.size;
+  absl::Span<const std::byte> rest;
+  if (note.IsFollowed()) {
+    rest = {send.data, send.size};
+  } else if (send.size > 0) {
+    std::memcpy(note.inlined.data(), send.data, send.size);
+  }
+  if (!messenger_.SendJoined(peer.rank, Encode(note), rest)) return false;
+  peer.eager += cost;
+  return true;
 }
 
 void Engine::PostSend(Transfer& send) {
@@ -97,12 +125,13 @@ void Engine::PostSend(Transfer& send) {
   note.kind = Note::Kind::kEager;
   if (note.IsFollowed()) {
     Queue(peer, note, &send);
-    return;
+  } else {
+    if (send.size > 0) std::memcpy(note.inlined.data(), send.data, send.size);
+    Queue(peer, note);
   }
-  if (send.size > 0) std::memcpy(note.inlined.data(), send.data, send.size);
-  Queue(peer, note);
+  SendMore(peer);
   // Its memory is no longer used.
-  Done(send);
+  if (!note.IsFollowed()) Done(send);
 }
 
 void Engine::SendToSelf(Transfer& send) {
@@ -195,44 +224,43 @@ void Engine::GiveBackRoom(Peer& peer, uint64_t size) {
 }
 
 absl::Status Engine::Advance() {
-  bool moved = true;
-  while (moved) {
-    moved = false;
-    // A peer may be added meanwhile.
-    for (size_t i = 0; i < peers_.size(); ++i) {
-      Peer& peer = *peers_[i];
+  if (!error_.ok()) return error_;
+  // Nothing that one peer does makes work for those before it. A peer may be added meanwhile.
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    Peer& peer = *peers_[i];
+    if (peer.listens && messenger_.ReceiveDone(peer.rank, peer.head_ticket)) {
+      error_.Update(Hear(peer));
       if (!error_.ok()) return error_;
-      const absl::StatusOr<bool> heard = Hear(peer);
-      if (!heard.ok()) return error_ = heard.status();
-      moved = *heard || moved;
-      moved = EndReceived(peer) || moved;
-      moved = EndSent(peer) || moved;
-      moved = SendMore(peer) || moved;
     }
+    if (!peer.awaited.empty()) EndReceived(peer);
+    do {
+      EndSent(peer);
+    } while (SendMore(peer));
   }
-  return error_;
+  return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Engine::Hear(Peer& peer) {
-  bool any = false;
-  while (peer.listens && messenger_.ReceiveDone(peer.rank, peer.head_ticket)) {
-    any = true;
+absl::Status Engine::Hear(Peer& peer) {
+  do {
     peer.heard = true;
-    const absl::StatusOr<Note> note = ParseNote(peer.heads);
+    const auto message = absl::MakeConstSpan(peer.heads).first(peer.head_size);
+    const size_t size = std::min(message.size(), kNoteBytes);
+    const absl::StatusOr<Note> note = ParseNote(message.first(size));
     absl::Status handled = note.status();
     // The bytes that follow the note are received before the next note.
-    if (note.ok()) handled = Handle(peer, *note);
+    if (note.ok()) handled = Handle(peer, *note, message.subspan(size));
     if (!handled.ok()) {
       return absl::Status(handled.code(), note.ok() ? std::string(handled.message())
                                                     : absl::StrCat(options_.name(peer.rank), ": ",
                                                                    handled.message()));
     }
     AwaitNote(peer);
-  }
-  return any;
+  } while (messenger_.ReceiveDone(peer.rank, peer.head_ticket));
+  return absl::OkStatus();
 }
 
-absl::Status Engine::ArriveEager(Peer& peer, const Note& note) {
+absl::Status Engine::ArriveEager(Peer& peer, const Note& note,
+                                 std::optional<absl::Span<const std::byte>> bytes) {
   // Without an Early if nothing has to be kept.
   const std::optional<Transfer*> receive = matches_.TakeReceive(peer.rank, note.tag);
   if (!receive.has_value()) {
@@ -241,12 +269,12 @@ absl::Status Engine::ArriveEager(Peer& peer, const Note& note) {
     early->tag = note.tag;
     early->size = note.size;
     early->eager = true;
-    early->bytes.resize(note.size);
-    early->complete = !note.IsFollowed();
-    if (note.IsFollowed()) {
+    early->complete = bytes.has_value();
+    if (bytes.has_value()) {
+      early->bytes.assign(bytes->begin(), bytes->end());
+    } else {
+      early->bytes.resize(note.size);
       Await(peer, early->bytes.data(), {0, note.size, nullptr, early});
-    } else if (note.size > 0) {
-      std::memcpy(early->bytes.data(), note.inlined.data(), note.size);
     }
     matches_.Keep(peer.rank, note.tag, std::move(early));
     return absl::OkStatus();
@@ -257,26 +285,35 @@ absl::Status Engine::ArriveEager(Peer& peer, const Note& note) {
   to.going.size = note.size;
   to.outcome = {peer.rank, note.tag, note.size};
   GiveBackRoom(peer, note.size);
-  if (note.IsFollowed()) {
+  if (!bytes.has_value()) {
     Await(peer, to.data, {0, note.size, &to, nullptr});
     return absl::OkStatus();
   }
-  if (note.size > 0) std::memcpy(to.data, note.inlined.data(), note.size);
+  if (note.size > 0) std::memcpy(to.data, bytes->data(), note.size);
   Done(to);
   return absl::OkStatus();
 }
 
-absl::Status Engine::Handle(Peer& peer, const Note& note) {
+absl::Status Engine::Handle(Peer& peer, const Note& note, absl::Span<const std::byte> joined) {
   const auto wrong = [&](const char* what) {
     return absl::InternalError(absl::StrCat(options_.name(peer.rank), " ", what, " (transfer ",
                                             note.id, ", ", note.size, " bytes from ", note.offset,
                                             ")"));
   };
+  const bool eager = note.kind == Note::Kind::kEager;
+  if (!joined.empty() && !(eager && note.IsFollowed() && joined.size() == note.size)) {
+    return wrong("sends more or less than it says");
+  }
   switch (note.kind) {
     case Note::Kind::kHello:
       return absl::OkStatus();
     case Note::Kind::kEager:
-      return ArriveEager(peer, note);
+      if (!note.IsFollowed()) {
+        joined = absl::MakeConstSpan(note.inlined).first(static_cast<size_t>(note.size));
+      } else if (joined.empty()) {
+        return ArriveEager(peer, note, std::nullopt);
+      }
+      return ArriveEager(peer, note, joined);
     case Note::Kind::kAnnounce: {
       auto early = std::make_shared<Early>();
       early->source = peer.rank;
@@ -322,7 +359,8 @@ absl::Status Engine::Handle(Peer& peer, const Note& note) {
 void Engine::AwaitNote(Peer& peer) {
   collectives::ReceiveBuffer buffer;
   buffer.data = peer.heads.data();
-  buffer.size = peer.heads.size();
+  buffer.size = peer.joins ? peer.heads.size() : kNoteBytes;
+  if (peer.joins) buffer.arrived = &peer.head_size;
   peer.head_ticket = messenger_.PostReceive(peer.rank, buffer);
 }
 
@@ -334,9 +372,8 @@ void Engine::Await(Peer& peer, std::byte* to, Awaited awaited) {
   peer.awaited[peer.awaited.Push()] = std::move(awaited);
 }
 
-bool Engine::EndReceived(Peer& peer) {
-  bool any = false;
-  for (; !peer.awaited.empty(); any = true) {
+void Engine::EndReceived(Peer& peer) {
+  while (!peer.awaited.empty()) {
     Awaited& first = peer.awaited[peer.awaited.begin()];
     if (!messenger_.ReceiveDone(peer.rank, first.ticket)) break;
     const Awaited ended = std::move(first);
@@ -351,7 +388,6 @@ bool Engine::EndReceived(Peer& peer) {
       Done(*receive);
     }
   }
-  return any;
 }
 
 void Engine::CountReceived(Transfer& receive, size_t bytes) {
@@ -359,9 +395,8 @@ void Engine::CountReceived(Transfer& receive, size_t bytes) {
   if (receive.going.ended == receive.going.size) Done(receive);
 }
 
-bool Engine::EndSent(Peer& peer) {
-  bool any = false;
-  for (; !peer.sent.empty(); any = true) {
+void Engine::EndSent(Peer& peer) {
+  while (!peer.sent.empty()) {
     const Sent& first = peer.sent[peer.sent.begin()];
     if (!messenger_.SendDone(peer.rank, first.ticket)) break;
     Transfer* const of = first.of;
@@ -372,10 +407,10 @@ bool Engine::EndSent(Peer& peer) {
     of->going.ended += bytes;
     if (of->going.ended == of->going.size) Done(*of);
   }
-  return any;
 }
 
 bool Engine::SendMore(Peer& peer) {
+  if (peer.queued.empty() && peer.streams.empty()) return false;
   const auto posted = [&peer] { return peer.sent.end() - peer.sent.begin(); };
   bool any = false;
   for (; !peer.queued.empty() && posted() < kMostPosted; any = true) {

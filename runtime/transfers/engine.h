@@ -6,7 +6,7 @@
 //
 //   sender                                      receiver
 //   small   kEager, and the bytes at once  -->  into its receive, or buffered until that is posted
-//           (the smallest within the note)
+//           (the smallest within the note; in memory, most in one message with it)
 //   large   kAnnounce                      -->  waits for its receive
 //                                          <--  kPull, once that is posted
 //           kData and bytes, piece by piece -->  into its receive
@@ -20,6 +20,7 @@
 #ifndef RAILHEAD_RUNTIME_TRANSFERS_ENGINE_H_
 #define RAILHEAD_RUNTIME_TRANSFERS_ENGINE_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -43,7 +44,7 @@ namespace railhead::transfers {
 
 enum class Direction : uint8_t { kSend, kReceive };
 
-// A transfer of this rank. Its memory must stay valid until it is done.
+// A transfer of this rank. Its buffer must stay valid until it is done.
 struct Transfer {
   Direction direction = Direction::kSend;
   int peer = 0;  // for a receive: source or kAny
@@ -66,7 +67,6 @@ struct Transfer {
     size_t posted = 0;               // bytes posted to the messenger
     size_t ended = 0;                // of these, completed
     size_t size = 0;                 // of the message, once it is known
-    std::shared_ptr<Transfer> self;  // while it is unfinished
     Transfer* previous = nullptr;    // among the unfinished
     Transfer* next = nullptr;
   };
@@ -80,7 +80,8 @@ class Engine {
   struct Options {
     int rank = 0;
     std::function<std::string(int rank)> name;                            // for errors
-    std::function<void(const std::shared_ptr<Transfer>& transfer)> done;  // called on success
+    // Called on success; the engine does not use the transfer afterwards.
+    std::function<void(Transfer& transfer)> done;
     // Returns true for a peer that must be notified at once that this rank runs its transfers,
     // because the path to it may fail; the notification makes one of the two detect that.
     std::function<bool(int peer)> greets;
@@ -95,8 +96,8 @@ class Engine {
 
   // Starts to receive from that peer. Post does so for the peer of a transfer.
   void Listen(int peer);
-  // Advance returns its errors.
-  void Post(const std::shared_ptr<Transfer>& transfer);
+  // The transfer must live until it is done or taken. Advance returns its errors.
+  void Post(Transfer& transfer);
   // Does everything that is possible without waiting. An error is final: Internal, with names and
   // sizes of both sides, if two ranks contradict each other.
   absl::Status Advance();
@@ -105,7 +106,7 @@ class Engine {
   // (Going::next).
   const Transfer* oldest() const { return oldest_; }
   // Removes the unfinished transfers and returns them. Call nothing else afterwards.
-  std::vector<std::shared_ptr<Transfer>> TakeUnfinished();
+  std::vector<Transfer*> TakeUnfinished();
   // Returns the peers to which something is being sent, or whose bytes are awaited. If the peer
   // runs its transfers, which is certain once it was heard, and nothing moves, there is a fault.
   std::vector<int> UnderWay() const;
@@ -137,6 +138,8 @@ class Engine {
     size_t bytes = 0;
     bool piece = false;  // of a large transfer
   };
+  // Maximum size in bytes of transfers that are joined to their note: they are copied once more.
+  static constexpr size_t kMostJoined = 2048;
   // Data posted for receiving; notes are received separately.
   struct Awaited {
     uint64_t ticket = 0;
@@ -155,7 +158,11 @@ class Engine {
     int rank = 0;
     bool listens = false;  // this side receives from it
     bool heard = false;
-    NoteBytes heads{};  // buffer of the next note
+    // Small transfers are in one message with their note.
+    bool joins = false;
+    // The next note, and the bytes joined to it.
+    std::array<std::byte, kNoteBytes + kMostJoined> heads;
+    size_t head_size = kNoteBytes;
     uint64_t head_ticket = 0;
     SlotQueue<Awaited> awaited;
     // Never more than its capacity: the messenger reads the notes where they are.
@@ -175,19 +182,23 @@ class Engine {
   Peer& Of(int rank);
   // The same, and receives from it.
   Peer& To(int rank);
+  // Sends a small one if that is possible at once, and returns whether it was.
+  bool SendAtOnce(const Transfer& send);
   void PostSend(Transfer& send);
   absl::Status PostReceive(Transfer& receive);
   void SendToSelf(Transfer& send);
   // Handle a message with a matching receive, and an arrived message.
   absl::Status Match(Transfer& receive, const EarlyPtr& early);
   absl::Status Arrive(const EarlyPtr& early);
-  absl::Status ArriveEager(Peer& peer, const Note& note);
+  // `bytes`: its own, if they have come with it.
+  absl::Status ArriveEager(Peer& peer, const Note& note,
+                           std::optional<absl::Span<const std::byte>> bytes);
   absl::Status CheckSize(const Transfer& receive, int source, int tag, uint64_t size) const;
-  absl::Status Handle(Peer& peer, const Note& note);
-  // Each does one kind of work; the results are true if there was any.
-  absl::StatusOr<bool> Hear(Peer& peer);
-  bool EndReceived(Peer& peer);
-  bool EndSent(Peer& peer);
+  absl::Status Handle(Peer& peer, const Note& note, absl::Span<const std::byte> joined);
+  // Each does one kind of work. SendMore returns whether there was any.
+  absl::Status Hear(Peer& peer);
+  void EndReceived(Peer& peer);
+  void EndSent(Peer& peer);
   bool SendMore(Peer& peer);
   static void Queue(Peer& peer, const Note& note, Transfer* send = nullptr);
   void Say(Peer& peer, const Note& note);
@@ -196,8 +207,11 @@ class Engine {
   void AwaitNote(Peer& peer);
   void GiveBackRoom(Peer& peer, uint64_t size);
   void CountReceived(Transfer& receive, size_t bytes);
-  std::shared_ptr<Transfer> Remove(Transfer& transfer);
-  void Done(Transfer& transfer) { options_.done(Remove(transfer)); }
+  void Remove(Transfer& transfer);
+  void Done(Transfer& transfer) {
+    Remove(transfer);
+    options_.done(transfer);
+  }
 
   collectives::Messenger& messenger_;
   const Options options_;

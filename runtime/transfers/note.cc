@@ -1,29 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transfers/note.h"
 
-#include <array>
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
-#include "runtime/base/wire.h"
 
 namespace railhead::transfers {
 namespace {
 
-// Little-endian, like all data between ranks.
-void Put(NoteBytes& bytes, size_t at, uint64_t value, size_t width) {
-  for (size_t i = 0; i < width; ++i) bytes[at + i] = static_cast<std::byte>(value >> (8 * i));
-}
-
-// Bytes 16 to 39 are the bytes of a small transfer, or numbers, or zero.
+// Little-endian, like all data between ranks. Bytes 16 to 39 are the bytes of a small transfer, or
+// numbers, or zero.
+static_assert(std::endian::native == std::endian::little);
 constexpr size_t kRest = 16;
 
-// At most as many as the rest.
+template <class Value>
+void Put(NoteBytes& bytes, size_t at, Value value) {
+  std::memcpy(bytes.data() + at, &value, sizeof value);
+}
+template <class Value>
+void Get(absl::Span<const std::byte> bytes, size_t at, Value& value) {
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+}
+
 bool AreZero(absl::Span<const std::byte> bytes) {
-  static constexpr std::array<std::byte, kNoteBytes - kRest> kZeros{};
-  return std::memcmp(bytes.data(), kZeros.data(), bytes.size()) == 0;
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{}; });
 }
 
 bool IsRight(const Note& note) {
@@ -50,37 +53,37 @@ bool IsRight(const Note& note) {
 
 NoteBytes Encode(const Note& note) {
   NoteBytes bytes{};
-  Put(bytes, 0, static_cast<uint32_t>(note.kind), 4);
-  Put(bytes, 4, static_cast<uint32_t>(note.tag), 4);
-  Put(bytes, 8, note.size, 8);
+  Put(bytes, 0, note.kind);
+  Put(bytes, 4, note.tag);
+  Put(bytes, 8, note.size);
   if (note.kind == Note::Kind::kEager) {
     std::memcpy(bytes.data() + kRest, note.inlined.data(), note.inlined.size());
     return bytes;
   }
-  Put(bytes, 16, note.id, 8);
-  Put(bytes, 24, note.offset, 8);
+  Put(bytes, 16, note.id);
+  Put(bytes, 24, note.offset);
   return bytes;
 }
 
 absl::StatusOr<Note> ParseNote(absl::Span<const std::byte> bytes) {
-  WireReader reader({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const auto malformed = [] {
+    return absl::InternalError("its message about transfers is malformed");
+  };
+  if (bytes.size() != kNoteBytes) return malformed();
   Note note;
-  note.kind = static_cast<Note::Kind>(reader.U32());
-  note.tag = static_cast<int>(reader.U32());
-  note.size = reader.U64();
+  Get(bytes, 0, note.kind);
+  Get(bytes, 4, note.tag);
+  Get(bytes, 8, note.size);
   size_t zeros_from = kRest;
   if (note.kind != Note::Kind::kEager) {
-    note.id = reader.U64();
-    note.offset = reader.U64();
+    Get(bytes, 16, note.id);
+    Get(bytes, 24, note.offset);
     zeros_from = 32;
-  } else if (!note.IsFollowed() && bytes.size() == kNoteBytes) {
+  } else if (!note.IsFollowed()) {
     std::memcpy(note.inlined.data(), bytes.data() + kRest, note.inlined.size());
     zeros_from = kRest + static_cast<size_t>(note.size);
   }
-  if (!reader.ok() || bytes.size() != kNoteBytes || !AreZero(bytes.subspan(zeros_from)) ||
-      !IsRight(note)) {
-    return absl::InternalError("its message about transfers is malformed");
-  }
+  if (!AreZero(bytes.subspan(zeros_from)) || !IsRight(note)) return malformed();
   return note;
 }
 

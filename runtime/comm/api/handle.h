@@ -47,7 +47,7 @@ struct rhWindow {
 // A request: calls of a stream, or one transfer.
 struct rhRequest {
   std::unique_ptr<railhead::comm::Stream::Calls> calls;
-  std::shared_ptr<railhead::comm::LaneTransfer> transfer;
+  std::optional<railhead::comm::LaneTransfer> transfer;
 };
 
 struct rhComm {

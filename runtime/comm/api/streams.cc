@@ -66,7 +66,7 @@ rhResult_t rhStreamRequest(rhStream_t stream, rhRequest_t* request) {
     if (request == nullptr) return NullArgument(nullptr, "rhStreamRequest", "request");
     *request = nullptr;
     if (stream == nullptr) return NullArgument(nullptr, "rhStreamRequest", "stream");
-    *request = new rhRequest{std::make_unique<Stream::Calls>(stream->stream), nullptr};
+    *request = new rhRequest{std::make_unique<Stream::Calls>(stream->stream), std::nullopt};
     return rhSuccess;
   });
 }
@@ -75,7 +75,7 @@ rhResult_t rhRequestTest(rhRequest_t request, int* done) {
   return Guard(nullptr, [&] {
     if (request == nullptr) return NullArgument(nullptr, "rhRequestTest", "request");
     if (done == nullptr) return NullArgument(nullptr, "rhRequestTest", "done");
-    if (request->transfer != nullptr) {
+    if (request->transfer.has_value()) {
       if (const rhResult_t foreign = Foreign("rhRequestTest", *request->transfer);
           foreign != rhSuccess) {
         return foreign;
@@ -91,7 +91,7 @@ rhResult_t rhRequestTest(rhRequest_t request, int* done) {
 rhResult_t rhRequestWait(rhRequest_t request) {
   return Guard(nullptr, [&] {
     if (request == nullptr) return NullArgument(nullptr, "rhRequestWait", "request");
-    if (request->transfer != nullptr) {
+    if (request->transfer.has_value()) {
       LaneTransfer& transfer = *request->transfer;
       if (const rhResult_t foreign = Foreign("rhRequestWait", transfer); foreign != rhSuccess) {
         return foreign;
@@ -111,7 +111,7 @@ rhResult_t rhRequestGetInfo(rhRequest_t request, rhRequestInfo_t* info) {
       return Report(nullptr, rhInvalidArgument,
                     "rhRequestGetInfo: info->struct_size is not sizeof(rhRequestInfo_t)");
     }
-    const LaneTransfer* const transfer = request->transfer.get();
+    const LaneTransfer* const transfer = request->transfer ? &*request->transfer : nullptr;
     if (transfer == nullptr || !transfer->IsDone() || !transfer->status().ok()) {
       return Report(nullptr, rhInvalidUsage,
                     transfer == nullptr
@@ -129,7 +129,7 @@ rhResult_t rhRequestGetInfo(rhRequest_t request, rhRequestInfo_t* info) {
 
 rhResult_t rhRequestFree(rhRequest_t request) {
   if (request == nullptr) return rhSuccess;
-  if (const LaneTransfer* const transfer = request->transfer.get();
+  if (const LaneTransfer* const transfer = request->transfer ? &*request->transfer : nullptr;
       transfer != nullptr && !transfer->IsForeign() && !transfer->IsDone()) {
     return Report(nullptr, rhInvalidUsage,
                   "rhRequestFree: the transfer is not done, and its buffer is in use; wait for it, "

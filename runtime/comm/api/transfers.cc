@@ -3,6 +3,7 @@
 // Concurrent transfers of the C API: rhIsend and rhIrecv. Functions for their requests are in
 // streams.cc.
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -47,6 +48,28 @@ absl::Status WrongTag(int tag, Direction direction) {
                    direction == Direction::kReceive ? ", and RH_ANY_TAG takes any" : ""));
 }
 
+// Whether the checks of arguments need not look: a few comparisons, since every message has them.
+bool IsPlain(const void* buffer, size_t count, size_t element, int peer, int tag, int world_size) {
+  constexpr size_t kMost = size_t{1} << 32U;
+  return buffer != nullptr && element != 0 && count <= kMost && peer >= 0 && peer < world_size &&
+         tag >= 0 && (reinterpret_cast<uintptr_t>(buffer) & (element - 1)) == 0;
+}
+
+absl::Status WrongArguments(Direction direction, const void* buffer, size_t count,
+                            rhDataType_t datatype, int peer, int tag, int world_size) {
+  const bool sends = direction == Direction::kSend;
+  absl::Status wrong = railhead::comm::WrongType(datatype);
+  wrong.Update(WrongPeer(peer, world_size, direction));
+  wrong.Update(WrongTag(tag, direction));
+  wrong.Update(railhead::comm::WrongBuffers({.send = buffer,
+                                             .receive = buffer,
+                                             .count = count,
+                                             .send_parts = sends ? size_t{1} : 0,
+                                             .receive_parts = sends ? 0 : size_t{1}},
+                                            railhead::reduce::SizeOf(datatype)));
+  return wrong;
+}
+
 // Returns an error for GPU memory: the CPU performs these transfers and cannot access it.
 absl::Status WrongMemory(const Communicator& communicator, const void* data, size_t bytes) {
   const railhead::device::CudaApi* const cuda = communicator.cuda();
@@ -80,31 +103,25 @@ rhResult_t BeginTransfer(const char* call, Direction direction, const void* buff
                                  ": the communicator belongs to the process that forked this "
                                  "one; only that process may use it"));
     }
-    const bool sends = direction == Direction::kSend;
+    const int world_size = communicator.world_size();
     const size_t element = railhead::reduce::SizeOf(datatype);
-    absl::Status wrong = railhead::comm::WrongType(datatype);
-    wrong.Update(WrongPeer(peer, communicator.world_size(), direction));
-    wrong.Update(WrongTag(tag, direction));
-    wrong.Update(railhead::comm::WrongBuffers({.send = buffer,
-                                               .receive = buffer,
-                                               .count = count,
-                                               .send_parts = sends ? size_t{1} : 0,
-                                               .receive_parts = sends ? 0 : size_t{1}},
-                                              element));
+    absl::Status wrong;
+    if (!IsPlain(buffer, count, element, peer, tag, world_size)) {
+      wrong = WrongArguments(direction, buffer, count, datatype, peer, tag, world_size);
+    }
     if (wrong.ok()) wrong = WrongMemory(communicator, buffer, count * element);
     if (!wrong.ok()) {
       return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", wrong.message()));
     }
-    auto transfer = std::make_shared<LaneTransfer>();
-    transfer->direction = direction;
-    transfer->peer = peer;
-    transfer->tag = tag;
+    auto made = std::make_unique_for_overwrite<rhRequest>();
+    LaneTransfer& transfer = made->transfer.emplace();
+    transfer.direction = direction;
+    transfer.peer = peer;
+    transfer.tag = tag;
     // A send does not write to its buffer.
-    transfer->data = static_cast<std::byte*>(const_cast<void*>(buffer));
-    transfer->size = count * element;
-    auto made = std::make_unique<rhRequest>();
-    made->transfer = transfer;
-    const absl::Status begun = communicator.StartTransfer(std::move(transfer));
+    transfer.data = static_cast<std::byte*>(const_cast<void*>(buffer));
+    transfer.size = count * element;
+    const absl::Status begun = communicator.StartTransfer(transfer);
     if (!begun.ok()) {
       return Report(comm, absl::Status(begun.code(), absl::StrCat(call, ": ", begun.message())));
     }

@@ -113,7 +113,7 @@ class Communicator {
   absl::Status Transfer(absl::Span<const collectives::Transfer> transfers);
   // Thread-safe. Starts a transfer that runs concurrently with everything else. After an error,
   // nothing was started.
-  absl::Status StartTransfer(std::shared_ptr<LaneTransfer> transfer);
+  absl::Status StartTransfer(LaneTransfer& transfer);
   // Thread-safe. Number of these transfers that are not done.
   size_t UnfinishedTransfers() const;
 

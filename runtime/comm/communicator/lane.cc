@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/caught.h"
 #include "runtime/base/now.h"
 #include "runtime/base/thread.h"
 #include "runtime/collectives/call.h"
@@ -57,10 +58,10 @@ absl::StatusOr<std::shared_ptr<Lane>> Lane::Start(Options options) {
   transfers::Engine::Options engine;
   engine.rank = set.rank;
   engine.name = set.name;
-  engine.done = [raw = lane.get()](const std::shared_ptr<transfers::Transfer>& transfer) {
-    raw->unfinished_.fetch_sub(1, std::memory_order_relaxed);
+  engine.done = [raw = lane.get()](transfers::Transfer& transfer) {
+    raw->CountGoing(size_t{0} - 1);
     raw->any_done_ = true;
-    static_cast<LaneTransfer&>(*transfer).End(absl::OkStatus());
+    static_cast<LaneTransfer&>(transfer).End(absl::OkStatus());
   };
   engine.greets = [&messenger](int peer) { return !messenger.InMemory(peer); };
   lane->engine_ = std::make_unique<transfers::Engine>(messenger, std::move(engine));
@@ -73,6 +74,11 @@ absl::StatusOr<std::shared_ptr<Lane>> Lane::Start(Options options) {
   lane->thread_->Wake(*lane);
   return lane;
 }
+
+Lane::Lane(Options options)
+    : options_(std::move(options)),
+      look_pause_(std::min(kLook, options_.timeout / kLooks)),
+      still_(options_.timeout) {}
 
 void Lane::Close() {
   closing_.store(true, std::memory_order_relaxed);
@@ -92,8 +98,7 @@ void Lane::Close() {
   messages_.reset();
 }
 
-absl::Status Lane::Post(std::shared_ptr<LaneTransfer> transfer) {
-  transfer->Belongs(shared_from_this());
+absl::Status Lane::Post(LaneTransfer& transfer) {
   if (lock_.TryLock()) {
     if (ended_.has_value()) {
       absl::Status why = *ended_;
@@ -102,23 +107,36 @@ absl::Status Lane::Post(std::shared_ptr<LaneTransfer> transfer) {
     }
     // Those that this thread posted before come first.
     if (any_posted_.load(std::memory_order_relaxed)) TakePosted();
-    unfinished_.fetch_add(1, std::memory_order_relaxed);
-    engine_->Post(transfer);
-    if (absl::Status status = AdvanceOnce(); !status.ok()) End(status);
+    CountGoing(1);
+    // The caller does not free the transfer before this function returns.
+    absl::Status status = Caught(
+        [&] {
+          engine_->Post(transfer);
+          if (transfer.IsDone()) return absl::OkStatus();
+          transfer.Belongs(shared_from_this());
+          return IsUnderWay(transfer) ? absl::OkStatus() : AdvanceOnce();
+        },
+        [](const absl::Status& why) { return why; });
+    if (!status.ok()) End(status);
     Leave();
     return absl::OkStatus();
   }
+  transfer.Belongs(shared_from_this());
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (ended_.has_value()) return *ended_;
-    posted_.push_back(std::move(transfer));
-    unfinished_.fetch_add(1, std::memory_order_relaxed);
+    posted_.push_back(&transfer);
     any_posted_.store(true, std::memory_order_seq_cst);
     messages_->Ring();
   }
   // Who had the lock may have left before it could see the transfer.
   Help();
   return absl::OkStatus();
+}
+
+bool Lane::IsUnderWay(const LaneTransfer& transfer) const {
+  return transfer.direction == transfers::Direction::kReceive &&
+         transfer.size <= transfers::kMostEager && !messages_->mesh().HasPeers();
 }
 
 void Lane::WaitFor(const LaneTransfer& transfer) {
@@ -160,9 +178,11 @@ void Lane::Drive(Done done, absl::Time deadline) {
 absl::Status Lane::Advance() {
   if (any_posted_.load(std::memory_order_relaxed)) TakePosted();
   for (const int peer : messages_->TakeOpened()) engine_->Listen(peer);
-  absl::Status status = engine_->Advance();
+  return engine_->Advance();
+}
+
+void Lane::TellDone() {
   if (std::exchange(any_done_, false)) lock_.WakeWaiters();
-  return status;
 }
 
 absl::Status Lane::AdvanceOnce() {
@@ -185,30 +205,36 @@ void Lane::Leave() {
     lock_.Unlock();
     // What was posted meanwhile by a thread that did not get the lock.
     if (!any_posted_.load(std::memory_order_seq_cst) || !lock_.TryLock()) return;
-    if (ended_.has_value()) continue;
     if (absl::Status status = AdvanceOnce(); !status.ok()) End(status);
   }
 }
 
 void Lane::TakePosted() {
-  std::vector<std::shared_ptr<LaneTransfer>> posted;
+  std::vector<LaneTransfer*> posted;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     posted.swap(posted_);
+    CountGoing(posted.size());
     any_posted_.store(false, std::memory_order_relaxed);
   }
-  for (const auto& transfer : posted) engine_->Post(transfer);
+  for (LaneTransfer* const transfer : posted) engine_->Post(*transfer);
+}
+
+size_t Lane::unfinished() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return going_.load(std::memory_order_relaxed) + posted_.size();
 }
 
 absl::Status Lane::Work(absl::Time deadline) {
-  absl::Duration longest = LookPause();
+  TellDone();
+  absl::Duration longest = look_pause_;
   if (deadline != absl::InfiniteFuture()) longest = std::min(longest, deadline - MonotonicNow());
   const absl::StatusOr<LaneMessenger::Came> came = messages_->Wait(longest);
   if (!came.ok()) return came.status();
   if (*came == LaneMessenger::Came::kAtOnce && ++at_once_ < kMostAtOnce) return absl::OkStatus();
   at_once_ = 0;
   const absl::Time now = MonotonicNow();
-  if (*came != LaneMessenger::Came::kNothing && now - looked_ < LookPause()) {
+  if (*came != LaneMessenger::Came::kNothing && now - looked_ < look_pause_) {
     return absl::OkStatus();
   }
   looked_ = now;
@@ -241,6 +267,7 @@ absl::StatusOr<absl::Time> Lane::Attend(absl::Time now) {
   bool moved = true;
   while (moved && !lock_.wanted() && MonotonicNow() - now < kLongestWork) {
     if (absl::Status status = Advance(); !status.ok()) return status;
+    TellDone();
     const absl::StatusOr<bool> looked = messages_->Look();
     if (!looked.ok()) return looked.status();
     moved = *looked;
@@ -248,7 +275,7 @@ absl::StatusOr<absl::Time> Lane::Attend(absl::Time now) {
   // What the last look has brought.
   if (absl::Status status = Advance(); !status.ok()) return status;
   if (moved || lock_.wanted()) return now;
-  if (now - looked_ >= LookPause()) {
+  if (now - looked_ >= look_pause_) {
     looked_ = now;
     if (absl::Status status = LookAround(now); !status.ok()) return status;
   }
@@ -262,7 +289,7 @@ absl::StatusOr<absl::Time> Lane::Sleep(absl::Time now) {
   if (*longest == absl::ZeroDuration()) return now;
   if (absl::Status watched = WatchOnce(EPOLL_CTL_MOD); !watched.ok()) return watched;
   attention_.store(Attention::kAsleep, std::memory_order_relaxed);
-  return now + std::min(*longest, LookPause());
+  return now + std::min(*longest, look_pause_);
 }
 
 absl::Status Lane::WatchOnce(int operation) {
@@ -292,8 +319,6 @@ bool Lane::IsSettled() const {
   const auto left = [this](int rank) { return options_.left(rank).has_value(); };
   return engine_->Flushed(left) && messages_->mesh().Acknowledged(left);
 }
-
-absl::Duration Lane::LookPause() const { return std::min(kLook, options_.timeout / kLooks); }
 
 void Lane::NoteProgress(absl::Time now) {
   // Transfers with a peer wait for each other, but not for those with other peers. Of receives that
@@ -397,16 +422,18 @@ void Lane::End(const absl::Status& status) {
   } else {
     why = absl::CancelledError("the communicator was destroyed before the transfer was done");
   }
-  std::vector<std::shared_ptr<transfers::Transfer>> unfinished = engine_->TakeUnfinished();
+  std::vector<transfers::Transfer*> unfinished = engine_->TakeUnfinished();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     ended_ = why;
     unfinished.insert(unfinished.end(), posted_.begin(), posted_.end());
     posted_.clear();
     any_posted_.store(false, std::memory_order_relaxed);
-    unfinished_.store(0, std::memory_order_relaxed);
+    going_.store(0, std::memory_order_relaxed);
   }
-  for (const auto& transfer : unfinished) static_cast<LaneTransfer&>(*transfer).End(why);
+  for (transfers::Transfer* const transfer : unfinished) {
+    static_cast<LaneTransfer&>(*transfer).End(why);
+  }
   lock_.WakeWaiters();
 }
 

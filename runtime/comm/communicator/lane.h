@@ -69,13 +69,13 @@ class Lane final : public std::enable_shared_from_this<Lane>, private net::Watch
   // WaitFor and Help afterwards.
   void Close();
 
-  // Returns an error if no more transfers can be started.
-  absl::Status Post(std::shared_ptr<LaneTransfer> transfer);
+  // The transfer must live until it is done. Returns an error if no more can be started.
+  absl::Status Post(LaneTransfer& transfer);
   // Works until the transfer is done.
   void WaitFor(const LaneTransfer& transfer);
   // Does what is possible without waiting.
   void Help();
-  size_t unfinished() const { return unfinished_.load(std::memory_order_relaxed); }
+  size_t unfinished() const;
   // Works until all sent data is known to have arrived or the lane has failed, at most until the
   // deadline.
   void Settle(absl::Time deadline);
@@ -87,7 +87,7 @@ class Lane final : public std::enable_shared_from_this<Lane>, private net::Watch
   recorder::StillTransfers Still(absl::Time now, uint32_t query) const;
 
  private:
-  explicit Lane(Options options) : options_(std::move(options)), still_(options_.timeout) {}
+  explicit Lane(Options options);
 
   // The functions below are called by who has the lock, except Turn.
   //
@@ -116,8 +116,11 @@ class Lane final : public std::enable_shared_from_this<Lane>, private net::Watch
   // Ends the lane on a thread of its own, and unlocks: an error is first told to other ranks, and
   // the progress thread has other lanes to attend to.
   void EndAside(const absl::Status& status);
-  // Maximum time between two calls of LookAround.
-  absl::Duration LookPause() const;
+  // Whether nothing is to be done for a transfer that has just been posted, until the other rank
+  // does something: in memory, small messages leave at once.
+  bool IsUnderWay(const LaneTransfer& transfer) const;
+  // Wakes other threads whose transfers are done. Unlocking does so, too.
+  void TellDone();
 
   // Called at short intervals. Returns an error if a transfer cannot complete, or makes no progress
   // for the timeout although both ranks have posted it. (That a rank does not answer is noticed by
@@ -130,9 +133,14 @@ class Lane final : public std::enable_shared_from_this<Lane>, private net::Watch
   absl::Status Late(const std::vector<int>& peers) const;
   std::string DescribeOldest(const std::vector<int>& peers) const;
   void TakePosted();
+  // Only who has the lock writes it.
+  void CountGoing(size_t more) {
+    going_.store(going_.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+  }
   void End(const absl::Status& status);
 
   const Options options_;
+  const absl::Duration look_pause_;  // maximum time between two calls of LookAround
   std::shared_ptr<net::WatchThread> thread_;
   WorkLock lock_;
 
@@ -157,14 +165,14 @@ class Lane final : public std::enable_shared_from_this<Lane>, private net::Watch
     kMissed   // it found the lane visited
   };
   std::atomic<Attention> attention_{Attention::kSoon};
-  std::atomic<size_t> unfinished_{0};
+  std::atomic<size_t> going_{0};  // unfinished transfers that the engine has
   std::atomic<bool> closing_{false};
   std::atomic<bool> any_posted_{false};  // whether posted_ has any
 
   mutable std::mutex mutex_;  // guards the members below
   recorder::TransferStillness still_;
-  std::vector<std::shared_ptr<LaneTransfer>> posted_;  // that the engine does not have yet
-  std::optional<absl::Status> ended_;                  // why it ended; written by who has lock_
+  std::vector<LaneTransfer*> posted_;  // that the engine does not have yet
+  std::optional<absl::Status> ended_;  // why it ended; written by who has lock_
 };
 
 }  // namespace railhead::comm

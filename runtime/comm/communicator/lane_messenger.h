@@ -53,6 +53,11 @@ class LaneMessenger final : public collectives::Messenger {
   Ticket PostSend(int peer, absl::Span<const std::byte> data) override;
   Ticket PostPart(int peer, absl::Span<const std::byte> data) override;
   Ticket PostReceive(int peer, const collectives::ReceiveBuffer& buffer) override;
+  bool Joins(int peer) const override { return InMemory(peer); }
+  bool SendJoined(int peer, absl::Span<const std::byte> head,
+                  absl::Span<const std::byte> rest) override {
+    return mailbox_->SendJoined(Number(peer), head, rest);
+  }
   bool SendDone(int peer, Ticket ticket) const override;
   bool ReceiveDone(int peer, Ticket ticket) const override;
   // See Mesh::Progress. Also returns after Ring.

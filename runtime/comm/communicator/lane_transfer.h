@@ -17,8 +17,8 @@ namespace railhead::comm {
 
 class Lane;
 
-// It may outlive its communicator. Thread-safe, except the fields of transfers::Transfer, which
-// belong to the engine and may be read once the transfer is done.
+// It must live until it is done, and may outlive its communicator. Thread-safe, except the fields of
+// transfers::Transfer, which belong to the engine and may be read once the transfer is done.
 class LaneTransfer final : public transfers::Transfer {
  public:
   bool IsDone() const { return done_.load(std::memory_order_acquire); }
@@ -32,7 +32,7 @@ class LaneTransfer final : public transfers::Transfer {
   // Returns true in a process forked after the transfer was started; it never completes there.
   bool IsForeign() const { return process_.IsForeign(); }
 
-  // The lane's.
+  // The lane's, which does not use it after End.
   void Belongs(std::shared_ptr<Lane> lane) { lane_ = std::move(lane); }
   void End(const absl::Status& status) {
     if (!status.ok()) status_ = status;

@@ -22,7 +22,7 @@
 
 namespace railhead::comm {
 
-absl::Status Communicator::StartTransfer(std::shared_ptr<LaneTransfer> transfer) {
+absl::Status Communicator::StartTransfer(LaneTransfer& transfer) {
   if (watch_->failed()) return WhyFailed();
   Lane* transfers = lane();
   if (transfers == nullptr) {
@@ -30,7 +30,7 @@ absl::Status Communicator::StartTransfer(std::shared_ptr<LaneTransfer> transfer)
     if (!opened.ok()) return opened.status();
     transfers = *opened;
   }
-  return transfers->Post(std::move(transfer));
+  return transfers->Post(transfer);
 }
 
 absl::StatusOr<Lane*> Communicator::OpenLane() {
