@@ -781,15 +781,23 @@ void Player::Finish(const Command& command) {
   if (found == transfers_.end() || found->second.request == nullptr) return;
   Transfer& transfer = found->second;
   const double begin = Now();
+  // The text of a transfer's failure is the thread's.
+  const auto record_failed = [&](rhResult_t result) {
+    Comm& comm = comms_[transfer.comm];
+    if (result == rhSuccess || comm.failed) return;
+    const std::string text = absl::StrReplaceAll(rhGetLastError(nullptr), {{"\n", " "}});
+    std::fprintf(out_, "error comm=%d step=%ld seconds=%.3f %s: %s\n", transfer.comm, transfer.step,
+                 Now() - begin, rhGetErrorString(result), text.c_str());
+    std::fflush(out_);
+    comm.failed = true;
+  };
   if (command.verb() == "test") {
     int done = 0;
-    const rhResult_t result = rhRequestTest(transfer.request, &done);
-    if (result != rhSuccess && !comms_[transfer.comm].failed) {
-      Record(result, transfer.comm, transfer.step, begin);
-    }
+    record_failed(rhRequestTest(transfer.request, &done));
     return;
   }
   const rhResult_t result = rhRequestWait(transfer.request);
+  record_failed(result);
   if (result == rhSuccess) {
     transfer.info.struct_size = sizeof transfer.info;
     if (rhRequestGetInfo(transfer.request, &transfer.info) != rhSuccess) {
@@ -797,12 +805,6 @@ void Player::Finish(const Command& command) {
     } else {
       transfer.done = true;
     }
-  } else if (!comms_[transfer.comm].failed) {
-    const std::string text = absl::StrReplaceAll(rhGetLastError(nullptr), {{"\n", " "}});
-    std::fprintf(out_, "error comm=%d step=%ld seconds=%.3f %s: %s\n", transfer.comm, transfer.step,
-                 Now() - begin, rhGetErrorString(result), text.c_str());
-    std::fflush(out_);
-    comms_[transfer.comm].failed = true;
   }
   if (rhRequestFree(transfer.request) != rhSuccess) Wrong(transfer.step, "rhRequestFree failed");
   transfer.request = nullptr;
