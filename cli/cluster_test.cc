@@ -10,9 +10,9 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "cli/folder_for_test.h"
-#include "kube/certificates.h"
-#include "kube/http_server.h"
-#include "kube/tls_identity.h"
+#include "kube/auth/certificates.h"
+#include "kube/auth/tls_identity.h"
+#include "kube/http/http_server.h"
 
 namespace railhead::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "kube/client.h"
-#include "kube/http_fetch.h"
+#include "kube/http/http_fetch.h"
 #include "kube/json.h"
 
 namespace railhead::cli {

@@ -16,7 +16,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "kube/client.h"
-#include "kube/leader_elector.h"
+#include "kube/lease/leader_elector.h"
 #include "kube/monotonic.h"
 #include "operator/cluster/cluster_caches.h"
 #include "operator/collector/collector.h"

@@ -16,8 +16,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
-#include "kube/in_cluster.h"
-#include "kube/kubeconfig.h"
+#include "kube/auth/in_cluster.h"
+#include "kube/auth/kubeconfig.h"
 #include "kube/log.h"
 #include "kube/rest_client.h"
 #include "kube/server_clock.h"

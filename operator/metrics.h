@@ -11,7 +11,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "kube/informer.h"
+#include "kube/cache/informer.h"
 #include "operator/admission/mutation.h"
 #include "operator/collector/verdict_counts.h"
 #include "operator/gangs/gang_counts.h"

@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "kube/work_queue.h"
+#include "kube/queue/work_queue.h"
 
 namespace railhead::op {
 

@@ -9,7 +9,7 @@
 #include "cli/command.h"
 #include "cli/doctor/checks.h"
 #include "cli/words.h"
-#include "kube/certificates.h"
+#include "kube/auth/certificates.h"
 
 namespace railhead::cli::doctor {
 namespace {

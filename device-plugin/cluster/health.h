@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "device-plugin/kubelet/registration.h"
-#include "kube/page_server.h"
+#include "kube/http/page_server.h"
 
 namespace railhead::device_plugin {
 

@@ -5,9 +5,9 @@
 #define RAILHEAD_OPERATOR_ADMISSION_WEBHOOK_H_
 
 #include "absl/strings/string_view.h"
-#include "kube/admission.h"
-#include "kube/http_server.h"
-#include "kube/memory_budget.h"
+#include "kube/http/admission.h"
+#include "kube/http/http_server.h"
+#include "kube/http/memory_budget.h"
 #include "operator/config.h"
 #include "operator/metrics.h"
 #include "operator/profiles/profile_set.h"

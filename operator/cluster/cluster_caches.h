@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "kube/cache/informer.h"
 #include "kube/client.h"
-#include "kube/informer.h"
 #include "operator/cluster/cached_pod.h"
 #include "operator/cluster/stored_node.h"
 #include "operator/cluster/watched_kind.h"

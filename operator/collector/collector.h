@@ -21,7 +21,7 @@
 #include "absl/time/time.h"
 #include "kube/client.h"
 #include "kube/monotonic.h"
-#include "kube/work_queue.h"
+#include "kube/queue/work_queue.h"
 #include "operator/cluster/cluster_caches.h"
 #include "operator/collector/finding_events.h"
 #include "operator/collector/job_index.h"

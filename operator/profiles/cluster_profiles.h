@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "kube/cache.h"
+#include "kube/cache/cache.h"
 #include "operator/cluster/stored_node.h"
 #include "operator/label_selector.h"
 #include "operator/profiles/profile_set.h"

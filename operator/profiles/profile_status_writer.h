@@ -11,9 +11,9 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "kube/cache.h"
+#include "kube/cache/cache.h"
 #include "kube/client.h"
-#include "kube/work_queue.h"
+#include "kube/queue/work_queue.h"
 #include "operator/profiles/profile_feed.h"
 #include "operator/profiles/stored_profile.h"
 
