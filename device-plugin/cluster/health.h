@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "device-plugin/kubelet/registration.h"
+#include "device-plugin/devices/time_point.h"
 #include "kube/http/page_server.h"
 
 namespace railhead::device_plugin {
