@@ -16,8 +16,7 @@
 #include "base/document_error.h"
 #include "base/json/json_text.h"
 #include "base/printable_text.h"
-#include "fabric/discovery/ibnetdiscover_line.h"
-#include "fabric/discovery/observations.h"
+#include "fabric/node_facts/seen_rail.h"
 #include "fabric/inventory.h"
 
 namespace railhead::fabric {
