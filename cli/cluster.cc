@@ -16,8 +16,8 @@
 #include "kube/auth/kubeconfig.h"
 #include "kube/json.h"
 #include "kube/rest_client.h"
-#include "operator/config.h"
-#include "operator/rdma_resources.h"
+#include "operator/config/config.h"
+#include "operator/objects/rdma_resources.h"
 #include "placement/topology/stored_topology.h"
 
 namespace railhead::cli {

@@ -15,7 +15,7 @@
 #include "kube/json.h"
 #include "kube/server_clock.h"
 #include "operator/gangs/why.h"
-#include "operator/rdma_resources.h"
+#include "operator/objects/rdma_resources.h"
 
 namespace railhead::cli {
 

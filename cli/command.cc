@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "operator/object_name.h"
+#include "operator/objects/object_name.h"
 
 namespace railhead::cli {
 

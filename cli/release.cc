@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "kube/elements.h"
-#include "operator/object_name.h"
+#include "operator/objects/object_name.h"
 
 namespace railhead::cli {
 namespace {

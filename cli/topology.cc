@@ -35,7 +35,7 @@
 #include "fabric/model/model_yaml.h"
 #include "kube/client.h"
 #include "kube/json.h"
-#include "operator/rdma_resources.h"
+#include "operator/objects/rdma_resources.h"
 #include "placement/topology/cluster_fabric.h"
 #include "placement/topology/published.h"
 #include "placement/topology/stored_topology.h"

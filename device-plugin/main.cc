@@ -39,8 +39,8 @@
 #include "fabric/root_files.h"
 #include "fabric/sysfs_reader.h"
 #include "kube/auth/in_cluster.h"
-#include "kube/log.h"
 #include "kube/http/page_server.h"
+#include "kube/log.h"
 #include "kube/rest_client.h"
 
 namespace railhead::device_plugin {

@@ -22,9 +22,9 @@
 #include "kube/rest_client.h"
 #include "kube/server_clock.h"
 #include "operator/admission/offline.h"
-#include "operator/config.h"
+#include "operator/config/config.h"
+#include "operator/control/serve.h"
 #include "operator/profiles/profile_set.h"
-#include "operator/serve.h"
 
 namespace railhead::op {
 namespace {

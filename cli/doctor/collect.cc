@@ -12,7 +12,7 @@
 #include "cli/doctor/checks.h"
 #include "cli/release.h"
 #include "kube/json.h"
-#include "operator/config.h"
+#include "operator/config/config.h"
 #include "placement/topology/stored_topology.h"
 
 namespace railhead::cli::doctor {

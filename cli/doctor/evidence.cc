@@ -13,8 +13,8 @@
 #include "absl/strings/string_view.h"
 #include "cli/command.h"
 #include "kube/elements.h"
-#include "operator/gangs/stored_pod.h"
-#include "operator/gangs/workload.h"
+#include "operator/cluster/stored_pod.h"
+#include "operator/jobs/workload.h"
 #include "operator/verdict/node_facts.h"
 #include "operator/verdict/pod_facts.h"
 

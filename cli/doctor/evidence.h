@@ -19,7 +19,7 @@
 #include "kube/json.h"
 #include "operator/gangs/gang.h"
 #include "operator/profiles/stored_profile.h"
-#include "operator/rdma_resources.h"
+#include "operator/objects/rdma_resources.h"
 #include "operator/verdict/facts.h"
 
 namespace railhead::cli::doctor {
