@@ -11,7 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "cli/command.h"
+#include "cli/output/command.h"
 #include "kube/elements.h"
 #include "operator/cluster/stored_pod.h"
 #include "operator/jobs/workload.h"

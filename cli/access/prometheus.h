@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Client of Prometheus's HTTP API.
-#ifndef RAILHEAD_CLI_PROMETHEUS_H_
-#define RAILHEAD_CLI_PROMETHEUS_H_
+#ifndef RAILHEAD_CLI_ACCESS_PROMETHEUS_H_
+#define RAILHEAD_CLI_ACCESS_PROMETHEUS_H_
 
 #include <map>
 #include <string>
@@ -37,4 +37,4 @@ absl::StatusOr<std::string> AskPrometheus(const std::string& url, const std::str
 
 }  // namespace railhead::cli
 
-#endif  // RAILHEAD_CLI_PROMETHEUS_H_
+#endif  // RAILHEAD_CLI_ACCESS_PROMETHEUS_H_

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Access to a cluster's API server for commands of `railhead`.
-#ifndef RAILHEAD_CLI_CLUSTER_H_
-#define RAILHEAD_CLI_CLUSTER_H_
+#ifndef RAILHEAD_CLI_ACCESS_CLUSTER_H_
+#define RAILHEAD_CLI_ACCESS_CLUSTER_H_
 
 #include <functional>
 #include <memory>
@@ -49,4 +49,4 @@ absl::StatusOr<op::gangs::ClusterObjects> AskCluster(kube::Api& api);
 
 }  // namespace railhead::cli
 
-#endif  // RAILHEAD_CLI_CLUSTER_H_
+#endif  // RAILHEAD_CLI_ACCESS_CLUSTER_H_

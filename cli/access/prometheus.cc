@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/prometheus.h"
+#include "cli/access/prometheus.h"
 
 #include <cmath>
 #include <cstddef>

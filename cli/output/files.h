@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Output files of subcommands, such as that of `railhead plan --save`.
-#ifndef RAILHEAD_CLI_FILES_H_
-#define RAILHEAD_CLI_FILES_H_
+#ifndef RAILHEAD_CLI_OUTPUT_FILES_H_
+#define RAILHEAD_CLI_OUTPUT_FILES_H_
 
 #include <string>
 
@@ -16,4 +16,4 @@ absl::Status WriteText(const std::string& path, absl::string_view text);
 
 }  // namespace railhead::cli
 
-#endif  // RAILHEAD_CLI_FILES_H_
+#endif  // RAILHEAD_CLI_OUTPUT_FILES_H_

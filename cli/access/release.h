@@ -3,8 +3,8 @@
 // Releases of the chart in a cluster. Any user may create a Deployment or a ConfigMap with the
 // chart's labels in their own namespace. So releases are found by objects of the whole cluster,
 // which only administrators create, and everything else of a release is read in its namespace only.
-#ifndef RAILHEAD_CLI_RELEASE_H_
-#define RAILHEAD_CLI_RELEASE_H_
+#ifndef RAILHEAD_CLI_ACCESS_RELEASE_H_
+#define RAILHEAD_CLI_ACCESS_RELEASE_H_
 
 #include <array>
 #include <optional>
@@ -46,4 +46,4 @@ absl::StatusOr<std::vector<Release>> FindReleases(kube::Api& api);
 
 }  // namespace railhead::cli
 
-#endif  // RAILHEAD_CLI_RELEASE_H_
+#endif  // RAILHEAD_CLI_ACCESS_RELEASE_H_

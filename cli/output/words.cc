@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/words.h"
+#include "cli/output/words.h"
 
 #include <cstdint>
 #include <string>

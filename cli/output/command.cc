@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/command.h"
+#include "cli/output/command.h"
 
 #include <utility>
 #include <vector>

@@ -2,8 +2,8 @@
 //
 // Commands that the CLI advises people to run. They contain names from the API, some of which any
 // user may write, so every command is made here.
-#ifndef RAILHEAD_CLI_COMMAND_H_
-#define RAILHEAD_CLI_COMMAND_H_
+#ifndef RAILHEAD_CLI_OUTPUT_COMMAND_H_
+#define RAILHEAD_CLI_OUTPUT_COMMAND_H_
 
 #include <initializer_list>
 #include <string>
@@ -20,4 +20,4 @@ std::string Command(absl::string_view format, std::initializer_list<absl::string
 
 }  // namespace railhead::cli
 
-#endif  // RAILHEAD_CLI_COMMAND_H_
+#endif  // RAILHEAD_CLI_OUTPUT_COMMAND_H_

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Plurals and counts of nouns in the messages of the CLI.
-#ifndef RAILHEAD_CLI_WORDS_H_
-#define RAILHEAD_CLI_WORDS_H_
+#ifndef RAILHEAD_CLI_OUTPUT_WORDS_H_
+#define RAILHEAD_CLI_OUTPUT_WORDS_H_
 
 #include <cstdint>
 #include <string>
@@ -17,4 +17,4 @@ std::string Counted(int64_t count, absl::string_view noun);
 
 }  // namespace railhead::cli
 
-#endif  // RAILHEAD_CLI_WORDS_H_
+#endif  // RAILHEAD_CLI_OUTPUT_WORDS_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/cluster.h"
+#include "cli/access/cluster.h"
 
 #include <algorithm>
 #include <csignal>
@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_split.h"
-#include "cli/release.h"
+#include "cli/access/release.h"
 #include "kube/auth/in_cluster.h"
 #include "kube/auth/kubeconfig.h"
 #include "kube/json.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/release.h"
+#include "cli/access/release.h"
 
 #include <algorithm>
 #include <utility>

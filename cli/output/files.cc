@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/files.h"
+#include "cli/output/files.h"
 
 #include <cerrno>
 #include <fstream>
