@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures how the repository is divided: size, folders that include each other, and rooms that a reader enters.
 
-usage: tools/house.py [-o text|json]
-
 A room is a header with its .cc. Prints:
 
 - Production lines and files of each top-level folder: C, C++, CUDA, Go and Python without tests, fuzz tests,
@@ -50,15 +48,15 @@ def lines(root, names):
 
 
 def arrows(root, names):
-    """Returns {(folder, folder that it includes)} among the folders of each top-level folder."""
-    found = set()
+    """Returns {(folder, folder that it includes): files that do} among the folders of each top-level folder."""
+    found = collections.defaultdict(list)
     for name in names:
         folder, top = str(pathlib.PurePosixPath(name).parent), name.split("/")[0]
         for included in INCLUDE.findall((root / name).read_text("utf-8")):
             other = str(pathlib.PurePosixPath(included).parent)
             if included.split("/")[0] == top and other != folder:
-                found.add((folder, other))
-    return found
+                found[folder, other].append(name)
+    return {edge: list(dict.fromkeys(files)) for edge, files in found.items()}
 
 
 def circles(edges):
@@ -78,6 +76,13 @@ def circles(edges):
     reach = {folder: reached(folder) for folder in list(after)}
     return sorted({tuple(sorted(other for other in reach[folder] if folder in reach.get(other, ())))
                    for folder in reach if folder in reach[folder]})
+
+
+def inside(circle, edges):
+    """Returns a text for each arrow of a circle, those of the fewest files first: they are the ones to turn."""
+    found = [(len(files), edge, files[0]) for edge, files in edges.items() if set(edge) <= set(circle)]
+    return [f"{folder} -> {other}: {count} file{'s' * (count != 1)}, {'as ' * (count != 1)}{name}"
+            for count, (folder, other), name in sorted(found)]
 
 
 def rooms(root, listing):
@@ -108,7 +113,7 @@ def measure(root, walks):
     return {
         "lines": lines(root, names),
         "arrows": dict(sorted(collections.Counter(folder.split("/")[0] for folder, _ in edges).items())),
-        "circles": [list(circle) for circle in circles(edges)],
+        "circles": [{"folders": list(circle), "arrows": inside(circle, edges)} for circle in circles(edges)],
         "walks": {path.stem: rooms(root, path) for path in sorted(walks.glob("*.txt"))},
         "twice": twice(names),
     }
@@ -121,7 +126,8 @@ def text(found):
     out += [f"  {folder:<14} {size['lines']:>7} lines {size['files']:>5} files {found['arrows'].get(folder, 0):>4} arrows"
             for folder, size in found["lines"].items()]
     out.append(f"circles of folders: {len(found['circles'])}")
-    out += ["  " + ", ".join(circle) for circle in found["circles"]]
+    for circle in found["circles"]:
+        out += ["  " + ", ".join(circle["folders"]), *("    " + arrow for arrow in circle["arrows"])]
     out.append("rooms of a walk:")
     out += [f"  {name:<28} {len(walk):>3}" for name, walk in found["walks"].items()]
     out.append(f"names of headers that exist twice: {len(found['twice'])}")

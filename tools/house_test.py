@@ -50,12 +50,13 @@ class House(unittest.TestCase):
                     "kube/http/d.h": '#include "kube/http/a.h"\n#include "base/e.h"\n',
                     "base/e.h": '#include "kube/http/a.h"\n'})
         found = self.measured()
-        self.assertEqual(found["circles"], [["kube/auth", "kube/cache", "kube/http"]])
+        self.assertEqual([circle["folders"] for circle in found["circles"]], [["kube/auth", "kube/cache", "kube/http"]])
+        self.assertIn("kube/cache -> kube/http: 1 file, kube/cache/c.h", found["circles"][0]["arrows"])
         self.assertEqual(found["arrows"], {"kube": 4})
 
     def test_the_root_of_a_component_is_a_folder(self):
         self.files({"cli/main.cc": '#include "cli/doctor/a.h"\n', "cli/doctor/a.cc": '#include "cli/words.h"\n'})
-        self.assertEqual(self.measured()["circles"], [["cli", "cli/doctor"]])
+        self.assertEqual([circle["folders"] for circle in self.measured()["circles"]], [["cli", "cli/doctor"]])
 
     def test_tests_may_include_upwards(self):
         self.files({"kube/http/a.h": '#include "kube/json.h"\n', "kube/json_test.cc": '#include "kube/http/a.h"\n'})
