@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/cluster.h"
+#include "cli/access/cluster.h"
 #include "cli/plan.h"
 #include "cli/rails.h"
 #include "cli/size_plan.h"

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "cli/words.h"
+#include "cli/output/words.h"
 #include "fabric/model/fabric_model.h"
 #include "placement/node_room.h"
 #include "placement/reasons.h"

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/printable_text.h"
 #include "base/yaml/document.h"
-#include "cli/files.h"
+#include "cli/output/files.h"
 #include "cli/picture.h"
 #include "fabric/model/fabric_model.h"
 #include "fabric/model/model_reader.h"

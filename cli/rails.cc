@@ -16,8 +16,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "base/printable_text.h"
+#include "cli/access/prometheus.h"
 #include "cli/plan.h"
-#include "cli/prometheus.h"
 #include "fabric/inventory.h"
 
 namespace railhead::cli {

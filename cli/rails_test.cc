@@ -14,8 +14,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "cli/access/prometheus.h"
 #include "cli/plan.h"
-#include "cli/prometheus.h"
 
 namespace railhead::cli {
 namespace {

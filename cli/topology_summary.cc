@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "cli/words.h"
+#include "cli/output/words.h"
 #include "fabric/discovery/fusion.h"
 #include "fabric/model/fabric_model.h"
 

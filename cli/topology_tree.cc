@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cli/output/words.h"
 #include "cli/topology_summary.h"
-#include "cli/words.h"
 #include "fabric/discovery/fusion.h"
 #include "fabric/model/fabric_model.h"
 
@@ -20,9 +20,9 @@ constexpr size_t kMostTreeNodes = 64;
 constexpr size_t kMostLeaves = 128;
 constexpr size_t kMostTreeSwitches = 4;
 
-class Tree {
+class FabricTree {
  public:
-  explicit Tree(const fabric::DiscoveredFabric& found)
+  explicit FabricTree(const fabric::DiscoveredFabric& found)
       : found_(found),
         model_(found.model),
         fold_nodes_(model_.nodes.size() > kMostTreeNodes),
@@ -129,6 +129,6 @@ class Tree {
 
 }  // namespace
 
-std::string TopologyTree(const fabric::DiscoveredFabric& found) { return Tree(found).Text(); }
+std::string TopologyTree(const fabric::DiscoveredFabric& found) { return FabricTree(found).Text(); }
 
 }  // namespace railhead::cli

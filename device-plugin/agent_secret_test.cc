@@ -21,7 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "device-plugin/agent.h"
-#include "device-plugin/files/secret_folder_name.h"
+#include "device-plugin/devices/secret_folder_name.h"
 #include "device-plugin/grant/job_key.h"
 #include "device-plugin/proto/deviceplugin.pb.h"
 #include "device-plugin/running_agent_for_test.h"

@@ -38,9 +38,9 @@
 #include "fabric/pci_attributes.h"
 #include "fabric/root_files.h"
 #include "fabric/sysfs_reader.h"
-#include "kube/in_cluster.h"
+#include "kube/auth/in_cluster.h"
+#include "kube/http/page_server.h"
 #include "kube/log.h"
-#include "kube/page_server.h"
 #include "kube/rest_client.h"
 
 namespace railhead::device_plugin {

@@ -27,10 +27,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "kube/certificates.h"
+#include "kube/auth/certificates.h"
+#include "kube/auth/tls_identity.h"
+#include "kube/cache/watch.h"
 #include "kube/testing/soon.h"
-#include "kube/tls_identity.h"
-#include "kube/watch.h"
 
 namespace railhead::kube {
 namespace {
@@ -61,7 +61,7 @@ std::string StreamHead() {
 std::string Chunk(absl::string_view bytes) {
   return absl::StrCat(absl::Hex(bytes.size()), "\r\n", bytes, "\r\n");
 }
-std::string Event(absl::string_view type, int version) {
+std::string EventLine(absl::string_view type, int version) {
   return absl::StrCat(R"({"type":")", type, R"(","object":{"metadata":{"resourceVersion":")",
                       version, R"("}}})", "\n");
 }
@@ -555,7 +555,7 @@ WatchDecoder::OnEvent Versions(std::vector<std::string>& versions) {
 }
 
 TEST_F(ClientTest, AWatchHandsOnEventsUntilTheServerEndsIt) {
-  const std::string events = Event("ADDED", 8) + Event("BOOKMARK", 9);
+  const std::string events = EventLine("ADDED", 8) + EventLine("BOOKMARK", 9);
   ScriptedServer server(leaf_, [&events](const std::string&) {
     return StreamHead() + Chunk(events.substr(0, 11)) + Chunk(events.substr(11)) + Chunk("");
   });
@@ -571,7 +571,7 @@ TEST_F(ClientTest, AWatchHandsOnEventsUntilTheServerEndsIt) {
 
 TEST_F(ClientTest, AWatchThatBreaksOffIsAnErrorAfterItsEvents) {
   ScriptedServer server(leaf_, [](const std::string&) {
-    return StreamHead() + Chunk(Event("ADDED", 8) + Event("ADDED", 9).substr(0, 20));
+    return StreamHead() + Chunk(EventLine("ADDED", 8) + EventLine("ADDED", 9).substr(0, 20));
   });
   RestClient client(Options(server.url()));
   std::vector<std::string> versions;
@@ -597,7 +597,7 @@ TEST_F(ClientTest, AnExpiredWatchSaysSoByStatusOrByEvent) {
 
 TEST_F(ClientTest, ASilentWatchIsGivenUp) {
   ScriptedServer server(leaf_, [](const std::string&) {
-    return StreamHead() + Chunk(Event("ADDED", 8)) + ThenSilence();
+    return StreamHead() + Chunk(EventLine("ADDED", 8)) + ThenSilence();
   });
   RestClient client(Options(server.url()));
   WatchOptions options = From("7");
@@ -617,7 +617,7 @@ TEST_F(ClientTest, AWatchIsStoppedByItsOwnStopOrByTheClients) {
   for (const bool by_client : {false, true}) {
     ScriptedServer server(leaf_, [](const std::string& request) {
       return absl::StrContains(request, "watch=true")
-                 ? StreamHead() + Chunk(Event("ADDED", 8)) + ThenSilence()
+                 ? StreamHead() + Chunk(EventLine("ADDED", 8)) + ThenSilence()
                  : Http("200 OK", "{}");
     });
     RestClient client(Options(server.url()));
@@ -635,7 +635,7 @@ TEST_F(ClientTest, AWatchIsStoppedByItsOwnStopOrByTheClients) {
 
 TEST_F(ClientTest, AWatchEndsWithItsReceiversError) {
   ScriptedServer server(leaf_, [](const std::string&) {
-    return StreamHead() + Chunk(Event("ADDED", 8)) + ThenSilence();
+    return StreamHead() + Chunk(EventLine("ADDED", 8)) + ThenSilence();
   });
   RestClient client(Options(server.url()));
   EXPECT_EQ(Watch(client, kWatchedPods, From("7"),
@@ -647,7 +647,7 @@ TEST_F(ClientTest, AWatchIsAskedForAgainWhenTheTokenRotated) {
   ScriptedServer server(leaf_, [this](const std::string& request) {
     token_ = "sesame-2";
     return absl::StrContains(request, "sesame-2")
-               ? StreamHead() + Chunk(Event("ADDED", 8)) + Chunk("")
+               ? StreamHead() + Chunk(EventLine("ADDED", 8)) + Chunk("")
                : Http("401 Unauthorized", "{}");
   });
   RestClient client(Options(server.url()));

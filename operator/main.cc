@@ -16,15 +16,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
-#include "kube/in_cluster.h"
-#include "kube/kubeconfig.h"
+#include "kube/auth/in_cluster.h"
+#include "kube/auth/kubeconfig.h"
 #include "kube/log.h"
 #include "kube/rest_client.h"
 #include "kube/server_clock.h"
 #include "operator/admission/offline.h"
-#include "operator/config.h"
+#include "operator/config/config.h"
+#include "operator/control/serve.h"
 #include "operator/profiles/profile_set.h"
-#include "operator/serve.h"
 
 namespace railhead::op {
 namespace {

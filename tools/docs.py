@@ -3,7 +3,7 @@
 """Checks documents and includes:
 
 - Files that Markdown texts name exist, and so do the unit tests that the threat model names.
-- Folders include only what ARCHITECTURE.md permits.
+- Folders include only what ARCHITECTURE.md permits, and those of one component do not include each other.
 - Comments of headers are plain English.
 
 usage: tools/docs.py
@@ -12,13 +12,16 @@ Links are relative to their document. A name in backticks that looks like a sour
 must be the end of a path in the repository. Comments in headers of the folders in PLAIN must not match a pattern of
 HABITS. A folder's row in the table of components ("| `cli/` | contents | `base` |") lists the folders and files that
 it may include besides its own. A name in backticks such as "TcpTest.AFullWire" is a test; a name that ends in "*", or
-a suite alone, stands for all its tests. Prints a line for each violation, and then exits with 1.
+a suite alone, stands for all its tests. Folders of one component, its own among them, must not include each other,
+directly or over others; CIRCLES lists those that still do. Prints a line for each violation, and then exits with 1.
 """
 
 import pathlib
 import re
 import subprocess
 import sys
+
+import house
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -37,6 +40,9 @@ HABITS = (
     (re.compile(r"(?<![Tt]here )\b(is|are) no (?!longer\b)[a-z]"), 'write "is not a ..."'),
     (re.compile(r"\bturn(s|ed)? (\w+ )?away\b|\b[Ss]trangers?\b"), "a connection is rejected"),
 )
+
+# Wires of transport/ get their connections from connect/, which waits for them as links do (link_waits.h).
+CIRCLES = {("runtime/transport", "runtime/transport/connect")}
 
 
 def listed(*patterns):
@@ -66,6 +72,16 @@ def directions():
                     yield f"{name}: {included} is not among what {folder}/ depends on in ARCHITECTURE.md"
 
 
+def circles(root=ROOT, known=frozenset(CIRCLES)):
+    """Returns a line for each circle of folders, and for each known one that does not exist any longer."""
+    edges = house.arrows(root, house.production(root))
+    found = set(house.circles(edges))
+    for circle in sorted(found - known):
+        yield f"{', '.join(circle)}: folders include each other: {'; '.join(house.inside(circle, edges))}"
+    for circle in sorted(known - found):
+        yield f"tools/docs.py: {', '.join(circle)}: no longer include each other; remove them from CIRCLES"
+
+
 def tests():
     """Returns a line for each unit test that THREAT_MODEL.md names and that does not exist."""
     defined = {}
@@ -82,7 +98,7 @@ def main():
     for name in listed():
         parts = name.split("/")
         ends.update("/".join(parts[begin:]) for begin in range(len(parts)))
-    wrong, texts = [*directions(), *tests()], listed("*.md")
+    wrong, texts = [*directions(), *circles(), *tests()], listed("*.md")
     for name in texts:
         path = ROOT / name
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):

@@ -6,10 +6,10 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "cli/command.h"
 #include "cli/doctor/checks.h"
-#include "cli/words.h"
-#include "kube/certificates.h"
+#include "cli/output/command.h"
+#include "cli/output/words.h"
+#include "kube/auth/certificates.h"
 
 namespace railhead::cli::doctor {
 namespace {

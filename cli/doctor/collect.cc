@@ -9,10 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "cli/access/release.h"
 #include "cli/doctor/checks.h"
-#include "cli/release.h"
 #include "kube/json.h"
-#include "operator/config.h"
+#include "operator/config/config.h"
 #include "placement/topology/stored_topology.h"
 
 namespace railhead::cli::doctor {

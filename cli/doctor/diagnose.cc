@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "cli/command.h"
 #include "cli/doctor/checks.h"
+#include "cli/output/command.h"
 
 namespace railhead::cli::doctor {
 namespace {

@@ -19,7 +19,7 @@
 #include "absl/time/time.h"
 #include "cli/doctor/collect.h"
 #include "cli/doctor/diagnose.h"
-#include "kube/certificates.h"
+#include "kube/auth/certificates.h"
 #include "kube/client.h"
 #include "operator/testing/hostile_texts.h"
 

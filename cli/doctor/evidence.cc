@@ -11,10 +11,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "cli/command.h"
+#include "cli/output/command.h"
 #include "kube/elements.h"
-#include "operator/gangs/stored_pod.h"
-#include "operator/gangs/workload.h"
+#include "operator/cluster/stored_pod.h"
+#include "operator/jobs/workload.h"
 #include "operator/verdict/node_facts.h"
 #include "operator/verdict/pod_facts.h"
 

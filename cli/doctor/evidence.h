@@ -15,11 +15,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "cli/release.h"
+#include "cli/access/release.h"
 #include "kube/json.h"
 #include "operator/gangs/gang.h"
+#include "operator/objects/rdma_resources.h"
 #include "operator/profiles/stored_profile.h"
-#include "operator/rdma_resources.h"
 #include "operator/verdict/facts.h"
 
 namespace railhead::cli::doctor {

@@ -15,7 +15,7 @@
 #include "cli/doctor/evidence.h"
 #include "cli/doctor/print.h"
 #include "kube/json.h"
-#include "operator/config.h"
+#include "operator/config/config.h"
 
 namespace railhead::cli::doctor {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "cli/command.h"
 #include "cli/doctor/checks.h"
-#include "cli/words.h"
+#include "cli/output/command.h"
+#include "cli/output/words.h"
 
 namespace railhead::cli::doctor {
 namespace {

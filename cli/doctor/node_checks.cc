@@ -9,9 +9,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "cli/command.h"
 #include "cli/doctor/checks.h"
-#include "cli/words.h"
+#include "cli/output/command.h"
+#include "cli/output/words.h"
 #include "operator/verdict/judge.h"
 #include "operator/verdict/reasons.h"
 

@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "base/printable_text.h"
 #include "cli/doctor/diagnose.h"
-#include "cli/words.h"
+#include "cli/output/words.h"
 
 namespace railhead::cli::doctor {
 namespace {

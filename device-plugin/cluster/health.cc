@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "kube/page_server.h"
+#include "kube/http/page_server.h"
 
 namespace railhead::device_plugin {
 namespace {

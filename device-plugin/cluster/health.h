@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "device-plugin/kubelet/registration.h"
-#include "kube/page_server.h"
+#include "device-plugin/devices/time_point.h"
+#include "kube/http/page_server.h"
 
 namespace railhead::device_plugin {
 

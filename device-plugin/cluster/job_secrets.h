@@ -25,9 +25,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "device-plugin/devices/container_devices.h"
+#include "device-plugin/devices/kubelet_checkpoint.h"
 #include "device-plugin/files/secret_folders.h"
-#include "device-plugin/kubelet/kubelet_checkpoint.h"
-#include "device-plugin/offer/container_devices.h"
 #include "kube/client.h"
 #include "kube/json.h"
 

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "device-plugin/cluster/node_facts.h"
-#include "device-plugin/offer/container_devices.h"
-#include "device-plugin/offer/device_list.h"
+#include "device-plugin/devices/container_devices.h"
+#include "device-plugin/devices/device_list.h"
 #include "fabric/port_counters.h"
 
 namespace railhead::device_plugin {

@@ -15,9 +15,9 @@
 #include "device-plugin/cluster/counter_reader.h"
 #include "device-plugin/cluster/metrics.h"
 #include "device-plugin/cluster/node_facts.h"
-#include "device-plugin/kubelet/registration.h"
-#include "device-plugin/offer/container_devices.h"
-#include "device-plugin/offer/device_list.h"
+#include "device-plugin/devices/container_devices.h"
+#include "device-plugin/devices/device_list.h"
+#include "device-plugin/devices/time_point.h"
 
 namespace railhead::device_plugin {
 

@@ -14,8 +14,8 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "device-plugin/offer/container_devices.h"
-#include "device-plugin/offer/device_list.h"
+#include "device-plugin/devices/container_devices.h"
+#include "device-plugin/devices/device_list.h"
 #include "fabric/inventory.h"
 #include "fabric/port_counters.h"
 

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "device-plugin/kubelet/kubelet_checkpoint.h"
-#include "device-plugin/offer/container_devices.h"
-#include "device-plugin/offer/device_list.h"
-#include "device-plugin/offer/holdings.h"
+#include "device-plugin/devices/container_devices.h"
+#include "device-plugin/devices/device_list.h"
+#include "device-plugin/devices/kubelet_checkpoint.h"
+#include "device-plugin/holdings/holdings.h"
 #include "kube/events.h"
 
 namespace railhead::device_plugin {

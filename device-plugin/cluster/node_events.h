@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "device-plugin/kubelet/kubelet_checkpoint.h"
-#include "device-plugin/offer/container_devices.h"
-#include "device-plugin/offer/device_list.h"
+#include "device-plugin/devices/container_devices.h"
+#include "device-plugin/devices/device_list.h"
+#include "device-plugin/devices/kubelet_checkpoint.h"
 #include "kube/events.h"
 
 namespace railhead::device_plugin {

@@ -14,14 +14,14 @@
 namespace railhead::device_plugin {
 namespace {
 
-bool IsAlnum(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)); }
+bool IsLetterOrDigit(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)); }
 
 // Returns whether the text consists of letters, digits and `others`, with a letter or digit at both
 // ends.
 bool IsWord(absl::string_view text, absl::string_view others, size_t longest) {
-  return !text.empty() && text.size() <= longest && IsAlnum(text.front()) && IsAlnum(text.back()) &&
-         std::all_of(text.begin(), text.end(), [others](char c) {
-           return IsAlnum(c) || others.find(c) != absl::string_view::npos;
+  return !text.empty() && text.size() <= longest && IsLetterOrDigit(text.front()) &&
+         IsLetterOrDigit(text.back()) && std::all_of(text.begin(), text.end(), [others](char c) {
+           return IsLetterOrDigit(c) || others.find(c) != absl::string_view::npos;
          });
 }
 

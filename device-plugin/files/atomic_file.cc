@@ -22,7 +22,7 @@
 #include "absl/time/time.h"
 #include "base/file.h"
 #include "base/file_descriptor.h"
-#include "device-plugin/files/content_hash.h"
+#include "device-plugin/devices/content_hash.h"
 
 namespace railhead::device_plugin {
 namespace {

@@ -13,9 +13,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "device-plugin/devices/rails_file_name.h"
 #include "device-plugin/files/atomic_file.h"
-#include "device-plugin/files/rails_file_name.h"
-#include "device-plugin/offer/holdings.h"
+#include "device-plugin/holdings/holdings.h"
 #include "fabric/pod_rails.h"
 
 namespace railhead::device_plugin {

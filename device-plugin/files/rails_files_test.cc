@@ -20,7 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "device-plugin/offer/device_list.h"
+#include "device-plugin/devices/device_list.h"
 #include "fabric/pod_rails.h"
 
 namespace railhead::device_plugin {

@@ -19,8 +19,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/file_descriptor.h"
+#include "device-plugin/devices/secret_folder_name.h"
 #include "device-plugin/files/atomic_file.h"
-#include "device-plugin/files/secret_folder_name.h"
 
 namespace railhead::device_plugin {
 namespace {

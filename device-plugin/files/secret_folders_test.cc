@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "device-plugin/files/secret_folder_name.h"
+#include "device-plugin/devices/secret_folder_name.h"
 
 namespace railhead::device_plugin {
 namespace {

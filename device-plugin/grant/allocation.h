@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "device-plugin/offer/device_list.h"
+#include "device-plugin/devices/device_list.h"
 #include "fabric/pod_rails.h"
 
 namespace railhead::device_plugin {

@@ -17,9 +17,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "device-plugin/devices/container_devices.h"
+#include "device-plugin/devices/device_list.h"
 #include "device-plugin/grant/cdi_spec.h"
-#include "device-plugin/offer/container_devices.h"
-#include "device-plugin/offer/device_list.h"
 
 namespace railhead::device_plugin {
 namespace {

@@ -14,8 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "device-plugin/devices/container_devices.h"
 #include "device-plugin/grant/late_binding.h"
-#include "device-plugin/offer/container_devices.h"
 
 namespace railhead::device_plugin {
 

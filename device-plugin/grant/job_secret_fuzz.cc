@@ -12,9 +12,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
-#include "device-plugin/files/secret_folder_name.h"
+#include "device-plugin/devices/kubelet_checkpoint.h"
+#include "device-plugin/devices/secret_folder_name.h"
 #include "device-plugin/grant/job_key.h"
-#include "device-plugin/kubelet/kubelet_checkpoint.h"
 #include "kube/json.h"
 
 namespace railhead::device_plugin {

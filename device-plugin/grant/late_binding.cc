@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "device-plugin/offer/device_list.h"
-#include "device-plugin/offer/preference.h"
+#include "device-plugin/devices/device_list.h"
+#include "device-plugin/grant/preference.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {

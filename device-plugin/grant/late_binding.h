@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "device-plugin/offer/device_list.h"
+#include "device-plugin/devices/device_list.h"
 
 namespace railhead::device_plugin {
 

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "device-plugin/offer/device_list.h"
-#include "device-plugin/offer/preference.h"
+#include "device-plugin/devices/device_list.h"
+#include "device-plugin/grant/preference.h"
 #include "fabric/affinity.h"
 #include "fabric/inventory.h"
 #include "fabric/sysfs_reader.h"

@@ -21,10 +21,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "device-plugin/files/secret_folder_name.h"
+#include "device-plugin/devices/device_list.h"
+#include "device-plugin/devices/secret_folder_name.h"
 #include "device-plugin/grant/allocation.h"
-#include "device-plugin/offer/device_list.h"
-#include "device-plugin/offer/preference.h"
+#include "device-plugin/grant/preference.h"
 #include "device-plugin/offer/renumbering.h"
 #include "kube/monotonic.h"
 

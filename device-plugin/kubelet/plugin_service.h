@@ -18,9 +18,9 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "device-plugin/devices/device_list.h"
+#include "device-plugin/files/allocation_store.h"
 #include "device-plugin/files/rails_files.h"
-#include "device-plugin/grant/allocation_store.h"
-#include "device-plugin/offer/device_list.h"
 #include "device-plugin/offer/renumbering.h"
 #include "device-plugin/proto/deviceplugin.grpc.pb.h"
 

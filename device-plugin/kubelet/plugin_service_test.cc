@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "device-plugin/offer/device_list.h"
+#include "device-plugin/devices/device_list.h"
 #include "device-plugin/proto/deviceplugin.pb.h"
 #include "fabric/inventory.h"
 

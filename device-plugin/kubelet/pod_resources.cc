@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "device-plugin/devices/container_devices.h"
 #include "device-plugin/kubelet/grpc_unix.h"
-#include "device-plugin/offer/container_devices.h"
 #include "device-plugin/proto/podresources.grpc.pb.h"
 
 namespace railhead::device_plugin {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "device-plugin/offer/container_devices.h"
+#include "device-plugin/devices/container_devices.h"
 
 namespace railhead::device_plugin {
 

@@ -21,10 +21,9 @@
 #include <cstdint>
 #include <optional>
 
-namespace railhead::device_plugin {
+#include "device-plugin/devices/time_point.h"
 
-using TimePoint = std::chrono::steady_clock::time_point;
-using Duration = std::chrono::steady_clock::duration;
+namespace railhead::device_plugin {
 
 // Identifies one incarnation of a socket file. The inode number alone is not enough: file systems
 // reuse it.

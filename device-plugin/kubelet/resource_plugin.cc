@@ -16,12 +16,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "device-plugin/files/content_hash.h"
+#include "device-plugin/devices/content_hash.h"
+#include "device-plugin/devices/device_list.h"
 #include "device-plugin/kubelet/plugin_server.h"
 #include "device-plugin/kubelet/plugin_service.h"
 #include "device-plugin/kubelet/register_call.h"
 #include "device-plugin/kubelet/registration.h"
-#include "device-plugin/offer/device_list.h"
 
 namespace railhead::device_plugin {
 namespace {

@@ -14,11 +14,12 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "device-plugin/devices/device_list.h"
+#include "device-plugin/devices/time_point.h"
 #include "device-plugin/kubelet/plugin_server.h"
 #include "device-plugin/kubelet/plugin_service.h"
 #include "device-plugin/kubelet/register_call.h"
 #include "device-plugin/kubelet/registration.h"
-#include "device-plugin/offer/device_list.h"
 
 namespace railhead::device_plugin {
 

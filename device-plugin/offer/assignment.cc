@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "device-plugin/config/config.h"
-#include "device-plugin/offer/device_list.h"
+#include "device-plugin/devices/device_list.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "device-plugin/config/config.h"
-#include "device-plugin/offer/device_list.h"
+#include "device-plugin/devices/device_list.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {

@@ -15,7 +15,7 @@
 #include <set>
 #include <string>
 
-#include "device-plugin/kubelet/registration.h"
+#include "device-plugin/devices/time_point.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {

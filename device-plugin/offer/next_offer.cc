@@ -7,9 +7,9 @@
 #include <string>
 
 #include "device-plugin/config/config.h"
+#include "device-plugin/devices/device_list.h"
+#include "device-plugin/holdings/holdings.h"
 #include "device-plugin/offer/assignment.h"
-#include "device-plugin/offer/device_list.h"
-#include "device-plugin/offer/holdings.h"
 #include "device-plugin/offer/offer_health.h"
 #include "device-plugin/offer/rail_map.h"
 #include "device-plugin/offer/renumbering.h"

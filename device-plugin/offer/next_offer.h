@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "device-plugin/config/config.h"
-#include "device-plugin/kubelet/registration.h"
-#include "device-plugin/offer/device_list.h"
+#include "device-plugin/devices/device_list.h"
+#include "device-plugin/devices/time_point.h"
+#include "device-plugin/holdings/holdings.h"
 #include "device-plugin/offer/flap_damper.h"
-#include "device-plugin/offer/holdings.h"
 #include "device-plugin/offer/rail_map.h"
 #include "device-plugin/offer/renumbering.h"
 #include "device-plugin/offer/scan.h"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "device-plugin/config/config.h"
-#include "device-plugin/offer/device_list.h"
-#include "device-plugin/offer/holdings.h"
+#include "device-plugin/devices/device_list.h"
+#include "device-plugin/holdings/holdings.h"
 #include "fabric/hca_rules.h"
 #include "fabric/inventory.h"
 

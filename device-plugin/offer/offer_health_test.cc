@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "device-plugin/config/config.h"
-#include "device-plugin/offer/device_list.h"
+#include "device-plugin/devices/device_list.h"
 #include "fabric/hca_rules.h"
 #include "fabric/inventory.h"
 

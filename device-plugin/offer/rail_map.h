@@ -17,7 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "device-plugin/offer/holdings.h"
+#include "device-plugin/holdings/holdings.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {

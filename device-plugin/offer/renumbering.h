@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "device-plugin/kubelet/kubelet_checkpoint.h"
-#include "device-plugin/offer/container_devices.h"
+#include "device-plugin/devices/container_devices.h"
+#include "device-plugin/devices/kubelet_checkpoint.h"
 #include "fabric/inventory.h"
 #include "fabric/pod_rails.h"
 

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "device-plugin/offer/device_list.h"
+#include "device-plugin/devices/device_list.h"
 #include "fabric/inventory.h"
 #include "fabric/pod_rails.h"
 

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "device-plugin/kubelet/registration.h"
+#include "device-plugin/devices/time_point.h"
 #include "device-plugin/offer/scan.h"
 #include "fabric/sysfs_reader.h"
 

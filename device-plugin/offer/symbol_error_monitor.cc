@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "device-plugin/offer/device_list.h"
+#include "device-plugin/devices/device_list.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {

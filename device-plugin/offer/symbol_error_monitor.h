@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "device-plugin/kubelet/registration.h"
+#include "device-plugin/devices/time_point.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {

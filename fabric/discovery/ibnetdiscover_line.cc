@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "fabric/node_facts/seen_rail.h"
 
 namespace railhead::fabric {
 namespace {

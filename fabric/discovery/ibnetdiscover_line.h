@@ -12,9 +12,6 @@
 
 namespace railhead::fabric {
 
-// InfiniBand port numbers are bytes; 255 is reserved.
-inline constexpr int kMaxIbPort = 254;
-
 // Consumes a line from its start.
 class IbLine {
  public:

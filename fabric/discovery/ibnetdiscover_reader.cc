@@ -23,6 +23,7 @@
 #include "base/printable_text.h"
 #include "fabric/discovery/ibnetdiscover_line.h"
 #include "fabric/discovery/observations.h"
+#include "fabric/node_facts/seen_rail.h"
 
 namespace railhead::fabric {
 namespace {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/shared_list.h"
+#include "fabric/node_facts/seen_rail.h"
 
 namespace railhead::fabric {
 
@@ -50,26 +51,6 @@ struct SeenLink {
   std::string where;  // "lldp.json:12", for messages
 
   bool operator==(const SeenLink&) const = default;
-};
-
-// A rail from the facts of the node's agent.
-struct SeenRail {
-  int rail = 0;
-  std::string device;  // "mlx5_0"
-  std::string netdev;  // "ens1np0"; empty: none
-  double gbps = 0;
-  bool usable = true;
-  std::string reason;               // why it is not usable
-  int port = 0;                     // port of the HCA that carries its data; 0: unknown
-  std::vector<std::string> slaves;  // interfaces of `netdev`, if that is a bond
-  std::string link_layer = {};      // "InfiniBand" or "Ethernet"; empty: unknown
-
-  bool operator==(const SeenRail&) const = default;
-  // Any order, to find those that are alike.
-  auto Key() const {
-    return std::tie(rail, device, netdev, gbps, usable, reason, port, slaves, link_layer);
-  }
-  bool operator<(const SeenRail& other) const { return Key() < other.Key(); }
 };
 
 // Position of a node by labels.

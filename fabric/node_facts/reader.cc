@@ -16,9 +16,8 @@
 #include "base/document_error.h"
 #include "base/json/json_text.h"
 #include "base/printable_text.h"
-#include "fabric/discovery/ibnetdiscover_line.h"
-#include "fabric/discovery/observations.h"
 #include "fabric/inventory.h"
+#include "fabric/node_facts/seen_rail.h"
 
 namespace railhead::fabric {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "fabric/discovery/observations.h"
 #include "fabric/node_facts/names.h"
+#include "fabric/node_facts/seen_rail.h"
 
 namespace railhead::fabric {
 

@@ -19,11 +19,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "kube/cache.h"
-#include "kube/kubeconfig.h"
-#include "kube/leader_elector.h"
+#include "kube/auth/kubeconfig.h"
+#include "kube/cache/cache.h"
+#include "kube/cache/reflector.h"
+#include "kube/lease/leader_elector.h"
 #include "kube/monotonic.h"
-#include "kube/reflector.h"
 #include "kube/rest_client.h"
 
 namespace railhead::kube {

@@ -16,7 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "kube/admission.h"
+#include "kube/http/admission.h"
 #include "kube/json.h"
 #include "kube/yaml.h"
 #include "operator/admission/mutation.h"

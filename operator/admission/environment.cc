@@ -16,13 +16,13 @@
 #include "kube/elements.h"
 #include "kube/json.h"
 #include "operator/admission/gang_gate.h"
-#include "operator/admission/job_rank.h"
 #include "operator/admission/lists.h"
-#include "operator/gangs/names.h"
-#include "operator/gangs/pod_rules.h"
-#include "operator/gangs/workload.h"
-#include "operator/not_done.h"
-#include "operator/variable_name.h"
+#include "operator/jobs/job_rank.h"
+#include "operator/jobs/workload.h"
+#include "operator/objects/names.h"
+#include "operator/objects/not_done.h"
+#include "operator/objects/pod_rules.h"
+#include "operator/objects/variable_name.h"
 
 namespace railhead::op {
 namespace {

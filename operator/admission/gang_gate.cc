@@ -13,14 +13,14 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "kube/elements.h"
-#include "operator/admission/job_rank.h"
 #include "operator/admission/lists.h"
-#include "operator/gangs/names.h"
-#include "operator/gangs/pod_bounds.h"
-#include "operator/gangs/pod_rules.h"
-#include "operator/gangs/workload.h"
-#include "operator/owner.h"
-#include "operator/rdma_resources.h"
+#include "operator/jobs/job_rank.h"
+#include "operator/jobs/workload.h"
+#include "operator/objects/names.h"
+#include "operator/objects/owner.h"
+#include "operator/objects/pod_bounds.h"
+#include "operator/objects/pod_rules.h"
+#include "operator/objects/rdma_resources.h"
 
 namespace railhead::op {
 namespace {
@@ -66,7 +66,7 @@ std::string KindOfJob(const Json& job) {
   return workload ? workload->kind : "Job";
 }
 
-std::string Field(absl::string_view annotation) {
+std::string AnnotationField(absl::string_view annotation) {
   return absl::StrCat("metadata.annotations[", annotation, "]");
 }
 
@@ -307,7 +307,8 @@ void StampGangSize(const GangKinds& kinds, int parallelism, Annotations& annotat
     if (name.empty() || name == "true") size *= jobs;
   }
   if (own != annotations.end() && own->second != absl::StrCat(size)) {
-    draft.Warn(absl::StrCat("spec.template.", Field(kGangSize), " is not spec.parallelism",
+    draft.Warn(absl::StrCat("spec.template.", AnnotationField(kGangSize),
+                            " is not spec.parallelism",
                             size == parallelism ? "" : " times the number of identical Jobs",
                             ", which is ", size, "; remove it"));
   }

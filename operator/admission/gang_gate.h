@@ -12,14 +12,14 @@
 
 #include "absl/status/status.h"
 #include "kube/json.h"
-#include "operator/admission/annotations.h"
-#include "operator/admission/draft.h"
-#include "operator/admission/job_rank.h"
-#include "operator/not_done.h"
+#include "operator/jobs/job_rank.h"
+#include "operator/objects/annotations.h"
+#include "operator/objects/draft.h"
+#include "operator/objects/not_done.h"
 
 namespace railhead::op {
 
-// Kinds of jobs (gangs/workload.h) whose pods wait for each other without a request.
+// Kinds of jobs (jobs/workload.h) whose pods wait for each other without a request.
 using GangKinds = std::set<std::string>;
 
 // Adds the gang's size to the annotations of a pod that waits for its gang, by request or by kind,

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "operator/admission/mutation.h"
-#include "operator/config.h"
-#include "operator/gangs/names.h"
-#include "operator/not_done.h"
+#include "operator/config/config.h"
+#include "operator/objects/names.h"
+#include "operator/objects/not_done.h"
 #include "operator/profiles/profile_set.h"
 
 namespace railhead::op {

@@ -18,7 +18,7 @@
 #include "kube/json.h"
 #include "kube/yaml.h"
 #include "operator/admission/mutation.h"
-#include "operator/not_done.h"
+#include "operator/objects/not_done.h"
 #include "operator/profiles/profile_set.h"
 
 namespace railhead::op {

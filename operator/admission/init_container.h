@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "kube/json.h"
-#include "operator/admission/draft.h"
+#include "operator/objects/draft.h"
 
 namespace railhead::op {
 

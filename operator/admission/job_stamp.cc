@@ -8,11 +8,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "operator/admission/annotations.h"
 #include "operator/admission/gang_gate.h"
-#include "operator/admission/job_rank.h"
-#include "operator/admission/mpirun.h"
-#include "operator/gangs/names.h"
+#include "operator/jobs/job_rank.h"
+#include "operator/jobs/mpirun.h"
+#include "operator/objects/annotations.h"
+#include "operator/objects/names.h"
 
 namespace railhead::op {
 namespace {

@@ -6,13 +6,10 @@
 
 #include "absl/status/status.h"
 #include "kube/json.h"
-#include "operator/admission/draft.h"
-#include "operator/config.h"
+#include "operator/config/config.h"
+#include "operator/objects/draft.h"
 
 namespace railhead::op {
-
-// Annotation of a Job's template: number of its pods, which becomes WORLD_SIZE.
-inline constexpr char kWorldSize[] = "railhead.io/world-size";
 
 // Annotates the template of a new Job whose pods request RDMA: number of pods of an Indexed Job
 // and, if gangs are on, the gang's size and label (gang_gate.h). Existing values of the template

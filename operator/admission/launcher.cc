@@ -12,10 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "operator/admission/lists.h"
-#include "operator/admission/mpirun.h"
 #include "operator/admission/quoted.h"
-#include "operator/gangs/pod_rules.h"
-#include "operator/gangs/workload.h"
+#include "operator/jobs/mpirun.h"
+#include "operator/jobs/workload.h"
+#include "operator/objects/pod_rules.h"
 
 namespace railhead::op {
 namespace {

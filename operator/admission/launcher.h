@@ -2,8 +2,8 @@
 //
 // Launcher of an MPIJob, or of a TrainJob with an MPI runtime. mpirun starts ranks by ssh in other
 // pods, without the variables of their containers, so the launcher must forward them. It does so if
-// its template has the annotation below. A launcher that requests no RDMA is otherwise unchanged.
-// Pure.
+// its template has the annotation kLauncher (mpirun.h). A launcher that requests no RDMA is
+// otherwise unchanged. Pure.
 #ifndef RAILHEAD_OPERATOR_ADMISSION_LAUNCHER_H_
 #define RAILHEAD_OPERATOR_ADMISSION_LAUNCHER_H_
 
@@ -12,9 +12,6 @@
 #include "operator/admission/pod_admission.h"
 
 namespace railhead::op {
-
-// MPI implementation of the launcher: "openmpi", or "hydra" (MPICH, Intel MPI).
-inline constexpr char kLauncher[] = "railhead.io/launcher";
 
 bool IsLauncher(const kube::Json& pod);
 

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "kube/json.h"
-#include "operator/admission/draft.h"
+#include "operator/objects/draft.h"
 #include "operator/profiles/injection.h"
 
 namespace railhead::op {

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "operator/admission/init_container.h"
-#include "operator/admission/rdma_containers.h"
+#include "operator/objects/rdma_containers.h"
 
 namespace railhead::op {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kube/json.h"
-#include "operator/admission/draft.h"
+#include "operator/objects/draft.h"
 
 namespace railhead::op {
 

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "operator/admission/draft.h"
 #include "operator/admission/environment.h"
 #include "operator/admission/gang_gate.h"
 #include "operator/admission/init_container.h"
@@ -20,8 +19,9 @@
 #include "operator/admission/pod_admission.h"
 #include "operator/admission/quoted.h"
 #include "operator/admission/rank_wait.h"
-#include "operator/admission/rdma_containers.h"
 #include "operator/admission/shared_memory.h"
+#include "operator/objects/draft.h"
+#include "operator/objects/rdma_containers.h"
 
 namespace railhead::op {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "kube/json.h"
-#include "operator/config.h"
+#include "operator/config/config.h"
 #include "operator/profiles/profile_set.h"
 
 namespace railhead::op {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/not_done.h"
+#include "operator/objects/not_done.h"
 
 namespace railhead::op {
 namespace {

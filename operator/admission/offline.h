@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "operator/config.h"
+#include "operator/config/config.h"
 #include "operator/profiles/profile_set.h"
 
 namespace railhead::op {

@@ -12,10 +12,10 @@
 #include "absl/strings/string_view.h"
 #include "operator/admission/gang_gate.h"
 #include "operator/admission/quoted.h"
-#include "operator/label_selector.h"
+#include "operator/objects/label_selector.h"
+#include "operator/objects/variable_name.h"
 #include "operator/profiles/profile_environment.h"
 #include "operator/profiles/profile_match.h"
-#include "operator/variable_name.h"
 
 namespace railhead::op {
 namespace {

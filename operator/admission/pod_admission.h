@@ -11,10 +11,10 @@
 
 #include "absl/status/statusor.h"
 #include "kube/json.h"
-#include "operator/admission/annotations.h"
-#include "operator/admission/draft.h"
-#include "operator/config.h"
-#include "operator/not_done.h"
+#include "operator/config/config.h"
+#include "operator/objects/annotations.h"
+#include "operator/objects/draft.h"
+#include "operator/objects/not_done.h"
 #include "operator/profiles/profile.h"
 #include "operator/profiles/profile_set.h"
 

@@ -5,7 +5,7 @@
 #include "operator/admission/init_container.h"
 #include "operator/admission/lists.h"
 #include "operator/admission/volume.h"
-#include "operator/gangs/names.h"
+#include "operator/objects/names.h"
 
 namespace railhead::op {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "kube/json.h"
-#include "operator/admission/draft.h"
+#include "operator/objects/draft.h"
 
 namespace railhead::op {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "operator/admission/draft.h"
+#include "operator/objects/draft.h"
 
 namespace railhead::op {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/admission/rdma_containers.h"
+#include "operator/objects/rdma_containers.h"
 
 namespace railhead::op {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "kube/json.h"
-#include "operator/admission/draft.h"
+#include "operator/objects/draft.h"
 
 namespace railhead::op {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "operator/gangs/pod_bounds.h"
+#include "operator/objects/pod_bounds.h"
 #include "operator/verdict/pod_facts.h"
 
 namespace railhead::op {

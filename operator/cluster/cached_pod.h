@@ -12,10 +12,10 @@
 
 #include "base/shared_value.h"
 #include "kube/json.h"
+#include "operator/cluster/fair_share.h"
 #include "operator/cluster/namespace_pool.h"
-#include "operator/fair_share.h"
-#include "operator/gangs/stored_pod.h"
-#include "operator/rdma_resources.h"
+#include "operator/cluster/stored_pod.h"
+#include "operator/objects/rdma_resources.h"
 #include "operator/verdict/facts.h"
 
 namespace railhead::op {

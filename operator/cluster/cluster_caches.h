@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "kube/cache/informer.h"
 #include "kube/client.h"
-#include "kube/informer.h"
 #include "operator/cluster/cached_pod.h"
 #include "operator/cluster/stored_node.h"
 #include "operator/cluster/watched_kind.h"
-#include "operator/label_selector.h"
+#include "operator/objects/label_selector.h"
+#include "operator/objects/rdma_resources.h"
 #include "operator/profiles/stored_profile.h"
-#include "operator/rdma_resources.h"
 #include "placement/topology/stored_topology.h"
 
 namespace railhead::op {

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "base/shared_value.h"
-#include "operator/fair_share.h"
+#include "operator/cluster/fair_share.h"
 
 namespace railhead::op {
 

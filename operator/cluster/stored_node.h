@@ -10,10 +10,10 @@
 
 #include "fabric/discovery/observations.h"
 #include "kube/json.h"
-#include "operator/gangs/node_rules.h"
-#include "operator/gangs/resources.h"
-#include "operator/label_set.h"
-#include "operator/rdma_resources.h"
+#include "operator/objects/label_set.h"
+#include "operator/objects/node_rules.h"
+#include "operator/objects/rdma_resources.h"
+#include "operator/objects/resources.h"
 #include "operator/verdict/facts.h"
 
 namespace railhead::op {

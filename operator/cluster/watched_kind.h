@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "kube/cache/informer.h"
 #include "kube/client.h"
-#include "kube/informer.h"
 
 namespace railhead::op {
 

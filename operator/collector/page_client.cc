@@ -11,7 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "kube/http_fetch.h"
+#include "kube/http/http_fetch.h"
 #include "operator/verdict/page_lines.h"
 
 namespace railhead::op {

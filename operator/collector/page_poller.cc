@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "kube/monotonic.h"
+#include "operator/cluster/fair_share.h"
 #include "operator/collector/job_index.h"
-#include "operator/fair_share.h"
 #include "operator/verdict/judge.h"
 #include "operator/verdict/learned.h"
 #include "operator/verdict/page_identity.h"

@@ -16,7 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "kube/work_queue.h"
+#include "kube/queue/work_queue.h"
 #include "operator/collector/page_answer.h"
 #include "operator/collector/verdict_counts.h"
 #include "operator/verdict/facts.h"

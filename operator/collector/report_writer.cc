@@ -12,7 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "operator/fair_share.h"
+#include "operator/cluster/fair_share.h"
 
 namespace railhead::op {
 namespace {

@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "kube/client.h"
-#include "kube/work_queue.h"
+#include "kube/queue/work_queue.h"
 #include "operator/collector/rail_report.h"
 
 namespace railhead::op {

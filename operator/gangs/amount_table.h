@@ -13,7 +13,7 @@
 
 #include "absl/numeric/int128.h"
 #include "operator/gangs/node_tree.h"
-#include "operator/gangs/resources.h"
+#include "operator/objects/resources.h"
 
 namespace railhead::op::gangs {
 

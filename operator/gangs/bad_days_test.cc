@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "kube/json.h"
 #include "kube/testing/soon.h"
-#include "operator/gangs/names.h"
 #include "operator/gangs/testing/controller_scene.h"
+#include "operator/objects/names.h"
 
 namespace railhead::op::gangs {
 namespace {

@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "kube/elements.h"
-#include "operator/gangs/names.h"
 #include "operator/gangs/release_patch.h"
+#include "operator/objects/names.h"
 
 namespace railhead::op::gangs {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "operator/gangs/names.h"
+#include "operator/objects/names.h"
 #include "placement/node_room.h"
 
 namespace railhead::op::gangs {

@@ -19,10 +19,10 @@
 #include "operator/gangs/amount_table.h"
 #include "operator/gangs/gang.h"
 #include "operator/gangs/neighbours.h"
-#include "operator/gangs/node_rules.h"
 #include "operator/gangs/node_tree.h"
 #include "operator/gangs/reservation.h"
-#include "operator/gangs/resources.h"
+#include "operator/objects/node_rules.h"
+#include "operator/objects/resources.h"
 
 namespace railhead::op::gangs {
 

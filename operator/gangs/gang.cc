@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "fabric/natural_order.h"
-#include "operator/gangs/names.h"
+#include "operator/objects/names.h"
 
 namespace railhead::op::gangs {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "operator/gangs/stored_pod.h"
+#include "operator/cluster/stored_pod.h"
 #include "placement/request.h"
 
 namespace railhead::op::gangs {

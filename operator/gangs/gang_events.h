@@ -13,7 +13,7 @@
 
 #include "absl/time/time.h"
 #include "kube/client.h"
-#include "kube/event_queue.h"
+#include "kube/queue/event_queue.h"
 #include "operator/gangs/gang_machine.h"
 #include "operator/gangs/planner.h"
 #include "operator/gangs/turns.h"

@@ -9,9 +9,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "operator/gangs/names.h"
 #include "operator/gangs/native_ranks.h"
-#include "operator/gangs/owners.h"
+#include "operator/jobs/owners.h"
+#include "operator/objects/names.h"
 
 namespace railhead::op::gangs {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "operator/gangs/names.h"
 #include "operator/gangs/testing/small_cluster.h"
+#include "operator/objects/names.h"
 
 namespace railhead::op::gangs {
 namespace {

@@ -13,9 +13,9 @@
 #include "absl/time/time.h"
 #include "kube/testing/soon.h"
 #include "operator/gangs/gang_machine.h"
-#include "operator/gangs/names.h"
 #include "operator/gangs/testing/controller_scene.h"
 #include "operator/gangs/testing/small_cluster.h"
+#include "operator/objects/names.h"
 
 namespace railhead::op::gangs {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "operator/gangs/names.h"
+#include "operator/objects/names.h"
 
 namespace railhead::op::gangs {
 namespace {

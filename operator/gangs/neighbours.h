@@ -11,9 +11,9 @@
 #include <string>
 #include <utility>
 
-#include "operator/gangs/claims.h"
 #include "operator/gangs/gang.h"
 #include "operator/gangs/node_tree.h"
+#include "operator/objects/claims.h"
 
 namespace railhead::op::gangs {
 

@@ -14,13 +14,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "fabric/discovery/place_labels.h"
+#include "operator/cluster/stored_pod.h"
 #include "operator/gangs/cluster_room.h"
 #include "operator/gangs/gang_machine.h"
-#include "operator/gangs/names.h"
 #include "operator/gangs/node_tree.h"
 #include "operator/gangs/stored_node.h"
-#include "operator/gangs/stored_pod.h"
 #include "operator/gangs/turns.h"
+#include "operator/objects/names.h"
 
 namespace railhead::op::gangs {
 namespace {

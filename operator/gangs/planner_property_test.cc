@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "operator/gangs/names.h"
 #include "operator/gangs/planner.h"
 #include "operator/gangs/testing/small_cluster.h"
+#include "operator/objects/names.h"
 
 namespace railhead::op::gangs {
 namespace {

@@ -15,8 +15,8 @@
 #include "kube/json.h"
 #include "operator/gangs/gang.h"
 #include "operator/gangs/jobs_for_test.h"
-#include "operator/gangs/names.h"
 #include "operator/gangs/testing/small_cluster.h"
+#include "operator/objects/names.h"
 
 namespace railhead::op::gangs {
 namespace {

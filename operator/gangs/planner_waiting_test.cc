@@ -14,9 +14,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "operator/gangs/jobs_for_test.h"
-#include "operator/gangs/names.h"
 #include "operator/gangs/planner.h"
 #include "operator/gangs/testing/small_cluster.h"
+#include "operator/objects/names.h"
 
 namespace railhead::op::gangs {
 namespace {

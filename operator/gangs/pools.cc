@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "operator/gangs/names.h"
+#include "operator/objects/names.h"
 
 namespace railhead::op::gangs {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "operator/gangs/node_tree.h"
 #include "operator/gangs/reservation.h"
-#include "operator/label_set.h"
+#include "operator/objects/label_set.h"
 
 namespace railhead::op::gangs {
 

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "operator/gangs/names.h"
 #include "operator/gangs/testing/small_cluster.h"
+#include "operator/objects/names.h"
 
 namespace railhead::op::gangs {
 namespace {

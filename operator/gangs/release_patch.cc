@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "operator/gangs/names.h"
-#include "operator/json_patch.h"
+#include "operator/objects/json_patch.h"
+#include "operator/objects/names.h"
 
 namespace railhead::op::gangs {
 

@@ -9,7 +9,7 @@
 
 #include "kube/json.h"
 #include "operator/cluster/stored_node.h"
-#include "operator/rdma_resources.h"
+#include "operator/objects/rdma_resources.h"
 
 namespace railhead::op::gangs {
 

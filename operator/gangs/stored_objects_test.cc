@@ -6,12 +6,12 @@
 #include <optional>
 #include <string>
 
-#include "operator/gangs/names.h"
-#include "operator/gangs/node_rules.h"
-#include "operator/gangs/resources.h"
+#include "operator/cluster/stored_pod.h"
 #include "operator/gangs/stored_node.h"
-#include "operator/gangs/stored_pod.h"
 #include "operator/gangs/testing/small_cluster.h"
+#include "operator/objects/names.h"
+#include "operator/objects/node_rules.h"
+#include "operator/objects/resources.h"
 
 namespace railhead::op::gangs {
 namespace {

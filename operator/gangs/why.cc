@@ -13,14 +13,14 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "kube/elements.h"
-#include "operator/config.h"
+#include "operator/cluster/stored_pod.h"
+#include "operator/config/config.h"
 #include "operator/gangs/cluster_room.h"
 #include "operator/gangs/gang.h"
 #include "operator/gangs/node_tree.h"
 #include "operator/gangs/planner.h"
 #include "operator/gangs/stored_node.h"
-#include "operator/gangs/stored_pod.h"
-#include "operator/gangs/workload.h"
+#include "operator/jobs/workload.h"
 #include "placement/topology/stored_topology.h"
 
 namespace railhead::op::gangs {

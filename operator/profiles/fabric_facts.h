@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 
-#include "operator/label_selector.h"
-#include "operator/label_set.h"
+#include "operator/objects/label_selector.h"
+#include "operator/objects/label_set.h"
 
 namespace railhead::op {
 

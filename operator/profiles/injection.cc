@@ -15,7 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "operator/fields.h"
+#include "operator/objects/fields.h"
 
 namespace railhead::op {
 namespace {

@@ -10,9 +10,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "operator/fields.h"
+#include "operator/objects/fields.h"
+#include "operator/objects/variable_name.h"
 #include "operator/profiles/profile_settings.h"
-#include "operator/variable_name.h"
 
 namespace railhead::op {
 namespace {

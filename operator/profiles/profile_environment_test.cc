@@ -12,8 +12,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "operator/objects/variable_name.h"
 #include "operator/profiles/profile_settings.h"
-#include "operator/variable_name.h"
 
 namespace railhead::op {
 namespace {

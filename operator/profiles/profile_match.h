@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/label_selector.h"
+#include "operator/objects/label_selector.h"
 #include "operator/profiles/profile.h"
 
 namespace railhead::op {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "kube/yaml.h"
-#include "operator/fields.h"
+#include "operator/objects/fields.h"
 
 namespace railhead::op {
 namespace {

@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kube/json.h"
-#include "operator/label_selector.h"
+#include "operator/objects/label_selector.h"
 #include "operator/profiles/fabric_facts.h"
 #include "operator/profiles/profile.h"
 

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "operator/fields.h"
+#include "operator/objects/fields.h"
 
 namespace railhead::op {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "fabric/discovery/observations.h"
 #include "operator/cluster/stored_node.h"
-#include "operator/label_selector.h"
+#include "operator/objects/label_selector.h"
 
 namespace railhead::topology {
 

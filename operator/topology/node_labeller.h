@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "kube/client.h"
-#include "operator/label_selector.h"
+#include "operator/objects/label_selector.h"
 
 namespace railhead::topology {
 

@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "kube/elements.h"
-#include "operator/verdict/quantity.h"
+#include "operator/objects/quantity.h"
 
 namespace railhead::op::verdict {
 namespace {

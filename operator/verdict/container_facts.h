@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "kube/json.h"
-#include "operator/rdma_resources.h"
+#include "operator/objects/rdma_resources.h"
 #include "operator/verdict/facts.h"
 
 namespace railhead::op::verdict {

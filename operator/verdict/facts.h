@@ -18,9 +18,9 @@
 #include "absl/time/time.h"
 #include "base/shared_list.h"
 #include "base/shared_value.h"
-#include "fabric/discovery/observations.h"
-#include "operator/not_done.h"
-#include "operator/owner.h"
+#include "fabric/node_facts/seen_rail.h"
+#include "operator/objects/not_done.h"
+#include "operator/objects/owner.h"
 #include "operator/profiles/profile.h"
 #include "operator/verdict/runtime_report.h"
 

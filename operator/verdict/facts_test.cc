@@ -11,9 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "kube/yaml.h"
+#include "operator/objects/quantity.h"
 #include "operator/verdict/node_facts.h"
 #include "operator/verdict/pod_facts.h"
-#include "operator/verdict/quantity.h"
 #include "operator/verdict/rules.h"
 
 namespace railhead::op::verdict {

@@ -11,7 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "fabric/node_facts/names.h"
 #include "fabric/node_facts/reader.h"
-#include "operator/verdict/quantity.h"
+#include "operator/objects/quantity.h"
 
 namespace railhead::op::verdict {
 namespace {

@@ -5,7 +5,7 @@
 #define RAILHEAD_OPERATOR_VERDICT_NODE_FACTS_H_
 
 #include "kube/json.h"
-#include "operator/rdma_resources.h"
+#include "operator/objects/rdma_resources.h"
 #include "operator/verdict/facts.h"
 
 namespace railhead::op::verdict {

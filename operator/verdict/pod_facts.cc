@@ -16,12 +16,12 @@
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
 #include "kube/elements.h"
-#include "operator/admission/annotations.h"
-#include "operator/admission/job_rank.h"
-#include "operator/admission/mpirun.h"
-#include "operator/admission/rdma_containers.h"
-#include "operator/gangs/names.h"
-#include "operator/gangs/workload.h"
+#include "operator/jobs/job_rank.h"
+#include "operator/jobs/mpirun.h"
+#include "operator/jobs/workload.h"
+#include "operator/objects/annotations.h"
+#include "operator/objects/names.h"
+#include "operator/objects/rdma_containers.h"
 #include "operator/verdict/container_facts.h"
 
 namespace railhead::op::verdict {

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "kube/json.h"
-#include "operator/rdma_resources.h"
+#include "operator/objects/rdma_resources.h"
 #include "operator/verdict/facts.h"
 
 namespace railhead::op::verdict {

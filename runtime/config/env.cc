@@ -430,7 +430,7 @@ std::string SetField(const std::string& field, const std::string& text, Target& 
   return row == kTable.end() ? "nothing: there is no such field" : row->parse(text, target);
 }
 
-// Why the operator has not set it, where it has said so in the pod (operator/not_done.h).
+// Why the operator has not set it, where it has said so in the pod (operator/objects/not_done.h).
 std::string WhyNotSet(Lookup lookup) {
   const std::string told = lookup(kNotDone).value_or("");
   if (told.empty()) return "the Railhead operator sets them for pods that request rdma/*";

@@ -5,7 +5,7 @@ import re
 
 from rules import ROOT
 
-PAGES = ("runtime/metrics/page.cc", "device-plugin/cluster/metrics.cc", "operator/metrics.cc")
+PAGES = ("runtime/metrics/page.cc", "device-plugin/cluster/metrics.cc", "operator/control/metrics.cc")
 # How the sources build a name from each counter of a port.
 PORT_PREFIX = r'"railhead_(port|rail)_", (?:family|entry)\.name'
 

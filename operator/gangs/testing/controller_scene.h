@@ -24,9 +24,9 @@
 #include "kube/testing/fake_api.h"
 #include "kube/testing/soon.h"
 #include "operator/cluster/cluster_caches.h"
-#include "operator/gangs/gang_controller.h"
-#include "operator/gangs/names.h"
+#include "operator/control/gang_controller.h"
 #include "operator/gangs/testing/small_cluster.h"
+#include "operator/objects/names.h"
 
 namespace railhead::op::gangs::testing {
 

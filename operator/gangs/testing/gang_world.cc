@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "operator/gangs/names.h"
 #include "operator/gangs/stored_node.h"
 #include "operator/gangs/testing/small_cluster.h"
+#include "operator/objects/names.h"
 
 namespace railhead::op::gangs::testing {
 

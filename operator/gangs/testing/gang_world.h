@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "operator/cluster/stored_pod.h"
 #include "operator/gangs/cluster_room.h"
 #include "operator/gangs/gang_machine.h"
 #include "operator/gangs/node_tree.h"
-#include "operator/gangs/stored_pod.h"
 
 namespace railhead::op::gangs::testing {
 

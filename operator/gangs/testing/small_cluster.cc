@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "operator/gangs/names.h"
 #include "operator/gangs/release_patch.h"
+#include "operator/objects/names.h"
 
 namespace railhead::op::gangs::testing {
 

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/jobs/workload.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "operator/cluster/stored_pod.h"
+#include "operator/gangs/gang.h"
+#include "operator/objects/names.h"
+
+namespace railhead::op::gangs {
+namespace {
+
+using kube::Json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Pods as these controllers make them, as far as it is of interest here.
+Json JobSetPod(int job, int index, int size = 8) {
+  return {
+      {"metadata",
+       {{"namespace", "train"},
+        {"name", absl::StrCat("js-workers-", job, "-", index)},
+        {"uid", absl::StrCat("u-", job, "-", index)},
+        {"labels",
+         {{kGangLabel, "true"},
+          {"jobset.sigs.k8s.io/jobset-name", "js"},
+          {"jobset.sigs.k8s.io/jobset-uid", "1234"},
+          {"jobset.sigs.k8s.io/replicatedjob-name", "workers"},
+          {"jobset.sigs.k8s.io/replicatedjob-replicas", "2"},
+          {"jobset.sigs.k8s.io/job-index", absl::StrCat(job)}}},
+        {"annotations", {{kCompletionIndex, absl::StrCat(index)}, {kGangSize, absl::StrCat(size)}}},
+        {"ownerReferences",
+         {{{"kind", "Job"}, {"uid", absl::StrCat("job-", job)}, {"controller", true}}}}}},
+      {"spec", {{"schedulingGates", {{{"name", kGate}}}}}}};
+}
+
+Json KubeflowPod(const char* controller, const char* env) {
+  return {{"metadata",
+           {{"labels",
+             {{"training.kubeflow.org/job-name", "bert"},
+              {"training.kubeflow.org/operator-name", controller},
+              {"training.kubeflow.org/replica-type", "worker"},
+              {"training.kubeflow.org/replica-index", "2"}}}}},
+          {"spec", {{"containers", {{{"name", "c"}, {"env", Json::parse(env)}}}}}}};
+}
+
+TEST(Workload, AllJobsOfAReplicatedJobAreOne) {
+  const std::optional<Workload> workload = WorkloadOf(JobSetPod(1, 3));
+  ASSERT_TRUE(workload.has_value());
+  EXPECT_EQ(workload->kind, "JobSet");
+  EXPECT_EQ(workload->name, "js");
+  EXPECT_EQ(workload->part, "JobSet/js/1234/workers");
+  EXPECT_EQ(workload->size, 8);
+  EXPECT_EQ(workload->index, 7);
+  EXPECT_EQ(WorkloadOf(JobSetPod(0, 3))->part, workload->part);
+}
+
+TEST(Workload, AGroupOfALeaderWorkerSet) {
+  Json pod = Json::parse(R"({"metadata": {
+    "labels": {"leaderworkerset.sigs.k8s.io/name": "serve",
+               "leaderworkerset.sigs.k8s.io/group-index": "3",
+               "leaderworkerset.sigs.k8s.io/worker-index": "0"},
+    "annotations": {"leaderworkerset.sigs.k8s.io/size": "4"}}})");
+  const std::optional<Workload> workload = WorkloadOf(pod);
+  ASSERT_TRUE(workload.has_value());
+  EXPECT_EQ(workload->kind, "LeaderWorkerSet");
+  EXPECT_EQ(workload->part, "LeaderWorkerSet/serve/3");
+  EXPECT_EQ(workload->size, 4);
+  EXPECT_EQ(workload->index, 0);
+  pod["metadata"]["labels"].erase("leaderworkerset.sigs.k8s.io/group-index");
+  EXPECT_FALSE(WorkloadOf(pod).has_value());
+}
+
+TEST(Workload, WhatKubeflowTellsContainers) {
+  const auto of = [](const char* controller, const char* env) {
+    return *WorkloadOf(KubeflowPod(controller, env));
+  };
+  Workload workload = of("pytorchjob-controller", R"([
+    {"name": "WORLD_SIZE", "value": "32"}, {"name": "PET_NPROC_PER_NODE", "value": "8"},
+    {"name": "RANK", "value": "3"}])");
+  EXPECT_EQ(workload.kind, "PyTorchJob");
+  EXPECT_EQ(workload.part, "PyTorchJob/bert");
+  EXPECT_EQ(workload.size, 4);
+  EXPECT_EQ(workload.index, 3);
+  EXPECT_EQ(of("pytorchjob-controller", R"([{"name": "WORLD_SIZE", "value": "4"}])").size, 4);
+  EXPECT_EQ(of("pytorchjob-controller", R"([{"name": "PET_NNODES", "value": "6"},
+    {"name": "WORLD_SIZE", "value": "4"}])")
+                .size,
+            6);
+  EXPECT_EQ(of("jaxjob-controller", R"([{"name": "NUM_PROCESSES", "value": "5"},
+    {"name": "PROCESS_ID", "value": "1"}])")
+                .size,
+            5);
+  // What may change, or is not said, is not guessed.
+  for (const char* env : {R"([{"name": "PET_NNODES", "value": "1:4"}])", R"([])", R"({})",
+                          R"([{"name": "WORLD_SIZE", "value": "9"},
+                              {"name": "PET_NPROC_PER_NODE", "value": "8"}])",
+                          R"([{"name": "WORLD_SIZE", "value": "9"},
+                              {"name": "PET_NPROC_PER_NODE", "value": "auto"}])"}) {
+    EXPECT_EQ(of("pytorchjob-controller", env).size, std::nullopt) << env;
+  }
+  workload = of("mpi-operator", R"([{"name": "WORLD_SIZE", "value": "9"}])");
+  EXPECT_EQ(workload.kind, "MPIJob");
+  EXPECT_EQ(workload.size, std::nullopt);
+  EXPECT_EQ(workload.index, 2);
+  EXPECT_FALSE(WorkloadOf(KubeflowPod("other", "[]")).has_value());
+}
+
+TEST(Workload, PodsOfASchedulingGroup) {
+  const Json pod = {{"spec", {{"schedulingGroup", {{"podGroupName", "pg"}}}}}};
+  EXPECT_EQ(WorkloadOf(pod)->part, "PodGroup/pg");
+  EXPECT_FALSE(WorkloadOf(Json{{"spec", Json::object()}}).has_value());
+}
+
+TEST(Workload, PodsOfSeveralJobsAreOneGangInTheOrderOfAll) {
+  std::vector<PodValue> pods;
+  for (int job = 1; job >= 0; --job) {
+    for (int index = 0; index < 4; ++index) {
+      pods.push_back(std::make_shared<StoredPod>(*ReadStoredPod(JobSetPod(job, index))));
+    }
+  }
+  const std::vector<Gang> gangs = GangsOf(pods, {}, {});
+  ASSERT_EQ(gangs.size(), 1U);
+  EXPECT_EQ(gangs[0].name, "js");
+  EXPECT_EQ(WhyNotComplete(gangs[0]), "");
+  EXPECT_EQ(gangs[0].gated[4]->name, "js-workers-1-0");
+  EXPECT_EQ(RanksOf(gangs[0])[7], 7);
+}
+
+TEST(Workload, AnotherJobSetOfTheNameAndAnotherLabelAreOtherGangs) {
+  std::vector<PodValue> pods;
+  for (const char* change :
+       {R"({})", R"({"jobset.sigs.k8s.io/jobset-uid": "5"})", R"({"railhead.io/gang": "all"})",
+        R"({"jobset.sigs.k8s.io/replicatedjob-name": "eval"})"}) {
+    Json pod = JobSetPod(0, 0);
+    pod["metadata"]["labels"].merge_patch(Json::parse(change));
+    pods.push_back(std::make_shared<StoredPod>(*ReadStoredPod(pod)));
+  }
+  EXPECT_EQ(GangsOf(pods, {}, {}).size(), 4U);
+}
+
+TEST(Workload, AJobSetThatStartsAnewWaitsForAllPodsOfThatTry) {
+  std::vector<PodValue> pods;
+  const auto add = [&pods](Json pod, const char* attempt) {
+    pod["metadata"]["labels"]["jobset.sigs.k8s.io/restart-attempt"] = attempt;
+    pods.push_back(std::make_shared<StoredPod>(*ReadStoredPod(pod)));
+  };
+  // The second Job has not been deleted yet: one of its pods runs, and one has succeeded.
+  Json runs = JobSetPod(1, 0);
+  runs["spec"] = {{"nodeName", "n"}};
+  runs["metadata"]["annotations"][kPlacement] = "p";
+  add(runs, "0");
+  Json ended = JobSetPod(1, 1);
+  ended["status"]["phase"] = "Succeeded";
+  add(ended, "0");
+  for (int index = 0; index < 4; ++index) add(JobSetPod(0, index), "1");
+  std::vector<Gang> gangs = GangsOf(pods, {}, {});
+  ASSERT_EQ(gangs.size(), 2U);
+  EXPECT_EQ(gangs[0].lineage, gangs[1].lineage);
+  EXPECT_TRUE(gangs[0].begun());
+  EXPECT_FALSE(gangs[1].begun());
+  EXPECT_THAT(WhyNotComplete(gangs[1]), HasSubstr("4 of 8 pods exist"));
+  for (int index = 0; index < 4; ++index) add(JobSetPod(1, index), "1");
+  EXPECT_EQ(WhyNotComplete(GangsOf(pods, {}, {})[1]), "");
+}
+
+TEST(Workload, AGangOfReplicatedJobsThatWaitForEachOtherIsToldSo) {
+  Json pod = JobSetPod(0, 0);
+  const auto why = [&pod] {
+    return WhyNotComplete(GangsOf({std::make_shared<StoredPod>(*ReadStoredPod(pod))}, {}, {})[0]);
+  };
+  EXPECT_THAT(why(), Not(HasSubstr("dependsOn")));
+  pod["metadata"]["labels"][kGangLabel] = "all";
+  EXPECT_THAT(why(), HasSubstr("startupPolicy, dependsOn); in that case set the label"));
+}
+
+TEST(Workload, GroupsOfAGangWithANameAreReplacedOneAfterTheOther) {
+  std::vector<PodValue> pods;
+  for (const char* revision : {"a", "b"}) {
+    Json pod = JobSetPod(0, 0);
+    pod["metadata"]["labels"] = {{kGangLabel, "all"},
+                                 {"leaderworkerset.sigs.k8s.io/name", "serve"},
+                                 {"leaderworkerset.sigs.k8s.io/group-index", revision},
+                                 {"leaderworkerset.sigs.k8s.io/template-revision-hash", revision}};
+    pods.push_back(std::make_shared<StoredPod>(*ReadStoredPod(pod)));
+  }
+  EXPECT_EQ(GangsOf(pods, {}, {}).size(), 1U);
+}
+
+// Of a group of three.
+Json GroupPod(const char* group, int index) {
+  const std::string set = "leaderworkerset.sigs.k8s.io/";
+  return {{"metadata",
+           {{"name", absl::StrCat("serve-", group, "-", index)},
+            {"namespace", "train"},
+            {"uid", absl::StrCat(group, "-", index)},
+            {"labels",
+             {{set + "name", "serve"},
+              {set + "group-index", group},
+              {set + "worker-index", absl::StrCat(index)},
+              {set + "template-revision-hash", "a"}}},
+            {"annotations", {{set + "size", "3"}}}}},
+          {"spec", Json::object()}};
+}
+
+TEST(Workload, ALeaderThatAsksForNoRdmaIsThereNevertheless) {
+  std::vector<PodValue> pods;
+  const auto add = [&pods](const Json& pod) {
+    if (auto stored = ReadStoredPod(pod)) {
+      pods.push_back(std::make_shared<StoredPod>(*std::move(stored)));
+    }
+  };
+  for (const int index : {1, 2}) {
+    Json worker = GroupPod("0", index);
+    worker["metadata"]["labels"][kGangLabel] = "true";
+    worker["metadata"]["annotations"][kGangSize] = "3";
+    worker["spec"]["schedulingGates"] = {{{"name", kGate}}};
+    add(worker);
+  }
+  add(GroupPod("1", 0));  // of another group
+  Json gone = GroupPod("0", 0);
+  gone["status"]["phase"] = "Failed";
+  add(gone);
+  ASSERT_EQ(GangsOf(pods, {}, {}).size(), 1U);
+  EXPECT_THAT(WhyNotComplete(GangsOf(pods, {}, {})[0]), HasSubstr("2 of 3 pods exist"));
+  add(GroupPod("0", 0));
+  EXPECT_EQ(WhyNotComplete(GangsOf(pods, {}, {})[0]), "");
+}
+
+TEST(Workload, TemplatesOfAJobSetAreAlikeSoNothingIsBesideThem) {
+  EXPECT_EQ(PartOfSeveralTemplates(*WorkloadOf(JobSetPod(0, 0))), "");
+  EXPECT_EQ(PartOfSeveralTemplates(*WorkloadOf(GroupPod("0", 0))), "LeaderWorkerSet/serve/0@a");
+}
+
+TEST(Workload, WhoeverPlacesTheFirstPodBeforeTheOthersAreMade) {
+  EXPECT_EQ(ExclusiveTopologyOf(JobSetPod(0, 0)), "");
+  for (const char* annotation : {"alpha.jobset.sigs.k8s.io/exclusive-topology",
+                                 "leaderworkerset.sigs.k8s.io/exclusive-topology",
+                                 "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"}) {
+    Json pod = JobSetPod(0, 0);
+    pod["metadata"]["annotations"][annotation] = "rack";
+    EXPECT_EQ(ExclusiveTopologyOf(pod), annotation);
+  }
+}
+
+}  // namespace
+}  // namespace railhead::op::gangs
