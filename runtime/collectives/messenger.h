@@ -23,8 +23,8 @@ struct ReceiveBuffer {
   // arrived[i], by `reduction`, which must live as long as the buffers. May equal `data`.
   const std::byte* operand = nullptr;
   const reduce::Reduction* reduction = nullptr;
-  // If set, the message may be shorter than `size`, and its size is stored here. Only for peers with
-  // Messenger::Joins.
+  // If set, the message may be shorter than `size`, and its size is stored here. Only for peers
+  // with Messenger::Joins.
   size_t* arrived = nullptr;
 };
 

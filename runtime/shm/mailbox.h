@@ -6,9 +6,9 @@
 // Each ordered pair of ranks has a box: a few slots that the sender fills and the receiver empties,
 // in order; a message passes in pieces. A slot says itself that it is filled, and the receiver
 // counts what it has emptied, so nothing is locked. Small pieces follow what is said of them, so
-// the smallest are in the same cache line. An idle rank spins for a time and then sleeps on its bell, which ranks ring
-// when they fill or empty a slot of its boxes: on a futex if it waits for nothing else (Progress),
-// or on a socket, so that a wait for rails also covers boxes (Companion).
+// the smallest are in the same cache line. An idle rank spins for a time and then sleeps on its
+// bell, which ranks ring when they fill or empty a slot of its boxes: on a futex if it waits for
+// nothing else (Progress), or on a socket, so that a wait for rails also covers boxes (Companion).
 #ifndef RAILHEAD_RUNTIME_SHM_MAILBOX_H_
 #define RAILHEAD_RUNTIME_SHM_MAILBOX_H_
 

@@ -63,11 +63,11 @@ struct Transfer {
 
   // State of an unfinished transfer. The engine's.
   struct Going {
-    uint64_t number = 0;             // by the order of Post
-    size_t posted = 0;               // bytes posted to the messenger
-    size_t ended = 0;                // of these, completed
-    size_t size = 0;                 // of the message, once it is known
-    Transfer* previous = nullptr;    // among the unfinished
+    uint64_t number = 0;           // by the order of Post
+    size_t posted = 0;             // bytes posted to the messenger
+    size_t ended = 0;              // of these, completed
+    size_t size = 0;               // of the message, once it is known
+    Transfer* previous = nullptr;  // among the unfinished
     Transfer* next = nullptr;
   };
   Going going;
@@ -79,7 +79,7 @@ class Engine {
  public:
   struct Options {
     int rank = 0;
-    std::function<std::string(int rank)> name;                            // for errors
+    std::function<std::string(int rank)> name;  // for errors
     // Called on success; the engine does not use the transfer afterwards.
     std::function<void(Transfer& transfer)> done;
     // Returns true for a peer that must be notified at once that this rank runs its transfers,

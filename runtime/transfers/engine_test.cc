@@ -475,8 +475,8 @@ TEST(EngineTest, BytesJoinedToANoteAreThoseThatItSays) {
   Note hello;
   const std::vector<std::byte> bytes(200);
   const auto all = absl::MakeConstSpan(bytes);
-  for (const auto& [note, joined] : {std::pair{eager, size_t{99}}, std::pair{eager, size_t{101}},
-                                     std::pair{hello, size_t{1}}}) {
+  for (const auto& [note, joined] :
+       {std::pair{eager, size_t{99}}, std::pair{eager, size_t{101}}, std::pair{hello, size_t{1}}}) {
     World world(3);
     const NoteBytes head = Encode(note);
     ASSERT_TRUE(world.end(0).SendJoined(2, head, all.first(joined)));

@@ -26,7 +26,8 @@ void Get(absl::Span<const std::byte> bytes, size_t at, Value& value) {
 }
 
 bool AreZero(absl::Span<const std::byte> bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{}; });
+  return std::all_of(bytes.begin(), bytes.end(),
+                     [](std::byte byte) { return byte == std::byte{}; });
 }
 
 bool IsRight(const Note& note) {

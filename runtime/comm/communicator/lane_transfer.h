@@ -17,8 +17,8 @@ namespace railhead::comm {
 
 class Lane;
 
-// It must live until it is done, and may outlive its communicator. Thread-safe, except the fields of
-// transfers::Transfer, which belong to the engine and may be read once the transfer is done.
+// It must live until it is done, and may outlive its communicator. Thread-safe, except the fields
+// of transfers::Transfer, which belong to the engine and may be read once the transfer is done.
 class LaneTransfer final : public transfers::Transfer {
  public:
   bool IsDone() const { return done_.load(std::memory_order_acquire); }
