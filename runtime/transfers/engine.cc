@@ -114,7 +114,8 @@ void Engine::PostSend(Transfer& send) {
   note.tag = send.tag;
   note.size = send.size;
   const size_t cost = EagerCost(send.size);
-  if (send.size > kMostEager || cost > kEagerRoom - peer.eager) {
+  if (send.size > (peer.joins ? kMostEagerInMemory : kMostEager) ||
+      cost > kEagerRoom - peer.eager) {
     note.kind = Note::Kind::kAnnounce;
     note.id = peer.next_id++;
     peer.announced.emplace(note.id, &send);

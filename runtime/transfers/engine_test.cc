@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -215,8 +216,10 @@ size_t RandomSize(std::mt19937& random) {
     case 1:
     case 2:
       return random() % 100;
-    case 3:
-      return kMostEager - 2 + random() % 4;
+    case 3: {
+      constexpr std::array<size_t, 3> kLimits = {2048, Engine::kMostEagerInMemory, kMostEager};
+      return kLimits[random() % kLimits.size()] - 2 + random() % 4;
+    }
     case 4:
       return random() % (3 * kPiece);
     default:
@@ -246,7 +249,7 @@ Program RandomProgram(std::mt19937& random, int ranks) {
     const size_t size = RandomSize(random);
     const unsigned kind = kinds[static_cast<size_t>(to)];
     // One that may get another message has place for any.
-    const size_t place = 3 * kPiece + (random() % 2);
+    const size_t place = std::max(3 * kPiece, kMostEager + 2) + (random() % 2);
     program.ranks[static_cast<size_t>(from)].push_back(MakeSend(to, tag, size, message));
     program.ranks[static_cast<size_t>(to)].push_back(
         MakeReceive((kind & 1U) != 0 ? kAny : from, (kind & 2U) != 0 ? kAny : tag, place));

@@ -48,7 +48,7 @@ NoteBytes Encode(const Note& note);
 absl::StatusOr<Note> ParseNote(absl::Span<const std::byte> bytes);
 
 // Maximum size in bytes of transfers that are sent before their receive is known.
-inline constexpr size_t kMostEager = size_t{16} << 10;
+inline constexpr size_t kMostEager = size_t{256} << 10;
 // Memory of a transfer that waits for its receive, in bytes, and its limit at the receiver for each
 // sender; beyond that, the sender announces transfers.
 constexpr size_t EagerCost(uint64_t size) { return static_cast<size_t>(size) + 64; }

@@ -136,7 +136,8 @@ absl::Status Lane::Post(LaneTransfer& transfer) {
 
 bool Lane::IsUnderWay(const LaneTransfer& transfer) const {
   return transfer.direction == transfers::Direction::kReceive &&
-         transfer.size <= transfers::kMostEager && !messages_->mesh().HasPeers();
+         transfer.outcome.peer == transfers::kAny &&
+         transfer.size <= transfers::Engine::kMostEagerInMemory && !messages_->mesh().HasPeers();
 }
 
 void Lane::WaitFor(const LaneTransfer& transfer) {

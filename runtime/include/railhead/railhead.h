@@ -460,11 +460,12 @@ RH_EXPORT rhResult_t rhRecv(void* recvbuf, size_t count, rhDataType_t datatype, 
  * library writes nothing, and the communicator fails on all ranks with rhInternalError; the text
  * names both ranks and sizes. Types are not compared.
  *
- * A send is done when its buffer may be used again: up to 16 KiB usually before the peer posts its
- * receive, above that afterwards. A transfer waits without limit for a peer that is alive and has
- * not posted its call. It fails if the communicator fails (death of a rank, rhCommAbort), if the
- * peer has left, if a rank does not respond for RAILHEAD_TIMEOUT_SECONDS, or if a transfer that
- * both ranks have posted makes no progress for as long, also if they cannot connect.
+ * A send is done when its buffer may be used again: up to 16 KiB (64 to other pods) usually before
+ * the peer posts its receive, above that afterwards. A transfer waits without limit for a peer that
+ * is alive and has not posted its call. It fails if the communicator fails (death of a rank,
+ * rhCommAbort), if the peer has left, if a rank does not respond for RAILHEAD_TIMEOUT_SECONDS, or
+ * if a transfer that both ranks have posted makes no progress for as long, also if they cannot
+ * connect.
  *
  * Any thread may call them at any time, also during other calls of the communicator, but not inside
  * a group of rhGroupStart (rhInvalidUsage). GPU memory returns rhInvalidArgument. The first

@@ -327,6 +327,57 @@ TEST_P(FramesTest, LargeFramesGoStraightToTheirPlace) {
   EXPECT_GT(placed, kFrames / 2);
 }
 
+// The place of a large frame may be known only once the owner has seen the short one before it.
+TEST_P(FramesTest, LargeFramesGoToThePlaceThatAShortOneMakesKnown) {
+  const Pair pair = Connected(GetParam());
+  const size_t size = pair.a->max_payload();
+  constexpr uint64_t kPairs = 40;
+  const std::string note(40, 'n');
+  std::string large(size, '\0');
+  std::string memory(size, '\0');
+  uint64_t notes = 0;   // taken
+  uint64_t known = 0;   // of these, seen by the owner
+  uint64_t larges = 0;  // taken
+  uint64_t placed = 0;
+  const auto memory_begin = reinterpret_cast<std::byte*>(memory.data());
+  const auto take = [&](const FrameHeader& header, absl::Span<const std::byte> payload) {
+    if (payload.size() == note.size()) {
+      ++notes;
+      return true;
+    }
+    EXPECT_EQ(header.offset, larges);
+    if (payload.data() == memory_begin) {
+      ++placed;
+    } else {
+      std::copy(payload.begin(), payload.end(), memory_begin);
+    }
+    EXPECT_TRUE(memory == std::string(size, static_cast<char>('a' + larges % 26)));
+    ++larges;
+    return true;
+  };
+  const auto place = [&](const FrameHeader& header, size_t) {
+    return header.offset < known ? memory_begin : nullptr;
+  };
+  const absl::Time deadline = In(60);
+  for (uint64_t next = 0; next < kPairs; ++next) {
+    large.assign(size, static_cast<char>('a' + next % 26));
+    FrameHeader header;
+    header.offset = next;
+    bool note_sent = false;
+    bool large_sent = false;
+    while (larges <= next) {
+      ASSERT_LT(MonotonicNow(), deadline);
+      if (!note_sent) note_sent = *pair.a->TrySend(header, Bytes(note));
+      if (note_sent && !large_sent) large_sent = *pair.a->TrySend(header, Bytes(large));
+      ASSERT_TRUE(Drop(*pair.a).ok());
+      if (!large_sent) continue;
+      ASSERT_TRUE(pair.b->Poll(FrameSink(take, place)).moved.ok());
+      known = notes;
+    }
+  }
+  EXPECT_GT(placed, kPairs / 2);
+}
+
 // A frame may be dropped at any time: before its last byte, and after the sink has refused it.
 TEST_P(FramesTest, APlacedFrameMayBeDroppedAtAnyTime) {
   constexpr uint64_t kFrames = 64;

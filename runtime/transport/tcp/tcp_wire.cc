@@ -54,6 +54,8 @@ constexpr size_t kInputSize = 2 * (kMaxPayload + kLongestHead);
 // A frame that is not here whole goes to its place from this size of payload on; and where a frame
 // may begin, no more than that is asked for at once, so that long ones do not pass through in_.
 constexpr size_t kLeastPlaced = size_t{8} << 10;
+// From this size of payload on, a frame behind a short one waits for its place until the next Poll.
+constexpr size_t kLeastAwaited = size_t{32} << 10;
 // One Poll takes at most this much, so that one rail cannot keep the others waiting.
 constexpr size_t kMostPerPoll = size_t{1} << 20;
 // What the kernel may hold unsent at first. More would only hide from the rails how fast the wire
@@ -348,7 +350,12 @@ absl::StatusOr<bool> TcpWire::Work(FrameSink sink) {
 // Takes what has arrived. Returns whether a frame, or a part of one, was among it.
 absl::StatusOr<bool> TcpWire::Advance(FrameSink sink) {
   bool moved = false;
-  for (size_t taken = 0; taken < kMostPerPoll;) {
+  if (std::exchange(awaits_place_, false)) {
+    const absl::StatusOr<bool> offered = Offer(sink);
+    if (!offered.ok()) return offered.status();
+    moved = *offered;
+  }
+  for (size_t taken = 0; taken < kMostPerPoll && !awaits_place_;) {
     const absl::StatusOr<size_t> received = Receive();
     if (!received.ok()) return received.status();
     taken += *received;
@@ -440,6 +447,9 @@ absl::StatusOr<bool> TcpWire::Offer(FrameSink sink) {
       std::memcmp(in_.get() + in_begin_, &kMagic, sizeof(kMagic)) != 0) {
     return Error(kNotAFrame, absl::StatusCode::kInternal);
   }
+  // A short frame may make the receiver post the place of the next one, as the note of a transfer
+  // does for its bytes.
+  bool after_short = false;
   while (in_end_ - in_begin_ >= head_size_) {
     WireHeader wire;
     std::memcpy(&wire, in_.get() + in_begin_, sizeof wire);
@@ -459,6 +469,8 @@ absl::StatusOr<bool> TcpWire::Offer(FrameSink sink) {
     if (here < size) {
       if (end_of_stream_) return Error("the peer closed the connection within a frame");
       std::byte* const place = size >= kLeastPlaced ? sink.PlaceFor(header, size) : nullptr;
+      awaits_place_ = place == nullptr && after_short && size >= kLeastAwaited;
+      if (awaits_place_) break;
       gathers_ = place == nullptr;
       if (gathers_) break;
       if (absl::Status counted = TakeCount(wire.taken); !counted.ok()) return counted;
@@ -471,7 +483,9 @@ absl::StatusOr<bool> TcpWire::Offer(FrameSink sink) {
     // A frame that is offered again says the same again.
     if (absl::Status counted = TakeCount(wire.taken); !counted.ok()) return counted;
     // The next one may go to its place again.
-    if (gathers_ && size >= kLeastPlaced) gathers_ = sink.PlaceFor(header, size) == nullptr;
+    if (gathers_ && size >= kLeastPlaced) {
+      gathers_ = (!after_short || size < kLeastAwaited) && sink.PlaceFor(header, size) == nullptr;
+    }
     if ((wire.flags & kNoFrame) != 0) {
       in_begin_ += head_size_;
       NextFrame();
@@ -482,6 +496,7 @@ absl::StatusOr<bool> TcpWire::Offer(FrameSink sink) {
     OnTaken(header, size);
     NextFrame();
     moved = true;
+    after_short = size < kLeastPlaced;
   }
   if (end_of_stream_ && in_end_ > in_begin_ && in_end_ - in_begin_ < head_size_) {
     return Error("the peer closed the connection within a frame");

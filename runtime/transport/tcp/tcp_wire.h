@@ -107,6 +107,8 @@ class TcpWire final : public Wire {
   bool end_of_stream_ = false;
   bool drained_ = false;  // the kernel had less than requested
   bool gathers_ = true;   // the last long frame had no place
+  // A long frame is in in_ in part, whose place may be posted before the next Poll.
+  bool awaits_place_ = false;
   // A frame whose payload is written directly to its place. in_ then holds only later bytes.
   struct Placed {
     FrameHeader header;
