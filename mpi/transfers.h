@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MPI's sends and receives by rhIsend and rhIrecv, which match by rank and tag as MPI does. All
-// sends are rendezvous above 16 KiB in memory and 64 KiB over rails, as MPI allows.
+// sends are rendezvous above 16 KiB in memory and 256 KiB over rails, as MPI allows.
 #ifndef RAILHEAD_MPI_TRANSFERS_H_
 #define RAILHEAD_MPI_TRANSFERS_H_
 

@@ -460,7 +460,7 @@ RH_EXPORT rhResult_t rhRecv(void* recvbuf, size_t count, rhDataType_t datatype, 
  * library writes nothing, and the communicator fails on all ranks with rhInternalError; the text
  * names both ranks and sizes. Types are not compared.
  *
- * A send is done when its buffer may be used again: up to 16 KiB (64 to other pods) usually before
+ * A send is done when its buffer may be used again: up to 16 KiB (256 to other pods) usually before
  * the peer posts its receive, above that afterwards. A transfer waits without limit for a peer that
  * is alive and has not posted its call. It fails if the communicator fails (death of a rank,
  * rhCommAbort), if the peer has left, if a rank does not respond for RAILHEAD_TIMEOUT_SECONDS, or
