@@ -42,14 +42,14 @@ void Engine::Listen(int rank) {
   if (rank != options_.rank) To(rank);
 }
 
-void Engine::Post(Transfer& transfer) {
+bool Engine::Post(Transfer& transfer) {
   Transfer::Going& going = transfer.going;
   if (transfer.direction == Direction::kSend) {
     going.size = transfer.size;
     transfer.outcome = {transfer.peer, transfer.tag, transfer.size};
     if (SendAtOnce(transfer)) {
       options_.done(transfer);
-      return;
+      return true;
     }
   }
   going.number = next_number_++;
@@ -58,9 +58,11 @@ void Engine::Post(Transfer& transfer) {
   newest_ = &transfer;
   if (transfer.direction == Direction::kSend) {
     PostSend(transfer);
-  } else {
-    error_.Update(PostReceive(transfer));
+    return false;
   }
+  const absl::StatusOr<bool> matched = PostReceive(transfer);
+  error_.Update(matched.status());
+  return matched.ok() && !*matched;
 }
 
 void Engine::Remove(Transfer& transfer) {
@@ -155,10 +157,12 @@ void Engine::SendToSelf(Transfer& send) {
   error_.Update(Arrive(early));
 }
 
-absl::Status Engine::PostReceive(Transfer& receive) {
+absl::StatusOr<bool> Engine::PostReceive(Transfer& receive) {
   if (receive.peer != kAny) Listen(receive.peer);
   const std::optional<EarlyPtr> early = matches_.Post(receive.peer, receive.tag, &receive);
-  return early.has_value() ? Match(receive, *early) : absl::OkStatus();
+  if (!early.has_value()) return false;
+  if (absl::Status status = Match(receive, *early); !status.ok()) return status;
+  return true;
 }
 
 absl::Status Engine::Arrive(const EarlyPtr& early) {

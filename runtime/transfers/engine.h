@@ -96,8 +96,10 @@ class Engine {
 
   // Starts to receive from that peer. Post does so for the peer of a transfer.
   void Listen(int peer);
-  // The transfer must live until it is done or taken. Advance returns its errors.
-  void Post(Transfer& transfer);
+  // The transfer must live until it is done or taken. Returns whether it now waits for the peer
+  // alone: it is a send that has left, or a receive without a message. Otherwise Advance has
+  // something to do, and returns its errors.
+  bool Post(Transfer& transfer);
   // Does everything that is possible without waiting. An error is final: Internal, with names and
   // sizes of both sides, if two ranks contradict each other.
   absl::Status Advance();
@@ -189,7 +191,8 @@ class Engine {
   // Sends a small one if that is possible at once, and returns whether it was.
   bool SendAtOnce(const Transfer& send);
   void PostSend(Transfer& send);
-  absl::Status PostReceive(Transfer& receive);
+  // Returns whether its message had arrived.
+  absl::StatusOr<bool> PostReceive(Transfer& receive);
   void SendToSelf(Transfer& send);
   // Handle a message with a matching receive, and an arrived message.
   absl::Status Match(Transfer& receive, const EarlyPtr& early);

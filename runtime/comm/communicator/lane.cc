@@ -111,10 +111,9 @@ absl::Status Lane::Post(LaneTransfer& transfer) {
     // The caller does not free the transfer before this function returns.
     absl::Status status = Caught(
         [&] {
-          engine_->Post(transfer);
-          if (transfer.IsDone()) return absl::OkStatus();
-          transfer.Belongs(shared_from_this());
-          return IsUnderWay(transfer) ? absl::OkStatus() : AdvanceOnce();
+          const bool waits = engine_->Post(transfer);
+          if (!transfer.IsDone()) transfer.Belongs(shared_from_this());
+          return waits && IsQuick(transfer) ? absl::OkStatus() : AdvanceOnce();
         },
         [](const absl::Status& why) { return why; });
     if (!status.ok()) End(status);
@@ -134,10 +133,8 @@ absl::Status Lane::Post(LaneTransfer& transfer) {
   return absl::OkStatus();
 }
 
-bool Lane::IsUnderWay(const LaneTransfer& transfer) const {
-  return transfer.direction == transfers::Direction::kReceive &&
-         transfer.outcome.peer == transfers::kAny &&
-         transfer.size <= transfers::Engine::kMostEagerInMemory && !messages_->mesh().HasPeers();
+bool Lane::IsQuick(const LaneTransfer& transfer) const {
+  return transfer.size <= transfers::Engine::kMostEagerInMemory && !messages_->mesh().HasPeers();
 }
 
 void Lane::WaitFor(const LaneTransfer& transfer) {

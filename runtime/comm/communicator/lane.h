@@ -116,9 +116,9 @@ class Lane final : public std::enable_shared_from_this<Lane>, private net::Watch
   // Ends the lane on a thread of its own, and unlocks: an error is first told to other ranks, and
   // the progress thread has other lanes to attend to.
   void EndAside(const absl::Status& status);
-  // Whether nothing is to be done for a transfer that has just been posted, until the other rank
-  // does something: in memory, small messages leave at once.
-  bool IsUnderWay(const LaneTransfer& transfer) const;
+  // Whether a transfer that waits for its peer can do so without a look at what has come: in
+  // memory, small messages need no answer.
+  bool IsQuick(const LaneTransfer& transfer) const;
   // Wakes other threads whose transfers are done. Unlocking does so, too.
   void TellDone();
 
