@@ -8,8 +8,9 @@ usage: tools/tidy.py BUILD_DIR CLANG_TIDY [--write-stamps]
 
 A file's stamp is a hash of everything that its findings depend on: the configuration, clang-tidy's version, the
 file's preprocessor definitions and the code of each header of this repository that it includes, directly or not.
-Comments do not count, except those that clang-tidy reads (NOLINT, namespaces). Stamps of clean files are in two
-places: tools/tidy-clean.txt, which is part of the checkout, so that a new machine checks only files affected by a
+Comments do not count, except those that clang-tidy reads (NOLINT, namespaces); nor does where a file is, so that a
+moved one is not checked again: no check that is enabled depends on paths or include guards. Stamps of clean files are
+in two places: tools/tidy-clean.txt, which is part of the checkout, so that a new machine checks only files affected by a
 change; and the cache. Only --write-stamps writes tools/tidy-clean.txt.
 """
 
@@ -32,7 +33,11 @@ HEADER = """\
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
 # A string, which may contain text like a comment; or a comment to the end of the line, with its line if it is alone.
 STRING_OR_COMMENT = re.compile(rb'"(?:\\.|[^"\\\n])*"|^[ \t]*//(?![^\n]*(?:NOLINT|namespace))[^\n]*\n|'
-                               rb'[ \t]*//(?![^\n]*(?:NOLINT|namespace))[^\n]*', re.MULTILINE)
+                               rb'[ \t]*//(?![^\n]*(?:NOLINT|namespace))[^\n]*|/\*(?:(?!NOLINT)(?s:.))*?\*/',
+                               re.MULTILINE)
+# What depends on where a file is: its guard, and how others include it.
+OF_PLACE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"[^"\n]*"[ \t]*\n|'
+                      rb'^#(?:ifndef|define) RAILHEAD_\w+_H_[ \t]*\n|^#endif[^\n]*_H_[ \t]*\n?', re.MULTILINE)
 GENERATED = re.compile(r"(\.grpc)?\.pb\.h$")
 PROGRESS_SECONDS = 10
 
@@ -50,6 +55,7 @@ class Sources:
             included = [self._find(path, name)
                         for name in INCLUDE.findall(data.decode("utf-8", "replace"))]
             code = STRING_OR_COMMENT.sub(lambda found: found[0] if found[0][:1] == b'"' else b"", data)
+            code = OF_PLACE.sub(b"", code)
             self._seen[path] = hashlib.sha256(code).hexdigest(), [p for p in included if p]
         return self._seen[path]
 
@@ -63,13 +69,12 @@ class Sources:
         return None  # a system header
 
     def closure(self, path):
-        """Returns {path relative to the repository: hash} of a file and all files that it includes."""
+        """Returns {path: hash} of a file and all files that it includes."""
         found, waiting = {}, [path]
         while waiting:
             path = waiting.pop()
-            name = path.relative_to(ROOT).as_posix()
-            if name not in found:
-                found[name], included = self._read(path)
+            if path not in found:
+                found[path], included = self._read(path)
                 waiting += included
         return found
 
@@ -86,7 +91,7 @@ def stamp(entry, sources):
                          if w.startswith("-D"))
     parts = [version(), (ROOT / ".clang-tidy").read_text("utf-8"), *definitions]
     closure = sources.closure(pathlib.Path(entry["file"]))
-    parts += [f"{name} {digest}" for name, digest in sorted(closure.items())]
+    parts += sorted(closure.values())
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
