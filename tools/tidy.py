@@ -8,9 +8,9 @@ usage: tools/tidy.py BUILD_DIR CLANG_TIDY [--write-stamps]
 
 A file's stamp is a hash of everything that its findings depend on: the configuration, clang-tidy's version, the
 file's preprocessor definitions and the code of each header of this repository that it includes, directly or not.
-Comments do not count, except those that clang-tidy reads (NOLINT, namespaces); nor does where a file is, so that a
-moved one is not checked again: no check that is enabled depends on paths or include guards. Stamps of clean files are
-in two places: tools/tidy-clean.txt, which is part of the checkout, so that a new machine checks only files affected by a
+Comments do not count, except those that clang-tidy reads (NOLINT, namespaces); nor does where in its component a file
+is, so that a moved one is not checked again: no check that is enabled depends on paths or include guards, and findings
+in headers only on the component (HeaderFilterRegex). Stamps of clean files are in two places: tools/tidy-clean.txt, which is part of the checkout, so that a new machine checks only files affected by a
 change; and the cache. Only --write-stamps writes tools/tidy-clean.txt.
 """
 
@@ -36,8 +36,8 @@ STRING_OR_COMMENT = re.compile(rb'"(?:\\.|[^"\\\n])*"|^[ \t]*//(?![^\n]*(?:NOLIN
                                rb'[ \t]*//(?![^\n]*(?:NOLINT|namespace))[^\n]*|/\*(?:(?!NOLINT)(?s:.))*?\*/',
                                re.MULTILINE)
 # What depends on where a file is: its guard, and how others include it.
-OF_PLACE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"[^"\n]*"[ \t]*\n|'
-                      rb'^#(?:ifndef|define) RAILHEAD_\w+_H_[ \t]*\n|^#endif[^\n]*_H_[ \t]*\n?', re.MULTILINE)
+OF_PLACE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"[^"\n]*"[ \t]*\n|^#(?:ifndef|define) RAILHEAD_\w+_H_[ \t]*\n',
+                      re.MULTILINE)
 GENERATED = re.compile(r"(\.grpc)?\.pb\.h$")
 PROGRESS_SECONDS = 10
 
@@ -91,7 +91,7 @@ def stamp(entry, sources):
                          if w.startswith("-D"))
     parts = [version(), (ROOT / ".clang-tidy").read_text("utf-8"), *definitions]
     closure = sources.closure(pathlib.Path(entry["file"]))
-    parts += sorted(closure.values())
+    parts += sorted(f"{path.relative_to(ROOT).parts[0]} {digest}" for path, digest in closure.items())
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
