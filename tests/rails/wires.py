@@ -21,6 +21,9 @@ def check_carried(network, job, nodes, before):
         ranks = [rank for rank, at in enumerate(nodes) if at == node]
         sent = [sum(job.operations(rank)[-1].sent[rail] for rank in ranks) for rail in range(len(network.named))]
         counted = [now - then for now, then in zip(network.sent(node), before[node])]
+        carried = sum(counted[nic] for nic in network.named)
+        expect(carried >= CARRIED * sum(sent) / len(ranks),
+               f"node {node}: the rails have sent {sent}, but the interfaces counted {counted}", job)
         for nic, bytes_counted in enumerate(counted):
             # Ranks of one node reach each other without an interface, and divide that among the rails as they like.
             share = CARRIED if len(ranks) == 1 else CARRIED / len(ranks) / 2

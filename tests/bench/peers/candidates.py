@@ -73,15 +73,18 @@ def mpich(ranks, arguments):
                 *arguments], seconds=RUN_SECONDS, log=OUT / "mpich.log").stdout
 
 
+def job(transport):
+    """Returns the variables of one job of Railhead over a transport."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RAILHEAD_METRICS_PORT": "0",
+            "RAILHEAD_TRANSPORT": transport, "RAILHEAD_SOCKET_IFNAME": "lo"}
+
+
 def railhead(transport, **more):
     def start(ranks, arguments):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        return ranks_of_one_job(
-            [OUT / "railhead", *arguments], ranks, f"railhead-{transport}",
-            {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RAILHEAD_METRICS_PORT": "0",
-             "RAILHEAD_TRANSPORT": transport, "RAILHEAD_SOCKET_IFNAME": "lo"} | more)
+        return ranks_of_one_job([OUT / "railhead", *arguments], ranks, f"railhead-{transport}", job(transport) | more)
     return start
 
 

@@ -5,7 +5,6 @@ import dataclasses
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 import sys
 
@@ -36,22 +35,13 @@ class Library:
     rows: tuple = ()  # backends, if the program measures several
 
 
-def job(transport):
-    """Returns the variables of one job over a transport."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RAILHEAD_METRICS_PORT": "0",
-            "RAILHEAD_TRANSPORT": TRANSPORTS[transport], "RAILHEAD_SOCKET_IFNAME": "lo"}
-
-
 def railhead(name, program, transport, folders, reports):
     """Returns a library that the program loads from these folders."""
     path = ":".join(map(str, folders))
 
     def start(prefix, arguments):
         return candidates.ranks_of_one_job([*prefix, program, *arguments], RANKS, f"transfers-{transport}",
-                                           job(transport) | {"LD_LIBRARY_PATH": path})
+                                           candidates.job(TRANSPORTS[transport]) | {"LD_LIBRARY_PATH": path})
     return Library(name, transport, start, reports)
 
 
@@ -81,7 +71,8 @@ def torch(environment, transport, python, backends):
     """Returns torch's backends, in the same processes. `environment` has the wheel."""
     def start(prefix, arguments):
         argv = [*prefix, python, HERE / "torch_pingpong.py", ",".join(backends), *arguments]
-        return candidates.ranks_of_one_job(argv, RANKS, f"transfers-torch-{transport}", environment | job(transport))
+        return candidates.ranks_of_one_job(argv, RANKS, f"transfers-torch-{transport}",
+                                           environment | candidates.job(TRANSPORTS[transport]))
     return Library("torch", transport, start, r"^torch 2\.[0-9.]+", tuple(f"torch, {name}" for name in backends))
 
 

@@ -29,6 +29,7 @@ from neighbours import Neighbours
 from railbed.console import Failure
 from tables import KI, MI
 from transfer_tables import LIBRARIES, TRANSPORTS, Results, Section
+from turns import say
 
 PARTS = (*TRANSPORTS, "torch")
 SIZES = (8, 64, 256, KI, 4 * KI, 16 * KI, 64 * KI, 256 * KI, MI)
@@ -97,10 +98,6 @@ class Measured:
             if times:
                 found[transport] = Results(times, CONDITIONS[condition].best)
         return found
-
-
-def say(text):
-    print(text, file=sys.stderr, flush=True)
 
 
 def ask(library, condition, place, sizes):

@@ -169,12 +169,16 @@ bool Player::Record(rhResult_t result, int comm, long step, double begin) {
   if (result == rhSuccess) return true;
   const auto found = comms_.find(comm);
   rhComm_t const handle = found == comms_.end() ? nullptr : found->second.handle;
-  const std::string text = absl::StrReplaceAll(rhGetLastError(handle), {{"\n", " "}});
-  std::fprintf(out_, "error comm=%d step=%ld seconds=%.3f %s: %s\n", comm, step, Now() - begin,
-               rhGetErrorString(result), text.c_str());
-  std::fflush(out_);
+  WriteError(result, comm, step, begin, rhGetLastError(handle));
   if (found != comms_.end()) found->second.failed = true;
   return false;
+}
+
+void Player::WriteError(rhResult_t result, int comm, long step, double begin, const char* text) {
+  const std::string line = absl::StrReplaceAll(text, {{"\n", " "}});
+  std::fprintf(out_, "error comm=%d step=%ld seconds=%.3f %s: %s\n", comm, step, Now() - begin,
+               rhGetErrorString(result), line.c_str());
+  std::fflush(out_);
 }
 
 void Player::Wrong(long step, const std::string& text) {
@@ -785,10 +789,7 @@ void Player::Finish(const Command& command) {
   const auto record_failed = [&](rhResult_t result) {
     Comm& comm = comms_[transfer.comm];
     if (result == rhSuccess || comm.failed) return;
-    const std::string text = absl::StrReplaceAll(rhGetLastError(nullptr), {{"\n", " "}});
-    std::fprintf(out_, "error comm=%d step=%ld seconds=%.3f %s: %s\n", transfer.comm, transfer.step,
-                 Now() - begin, rhGetErrorString(result), text.c_str());
-    std::fflush(out_);
+    WriteError(result, transfer.comm, transfer.step, begin, rhGetLastError(nullptr));
     comm.failed = true;
   };
   if (command.verb() == "test") {

@@ -101,6 +101,7 @@ class Player {
   void CheckFence(int number, const Window& window);
 
   bool Record(rhResult_t result, int comm, long step, double begin);
+  void WriteError(rhResult_t result, int comm, long step, double begin, const char* text);
   // The same for a call of several communicators, which does not say which of them have failed.
   void RecordFailed(const std::vector<Pending>& pending, rhResult_t result, double begin);
   void Wrong(long step, const std::string& text);
