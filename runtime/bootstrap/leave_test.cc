@@ -215,8 +215,8 @@ Process StartLeaver(const Network& network, const Signal& may_leave) {
 // Time in which a process does what it has been asked for: then a failure of a test is certain.
 void LetThemWork() { absl::SleepFor(absl::Milliseconds(300)); }
 
-// What this rank sends after the other has left must not reset the connection while the last
-// frames of the other are on their way.
+// Rank 0 leaves while its last frames cannot pass, and rank 1 sends to it afterwards: that must not
+// reset the connection.
 TEST(LeaveTest, ASilenceWhileARankLeavesIsNoDeath) {
   Network network;
   const Signal may_leave;

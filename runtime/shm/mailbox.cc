@@ -28,18 +28,6 @@ namespace {
 constexpr size_t kAllSlots = size_t{8} << 20U;
 constexpr size_t kLeastSlot = size_t{1} << 10U;
 constexpr size_t kLargestSlot = size_t{64} << 10U;
-// Makes this core the owner of all cache lines but the first.
-void FetchToWrite(const std::byte* from, size_t size) {
-  constexpr size_t kLine = 64;
-  for (size_t at = kLine; at < size; at += kLine) {
-#if defined(__x86_64__)
-    asm volatile("prefetchw %0" : : "m"(from[at]));
-#else
-    __builtin_prefetch(from + at, 1);
-#endif
-  }
-}
-
 // A rank that sleeps is woken before more is copied, if that takes as long as waking.
 constexpr size_t kRungAtOnce = size_t{8} << 10U;
 
@@ -153,10 +141,7 @@ bool Mailbox::SendJoined(int peer, absl::Span<const std::byte> head,
   Box& box = BoxBetween(rank_, static_cast<size_t>(peer));
   const size_t size = head.size() + rest.size();
   if (!to.sends.empty() || size > slot_bytes_ || !HasRoom(to, box)) return false;
-  SlotHeader& slot = Slot(box, ++to.filled);
-  slot.size = static_cast<uint32_t>(size);
-  slot.message = size;
-  slot.call = call_.word();
+  SlotHeader& slot = NextSlot(to, box, size, size, call_);
   std::byte* const bytes = BytesOf(slot, size);
   std::memcpy(bytes, head.data(), head.size());
   if (!rest.empty()) std::memcpy(bytes + head.size(), rest.data(), rest.size());
@@ -164,9 +149,28 @@ bool Mailbox::SendJoined(int peer, absl::Span<const std::byte> head,
   Ring(static_cast<size_t>(peer));
   CountGiven(to, size);
   // The receiver had read the next slot last; a message of this size is likely to follow.
-  FetchToWrite(reinterpret_cast<std::byte*>(&Slot(box, to.filled + 1)),
-               bytes + size - reinterpret_cast<std::byte*>(&slot));
+  FetchToWrite(Slot(box, to.filled + 1), size);
   return true;
+}
+
+Mailbox::SlotHeader& Mailbox::NextSlot(Peer& to, Box& box, size_t size, size_t message,
+                                       collectives::Call call) const {
+  SlotHeader& slot = Slot(box, ++to.filled);
+  slot.size = static_cast<uint32_t>(size);
+  slot.message = message;
+  slot.call = call.word();
+  return slot;
+}
+
+void Mailbox::FetchToWrite(SlotHeader& slot, size_t size) {
+  const std::byte* const end = BytesOf(slot, size) + size;
+  for (const auto* line = reinterpret_cast<std::byte*>(&slot) + kLine; line < end; line += kLine) {
+#if defined(__x86_64__)
+    asm volatile("prefetchw %0" : : "m"(*line));
+#else
+    __builtin_prefetch(line, 1);
+#endif
+  }
 }
 
 Mailbox::Ticket Mailbox::PostReceive(int peer, const collectives::ReceiveBuffer& buffer) {
@@ -274,11 +278,8 @@ bool Mailbox::Fill(size_t peer) {
   bool filled = false;
   while (!sends.empty() && HasRoom(to, box)) {
     Outgoing& out = sends[sends.begin()];
-    SlotHeader& slot = Slot(box, ++to.filled);
     const size_t size = std::min(slot_bytes_, out.data.size() - out.sent);
-    slot.size = static_cast<uint32_t>(size);
-    slot.message = out.data.size();
-    slot.call = out.call.word();
+    SlotHeader& slot = NextSlot(to, box, size, out.data.size(), out.call);
     reduce::Copy(out.data.data() + out.sent, BytesOf(slot, size), size, reduce::Stores::kNormal);
     slot.filled.store(to.filled, std::memory_order_release);
     filled = true;

@@ -136,6 +136,11 @@ class Mailbox final : public collectives::Messenger, public Companion {
   }
   SlotHeader& Slot(Box& box, uint32_t number) const { return SlotOf(box, number, slot_bytes_); }
   static std::byte* BytesOf(SlotHeader& slot, size_t size);
+  // Describes the next piece of `size` bytes in its slot, which is not filled yet.
+  SlotHeader& NextSlot(Peer& to, Box& box, size_t size, size_t message,
+                       collectives::Call call) const;
+  // Makes this core the owner of the slot's cache lines but the first, for a piece of that size.
+  static void FetchToWrite(SlotHeader& slot, size_t size);
   bool HasRoom(Peer& to, const Box& box) const;
 
   void CountGiven(Peer& to, uint64_t bytes) {

@@ -86,21 +86,25 @@ void Engine::Queue(Peer& peer, const Note& note, Transfer* send) {
   peer.queued[peer.queued.Push()] = {note, send};
 }
 
+Note Engine::EagerNote(const Transfer& send) {
+  Note note;
+  note.kind = Note::Kind::kEager;
+  note.tag = send.tag;
+  note.size = send.size;
+  if (!note.IsFollowed() && send.size > 0) {
+    std::memcpy(note.inlined.data(), send.data, send.size);
+  }
+  return note;
+}
+
 bool Engine::SendAtOnce(const Transfer& send) {
   if (send.size > kMostJoined || send.peer == options_.rank) return false;
   Peer& peer = To(send.peer);
   const size_t cost = EagerCost(send.size);
   if (!peer.joins || !peer.queued.empty() || cost > kEagerRoom - peer.eager) return false;
-  Note note;
-  note.kind = Note::Kind::kEager;
-  note.tag = send.tag;
-  note.size = send.size;
+  const Note note = EagerNote(send);
   absl::Span<const std::byte> rest;
-  if (note.IsFollowed()) {
-    rest = {send.data, send.size};
-  } else if (send.size > 0) {
-    std::memcpy(note.inlined.data(), send.data, send.size);
-  }
+  if (note.IsFollowed()) rest = {send.data, send.size};
   if (!messenger_.SendJoined(peer.rank, Encode(note), rest)) return false;
   peer.eager += cost;
   return true;
@@ -112,26 +116,21 @@ void Engine::PostSend(Transfer& send) {
     return;
   }
   Peer& peer = To(send.peer);
-  Note note;
-  note.tag = send.tag;
-  note.size = send.size;
   const size_t cost = EagerCost(send.size);
   if (send.size > (peer.joins ? kMostEagerInMemory : kMostEager) ||
       cost > kEagerRoom - peer.eager) {
+    Note note;
     note.kind = Note::Kind::kAnnounce;
+    note.tag = send.tag;
+    note.size = send.size;
     note.id = peer.next_id++;
     peer.announced.emplace(note.id, &send);
     Queue(peer, note);
     return;
   }
   peer.eager += cost;
-  note.kind = Note::Kind::kEager;
-  if (note.IsFollowed()) {
-    Queue(peer, note, &send);
-  } else {
-    if (send.size > 0) std::memcpy(note.inlined.data(), send.data, send.size);
-    Queue(peer, note);
-  }
+  const Note note = EagerNote(send);
+  Queue(peer, note, note.IsFollowed() ? &send : nullptr);
   SendMore(peer);
   // Its memory is no longer used.
   if (!note.IsFollowed()) Done(send);
@@ -145,7 +144,7 @@ void Engine::SendToSelf(Transfer& send) {
   // A message to this rank itself: small ones are buffered here, as the network does for others,
   // and as many.
   const size_t cost = EagerCost(send.size);
-  if (send.size <= kMostEager && cost <= kEagerRoom - own_eager_) {
+  if (send.size <= kMostEagerInMemory && cost <= kEagerRoom - own_eager_) {
     own_eager_ += cost;
     early->eager = true;
     early->bytes.assign(send.data, send.data + send.size);

@@ -107,10 +107,6 @@ class Engine {
   // The unfinished transfer that was posted first, or null; the others follow in the order of Post
   // (Going::next).
   const Transfer* oldest() const { return oldest_; }
-
-  // Maximum size in bytes of transfers in memory that are sent before their receive is known. More
-  // is copied once less if it waits, and the question takes no time there.
-  static constexpr size_t kMostEagerInMemory = size_t{16} << 10;
   // Removes the unfinished transfers and returns them. Call nothing else afterwards.
   std::vector<Transfer*> TakeUnfinished();
   // Returns the peers to which something is being sent, or whose bytes are awaited. If the peer
@@ -188,6 +184,7 @@ class Engine {
   Peer& Of(int rank);
   // The same, and receives from it.
   Peer& To(int rank);
+  static Note EagerNote(const Transfer& send);
   // Sends a small one if that is possible at once, and returns whether it was.
   bool SendAtOnce(const Transfer& send);
   void PostSend(Transfer& send);

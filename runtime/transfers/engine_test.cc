@@ -217,7 +217,7 @@ size_t RandomSize(std::mt19937& random) {
     case 2:
       return random() % 100;
     case 3: {
-      constexpr std::array<size_t, 3> kLimits = {2048, Engine::kMostEagerInMemory, kMostEager};
+      constexpr std::array<size_t, 3> kLimits = {2048, kMostEagerInMemory, kMostEager};
       return kLimits[random() % kLimits.size()] - 2 + random() % 4;
     }
     case 4:
@@ -329,34 +329,35 @@ size_t Unfinished(const Engine& engine) {
 // Messages of rank 0 without a receive: the receiver keeps some, and the sender the others.
 void ExpectRoomAt(int receiver) {
   World world(2);
-  constexpr size_t kCount = 3 * kEagerRoom / kMostEager;
+  const size_t size = receiver == 0 ? kMostEagerInMemory : kMostEager;
+  const size_t count = 3 * kEagerRoom / size;
   std::vector<TestTransferPtr> sends;
-  for (size_t i = 0; i < kCount; ++i) {
-    sends.push_back(MakeSend(receiver, 0, kMostEager, i));
+  for (size_t i = 0; i < count; ++i) {
+    sends.push_back(MakeSend(receiver, 0, size, i));
     world.Post(0, sends.back());
   }
   ASSERT_EQ(world.Run(), absl::OkStatus());
   const auto done = static_cast<size_t>(
       std::count_if(sends.begin(), sends.end(), [](const auto& send) { return send->done; }));
-  EXPECT_EQ(done, kEagerRoom / EagerCost(kMostEager));
-  EXPECT_EQ(Unfinished(world.at(0)), kCount - done);
+  EXPECT_EQ(done, kEagerRoom / EagerCost(size));
+  EXPECT_EQ(Unfinished(world.at(0)), count - done);
 
   // With the receives all of them come, and then there is room again.
   for (int round = 0; round < 3; ++round) {
     std::vector<TestTransferPtr> receives;
-    for (size_t i = 0; i < kCount; ++i) {
-      receives.push_back(MakeReceive(0, 0, kMostEager));
+    for (size_t i = 0; i < count; ++i) {
+      receives.push_back(MakeReceive(0, 0, size));
       world.Post(receiver, receives.back());
     }
     ASSERT_EQ(world.Run(), absl::OkStatus());
-    for (size_t i = 0; i < kCount; ++i) {
+    for (size_t i = 0; i < count; ++i) {
       ASSERT_TRUE(receives[i]->done) << i;
       ASSERT_EQ(receives[i]->bytes[1], ByteOf(i, 1)) << i;
       ASSERT_TRUE(sends[i]->done) << i;
     }
     sends.clear();
-    for (size_t i = 0; round < 2 && i < kCount; ++i) {
-      sends.push_back(MakeSend(receiver, 0, kMostEager, i));
+    for (size_t i = 0; round < 2 && i < count; ++i) {
+      sends.push_back(MakeSend(receiver, 0, size, i));
       world.Post(0, sends.back());
     }
   }

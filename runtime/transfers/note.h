@@ -47,8 +47,10 @@ NoteBytes Encode(const Note& note);
 // Returns Internal if it is not a note, or not one that a rank may send.
 absl::StatusOr<Note> ParseNote(absl::Span<const std::byte> bytes);
 
-// Maximum size in bytes of transfers that are sent before their receive is known.
+// Maximum size in bytes of transfers that are sent before their receive is known: over rails, and
+// in memory, where a question takes no time, and a message that waits is copied once more.
 inline constexpr size_t kMostEager = size_t{256} << 10;
+inline constexpr size_t kMostEagerInMemory = size_t{16} << 10;
 // Memory of a transfer that waits for its receive, in bytes, and its limit at the receiver for each
 // sender; beyond that, the sender announces transfers.
 constexpr size_t EagerCost(uint64_t size) { return static_cast<size_t>(size) + 64; }

@@ -111,10 +111,10 @@ rhResult_t rhRequestGetInfo(rhRequest_t request, rhRequestInfo_t* info) {
       return Report(nullptr, rhInvalidArgument,
                     "rhRequestGetInfo: info->struct_size is not sizeof(rhRequestInfo_t)");
     }
-    const LaneTransfer* const transfer = request->transfer ? &*request->transfer : nullptr;
-    if (transfer == nullptr || !transfer->IsDone() || !transfer->status().ok()) {
+    const std::optional<LaneTransfer>& transfer = request->transfer;
+    if (!transfer.has_value() || !transfer->IsDone() || !transfer->status().ok()) {
       return Report(nullptr, rhInvalidUsage,
-                    transfer == nullptr
+                    !transfer.has_value()
                         ? "rhRequestGetInfo: the request is not one of rhIsend or rhIrecv"
                         : "rhRequestGetInfo: the transfer is not done, or has failed");
     }
@@ -129,8 +129,8 @@ rhResult_t rhRequestGetInfo(rhRequest_t request, rhRequestInfo_t* info) {
 
 rhResult_t rhRequestFree(rhRequest_t request) {
   if (request == nullptr) return rhSuccess;
-  if (const LaneTransfer* const transfer = request->transfer ? &*request->transfer : nullptr;
-      transfer != nullptr && !transfer->IsForeign() && !transfer->IsDone()) {
+  if (const std::optional<LaneTransfer>& transfer = request->transfer;
+      transfer.has_value() && !transfer->IsForeign() && !transfer->IsDone()) {
     return Report(nullptr, rhInvalidUsage,
                   "rhRequestFree: the transfer is not done, and its buffer is in use; wait for it, "
                   "or use rhCommAbort to end it");

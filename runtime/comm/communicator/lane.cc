@@ -59,7 +59,7 @@ absl::StatusOr<std::shared_ptr<Lane>> Lane::Start(Options options) {
   engine.rank = set.rank;
   engine.name = set.name;
   engine.done = [raw = lane.get()](transfers::Transfer& transfer) {
-    raw->CountGoing(size_t{0} - 1);
+    raw->CountGoing(-1);
     raw->any_done_ = true;
     static_cast<LaneTransfer&>(transfer).End(absl::OkStatus());
   };
@@ -134,7 +134,7 @@ absl::Status Lane::Post(LaneTransfer& transfer) {
 }
 
 bool Lane::IsQuick(const LaneTransfer& transfer) const {
-  return transfer.size <= transfers::Engine::kMostEagerInMemory && !messages_->mesh().HasPeers();
+  return transfer.size <= transfers::kMostEagerInMemory && !messages_->mesh().HasPeers();
 }
 
 void Lane::WaitFor(const LaneTransfer& transfer) {
@@ -212,7 +212,7 @@ void Lane::TakePosted() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     posted.swap(posted_);
-    CountGoing(posted.size());
+    CountGoing(static_cast<ptrdiff_t>(posted.size()));
     any_posted_.store(false, std::memory_order_relaxed);
   }
   for (LaneTransfer* const transfer : posted) engine_->Post(*transfer);

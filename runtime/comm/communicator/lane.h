@@ -134,8 +134,9 @@ class Lane final : public std::enable_shared_from_this<Lane>, private net::Watch
   std::string DescribeOldest(const std::vector<int>& peers) const;
   void TakePosted();
   // Only who has the lock writes it.
-  void CountGoing(size_t more) {
-    going_.store(going_.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+  void CountGoing(ptrdiff_t more) {
+    going_.store(going_.load(std::memory_order_relaxed) + static_cast<size_t>(more),
+                 std::memory_order_relaxed);
   }
   void End(const absl::Status& status);
 
