@@ -26,7 +26,7 @@ demo-down:       ## stop the cluster that `KEEP=1 make demo` left running
 	@$(PYTHON) tests/e2e/demo.py down
 
 build: python    ## build the programs, in build/release
-	@$(PARTS) random-programs
+	@$(PARTS) programs
 
 portable: python ## librailhead.so for any Linux with glibc 2.28 or newer, in out/portable
 	@$(PARTS) portable
@@ -93,7 +93,7 @@ rails: python    ## TCP rails that fail during use, between two network namespac
 	@$(PARTS) rails
 
 programs: python ## random programs with faults, beside a reference; COUNT=2000 SEED=1 KINDS=kill=1,rail=1 LANES=8
-	@$(PARTS) programs
+	@$(PARTS) random-programs
 
 rails-slow: python ## networks and ranks that are silent for long
 	@$(PARTS) rails-slow

@@ -42,13 +42,9 @@ std::string ErrorText(int error) {
   return "error class " + std::to_string(error) + " of MPI";
 }
 
-Outcome CheckType(const Datatype* type) {
-  if (type != nullptr && type != DatatypeNull()) return {};
-  return {kErrorType, "the datatype is null"};
-}
+Outcome WrongType() { return {kErrorType, "the datatype is null"}; }
 
-Outcome CheckCount(int count) {
-  if (count >= 0) return {};
+Outcome WrongCount(int count) {
   return {kErrorCount, "the count is " + std::to_string(count) + "; it may not be negative"};
 }
 

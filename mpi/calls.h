@@ -12,6 +12,7 @@
 
 #include "mpi/group.h"
 #include "mpi/objects.h"
+#include "mpi/predefined.h"
 #include "mpi/process.h"
 
 namespace railhead::mpi {
@@ -23,8 +24,13 @@ int Report(const char* name, const Group* group, const Outcome& outcome);
 // The reason of this thread's last failure of this class, or a general sentence.
 std::string ErrorText(int error);
 
-Outcome CheckType(const Datatype* type);
-Outcome CheckCount(int count);
+// Every call makes these checks: inline where nothing is wrong.
+Outcome WrongType();
+Outcome WrongCount(int count);
+inline Outcome CheckType(const Datatype* type) {
+  return type != nullptr && type != DatatypeNull() ? Outcome() : WrongType();
+}
+inline Outcome CheckCount(int count) { return count >= 0 ? Outcome() : WrongCount(count); }
 Outcome CheckOperator(const Operator* op);
 
 // The first that is not OK.
@@ -39,19 +45,24 @@ Outcome First(Outcome first, Outcomes... others) {
 // Runs `body`, which is an Outcome of the group of `comm`, and reports its failure.
 template <typename Body>
 int On(const char* name, Communicator* comm, Body body) {
-  const std::shared_ptr<Group> group = Process::Instance().Find(comm);
+  Process& process = Process::Instance();
+  std::shared_ptr<Group> found;
+  Group* group = process.World(comm);
+  if (group == nullptr) group = (found = process.Find(comm)).get();
   if (group == nullptr) {
     return Report(
         name, nullptr,
         {kErrorComm, "the communicator is none, or MPI is not running (MPI_Init, MPI_Finalize)"});
   }
-  Outcome outcome;
-  try {
-    outcome = body(*group);
-  } catch (const std::bad_alloc&) {
-    outcome = {kErrorNoMemory, "not enough memory for a copy of the data"};
-  }
-  return outcome.ok() ? kSuccess : Report(name, group.get(), outcome);
+  const auto run = [&]() -> Outcome {
+    try {
+      return body(*group);
+    } catch (const std::bad_alloc&) {
+      return {kErrorNoMemory, "not enough memory for a copy of the data"};
+    }
+  };
+  const Outcome outcome = run();
+  return outcome.ok() ? kSuccess : Report(name, group, outcome);
 }
 
 // The same for a collective: one at a time for each communicator.

@@ -51,8 +51,12 @@ void Write(const Arrival& arrival, TrampolineStatus* status, int error = kSucces
 
 // Sets *bytes to the size of a message or of the buffer for one.
 Outcome SizeOfMessage(int count, const Datatype* type, size_t* bytes) {
-  Outcome outcome = First(CheckCount(count), CheckType(type));
-  return outcome.ok() ? SizeOf(count, *type, 1, bytes) : outcome;
+  if (Outcome wrong = CheckCount(count); !wrong.ok()) return wrong;
+  if (Outcome wrong = CheckType(type); !wrong.ok()) return wrong;
+  constexpr size_t kMost = std::numeric_limits<int>::max();  // its product with a count fits
+  if (type->bytes > kMost) return SizeOf(count, *type, 1, bytes);
+  *bytes = static_cast<size_t>(count) * type->bytes;
+  return {};
 }
 
 // The number of elements of `size` bytes that `bytes` are; MPI_UNDEFINED if it is not a whole
@@ -64,26 +68,18 @@ int Elements(size_t bytes, size_t size) {
   return bytes / size > kMost ? kUndefined : static_cast<int>(bytes / size);
 }
 
-// Waits for what `begin` has begun.
-template <typename Begin>
-Outcome Await(Begin begin, Arrival* arrival) {
-  Request* request = nullptr;
-  Outcome outcome = begin(&request);
-  return outcome.ok() ? Wait(request, arrival) : outcome;
-}
-
 template <typename Status>
 int ReceiveNow(void* buffer, int count, Datatype* type, int from, int tag, Communicator* comm,
                Status* status) {
   return On("MPI_Recv", comm, [&](Group& group) {
     Arrival arrival;
     size_t bytes = 0;
-    Outcome outcome = SizeOfMessage(count, type, &bytes);
-    if (outcome.ok()) {
-      outcome = Await(
-          [&](Request** request) { return Receive(group, buffer, bytes, from, tag, request); },
-          &arrival);
+    rhRequest_t begun = nullptr;
+    if (Outcome wrong = SizeOfMessage(count, type, &bytes); !wrong.ok()) return wrong;
+    if (Outcome wrong = BeginReceive(group, buffer, bytes, from, tag, &begun); !wrong.ok()) {
+      return wrong;
     }
+    Outcome outcome = EndTransfer(begun, status != nullptr ? &arrival : nullptr);
     if (outcome.ok()) Write(arrival, status);
     return outcome;
   });
@@ -95,8 +91,8 @@ int SendAndReceive(const void* send, int send_count, Datatype* send_type, int to
                    Status* status) {
   return On("MPI_Sendrecv", comm, [&](Group& group) {
     Arrival arrival;
-    Arrival unused;
-    Request* receiving = nullptr;
+    rhRequest_t sending = nullptr;
+    rhRequest_t receiving = nullptr;
     size_t sent = 0;
     size_t room = 0;
     Outcome outcome =
@@ -104,12 +100,11 @@ int SendAndReceive(const void* send, int send_count, Datatype* send_type, int to
     // Before anything has begun: no later message may come into the buffer of a call that has
     // failed.
     if (outcome.ok()) outcome = CheckDestination(group, to, send_tag);
-    if (outcome.ok()) outcome = Receive(group, receive, room, from, tag, &receiving);
-    if (!outcome.ok()) return outcome;
-    outcome = Await(
-        [&](Request** request) { return Send(group, send, sent, to, send_tag, request); }, &unused);
-    // A send fails to begin where the communicator has ended, and the receive with it.
-    if (outcome.ok()) outcome = Wait(receiving, &arrival);
+    if (outcome.ok()) outcome = BeginReceive(group, receive, room, from, tag, &receiving);
+    if (outcome.ok()) outcome = BeginSend(group, send, sent, to, send_tag, &sending);
+    if (outcome.ok()) outcome = EndTransfer(sending, nullptr);
+    // A send fails where the communicator has ended, and the receive with it.
+    if (outcome.ok()) outcome = EndTransfer(receiving, &arrival);
     if (outcome.ok()) Write(arrival, status);
     return outcome;
   });
@@ -233,12 +228,13 @@ int TestFor(Request** request, int* flag, Status* status) {
 RAILHEAD_MPI(Send, const void* buffer, int count, Datatype* type, int to, int tag,
              Communicator* comm) {
   return On("MPI_Send", comm, [&](Group& group) {
-    Arrival unused;
     size_t bytes = 0;
-    Outcome outcome = SizeOfMessage(count, type, &bytes);
-    if (!outcome.ok()) return outcome;
-    return Await([&](Request** request) { return Send(group, buffer, bytes, to, tag, request); },
-                 &unused);
+    rhRequest_t begun = nullptr;
+    if (Outcome wrong = SizeOfMessage(count, type, &bytes); !wrong.ok()) return wrong;
+    if (Outcome wrong = BeginSend(group, buffer, bytes, to, tag, &begun); !wrong.ok()) {
+      return wrong;
+    }
+    return EndTransfer(begun, nullptr);
   });
 }
 

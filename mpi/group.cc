@@ -6,8 +6,7 @@
 
 namespace railhead::mpi {
 
-Outcome OutcomeOf(rhResult_t result, rhComm_t comm) {
-  if (result == rhSuccess) return {};
+Outcome Failure(rhResult_t result, rhComm_t comm) {
   const std::string text = rhGetLastError(comm);
   return {result == rhInvalidArgument ? kErrorArg : kErrorOther,
           text.empty() ? rhGetErrorString(result) : text};
@@ -43,10 +42,7 @@ Outcome Group::Of(rhComm_t comm, std::shared_ptr<Group>* group) {
   return {};
 }
 
-Outcome Group::Check(rhResult_t result) const { return OutcomeOf(result, comm_); }
-
-Outcome Group::CheckRank(int rank, const char* what) const {
-  if (rank >= 0 && rank < size_) return {};
+Outcome Group::WrongRank(int rank, const char* what) const {
   return {kErrorRank, std::string(what) + " is " + std::to_string(rank) + "; it may be 0 to " +
                           std::to_string(size_ - 1)};
 }

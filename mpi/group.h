@@ -36,9 +36,11 @@ class Group : public std::enable_shared_from_this<Group> {
   Outcome FindMembers(int rank_in_world);
 
   // The outcome of a call of the library on this communicator.
-  Outcome Check(rhResult_t result) const;
+  Outcome Check(rhResult_t result) const;  // see OutcomeOf
   // Checks that `rank` is one of this group; `what` is its name in the error.
-  Outcome CheckRank(int rank, const char* what) const;
+  Outcome CheckRank(int rank, const char* what) const {
+    return rank >= 0 && rank < size_ ? Outcome() : WrongRank(rank, what);
+  }
 
   // The library allows one collective at a time; MPI lets several threads call, one after the
   // other.
@@ -51,6 +53,8 @@ class Group : public std::enable_shared_from_this<Group> {
   Attributes& attributes() { return attributes_; }
 
  private:
+  Outcome WrongRank(int rank, const char* what) const;
+
   rhComm_t comm_;
   const int rank_;
   const int size_;
@@ -64,8 +68,13 @@ enum Comparison : int { kIdentical = 0, kCongruent = 1, kSimilar = 2, kUnequal =
 Comparison Compare(std::vector<int> one, std::vector<int> other);
 
 // The outcome of a call of the library: its error class by `result`, its text by `comm` (may be
-// null).
-Outcome OutcomeOf(rhResult_t result, rhComm_t comm);
+// null). Failure: of one that has failed.
+Outcome Failure(rhResult_t result, rhComm_t comm);
+inline Outcome OutcomeOf(rhResult_t result, rhComm_t comm) {
+  return result == rhSuccess ? Outcome() : Failure(result, comm);
+}
+
+inline Outcome Group::Check(rhResult_t result) const { return OutcomeOf(result, comm_); }
 
 }  // namespace railhead::mpi
 

@@ -47,7 +47,10 @@ Outcome Process::Initialize() {
   } else {
     outcome = GroupOfOne(&world_);
   }
-  if (outcome.ok()) state_ = State::kRunning;
+  if (outcome.ok()) {
+    state_ = State::kRunning;
+    running_world_.store(world_.get(), std::memory_order_release);
+  }
   return outcome;
 }
 
@@ -67,6 +70,7 @@ Outcome Process::Finalize() {
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   state_ = State::kAfter;
+  running_world_.store(nullptr, std::memory_order_release);
   others_.clear();
   self_ = nullptr;
   world_ = nullptr;

@@ -5,6 +5,7 @@
 #ifndef RAILHEAD_MPI_PROCESS_H_
 #define RAILHEAD_MPI_PROCESS_H_
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include "mpi/attributes.h"
 #include "mpi/group.h"
 #include "mpi/objects.h"
+#include "mpi/predefined.h"
 
 namespace railhead::mpi {
 
@@ -31,6 +33,10 @@ class Process {
 
   // The group of a handle; null if it is none, or if MPI does not run.
   std::shared_ptr<Group> Find(Communicator* handle);
+  // The same for MPI_COMM_WORLD, without a lock; null for others. It lives until MPI_Finalize.
+  Group* World(const Communicator* handle) const {
+    return handle == CommWorld() ? running_world_.load(std::memory_order_acquire) : nullptr;
+  }
 
   // A handle for a communicator of the library, made from `parent` (whose error handler it takes);
   // null for null.
@@ -48,7 +54,8 @@ class Process {
   std::mutex mutex_;  // guards what follows
   State state_ = State::kBefore;
   std::shared_ptr<Group> world_;
-  std::shared_ptr<Group> self_;  // made when it is first used
+  std::atomic<Group*> running_world_{nullptr};  // world_, while MPI runs
+  std::shared_ptr<Group> self_;                 // made when it is first used
   std::map<Communicator*, std::shared_ptr<Group>> others_;
 };
 

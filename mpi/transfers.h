@@ -9,6 +9,7 @@
 
 #include "mpi/group.h"
 #include "mpi/objects.h"
+#include "railhead/railhead.h"
 
 namespace railhead::mpi {
 
@@ -19,11 +20,21 @@ struct Arrival {
   size_t bytes = 0;
 };
 
-// Begin a transfer of `bytes` bytes. *request is the program's, until Wait or Test has ended it.
+// Begin a transfer of `bytes` bytes. `begun` stays null with MPI_PROC_NULL: there is nothing to
+// wait for. Otherwise EndTransfer frees it.
+Outcome BeginSend(const Group& group, const void* buffer, size_t bytes, int to, int tag,
+                  rhRequest_t* begun);
+Outcome BeginReceive(const Group& group, void* buffer, size_t bytes, int from, int tag,
+                     rhRequest_t* begun);
+// Waits for the transfer and frees it, also when it has failed. `arrival` may be null; it is
+// unchanged if `begun` is null.
+Outcome EndTransfer(rhRequest_t begun, Arrival* arrival);
+
+// The same with a request for the program, until Wait or Test has ended it.
 Outcome Send(Group& group, const void* buffer, size_t bytes, int to, int tag, Request** request);
 Outcome Receive(Group& group, void* buffer, size_t bytes, int from, int tag, Request** request);
 
-// What Send would say of the destination and the tag.
+// What BeginSend would say of the destination and the tag.
 Outcome CheckDestination(const Group& group, int to, int tag);
 
 // Waits for the transfer and frees `request`, also when it has failed.

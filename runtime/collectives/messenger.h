@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/collectives/call.h"
 #include "runtime/reduce/reduce.h"
@@ -23,9 +24,6 @@ struct ReceiveBuffer {
   // arrived[i], by `reduction`, which must live as long as the buffers. May equal `data`.
   const std::byte* operand = nullptr;
   const reduce::Reduction* reduction = nullptr;
-  // If set, the message may be shorter than `size`, and its size is stored here. Only for peers
-  // with Messenger::Joins.
-  size_t* arrived = nullptr;
 };
 
 // Between two ranks, the n-th message sent goes into the n-th buffer posted; sizes must be equal.
@@ -47,8 +45,8 @@ class Messenger {
   }
   virtual Ticket PostReceive(int peer, const ReceiveBuffer& buffer) = 0;
 
-  // Whether messages with that peer may be shorter than their receive (ReceiveBuffer::arrived), and
-  // joined of two parts (SendJoined).
+  // Whether small messages with that peer may be joined of two parts (SendJoined), and be taken
+  // where they lie (Arrived).
   virtual bool Joins(int /*peer*/) const { return false; }
   // Sends `head` and `rest` as one message if that is possible at once, and returns whether it was.
   // Then both are free again, and no ticket is used.
@@ -56,6 +54,13 @@ class Messenger {
                           absl::Span<const std::byte> /*rest*/) {
     return false;
   }
+  // Returns the next message of that peer, if it has come, it is small, and no receive is posted.
+  // No data: there is none. It is valid until Take, which must come before the next wait. Once
+  // asked for, such messages count as something that moves.
+  virtual absl::StatusOr<absl::Span<const std::byte>> Arrived(int /*peer*/) {
+    return absl::Span<const std::byte>();
+  }
+  virtual void Take(int /*peer*/) {}
 
   // Returns true if the message is sent and its buffer may be reused.
   virtual bool SendDone(int peer, Ticket ticket) const = 0;

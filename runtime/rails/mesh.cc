@@ -357,7 +357,7 @@ absl::Status Mesh::Progress() {
   const bool spins = sockets || std::any_of(busy_.begin(), busy_.end(), in_memory);
   for (bool at_first = true; at_first || now - start < kSpin; at_first = false) {
     absl::Status polled = Poll(now);
-    if (polled.ok() && sockets) polled = PollSockets();
+    if (polled.ok() && sockets) polled = PollSockets(now);
     if (!polled.ok()) return polled;
     now = MonotonicNow();
     if (moved_ || KeepUnacknowledged()) {
@@ -526,14 +526,21 @@ absl::Status Mesh::OnPolled(Entry& entry, const absl::StatusOr<bool>& moved) {
   return absl::OkStatus();
 }
 
-absl::Status Mesh::PollSockets() {
-  bool any = false;
+absl::Status Mesh::PollSockets(absl::Time now) {
+  Entry* any = nullptr;
+  size_t sockets = 0;
+  for (Entry* entry : busy_) {
+    if (entry->in_memory) continue;
+    any = entry;
+    sockets += entry->peer->rail_count();
+  }
+  // Reading from one socket takes as long as asking the kernel whether there is anything to read.
+  if (sockets == 1) return PollPeer(*any, now);
   for (const Entry* entry : busy_) {
     if (entry->in_memory) continue;
-    any = true;
     if (absl::Status armed = entry->peer->Arm(transport::Wake::kFrames); !armed.ok()) return armed;
   }
-  return any ? PollStirred(0) : absl::OkStatus();
+  return any != nullptr ? PollStirred(0) : absl::OkStatus();
 }
 
 absl::Status Mesh::PollPeers(absl::Time now, size_t most) {

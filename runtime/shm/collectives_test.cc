@@ -10,6 +10,7 @@
 
 #include <array>
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <random>
@@ -17,8 +18,11 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "absl/types/span.h"
 #include "runtime/base/parts.h"
 #include "runtime/collectives/pairwise_alltoall.h"
 #include "runtime/shm/group.h"
@@ -237,46 +241,61 @@ TEST(MailboxTest, WhatComesWhileAllAreAskedIsNotLate) {
   EXPECT_EQ(got, sent);
 }
 
-// Messages of two parts that leave at once, or are posted as one where that is refused.
+// Messages of two parts that leave at once, or, where that is refused, are posted as two messages,
+// of which the second has a receive.
 void ExpectJoined(int ranks, unsigned seed) {
   World world(ranks, false);
   Mailbox& from = world.mailbox(0);
   Mailbox& to = world.mailbox(1);
   std::mt19937 random(seed);
   constexpr size_t kHead = 40;
-  constexpr size_t kMost = kHead + 2048;
   constexpr size_t kMessages = 300;
-  std::vector<std::vector<std::byte>> messages;  // that the mailbox reads from
-  messages.reserve(kMessages);
+  struct Message {
+    std::vector<std::byte> bytes;
+    bool joined = false;
+  };
+  std::deque<Message> messages;  // that the mailbox reads from
   size_t at_once = 0;
   size_t received = 0;
-  std::vector<std::byte> got(kMost);
-  size_t arrived = 0;
+  const auto move = [&] {
+    ASSERT_TRUE(from.Poll().ok());
+    ASSERT_TRUE(to.Poll().ok());
+  };
+  uint64_t posted = 0;
   const auto take = [&] {
-    to.PostReceive(0, {got.data(), kMost, nullptr, nullptr, &arrived});
-    for (int looks = 0; !to.ReceiveDone(0, received); ++looks) {
+    const Message& message = messages[received++];
+    const auto all = absl::MakeConstSpan(message.bytes);
+    for (int looks = 0; to.Arrived(0)->data() == nullptr; ++looks) {
       ASSERT_LT(looks, 100);
-      ASSERT_TRUE(from.Poll().ok());
-      ASSERT_TRUE(to.Poll().ok());
+      move();
     }
-    ASSERT_EQ(arrived, messages[received].size());
-    got.resize(arrived);
-    ASSERT_EQ(got, messages[received]) << received;
-    got.assign(kMost, std::byte{0});
-    ++received;
+    ASSERT_EQ(*to.Poll(), true) << "it has not been taken";
+    ASSERT_EQ(*to.Arrived(0), message.joined ? all : all.first(kHead)) << received;
+    to.Take(0);
+    if (message.joined) return;
+    std::vector<std::byte> rest(message.bytes.size() - kHead);
+    to.PostReceive(0, {rest.data(), rest.size()});
+    for (int looks = 0; !to.ReceiveDone(0, posted); ++looks) {
+      ASSERT_LT(looks, 100);
+      move();
+    }
+    ++posted;
+    ASSERT_EQ(absl::MakeConstSpan(rest), all.subspan(kHead)) << received;
   };
   while (messages.size() < kMessages) {
-    std::vector<std::byte>& message = messages.emplace_back(kHead + random() % 2048);
-    for (std::byte& byte : message) byte = static_cast<std::byte>(random());
-    const auto all = absl::MakeConstSpan(message);
-    if (from.SendJoined(1, all.first(kHead), all.subspan(kHead))) {
+    Message& message = messages.emplace_back();
+    message.bytes.resize(kHead + 1 + random() % 2048);
+    for (std::byte& byte : message.bytes) byte = static_cast<std::byte>(random());
+    const auto all = absl::MakeConstSpan(message.bytes);
+    message.joined = from.SendJoined(1, all.first(kHead), all.subspan(kHead));
+    if (message.joined) {
       ++at_once;
     } else {
-      from.PostSend(1, all);
+      from.PostSend(1, all.first(kHead));
+      from.PostSend(1, all.subspan(kHead));
     }
     while (received < messages.size() && random() % 3 == 0) take();
   }
-  EXPECT_FALSE(from.SendJoined(1, messages[0], messages[1])) << "others wait";
   while (received < messages.size()) take();
   EXPECT_GT(at_once, 0U);
   EXPECT_LT(at_once, kMessages);
@@ -291,12 +310,42 @@ TEST(MailboxTest, AMessageLongerThanItsReceiveIsRefused) {
   World world(2, false);
   const std::vector<std::byte> bytes(60);
   std::vector<std::byte> got(100, std::byte{7});
-  size_t arrived = 0;
   ASSERT_TRUE(world.mailbox(0).SendJoined(1, bytes, bytes));
-  world.mailbox(1).PostReceive(0, {got.data(), 99, nullptr, nullptr, &arrived});
+  world.mailbox(1).PostReceive(0, {got.data(), 99});
   EXPECT_THAT(std::string(world.mailbox(1).Poll().status().message()),
               HasSubstr("a message of 120 bytes from rank 0 was refused"));
   EXPECT_EQ(got, std::vector<std::byte>(100, std::byte{7}));
+}
+
+TEST(MailboxTest, WhatIsTakenWhereItLiesIsOfThisCallAndWhole) {
+  for (const bool other_call : {false, true}) {
+    World world(2, false);
+    const std::vector<std::byte> large(Mailbox::SlotBytes(2) + 1);
+    if (other_call) {
+      world.mailbox(0).Expect(
+          collectives::Call({.collective = collectives::Collective::kSendReceive}));
+    }
+    world.mailbox(0).PostSend(1, other_call ? absl::MakeConstSpan(large).first(8) : large);
+    ASSERT_EQ(*world.mailbox(0).Poll(), true);
+    EXPECT_TRUE(absl::IsInternal(world.mailbox(1).Arrived(0).status()));
+  }
+}
+
+TEST(MailboxTest, WhileAReceiveIsPostedNothingIsTakenWhereItLies) {
+  World world(2, false);
+  Mailbox& to = world.mailbox(1);
+  const std::array<std::byte, 2> sent{std::byte{5}, std::byte{6}};
+  const auto all = absl::MakeConstSpan(sent);
+  ASSERT_TRUE(world.mailbox(0).SendJoined(1, all.first(1), {}));
+  ASSERT_TRUE(world.mailbox(0).SendJoined(1, all.last(1), {}));
+  EXPECT_EQ(*to.Poll(), false) << "nobody has asked";
+  std::byte got{};
+  to.PostReceive(0, {&got, 1});
+  EXPECT_EQ(to.Arrived(0)->data(), nullptr);
+  EXPECT_EQ(*to.Poll(), true);
+  EXPECT_EQ(got, sent[0]);
+  EXPECT_EQ(*to.Arrived(0), all.last(1));
+  EXPECT_TRUE(to.Waits());
 }
 
 // Who waits for something else as well sleeps on a socket, which news of its boxes make readable.

@@ -162,6 +162,39 @@ Mailbox::SlotHeader& Mailbox::NextSlot(Peer& to, Box& box, size_t size, size_t m
   return slot;
 }
 
+absl::StatusOr<absl::Span<const std::byte>> Mailbox::Arrived(int peer) {
+  const auto index = static_cast<size_t>(peer);
+  Peer& of = peers_[index];
+  of.asked = true;
+  if (!of.receives.empty()) return absl::Span<const std::byte>();
+  SlotHeader* const slot = Filled(index);
+  if (slot == nullptr) return absl::Span<const std::byte>();
+  if (const collectives::Call theirs(slot->call); theirs != call_) {
+    return OtherCall(index, theirs, call_);
+  }
+  const size_t size = slot->size;
+  if (slot->message != size || size > slot_bytes_) {
+    return absl::InternalError(absl::StrCat("a message of ", slot->message, " bytes from rank ",
+                                            names_[index], " was refused: a small one is due"));
+  }
+  return absl::MakeConstSpan(BytesOf(*slot, size), size);
+}
+
+void Mailbox::Take(int peer) {
+  const auto index = static_cast<size_t>(peer);
+  Peer& of = peers_[index];
+  Box& box = BoxBetween(index, rank_);
+  CountTaken(of, Slot(box, ++of.emptied).size);
+  box.emptied.store(of.emptied, std::memory_order_release);
+  Ring(index);
+}
+
+absl::Status Mailbox::OtherCall(size_t peer, collectives::Call theirs,
+                                collectives::Call own) const {
+  return absl::InternalError(
+      collectives::Contradiction(absl::StrCat("rank ", names_[peer]), theirs, own));
+}
+
 void Mailbox::FetchToWrite(SlotHeader& slot, size_t size) {
   const std::byte* const end = BytesOf(slot, size) + size;
   for (const auto* line = reinterpret_cast<std::byte*>(&slot) + kLine; line < end; line += kLine) {
@@ -242,7 +275,7 @@ absl::Status Mailbox::Progress() {
 
 bool Mailbox::Waits() const {
   return std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
-    return !peer.sends.empty() || !peer.receives.empty();
+    return !peer.sends.empty() || !peer.receives.empty() || peer.asked;
   });
 }
 
@@ -250,7 +283,10 @@ absl::StatusOr<bool> Mailbox::Poll() {
   bool moved = false;
   for (size_t peer = 0; peer < ranks_; ++peer) {
     if (!peers_[peer].sends.empty()) moved = Fill(peer) || moved;
-    if (peers_[peer].receives.empty()) continue;
+    if (peers_[peer].receives.empty()) {
+      moved = moved || (peers_[peer].asked && Filled(peer) != nullptr);
+      continue;
+    }
     if (absl::Status status = Empty(peer, moved); !status.ok()) return status;
   }
   return moved;
@@ -298,26 +334,24 @@ absl::Status Mailbox::Empty(size_t peer, bool& moved) {
   Peer& of = peers_[peer];
   SlotQueue<Incoming>& receives = of.receives;
   Box& box = BoxBetween(peer, rank_);
-  const auto name = [&] { return absl::StrCat("rank ", names_[peer]); };
   uint64_t taken = 0;
   bool emptied = false;
   while (!receives.empty()) {
-    SlotHeader& slot = Slot(box, of.emptied + 1);
-    if (slot.filled.load(std::memory_order_acquire) != of.emptied + 1) break;
+    SlotHeader* const slot = Filled(peer);
+    if (slot == nullptr) break;
     Incoming& in = receives[receives.begin()];
     const collectives::ReceiveBuffer& buffer = in.buffer;
-    if (const collectives::Call theirs(slot.call); theirs != in.call) {
-      return absl::InternalError(collectives::Contradiction(name(), theirs, in.call));
+    if (const collectives::Call theirs(slot->call); theirs != in.call) {
+      return OtherCall(peer, theirs, in.call);
     }
-    const uint64_t message = slot.message;
-    const size_t size = slot.size;
-    const bool fits = buffer.arrived != nullptr ? message <= buffer.size : message == buffer.size;
-    if (!fits || size > buffer.size - in.received) {
-      return absl::InternalError(absl::StrCat("a message of ", message, " bytes from ", name(),
-                                              " was refused: it has ", buffer.size,
+    const uint64_t message = slot->message;
+    const size_t size = slot->size;
+    if (message != buffer.size || size > buffer.size - in.received) {
+      return absl::InternalError(absl::StrCat("a message of ", message, " bytes from rank ",
+                                              names_[peer], " was refused: it has ", buffer.size,
                                               " bytes here; pass the same count on all ranks"));
     }
-    const std::byte* const from = BytesOf(slot, size);
+    const std::byte* const from = BytesOf(*slot, size);
     std::byte* const to = buffer.data + in.received;
     if (buffer.reduction != nullptr) {
       reduce::Reduce(*buffer.reduction, {buffer.operand + in.received, from}, to,
@@ -332,15 +366,11 @@ absl::Status Mailbox::Empty(size_t peer, bool& moved) {
     box.emptied.store(++of.emptied, std::memory_order_release);
     emptied = true;
     if (size >= kRungAtOnce) Ring(peer);
-    if (in.received >= message) {
-      if (buffer.arrived != nullptr) *buffer.arrived = in.received;
-      receives.Pop();
-    }
+    if (in.received >= message) receives.Pop();
     moved = true;
   }
   if (emptied) Ring(peer);
-  of.moved += taken;
-  taken_.store(taken_.load(std::memory_order_relaxed) + taken, std::memory_order_relaxed);
+  CountTaken(of, taken);
   return absl::OkStatus();
 }
 

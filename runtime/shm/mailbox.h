@@ -55,6 +55,8 @@ class Mailbox final : public collectives::Messenger, public Companion {
   bool Joins(int /*peer*/) const override { return true; }
   bool SendJoined(int peer, absl::Span<const std::byte> head,
                   absl::Span<const std::byte> rest) override;
+  absl::StatusOr<absl::Span<const std::byte>> Arrived(int peer) override;
+  void Take(int peer) override;
   bool SendDone(int peer, Ticket ticket) const override;
   bool ReceiveDone(int peer, Ticket ticket) const override;
   // Errors: DeadlineExceeded, Cancelled, or Internal if a message's length differs from the
@@ -125,6 +127,7 @@ class Mailbox final : public collectives::Messenger, public Companion {
     uint32_t seen_emptied = 0;  // of those, when this rank last had to know
     uint32_t emptied = 0;       // slots of the box from it
     uint64_t moved = 0;         // bytes sent to it and received from it
+    bool asked = false;         // for messages where they lie (Arrived)
   };
 
   static size_t BoxBytes(size_t ranks);
@@ -148,8 +151,20 @@ class Mailbox final : public collectives::Messenger, public Companion {
     // This thread alone writes it.
     given_.store(given_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }
+  void CountTaken(Peer& of, uint64_t bytes) {
+    of.moved += bytes;
+    taken_.store(taken_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  }
   bool Fill(size_t peer);
   absl::Status Empty(size_t peer, bool& moved);
+  // The next slot from that rank, or null while it is not filled.
+  SlotHeader* Filled(size_t peer) const {
+    const uint32_t next = peers_[peer].emptied + 1;
+    SlotHeader& slot = Slot(BoxBetween(peer, rank_), next);
+    return slot.filled.load(std::memory_order_acquire) == next ? &slot : nullptr;
+  }
+  // Why a message is not one of the call that this rank is in.
+  absl::Status OtherCall(size_t peer, collectives::Call theirs, collectives::Call own) const;
   void Ring(size_t peer);
   // Opens the socket on which this rank sleeps, and from which it wakes others, unless it is open.
   absl::Status OpenBell();

@@ -16,26 +16,21 @@ constexpr size_t kMostPieces = 2;
 
 }  // namespace
 
-Engine::Peer& Engine::Of(int rank) {
+Engine::Peer& Engine::Add(int rank) {
   const auto index = static_cast<size_t>(rank);
   if (index >= by_rank_.size()) by_rank_.resize(index + 1);
   std::unique_ptr<Peer>& peer = by_rank_[index];
-  if (peer == nullptr) {
-    peer = std::make_unique<Peer>();
-    peer->rank = rank;
-    peer->joins = messenger_.Joins(rank);
-    peers_.push_back(peer.get());
-  }
+  peer = std::make_unique<Peer>();
+  peer->rank = rank;
+  peer->joins = messenger_.Joins(rank);
+  peers_.push_back(peer.get());
   return *peer;
 }
 
-Engine::Peer& Engine::To(int rank) {
-  Peer& peer = Of(rank);
-  if (peer.listens) return peer;
+void Engine::Begin(Peer& peer) {
   peer.listens = true;
   AwaitNote(peer);
-  if (options_.greets != nullptr && options_.greets(rank)) Queue(peer, Note{});
-  return peer;
+  if (options_.greets != nullptr && options_.greets(peer.rank)) Queue(peer, Note{});
 }
 
 void Engine::Listen(int rank) {
@@ -102,10 +97,10 @@ bool Engine::SendAtOnce(const Transfer& send) {
   Peer& peer = To(send.peer);
   const size_t cost = EagerCost(send.size);
   if (!peer.joins || !peer.queued.empty() || cost > kEagerRoom - peer.eager) return false;
-  const Note note = EagerNote(send);
-  absl::Span<const std::byte> rest;
-  if (note.IsFollowed()) rest = {send.data, send.size};
-  if (!messenger_.SendJoined(peer.rank, Encode(note), rest)) return false;
+  const absl::Span<const std::byte> data(send.data, send.size);
+  const NoteBytes note = EncodeEager(send.tag, data);
+  const auto rest = send.size > Note::kMostInlined ? data : absl::Span<const std::byte>();
+  if (!messenger_.SendJoined(peer.rank, note, rest)) return false;
   peer.eager += cost;
   return true;
 }
@@ -232,35 +227,45 @@ absl::Status Engine::Advance() {
   // Nothing that one peer does makes work for those before it. A peer may be added meanwhile.
   for (size_t i = 0; i < peers_.size(); ++i) {
     Peer& peer = *peers_[i];
-    if (peer.listens && messenger_.ReceiveDone(peer.rank, peer.head_ticket)) {
-      error_.Update(Hear(peer));
-      if (!error_.ok()) return error_;
+    if (peer.listens) {
+      if (absl::Status heard = peer.joins ? HearJoined(peer) : Hear(peer); !heard.ok()) {
+        return error_ = std::move(heard);
+      }
     }
     if (!peer.awaited.empty()) EndReceived(peer);
     do {
-      EndSent(peer);
+      if (!peer.sent.empty()) EndSent(peer);
     } while (SendMore(peer));
   }
   return absl::OkStatus();
 }
 
 absl::Status Engine::Hear(Peer& peer) {
-  do {
-    peer.heard = true;
-    const auto message = absl::MakeConstSpan(peer.heads).first(peer.head_size);
-    const size_t size = std::min(message.size(), kNoteBytes);
-    const absl::StatusOr<Note> note = ParseNote(message.first(size));
-    absl::Status handled = note.status();
+  while (messenger_.ReceiveDone(peer.rank, peer.head_ticket)) {
     // The bytes that follow the note are received before the next note.
-    if (note.ok()) handled = Handle(peer, *note, message.subspan(size));
-    if (!handled.ok()) {
-      return absl::Status(handled.code(), note.ok() ? std::string(handled.message())
-                                                    : absl::StrCat(options_.name(peer.rank), ": ",
-                                                                   handled.message()));
-    }
+    if (absl::Status heard = HearMessage(peer, peer.head); !heard.ok()) return heard;
     AwaitNote(peer);
-  } while (messenger_.ReceiveDone(peer.rank, peer.head_ticket));
+  }
   return absl::OkStatus();
+}
+
+absl::Status Engine::HearJoined(Peer& peer) {
+  while (true) {
+    const absl::StatusOr<absl::Span<const std::byte>> message = messenger_.Arrived(peer.rank);
+    if (!message.ok()) return message.status();
+    if (message->data() == nullptr) return absl::OkStatus();
+    if (absl::Status heard = HearMessage(peer, *message); !heard.ok()) return heard;
+    messenger_.Take(peer.rank);
+  }
+}
+
+absl::Status Engine::HearMessage(Peer& peer, absl::Span<const std::byte> message) {
+  peer.heard = true;
+  const size_t size = std::min(message.size(), kNoteBytes);
+  const absl::StatusOr<Note> note = ParseNote(message.first(size));
+  if (note.ok()) return Handle(peer, *note, message.subspan(size));
+  return absl::Status(note.status().code(),
+                      absl::StrCat(options_.name(peer.rank), ": ", note.status().message()));
 }
 
 absl::Status Engine::ArriveEager(Peer& peer, const Note& note,
@@ -361,10 +366,10 @@ absl::Status Engine::Handle(Peer& peer, const Note& note, absl::Span<const std::
 }
 
 void Engine::AwaitNote(Peer& peer) {
+  if (peer.joins) return;
   collectives::ReceiveBuffer buffer;
-  buffer.data = peer.heads.data();
-  buffer.size = peer.joins ? peer.heads.size() : kNoteBytes;
-  if (peer.joins) buffer.arrived = &peer.head_size;
+  buffer.data = peer.head.data();
+  buffer.size = peer.head.size();
   peer.head_ticket = messenger_.PostReceive(peer.rank, buffer);
 }
 

@@ -35,6 +35,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "runtime/base/slot_queue.h"
 #include "runtime/collectives/messenger.h"
 #include "runtime/transfers/match_queue.h"
@@ -160,11 +161,9 @@ class Engine {
     int rank = 0;
     bool listens = false;  // this side receives from it
     bool heard = false;
-    // Small transfers are in one message with their note.
+    // Small transfers are in one message with their note, which is read where it lies.
     bool joins = false;
-    // The next note, and the bytes joined to it.
-    std::array<std::byte, kNoteBytes + kMostJoined> heads;
-    size_t head_size = kNoteBytes;
+    NoteBytes head{};  // the next note of a peer that does not join
     uint64_t head_ticket = 0;
     SlotQueue<Awaited> awaited;
     // Never more than its capacity: the messenger reads the notes where they are.
@@ -181,9 +180,19 @@ class Engine {
     size_t taken = 0;
   };
 
-  Peer& Of(int rank);
-  // The same, and receives from it.
-  Peer& To(int rank);
+  Peer& Of(int rank) {
+    const auto index = static_cast<size_t>(rank);
+    const bool known = index < by_rank_.size() && by_rank_[index] != nullptr;
+    return known ? *by_rank_[index] : Add(rank);
+  }
+  Peer& Add(int rank);
+  // As Of, and receives from it.
+  Peer& To(int rank) {
+    Peer& peer = Of(rank);
+    if (!peer.listens) Begin(peer);
+    return peer;
+  }
+  void Begin(Peer& peer);
   static Note EagerNote(const Transfer& send);
   // Sends a small one if that is possible at once, and returns whether it was.
   bool SendAtOnce(const Transfer& send);
@@ -201,6 +210,8 @@ class Engine {
   absl::Status Handle(Peer& peer, const Note& note, absl::Span<const std::byte> joined);
   // Each does one kind of work. SendMore returns whether there was any.
   absl::Status Hear(Peer& peer);
+  absl::Status HearJoined(Peer& peer);
+  absl::Status HearMessage(Peer& peer, absl::Span<const std::byte> message);
   void EndReceived(Peer& peer);
   void EndSent(Peer& peer);
   bool SendMore(Peer& peer);

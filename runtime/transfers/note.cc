@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transfers/note.h"
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -25,9 +24,16 @@ void Get(absl::Span<const std::byte> bytes, size_t at, Value& value) {
   std::memcpy(&value, bytes.data() + at, sizeof value);
 }
 
-bool AreZero(absl::Span<const std::byte> bytes) {
-  return std::all_of(bytes.begin(), bytes.end(),
-                     [](std::byte byte) { return byte == std::byte{}; });
+// Whether the bytes of a note from `from` on are zero.
+bool AreZero(absl::Span<const std::byte> bytes, size_t from) {
+  uint64_t word = 0;
+  for (size_t end = kNoteBytes; end > from; end -= sizeof word) {
+    const size_t begin = end - sizeof word;
+    Get(bytes, begin, word);
+    if (begin < from) word >>= 8 * (from - begin);
+    if (word != 0) return false;
+  }
+  return true;
 }
 
 bool IsRight(const Note& note) {
@@ -51,6 +57,19 @@ bool IsRight(const Note& note) {
 }
 
 }  // namespace
+
+NoteBytes EncodeEager(int tag, absl::Span<const std::byte> data) {
+  NoteBytes bytes{};
+  Put(bytes, 0, Note::Kind::kEager);
+  Put(bytes, 4, tag);
+  Put(bytes, 8, uint64_t{data.size()});
+  if (data.size() == sizeof(uint64_t)) {
+    std::memcpy(bytes.data() + kRest, data.data(), sizeof(uint64_t));
+  } else if (!data.empty() && data.size() <= Note::kMostInlined) {
+    std::memcpy(bytes.data() + kRest, data.data(), data.size());
+  }
+  return bytes;
+}
 
 NoteBytes Encode(const Note& note) {
   NoteBytes bytes{};
@@ -84,7 +103,7 @@ absl::StatusOr<Note> ParseNote(absl::Span<const std::byte> bytes) {
     std::memcpy(note.inlined.data(), bytes.data() + kRest, note.inlined.size());
     zeros_from = kRest + static_cast<size_t>(note.size);
   }
-  if (!AreZero(bytes.subspan(zeros_from)) || !IsRight(note)) return malformed();
+  if (!AreZero(bytes, zeros_from) || !IsRight(note)) return malformed();
   return note;
 }
 

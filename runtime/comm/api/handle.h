@@ -46,8 +46,8 @@ struct rhWindow {
 
 // A request: calls of a stream, or one transfer.
 struct rhRequest {
-  std::unique_ptr<railhead::comm::Stream::Calls> calls;
-  std::optional<railhead::comm::LaneTransfer> transfer;
+  std::unique_ptr<railhead::comm::Stream::Calls> calls;  // null: the transfer
+  railhead::comm::LaneTransfer transfer;
 };
 
 struct rhComm {

@@ -27,8 +27,7 @@ rhResult_t WaitFor(const Stream::Calls& calls) {
 }
 
 // Reports the use of a transfer that the parent process started.
-rhResult_t Foreign(const char* call, const LaneTransfer& transfer) {
-  if (!transfer.IsForeign()) return rhSuccess;
+rhResult_t Foreign(const char* call) {
   return Report(nullptr, rhInvalidUsage,
                 absl::StrCat(call,
                              ": the transfer belongs to the process that forked this one; only "
@@ -66,7 +65,9 @@ rhResult_t rhStreamRequest(rhStream_t stream, rhRequest_t* request) {
     if (request == nullptr) return NullArgument(nullptr, "rhStreamRequest", "request");
     *request = nullptr;
     if (stream == nullptr) return NullArgument(nullptr, "rhStreamRequest", "stream");
-    *request = new rhRequest{std::make_unique<Stream::Calls>(stream->stream), std::nullopt};
+    auto made = std::make_unique<rhRequest>();
+    made->calls = std::make_unique<Stream::Calls>(stream->stream);
+    *request = made.release();
     return rhSuccess;
   });
 }
@@ -75,31 +76,25 @@ rhResult_t rhRequestTest(rhRequest_t request, int* done) {
   return Guard(nullptr, [&] {
     if (request == nullptr) return NullArgument(nullptr, "rhRequestTest", "request");
     if (done == nullptr) return NullArgument(nullptr, "rhRequestTest", "done");
-    if (request->transfer.has_value()) {
-      if (const rhResult_t foreign = Foreign("rhRequestTest", *request->transfer);
-          foreign != rhSuccess) {
-        return foreign;
-      }
-      *done = request->transfer->Test() ? 1 : 0;
-      return *done != 0 ? Report(nullptr, request->transfer->status()) : rhSuccess;
+    if (request->calls != nullptr) {
+      *done = request->calls->AreDone() ? 1 : 0;
+      return *done != 0 ? request->calls->Result() : rhSuccess;
     }
-    *done = request->calls->AreDone() ? 1 : 0;
-    return *done != 0 ? request->calls->Result() : rhSuccess;
+    LaneTransfer& transfer = request->transfer;
+    if (transfer.IsForeign()) return Foreign("rhRequestTest");
+    *done = transfer.Test() ? 1 : 0;
+    return *done != 0 ? Report(nullptr, transfer.status()) : rhSuccess;
   });
 }
 
 rhResult_t rhRequestWait(rhRequest_t request) {
   return Guard(nullptr, [&] {
     if (request == nullptr) return NullArgument(nullptr, "rhRequestWait", "request");
-    if (request->transfer.has_value()) {
-      LaneTransfer& transfer = *request->transfer;
-      if (const rhResult_t foreign = Foreign("rhRequestWait", transfer); foreign != rhSuccess) {
-        return foreign;
-      }
-      transfer.Wait();
-      return Report(nullptr, transfer.status());
-    }
-    return WaitFor(*request->calls);
+    if (request->calls != nullptr) return WaitFor(*request->calls);
+    LaneTransfer& transfer = request->transfer;
+    if (transfer.IsForeign()) return Foreign("rhRequestWait");
+    transfer.Wait();
+    return transfer.status().ok() ? rhSuccess : Report(nullptr, transfer.status());
   });
 }
 
@@ -111,17 +106,17 @@ rhResult_t rhRequestGetInfo(rhRequest_t request, rhRequestInfo_t* info) {
       return Report(nullptr, rhInvalidArgument,
                     "rhRequestGetInfo: info->struct_size is not sizeof(rhRequestInfo_t)");
     }
-    const std::optional<LaneTransfer>& transfer = request->transfer;
-    if (!transfer.has_value() || !transfer->IsDone() || !transfer->status().ok()) {
+    const bool is_transfer = request->calls == nullptr;
+    const LaneTransfer& transfer = request->transfer;
+    if (!is_transfer || !transfer.IsDone() || !transfer.status().ok()) {
       return Report(nullptr, rhInvalidUsage,
-                    !transfer.has_value()
-                        ? "rhRequestGetInfo: the request is not one of rhIsend or rhIrecv"
-                        : "rhRequestGetInfo: the transfer is not done, or has failed");
+                    !is_transfer ? "rhRequestGetInfo: the request is not one of rhIsend or rhIrecv"
+                                 : "rhRequestGetInfo: the transfer is not done, or has failed");
     }
     rhRequestInfo_t all{};
-    all.peer = transfer->outcome.peer;
-    all.tag = transfer->outcome.tag;
-    all.bytes = transfer->outcome.bytes;
+    all.peer = transfer.outcome.peer;
+    all.tag = transfer.outcome.tag;
+    all.bytes = transfer.outcome.bytes;
     CopyInfo(all, info);
     return rhSuccess;
   });
@@ -129,8 +124,7 @@ rhResult_t rhRequestGetInfo(rhRequest_t request, rhRequestInfo_t* info) {
 
 rhResult_t rhRequestFree(rhRequest_t request) {
   if (request == nullptr) return rhSuccess;
-  if (const std::optional<LaneTransfer>& transfer = request->transfer;
-      transfer.has_value() && !transfer->IsForeign() && !transfer->IsDone()) {
+  if (request->calls == nullptr && !request->transfer.IsDone() && !request->transfer.IsForeign()) {
     return Report(nullptr, rhInvalidUsage,
                   "rhRequestFree: the transfer is not done, and its buffer is in use; wait for it, "
                   "or use rhCommAbort to end it");

@@ -2,6 +2,7 @@
 //
 // Concurrent transfers of the C API: rhIsend and rhIrecv. Functions for their requests are in
 // streams.cc.
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -48,25 +49,41 @@ absl::Status WrongTag(int tag, Direction direction) {
                    direction == Direction::kReceive ? ", and RH_ANY_TAG takes any" : ""));
 }
 
-// Whether the checks of arguments need not look: a few comparisons, since every message has them.
-bool IsPlain(const void* buffer, size_t count, size_t element, int peer, int tag, int world_size) {
+// What a call asks for.
+struct Asked {
+  const char* call;
+  Direction direction;
+  const void* buffer;
+  size_t count;
+  rhDataType_t datatype;
+  int peer;
+  int tag;
+};
+
+// Whether nothing forbids the transfer, for most: every message takes these few comparisons.
+bool IsPlain(const Asked& asked, size_t element, rhComm_t comm, const rhRequest_t* request) {
   constexpr size_t kMost = size_t{1} << 32U;
-  return buffer != nullptr && element != 0 && count <= kMost && peer >= 0 && peer < world_size &&
-         tag >= 0 && (reinterpret_cast<uintptr_t>(buffer) & (element - 1)) == 0;
+  if (comm == nullptr || request == nullptr || element == 0) return false;
+  if (comm->phase.load(std::memory_order_acquire) != rhComm::Phase::kReady) return false;
+  const Communicator& communicator = *comm->communicator;
+  return asked.buffer != nullptr && asked.count <= kMost && asked.peer >= 0 &&
+         asked.peer < communicator.world_size() && asked.tag >= 0 &&
+         (reinterpret_cast<uintptr_t>(asked.buffer) & (element - 1)) == 0 &&
+         railhead::comm::ThreadGroup().depth == 0 && !communicator.IsForeign() &&
+         communicator.cuda() == nullptr;
 }
 
-absl::Status WrongArguments(Direction direction, const void* buffer, size_t count,
-                            rhDataType_t datatype, int peer, int tag, int world_size) {
-  const bool sends = direction == Direction::kSend;
-  absl::Status wrong = railhead::comm::WrongType(datatype);
-  wrong.Update(WrongPeer(peer, world_size, direction));
-  wrong.Update(WrongTag(tag, direction));
-  wrong.Update(railhead::comm::WrongBuffers({.send = buffer,
-                                             .receive = buffer,
-                                             .count = count,
+absl::Status WrongArguments(const Asked& asked, size_t element, int world_size) {
+  const bool sends = asked.direction == Direction::kSend;
+  absl::Status wrong = railhead::comm::WrongType(asked.datatype);
+  wrong.Update(WrongPeer(asked.peer, world_size, asked.direction));
+  wrong.Update(WrongTag(asked.tag, asked.direction));
+  wrong.Update(railhead::comm::WrongBuffers({.send = asked.buffer,
+                                             .receive = asked.buffer,
+                                             .count = asked.count,
                                              .send_parts = sends ? size_t{1} : 0,
                                              .receive_parts = sends ? 0 : size_t{1}},
-                                            railhead::reduce::SizeOf(datatype)));
+                                            element));
   return wrong;
 }
 
@@ -83,48 +100,54 @@ absl::Status WrongMemory(const Communicator& communicator, const void* data, siz
       "rhRecv, or copy it to the host");
 }
 
-rhResult_t BeginTransfer(const char* call, Direction direction, const void* buffer, size_t count,
-                         rhDataType_t datatype, int peer, int tag, rhComm_t comm,
-                         rhRequest_t* request) {
+// Returns rhSuccess if the transfer may begin; otherwise reports and returns the error.
+[[gnu::noinline]] rhResult_t MayNotBegin(const Asked& asked, size_t element, rhComm_t comm,
+                                         const rhRequest_t* request) {
+  const char* const call = asked.call;
+  if (const rhResult_t cannot = CannotUse(call, comm); cannot != rhSuccess) return cannot;
+  if (request == nullptr) return NullArgument(comm, call, "request");
+  if (railhead::comm::ThreadGroup().depth > 0) {
+    return Report(comm, rhInvalidUsage,
+                  absl::StrCat(call,
+                               ": not allowed between rhGroupStart and rhGroupEnd; call it "
+                               "outside, where it does not block other calls"));
+  }
+  const Communicator& communicator = *comm->communicator;
+  if (communicator.IsForeign()) {
+    return Report(comm, rhInvalidUsage,
+                  absl::StrCat(call,
+                               ": the communicator belongs to the process that forked this "
+                               "one; only that process may use it"));
+  }
+  absl::Status wrong = WrongArguments(asked, element, communicator.world_size());
+  if (wrong.ok()) wrong = WrongMemory(communicator, asked.buffer, asked.count * element);
+  if (wrong.ok()) return rhSuccess;
+  return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", wrong.message()));
+}
+
+[[gnu::noinline]] rhResult_t HasNotBegun(const char* call, rhComm_t comm,
+                                         const absl::Status& begun) {
+  return Report(comm, absl::Status(begun.code(), absl::StrCat(call, ": ", begun.message())));
+}
+
+rhResult_t BeginTransfer(const Asked& asked, rhComm_t comm, rhRequest_t* request) {
   return Guard(comm, [&] {
     if (request != nullptr) *request = nullptr;
-    if (const rhResult_t cannot = CannotUse(call, comm); cannot != rhSuccess) return cannot;
-    if (request == nullptr) return NullArgument(comm, call, "request");
-    if (railhead::comm::ThreadGroup().depth > 0) {
-      return Report(comm, rhInvalidUsage,
-                    absl::StrCat(call,
-                                 ": not allowed between rhGroupStart and rhGroupEnd; call it "
-                                 "outside, where it does not block other calls"));
-    }
-    Communicator& communicator = *comm->communicator;
-    if (communicator.IsForeign()) {
-      return Report(comm, rhInvalidUsage,
-                    absl::StrCat(call,
-                                 ": the communicator belongs to the process that forked this "
-                                 "one; only that process may use it"));
-    }
-    const int world_size = communicator.world_size();
-    const size_t element = railhead::reduce::SizeOf(datatype);
-    absl::Status wrong;
-    if (!IsPlain(buffer, count, element, peer, tag, world_size)) {
-      wrong = WrongArguments(direction, buffer, count, datatype, peer, tag, world_size);
-    }
-    if (wrong.ok()) wrong = WrongMemory(communicator, buffer, count * element);
-    if (!wrong.ok()) {
-      return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", wrong.message()));
+    const size_t element = railhead::reduce::SizeOf(asked.datatype);
+    if (!IsPlain(asked, element, comm, request)) {
+      const rhResult_t wrong = MayNotBegin(asked, element, comm, request);
+      if (wrong != rhSuccess) return wrong;
     }
     auto made = std::make_unique_for_overwrite<rhRequest>();
-    LaneTransfer& transfer = made->transfer.emplace();
-    transfer.direction = direction;
-    transfer.peer = peer;
-    transfer.tag = tag;
+    LaneTransfer& transfer = made->transfer;
+    transfer.direction = asked.direction;
+    transfer.peer = asked.peer;
+    transfer.tag = asked.tag;
     // A send does not write to its buffer.
-    transfer.data = static_cast<std::byte*>(const_cast<void*>(buffer));
-    transfer.size = count * element;
-    const absl::Status begun = communicator.StartTransfer(transfer);
-    if (!begun.ok()) {
-      return Report(comm, absl::Status(begun.code(), absl::StrCat(call, ": ", begun.message())));
-    }
+    transfer.data = static_cast<std::byte*>(const_cast<void*>(asked.buffer));
+    transfer.size = asked.count * element;
+    const absl::Status begun = comm->communicator->StartTransfer(transfer);
+    if (!begun.ok()) return HasNotBegun(asked.call, comm, begun);
     *request = made.release();
     return rhSuccess;
   });
@@ -134,13 +157,13 @@ rhResult_t BeginTransfer(const char* call, Direction direction, const void* buff
 
 rhResult_t rhIsend(const void* sendbuf, size_t count, rhDataType_t datatype, int peer, int tag,
                    rhComm_t comm, rhRequest_t* request) {
-  return BeginTransfer("rhIsend", Direction::kSend, sendbuf, count, datatype, peer, tag, comm,
+  return BeginTransfer({"rhIsend", Direction::kSend, sendbuf, count, datatype, peer, tag}, comm,
                        request);
 }
 
 rhResult_t rhIrecv(void* recvbuf, size_t count, rhDataType_t datatype, int peer, int tag,
                    rhComm_t comm, rhRequest_t* request) {
-  return BeginTransfer("rhIrecv", Direction::kReceive, recvbuf, count, datatype, peer, tag, comm,
+  return BeginTransfer({"rhIrecv", Direction::kReceive, recvbuf, count, datatype, peer, tag}, comm,
                        request);
 }
 

@@ -134,7 +134,10 @@ absl::Status Lane::Post(LaneTransfer& transfer) {
 }
 
 bool Lane::IsQuick(const LaneTransfer& transfer) const {
-  return transfer.size <= transfers::kMostEagerInMemory && !messages_->mesh().HasPeers();
+  if (transfer.peer != transfers::kAny && messages_->InMemory(transfer.peer)) {
+    return transfer.size <= transfers::kMostEagerInMemory;
+  }
+  return transfer.size <= transfers::kMostEager;
 }
 
 void Lane::WaitFor(const LaneTransfer& transfer) {
@@ -175,7 +178,9 @@ void Lane::Drive(Done done, absl::Time deadline) {
 
 absl::Status Lane::Advance() {
   if (any_posted_.load(std::memory_order_relaxed)) TakePosted();
-  for (const int peer : messages_->TakeOpened()) engine_->Listen(peer);
+  if (messages_->HasOpened()) {
+    for (const int peer : messages_->TakeOpened()) engine_->Listen(peer);
+  }
   return engine_->Advance();
 }
 
@@ -192,6 +197,7 @@ absl::Status Lane::AdvanceOnce() {
 
 void Lane::Leave() {
   ++visits_;
+  any_done_ = false;  // unlocking tells it
   while (true) {
     const Attention attention = attention_.load(std::memory_order_relaxed);
     // In memory, ranks ring: what the progress thread has armed stays so.

@@ -116,8 +116,8 @@ class Lane final : public std::enable_shared_from_this<Lane>, private net::Watch
   // Ends the lane on a thread of its own, and unlocks: an error is first told to other ranks, and
   // the progress thread has other lanes to attend to.
   void EndAside(const absl::Status& status);
-  // Whether a transfer that waits for its peer can do so without a look at what has come: in
-  // memory, small messages need no answer.
+  // Whether a transfer that waits for its peer can do so without a look at what has come: small
+  // messages need no answer, and the look costs as much as they do.
   bool IsQuick(const LaneTransfer& transfer) const;
   // Wakes other threads whose transfers are done. Unlocking does so, too.
   void TellDone();

@@ -47,6 +47,7 @@ class LaneMessenger final : public collectives::Messenger {
   // Returns true if messages to that rank go through shared memory.
   bool InMemory(int peer) const { return Number(peer) != kElsewhere; }
   // Returns the ranks, outside of shared memory, that became reachable since the last call.
+  bool HasOpened() const { return !opened_.empty(); }
   std::vector<int> TakeOpened() { return std::exchange(opened_, {}); }
 
   void Expect(collectives::Call call) override;
@@ -58,6 +59,10 @@ class LaneMessenger final : public collectives::Messenger {
                   absl::Span<const std::byte> rest) override {
     return mailbox_->SendJoined(Number(peer), head, rest);
   }
+  absl::StatusOr<absl::Span<const std::byte>> Arrived(int peer) override {
+    return mailbox_->Arrived(Number(peer));
+  }
+  void Take(int peer) override { mailbox_->Take(Number(peer)); }
   bool SendDone(int peer, Ticket ticket) const override;
   bool ReceiveDone(int peer, Ticket ticket) const override;
   // See Mesh::Progress. Also returns after Ring.
