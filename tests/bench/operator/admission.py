@@ -34,15 +34,15 @@ GOAL_RATE, GOAL = 200, 0.010  # seconds, 99th percentile
 
 ABOUT = """\
 The operator's program as the chart starts it, with {profiles} RailProfiles, {spaces} namespaces and
-{nodes} nodes from a real API server ([tests/bench/operator](../tests/bench/operator/README.md)). It is
-asked over HTTPS on {connections} kept connections, at a fixed rate whether or not it has answered, for
-{seconds} s each; time counts from the moment at which a question was due, so waiting is part of it, and
-so is the program that asks (Python, on the same machine). Of ten questions ({size:.1f} KB each) one is
-about an Indexed Job and nine about pods, in all namespaces. Every answer is checked. *Nothing to do*
-is a path that is not there: TLS, HTTP, and the program that asks. What else ran on this machine before:
+{nodes} nodes from a real API server ([tests/bench/operator](../tests/bench/operator/README.md)). It gets
+requests over HTTPS on {connections} kept connections, at a fixed rate whether or not it has answered, for
+{seconds} s each; time counts from the moment at which a request was due, so waiting is part of it, and
+so is the client (Python, on the same machine). One in ten requests ({size:.1f} KB each) is about an
+Indexed Job, the others are about pods, in all namespaces. Every answer is checked. *Nothing to do*
+is a path that does not exist: TLS, HTTP, and the client. Other load on this machine before the run:
 {load:.1f} processes on {cores} cores.
 
-| questions a second | what | median, ms | p99, ms | longest, ms | goal for p99 | |
+| requests a second | what | median, ms | p99, ms | longest, ms | goal for p99 | |
 |---|---|---|---|---|---|---|"""
 
 
@@ -106,7 +106,7 @@ async def measure(replica, bundle, seconds, load):
         print(row(rate, "admission", took, rate == GOAL_RATE))
     now, most = memory(replica.pid)
     print(f"\nAn admission costs {cost * 1e3:.2f} ms of CPU time, TLS and the threads of controllers")
-    print(f"included. The process has {now:.1f} MiB, {most:.1f} MiB at most so far.")
+    print(f"included. The process has {now:.1f} MiB; its maximum was {most:.1f} MiB.")
 
 
 def row(rate, what, took, has_goal):

@@ -62,7 +62,7 @@ process. The pods are gangs of 64 that run; every node has the facts of an agent
 ABOUT_PROCESS = """
 ## {title}
 
-| | seconds | MiB | MiB at most so far | goal | |
+| | seconds | MiB | maximum, MiB | goal | |
 |---|---|---|---|---|---|"""
 
 ABOUT_REQUESTS = """

@@ -35,7 +35,7 @@ Loopback and shared memory only. [bench-collectives.md](bench-collectives.md) ha
 from anywhere, and with buffers from `rhMemAlloc` *in windows*, which ranks work on where they lie
 (MPI's are from `MPI_Alloc_mem`, as its standard advises). *The limit* is
 the time in which as many threads copy as much with non-temporal stores: each input read once,
-each output written once. Caches can beat it, and below 1 MiB it says nothing; where 64 MiB beat it,
+each output written once. Caches can beat it, and below 1 MiB it means nothing; if 64 MiB beat it,
 the machine's memory was faster in that minute than when the limit was measured. gloo's all-reduce is
 in place: the copy that would put it out of place is not counted against it. MPI has no 16-bit
 floats."""

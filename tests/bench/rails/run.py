@@ -55,7 +55,7 @@ ABOUT_FAILURES = """
 
 {rails} rails of {rate} Mbit/s, all-reduces of {size} MiB, every sum checked on both ranks ({operations}
 of them, none wrong). A rail fails at random for one to two seconds and returns, {failures} times.
-*Stall* is by how much the slowest all-reduce meanwhile exceeds the usual one on the rails that are left
+*Stall* is by how much the slowest all-reduce during a fault exceeds the usual one on the rails that are left
 ({usual:.0f} ms on all of them); *used again* is the time from the repair until the rail has carried data. Goals: stall below
 {stall_goal:.1f} s, used again in less than {return_goal:.0f} s.
 """
@@ -190,9 +190,9 @@ def main():
         return 1
     versions = run(["mpirun.openmpi", "--version"]).stdout.splitlines()[0]
     print(ABOUT.format(
-        passes=passes, versions=f"Open MPI is {versions}, with btl tcp on the same interfaces, and "
-                                "told their rates: as it comes, and with btl_tcp_flags=1",
-        noise=f"Others took {others:.0%} of the cores meanwhile; all that is measured ran with "
+        passes=passes, versions=f"Open MPI is {versions}, with btl tcp on the same interfaces and "
+                                "their rates configured: once with its defaults, once with btl_tcp_flags=1",
+        noise=f"Other programs took {others:.0%} of the cores during the runs; all that is measured ran with "
               f"priority {PRIORITY}."))
     print(figures.bandwidth_table(results))
     usual = stalls.usual(operations, events[0]["fault"])

@@ -34,8 +34,8 @@ PRIORITY = -10
 ABOUT = """\
 Two or four processes of this machine, one thread each for what torch computes. Both backends are groups of the same
 processes and take turns; each figure is the median of {passes} passes of the slowest rank's mean. Sums and gradients are
-compared before anything is timed. Others took {others:.0%} of the cores meanwhile; all that is measured ran with priority
-{priority}. torch is {version}.
+compared before anything is timed. Other programs took {others:.0%} of the cores during the runs; all that is measured
+ran with priority {priority}. torch is {version}.
 """
 
 

@@ -28,7 +28,7 @@ OPERATION = 64 << 10     # bytes of the all-reduces during failures
 ABOUT = """\
 All-reduces (fp32, sum) between two pods on two nodes of the [testbed](../tests/testbed/README.md): QEMU
 machines{kvm}, with {rails} RoCE rails of rdma_rxe each, every rail shaped to {rate}. perftest runs on the same
-rails in the same pass. Open MPI uses UCX (rc_verbs) on the same devices, told to use both for messages of
+rails in the same pass. Open MPI uses UCX (rc_verbs) on the same devices, configured to use both for messages of
 every size. Medians of {passes} passes; sums are checked. Between two ranks as many bytes go each way as
 are reduced, so bytes / time is what the rails carry.
 """
@@ -45,8 +45,8 @@ ABOUT_FAILURES = """
 All-reduces of {size} KiB one after the other, every sum checked on both ranks ({operations} of them, none
 wrong, no rank restarted). {count} times each, at a random moment, a rail fails for two to three seconds.
 Unplugged at one node's side of the switch, neither node sees that its link is gone: the NIC needs
-{timeout:.2f} s to give up. With its port down, the NIC of one node says so at once. *Stall* is by how much
-the slowest all-reduce meanwhile exceeds the usual one on the rails that are left ({usual:.0f} ms on all of them).
+{timeout:.2f} s to stop retrying. With its port down, the NIC of one node reports that at once. *Stall* is by how much
+the slowest all-reduce during a fault exceeds the usual one on the rails that are left ({usual:.0f} ms on all of them).
 *Used again* is the time from the repair until the rail has carried data.
 """
 
