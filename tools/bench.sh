@@ -67,10 +67,10 @@ planner() {
   cat <<'EOT'
 
 CPU time of one round of the gangs' machine, with other work on this one: which of 500 waiting gangs go where.
-Of each leaf of 16 nodes two are free, of each spine of 512 nodes 64; half of the gangs want 16 nodes of one
+Two nodes of each leaf of 16 are free, 64 of each spine of 512; half of the gangs need 16 nodes of one
 leaf, and half 96 of one spine, so all of them wait. Two pods of each node need no devices. A later round is
-one in which 8 of the running pods are other ones; its time is the mean of ten. Kinds of pods differ in what
-they ask for. Room is kept free for the gang that has waited longest. A reason is worked out in full: what
+one in which 8 of the running pods are other ones; its time is the mean of ten. Kinds of pods differ in their
+requests. Room is kept free for the gang that has waited longest. A reason is worked out in full: what
 would make the gang fit. The fabric is built anew, before a first round, when a node moves or a rail dies.
 
 EOT
@@ -142,7 +142,7 @@ Ranks are simulated in one process, with the real tree, statements and decisions
 rendezvous until it is connected. Three things grow with the world: rank 0 keeps all reports; the ranks
 next to it in the tree forward the reports of those below them; and every rank keeps which ranks share
 memory, and the address at which each rank listens, because after a loss there may be no rank left to
-ask. All other addresses are requested along the tree when they are needed.
+query. All other addresses are requested along the tree when they are needed.
 
 EOT
   build/release/runtime/railhead_world_bench
@@ -174,7 +174,7 @@ One TCP rail on the loopback device carries messages one after the other from on
 bare socket does the same with plain `send` and `recv`. Rounds of 256 MiB take turns. A bare sender is
 done with a message when the kernel has taken it; ours when the receiver has, since a message may have
 to go again over another rail. With answers, a bare receiver confirms each message with one byte, for which
-the sender waits before the next one: so the wait alone can be told from what Railhead adds.
+the sender waits before the next one: this separates the cost of the wait from that of Railhead.
 
 EOT
   build/release/runtime/railhead_stream_bench
@@ -186,8 +186,8 @@ auth() {
 One TCP rail on the loopback device carries messages from one process to another, one after the other, with each value
 of RAILHEAD_AUTH. A bare socket and TLS do the same, and the receiver confirms each message there, too. Both ranks sign,
 check, encrypt and decrypt on the thread that moves the data, and on this device that thread is what limits the
-bandwidth. The CPU time includes waits that spin. What the handshake costs a start is in
-[bench-start](bench-start.md), where jobs have a secret: it is in each of them. Verbs has no step of it on its data path.
+bandwidth. The CPU time includes waits that spin. The start times in
+[bench-start](bench-start.md) include the handshake, since jobs have a secret there. Verbs has no step of it on its data path.
 
 `encrypt` takes AES-256-GCM if all ranks' CPUs have instructions for it. libsodium on one core of this kind of machine, in
 pieces of 256 KiB, by hand on 2026-11-26: Poly1305, which signs, 5.1 GB/s; AES-256-GCM 2.5 GB/s to encrypt and 2.0 to
@@ -204,7 +204,7 @@ metrics() {
   cat <<'EOF'
 Rounds of a second, in turn: by a job without metrics, and by one whose ranks' pages are each
 scraped in the middle of it, from this machine. The difference is the median of the rounds' ratios.
-Where it is less than its spread, it says only that nothing large happens; what metrics cost is then
+If it is less than its spread, it only excludes a large cost; the cost of metrics is then
 what is counted directly: for an operation, two readings of the clock (which the flight recorder
 needs as well) and the counters; for a scrape, the time of a rank's process, all threads together.
 

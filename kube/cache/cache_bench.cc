@@ -164,7 +164,7 @@ void Row(const char* when, absl::Time since) {
 int Run(int nodes, int pods) {
   std::printf("%d nodes of %zu bytes, %d pods of %zu bytes\n\n", nodes, Node(0, 1).size(), pods,
               Pod(0, 1).size());
-  std::printf("| | seconds | MiB | MiB at most so far |\n|---|---|---|---|\n");
+  std::printf("| | seconds | MiB | maximum, MiB |\n|---|---|---|---|\n");
   LargeCluster cluster(nodes, pods);
   absl::Time begin = MonotonicNow();
   Row("nothing yet", begin);

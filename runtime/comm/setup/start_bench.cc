@@ -205,7 +205,7 @@ int Run() {
   ::unlink(secret);
   const auto [all, own] = Work();
   const double cores = static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN)) * (Now() - begin);
-  std::printf("\nOther programs took %.0f %% of the cores' time meanwhile.\n",
+  std::printf("\nOther programs took %.0f %% of the cores' time during the runs.\n",
               100 * std::max(0.0, all - all_before - (own - own_before)) / cores);
   return 0;
 }
