@@ -23,6 +23,7 @@ if(CCACHE)
 endif()
 
 set(RAILHEAD_SANITIZE "" CACHE STRING "Sanitizers to build with: 'address,undefined' or 'thread'")
+option(RAILHEAD_PLAIN_REDUCTIONS "Compile the reductions without sanitizers, which take minutes; no fuzzer reaches them" OFF)
 option(RAILHEAD_FUZZ "Make the fuzz tests fuzzers (libFuzzer with sanitizers; needs clang)" OFF)
 if(RAILHEAD_FUZZ AND (RAILHEAD_SANITIZE OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang"))
   message(FATAL_ERROR "RAILHEAD_FUZZ brings its own sanitizers and needs clang: configure a folder of "

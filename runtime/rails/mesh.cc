@@ -356,8 +356,9 @@ absl::Status Mesh::Progress() {
   const bool sockets = CompanionWaits() || SpinsOnSockets();
   const bool spins = sockets || std::any_of(busy_.begin(), busy_.end(), in_memory);
   for (bool at_first = true; at_first || now - start < kSpin; at_first = false) {
+    const bool round = now >= next_round_;
     absl::Status polled = Poll(now);
-    if (polled.ok() && sockets) polled = PollSockets(now);
+    if (polled.ok() && sockets) polled = PollSockets(now, round);
     if (!polled.ok()) return polled;
     now = MonotonicNow();
     if (moved_ || KeepUnacknowledged()) {
@@ -526,7 +527,7 @@ absl::Status Mesh::OnPolled(Entry& entry, const absl::StatusOr<bool>& moved) {
   return absl::OkStatus();
 }
 
-absl::Status Mesh::PollSockets(absl::Time now) {
+absl::Status Mesh::PollSockets(absl::Time now, bool all) {
   Entry* any = nullptr;
   size_t sockets = 0;
   for (Entry* entry : busy_) {
@@ -535,7 +536,7 @@ absl::Status Mesh::PollSockets(absl::Time now) {
     sockets += entry->peer->rail_count();
   }
   // Reading from one socket takes as long as asking the kernel whether there is anything to read.
-  if (sockets == 1) return PollPeer(*any, now);
+  if (sockets == 1 && !all) return PollPeer(*any, now);
   for (const Entry* entry : busy_) {
     if (entry->in_memory) continue;
     if (absl::Status armed = entry->peer->Arm(transport::Wake::kFrames); !armed.ok()) return armed;

@@ -171,8 +171,9 @@ class Mesh final : public collectives::Messenger {
   // PollRound also accepts new peers.
   absl::Status PollPeers(absl::Time now, size_t most);
   absl::Status PollCompanion();
-  // Polls busy peers whose descriptor is readable, without a sleep.
-  absl::Status PollSockets(absl::Time now);
+  // Polls busy peers whose descriptor is readable, without a sleep. Not `all`: other descriptors may
+  // wait.
+  absl::Status PollSockets(absl::Time now, bool all);
   // Returns true if this wait is likely to be shorter than a spin; now and then it tries anyway.
   bool SpinsOnSockets() const {
     return spins_in_vain_ < kVainSpins || spins_in_vain_ % kSpinTrial == 0;

@@ -16,6 +16,8 @@
  *   until_failure C BYTES all-reduces until one fails, at `WORDS failed: TIME` of CLOCK_MONOTONIC; stderr has the error
  *   isend C BYTES PEER    starts a transfer, and waits for it; it may fail, as above
  *   ireceive C BYTES PEER PEER -1: from any rank
+ *   cycle C COUNT BYTES   makes and ends COUNT communicators of all ranks of C, each with an all-reduce and a transfer
+ *                         around the ring
  *   compute MILLISECONDS  stays away from the library
  *
  * usage: commanded             until the end of stdin
@@ -171,6 +173,35 @@ static void Do(const char* words, const char* verb, int number, size_t bytes) {
   if (strcmp(verb, "all_reduce") == 0) CheckReceived(words, bytes, message, count);
 }
 
+/* Two communicators live at a time: the older one ends first. */
+static void Cycle(const char* words, int number, int cycles, size_t bytes) {
+  const double begin = Now();
+  rhComm_t older = NULL;
+  int own = 0;
+  int count = 0;
+  Check(rhCommUserRank(comms[number], &own), comms[number]);
+  Check(rhCommCount(comms[number], &count), comms[number]);
+  for (int cycle = 0; cycle < cycles; ++cycle) {
+    rhComm_t comm = NULL;
+    rhRequest_t requests[2];
+    Check(rhCommSplit(comms[number], 0, own, &comm, NULL), comms[number]);
+    for (size_t i = 0; i < bytes; ++i) sent[i] = Value(i, cycle);
+    Check(rhAllReduce(sent, received, bytes, rhUint8, rhSum, comm, NULL), comm);
+    CheckReceived(words, bytes, cycle, count);
+    Check(rhIrecv(received, bytes, rhUint8, (own + count - 1) % count, cycle, comm, &requests[0]), comm);
+    Check(rhIsend(sent, bytes, rhUint8, (own + 1) % count, cycle, comm, &requests[1]), comm);
+    for (int i = 0; i < 2; ++i) {
+      Check(rhRequestWait(requests[i]), NULL);
+      rhRequestFree(requests[i]);
+    }
+    CheckReceived(words, bytes, cycle, 1);
+    if (older != NULL) Check(rhCommDestroy(older), NULL);
+    older = comm;
+  }
+  if (older != NULL) Check(rhCommDestroy(older), NULL);
+  printf("%s: %.3f\n", words, Now() - begin);
+}
+
 int main(int argc, char** argv) {
   char line[512];
   sent = malloc(kMostBytes);
@@ -199,6 +230,9 @@ int main(int argc, char** argv) {
       Make(line, (int)number, verb[1] == 'h' ? (int)bytes : -1);
     } else if (sscanf(line, "grow %ld %255s", &number, file) == 2) {
       Grow(line, (int)number, file);
+    } else if (strcmp(verb, "cycle") == 0) {
+      if (number < 0 || number >= communicators || peer < 0 || peer > kMostBytes) return 2;
+      Cycle(line, (int)number, (int)bytes, (size_t)peer);
     } else if (strcmp(verb, "compute") == 0) {
       const struct timespec pause = {number / 1000, number % 1000 * 1000000};
       nanosleep(&pause, NULL);

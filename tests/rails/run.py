@@ -19,9 +19,10 @@ import wires
 from job import Commanded, Job, Preflight, build
 from network import Network
 from railbed.console import Console, Failure
-from scene import OUT, SIZE, expect, used_again, wait_until
+from scene import OUT, PATIENCE, SIZE, expect, used_again, wait_until
 
 RATES = (200, 200)
+COMMUNICATORS = 300
 
 
 def one_rail(trouble, ipv4=True):
@@ -376,6 +377,30 @@ def down_while_made(how):
     return scene
 
 
+def many_communicators():
+    """300 communicators are made and ended, each with an all-reduce and transfers, while the rails flap in turn."""
+    with Network((200,) * 3) as network, \
+            Commanded(network, OUT, "many-communicators", nodes=("a", "b", "b")) as job:
+        for rank in job.ranks():
+            job.tell(rank, f"cycle 0 {COMMUNICATORS} 100000")
+        flaps = 0
+        while any(job.left(rank) for rank in job.ranks()):
+            rail = flaps % 3
+            repair = (network.unplug(rail, "ab"[flaps % 2]) if flaps % 4 < 2 else network.swallow(rail))
+            time.sleep(0.2 + 0.3 * (flaps % 3))
+            repair()
+            time.sleep(0.3)
+            flaps += 1
+            job.check_alive()
+            expect(flaps < PATIENCE, "the communicators are not made", job)
+        seconds = max(job.wait(rank) for rank in job.ranks())
+        print(f"    {COMMUNICATORS} communicators in {seconds:.1f} s, {flaps} flaps")
+        for rail in range(3):
+            wait_until(lambda: job.metric("railhead_rail_state", rail) == 1, f"rail {rail} is back", job)  # noqa: B023
+        carries_again(job, 3, 0)
+        job.finish()
+
+
 def no_common_rail():
     """No rail is up on both nodes: all ranks fail, and name the pair and both states."""
     for trouble, state in (("unplug", "is down"), ("strip", "has no IP address")):
@@ -517,6 +542,7 @@ SCENES = {
     "down-split": down_while_made("split"),
     "down-shrink": down_while_made("shrink"),
     "down-grow": down_while_made("grow"),
+    "many-communicators": many_communicators,
     "no-common-rail": no_common_rail,
     "no-such-interface": no_such_interface,
     "preflight-narrow": preflight_narrow,
