@@ -103,7 +103,7 @@ void Collector::OnProfiles() {
 }
 
 void Collector::OnLead() {
-  // What this replica knew as an earlier leader is outdated.
+  // State from an earlier term as leader is outdated.
   poller_.ForgetAll();
   reports_.OnLead();
   {

@@ -19,9 +19,9 @@ constexpr size_t kMostModels = 8;
 constexpr char kRefused[] = "the scheduler recently rejected a pod of this gang there";
 constexpr char kOwn[] = "a pod of this gang is there and excludes others (anti-affinity)";
 
-// Returns the rails in use on a node whose pods hold `count` HCAs: those that the agent reports
-// (`told`), then the lowest free ones, as it allocates these first. If it reports more than
-// `count`, its whole report is outdated.
+// Returns the rails in use on a node whose pods hold `count` HCAs: those that the agent reports,
+// then the lowest free ones, as it allocates these first. If it reports more than `count`, its
+// whole report is outdated.
 std::vector<int> RailsInUse(const fabric::FabricNode& node, const std::vector<int>& told, int rails,
                             int count) {
   std::vector<int> used;

@@ -272,7 +272,7 @@ void JudgeAlike(const Pods& pods, const Cluster& cluster, Findings& findings) {
   if (!JudgeLinkLayers(pods, cluster, findings)) JudgePorts(pods, findings);
 }
 
-// Returns the job name that the ranks report, if the job has ranks in other pods; else "".
+// Returns the job name that the ranks give if the job has ranks in other pods, else "".
 std::string ProgramOf(const JudgedPod& judged) {
   if (judged.report == nullptr) return "";
   const std::vector<RankReport>& ranks = judged.report->ranks;
