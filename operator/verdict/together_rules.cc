@@ -297,8 +297,8 @@ bool AreAllThere(const Pods& pods) {
 }
 
 void JudgeTogether(const Pods& pods, const Cluster& cluster, bool one_program, Findings& findings) {
-  // Pods of two templates differ during a rolling update. Where pods are replaced one by one, those
-  // of two states of a profile differ, too.
+  // Pods of two templates differ during a rolling update. If pods are replaced one by one, those of
+  // two states of a profile differ, too.
   using Cohort = std::tuple<std::string, std::string, std::string, int64_t>;
   std::map<Cohort, Pods> cohorts;
   for (const JudgedPod* judged : pods) {
