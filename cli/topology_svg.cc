@@ -198,7 +198,7 @@ class Drawing {
     return y + height;
   }
 
-  // Of the names above the nodes of a leaf.
+  // Returns the height of the switch names above a leaf's nodes.
   double SwitchesHeight(size_t leaf) const {
     size_t longest = 0;
     for (const std::string& name : found_.switches.back()[leaf]) {

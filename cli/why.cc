@@ -73,8 +73,8 @@ absl::StatusOr<WhyAnswer> OfDecision(const std::string& file) {
   return answer;
 }
 
-// Returns when the cluster was as these objects say: nobody knows when files were written. It is
-// the time of their last change, which kubelets make every few minutes.
+// Returns the time of the cluster's state in these objects. Files do not contain it, so it is the
+// time of their last change, which kubelets make every few minutes.
 absl::Time TimeOfFiles(const ClusterObjects& objects, absl::Time now) {
   absl::Time latest = absl::InfinitePast();
   const auto see = [&latest](const std::string& text) {

@@ -55,7 +55,7 @@ int64_t Seconds(Duration duration) {
   return std::chrono::duration_cast<std::chrono::seconds>(duration).count();
 }
 
-// What the agent's own flags do not allow.
+// Returns an error if the agent's flags do not allow the configuration.
 absl::Status CheckAgainstFlags(const AgentConfig& config, const AgentOptions& options) {
   for (const ResourceConfig& resource : config.resources) {
     if (!resource.move_interfaces || !options.cdi_dir.empty()) continue;
@@ -193,7 +193,7 @@ void Agent::Run(int stop_fd) {
     }
     const bool scanned = TakeScan();
     if (now >= rescan_at) {
-      // Of the moment of the change: `now` may be long ago on a busy machine.
+      // The time of the change: `now` may be long ago on a busy machine.
       if (Reload()) settled_at = look_at = std::chrono::steady_clock::now() + options_.look;
       NoteHang(now);
       for (kube::Event& event : faults_.TakeDue(now)) TellEvent(std::move(event));
@@ -213,7 +213,7 @@ void Agent::Run(int stop_fd) {
       wake_at = std::min(wake_at, plugin->Step(now));
       registrations += plugin->registrations();
     }
-    // A kubelet that has just come may know of containers that nobody could tell of before.
+    // A kubelet that has just started may know containers that were unknown before.
     if (std::exchange(registrations_, registrations) != registrations) {
       look_at = std::min(look_at, std::max(now, settled_at));
     }

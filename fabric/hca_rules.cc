@@ -127,7 +127,7 @@ std::string AddressTrouble(const Hca& hca, PodNetwork network) {
 
 using HcaRule = std::string (*)(const Hca& hca, PodNetwork network);
 
-// What is no rail first, then what is broken, then what its network lacks.
+// First reasons that exclude a rail, then faults, then what its network lacks.
 constexpr std::array<HcaRule, 8> kRules = {RoleTrouble,   ShareTrouble,  LimitTrouble,
                                            NameTrouble,   OrphanTrouble, PortTrouble,
                                            DeviceTrouble, AddressTrouble};
@@ -135,7 +135,7 @@ constexpr std::array<HcaRule, 8> kRules = {RoleTrouble,   ShareTrouble,  LimitTr
 }  // namespace
 
 std::string TroubleOf(const Hca& hca, PodNetwork network) {
-  // Whatever its state, which may be old.
+  // Applies in any state, as the state may be outdated.
   if (!hca.withheld.empty()) return hca.withheld;
   std::vector<std::string> troubles;
   for (const HcaRule rule : kRules) {

@@ -43,9 +43,9 @@ struct TextFreer {
 };
 using CText = std::unique_ptr<char, TextFreer>;
 
-// Whether openat2 may have failed for another reason than the path: an older kernel, or a seccomp
-// filter without this call; a link out of the root, which realpath can resolve; a path that changes
-// at the same time.
+// Returns whether openat2 may have failed for a reason other than the path: an older kernel, or a
+// seccomp filter without this call; a link out of the root, which realpath can resolve; a path that
+// changes at the same time.
 bool MayBeFoundOtherwise(int error) {
   return error == ENOSYS || error == EPERM || error == EXDEV || error == EAGAIN;
 }

@@ -118,9 +118,9 @@ std::string CheckDeviceNode(const RootFiles& files, const std::string& uverbs) {
                       "; it is left over from an earlier driver load; let udev recreate it");
 }
 
-// Whether its vital product data says that it manages NVLink switches: the two ConnectX functions
-// of an HGX B200 board that are for its fabric manager alone. To read them takes a while, as the
-// firmware answers; `known` remembers. An error: not decided yet.
+// Returns whether its vital product data marks it as a manager of NVLink switches: the two ConnectX
+// functions of an HGX B200 board that only its fabric manager uses. Reading is slow, as the
+// firmware responds; `known` caches the result. An error means: not decided yet.
 absl::StatusOr<bool> ManagesSwitch(const RootFiles& files, const Hca& hca, KnownVpd* known) {
   constexpr size_t kMaxVpd = 4096;
   const HcaPort* port = DataPort(hca);
@@ -181,7 +181,7 @@ void ReadDeviceNodes(const RootFiles& files, const std::multimap<std::string, st
   hca.device_trouble = absl::StrJoin(troubles, "; ");
 }
 
-// What links, names and PCI attributes tell of an HCA, without its firmware.
+// Facts about an HCA from links, names and PCI attributes, without its firmware.
 struct PlacedHca {
   Hca hca;
   bool on_pci = false;  // has its own PCI function
@@ -258,8 +258,8 @@ absl::StatusOr<Hca> ReadHca(const RootFiles& files, const std::string& name,
   return hca;
 }
 
-// Returns true if an HCA that was listed is not there any more: its driver was unloaded, or it
-// moved into a pod. Its fields may then lack the PCI function, and it would look like another HCA.
+// Returns true if an HCA that was listed has disappeared: its driver was unloaded, or it moved into
+// a pod. Its fields may then lack the PCI function, and it would look like another HCA.
 bool IsGone(const RootFiles& files, const std::string& name) {
   return absl::IsNotFound(files.ReadLink(absl::StrCat(kHcaClass, "/", name)).status());
 }

@@ -158,7 +158,7 @@ absl::StatusOr<ListPage> ListOnce(Api& api, const ObjectRef& collection, const L
   if (items == nullptr || !items->is_array()) {
     return absl::DataLossError(absl::StrCat(what, ": the response is not a list"));
   }
-  if (!items->empty()) return nameless;  // what is no object has not been visited
+  if (!items->empty()) return nameless;  // elements that are not objects were not visited
   ListPage page;
   page.resource_version = StringAt(*answer, {"metadata", "resourceVersion"});
   page.go_on = StringAt(*answer, {"metadata", "continue"});
@@ -176,7 +176,7 @@ absl::StatusOr<ListPage> ListWhatFits(Api& api, const ObjectRef& collection, Lis
       visited = true;
       return visit(object);
     });
-    // After a visit it is the visitor's error.
+    // After a visit, the error is that of `visit`.
     if (!absl::IsResourceExhausted(page.status()) || visited || options.limit <= 1) return page;
     options.limit /= 2;
   }

@@ -20,10 +20,10 @@ namespace {
 constexpr size_t kMaxMessage = 1024;
 // Names of objects have at most 253 bytes; ours adds a dot and 16 digits.
 constexpr size_t kMaxTargetName = 200;
-// So many different events are told apart at a time.
+// Maximum number of different events that are counted at a time.
 constexpr size_t kMaxCounts = 1000;
 
-// The same event has the same name, whichever process tells it.
+// Returns equal names for equal events, in all processes.
 std::string NameOf(const Event& event) {
   const std::string content = absl::StrJoin(
       {event.api, event.kind, event.space, event.name, event.uid,
@@ -110,7 +110,7 @@ absl::Status EventRecorder::Record(const Event& event) {
   counts_[key] = 1;
   tokens_ -= 1;
   if (made.ok() || event.part.has_value()) return absl::OkStatus();
-  // An earlier process of ours has told it; it would expire an hour after that.
+  // An earlier process created it; without an update it would expire an hour after that.
   absl::StatusOr<Json> told = Patch(*api_, {"v1", "events", space, name}, PatchType::kMerge,
                                     {{"lastTimestamp", Stamp(now)}});
   if (!told.ok()) return absl::IsNotFound(told.status()) ? absl::OkStatus() : told.status();

@@ -10,8 +10,8 @@
 namespace railhead::kube {
 namespace {
 
-// What a chunk of glibc's heap costs, for the parts of a tree: a map or a vector of its own, a
-// map's node, an element with the room that a vector keeps for more, and a string.
+// Heap bytes of a tree's parts in glibc: a separate map or vector, a map's node, an element with
+// the spare room of its vector, and a string.
 constexpr size_t kMapBytes = 64;
 constexpr size_t kVectorBytes = 32;
 constexpr size_t kNodeBytes = 96;

@@ -25,11 +25,11 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kMaxHeaderBytes = 64U << 10U;
 constexpr size_t kMaxErrorBytes = 64U << 10U;  // of a stream's answer that is not 2xx
 constexpr size_t kMaxIdleConnections = 4;
-// A stream rests for minutes at a time: the kernel asks whether its other end is still there.
+// A stream may be idle for minutes: TCP keepalive checks whether its other end still exists.
 constexpr int64_t kKeepAliveIdleSeconds = 20;
 constexpr int64_t kKeepAliveIntervalSeconds = 5;
 
-// What one transfer collects; libcurl hands it back to the callbacks below.
+// State of one transfer; libcurl passes it to the callbacks below.
 struct Transfer {
   CURL* curl = nullptr;
   std::string body;
@@ -40,10 +40,10 @@ struct Transfer {
   ServerClock* server_clock = nullptr;
   absl::Time sent = MonotonicNow();
 
-  // Of a stream.
+  // For streams only.
   const std::function<absl::Status(absl::string_view)>* on_bytes = nullptr;
   const std::stop_token* stop = nullptr;
-  absl::Status refused;  // what on_bytes said
+  absl::Status refused;  // error of on_bytes
   absl::Duration silence = absl::InfiniteDuration();
   Clock::time_point heard = Clock::now();
   bool silent = false;
@@ -62,7 +62,7 @@ size_t OnBody(char* data, size_t size, size_t count, void* user) {
   const size_t bytes = size * count;
   if (transfer->on_bytes != nullptr && IsSuccess(transfer->HttpStatus())) {
     transfer->refused = (*transfer->on_bytes)(absl::string_view(data, bytes));
-    // Only now: the time that the receiver took is not the server's silence.
+    // After on_bytes, since the receiver's time is not idle time of the server.
     transfer->heard = Clock::now();
     return transfer->refused.ok() ? bytes : 0;
   }
@@ -91,7 +91,7 @@ size_t OnHeader(char* data, size_t size, size_t count, void* user) {
   return size * count;
 }
 
-// libcurl asks this at least once a second.
+// libcurl calls this at least once a second.
 int OnProgress(void* user, curl_off_t /*down_total*/, curl_off_t /*down*/, curl_off_t /*up_total*/,
                curl_off_t /*up*/) {
   auto* transfer = static_cast<Transfer*>(user);
@@ -129,8 +129,8 @@ class CurlList {
   curl_slist* list_ = nullptr;
 };
 
-// How to reach the server. libcurl sends the name in the URL to the server and compares it with the
-// certificate, so a name of its own stands there, and the address is where to connect instead.
+// Route to the server. libcurl sends the URL's name to the server and checks the certificate
+// against it, so the URL has the configured name, and the address is in `connect_to`.
 struct Route {
   std::string base;        // of URLs
   std::string connect_to;  // CURLOPT_CONNECT_TO; empty: the URL's host
@@ -153,7 +153,7 @@ void AddProxy(const std::string& proxy, Route& route) {
   const std::unique_ptr<CURLU, void (*)(CURLU*)> url(curl_url(), curl_url_cleanup);
   if (curl_url_set(url.get(), CURLUPART_URL, proxy.c_str(), CURLU_NON_SUPPORT_SCHEME) !=
       CURLUE_OK) {
-    route.proxy = proxy;  // libcurl says what is wrong
+    route.proxy = proxy;  // libcurl reports what is wrong
     absl::StrAppend(&route.told, " through its proxy");
     return;
   }
@@ -225,7 +225,7 @@ struct RestClient::State {
     curl_easy_cleanup(handle);
   }
 
-  // `transfer` says what becomes of the body, `timeout` bounds the whole.
+  // `transfer` determines the use of the body; `timeout` bounds the whole call.
   absl::StatusOr<Answer> Transact(const ApiRequest& request, const std::string& token,
                                   absl::Duration timeout, Transfer transfer);
 

@@ -124,7 +124,7 @@ absl::StatusOr<kube::InCluster> FindCluster(const std::string& kubeconfig) {
   return kube::InCluster{std::move(config->client), std::move(config->space)};
 }
 
-// Of this process: a container that is started again is another replica.
+// Returns the identity of this process: a restarted container is another replica.
 std::string Identity() {
   std::array<char, HOST_NAME_MAX + 1> host = {};
   if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';

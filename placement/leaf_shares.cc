@@ -20,7 +20,7 @@ struct Way {
 
 }  // namespace
 
-// The room left so far determines the position of a border, so ways with the same room left can be
+// The room left up to a border determines its position, so ways with the same room left can be
 // compared. From one border to the next it suffices to leave nothing more, or exactly the amount
 // that moves the border between two groups of some size: leaving less keeps all choices.
 std::vector<int> ShareOut(const std::vector<ChosenLeaf>& leaves, int levels, int pods,

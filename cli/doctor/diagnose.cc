@@ -14,7 +14,7 @@ namespace {
 struct Row {
   Check check;
   void (*run)(const Evidence&, Notes&);
-  // Whether the check applies only to the cluster as a whole, not to a node or a job.
+  // The check applies only to the cluster as a whole, not to a node or a job.
   bool cluster_only;
 };
 

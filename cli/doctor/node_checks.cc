@@ -28,7 +28,7 @@ constexpr size_t kMostNames = 3;
 struct Ending {
   absl::string_view reason;
   absl::string_view over;
-  // Whether the event that ends it may have the same time: times have a precision of a second.
+  // The event that ends it may have the same time: times have a precision of a second.
   bool at_once;
 };
 constexpr Ending kOver[] = {

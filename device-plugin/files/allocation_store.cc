@@ -340,7 +340,7 @@ void AllocationStore::Look(const std::vector<ContainerDevices>& listed, absl::Ti
 }
 
 void AllocationStore::TakeList(const std::vector<ContainerDevices>& listed, absl::Time asked_at) {
-  // The agent's look and the start of a container may ask at the same time.
+  // The agent's check and the start of a container may request lists at the same time.
   if (asked_at < listed_asked_at_) return;
   listed_ = listed;
   listed_asked_at_ = asked_at;

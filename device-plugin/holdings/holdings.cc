@@ -138,7 +138,7 @@ bool Holds(const std::set<std::string>& ids, const fabric::Hca& hca) {
 bool MayBeAmong(const std::set<std::string>& ids, const std::string& name,
                 const std::string& pci_address) {
   return ids.contains(kAllHcas) || std::any_of(ids.begin(), ids.end(), [&](const std::string& id) {
-           // Without a PCI function, nothing but the name tells them apart.
+           // Without a PCI function, only the name distinguishes them.
            return id == DeviceId(name, pci_address) || PciAddressIn(id) == pci_address;
          });
 }

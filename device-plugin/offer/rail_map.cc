@@ -248,8 +248,8 @@ class Recognition {
         }
       } else {
         hca.id = NewId(hca);
-        // Names alone tell devices of one place apart, and names change. The interface of a
-        // software device may be in a pod, under another name or not to be seen.
+        // Only names distinguish devices of one place, and names change. The interface of a
+        // software device may be in a pod, under another name or invisible.
         for (size_t k = 0; k < map_.hcas.size(); ++k) {
           const fabric::Hca& known = map_.hcas[k];
           const bool is_lost = !found_[k] && known.pci_address.empty() && hca.pci_address.empty();

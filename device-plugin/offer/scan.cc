@@ -61,7 +61,7 @@ void ReadCounters(const ScanWish& wish, const fabric::RootFiles& files,
   }
 }
 
-// Those that the wish wants left alone, as they were read last.
+// Returns the HCAs that must not be read, as they were read last.
 std::map<std::string, fabric::Hca> HangingHcas(const ScanWish& wish) {
   std::map<std::string, fabric::Hca> hanging;
   for (const std::string& name : wish.hanging) hanging[name];
@@ -72,7 +72,7 @@ std::map<std::string, fabric::Hca> HangingHcas(const ScanWish& wish) {
   return hanging;
 }
 
-// Whether the UUIDs that were read last are those of these GPUs: a GPU does not change its own.
+// Returns whether the known UUIDs are those of these GPUs; the UUID of a GPU does not change.
 bool KnowsUuids(const Scan& last, const fabric::NodeInventory& inventory) {
   if (last.inventory.gpus != inventory.gpus) return false;
   const auto nvidia = std::count_if(inventory.gpus.begin(), inventory.gpus.end(),

@@ -43,7 +43,7 @@ std::string TextOf(const JsonValue* value) {
   return text == nullptr ? "" : text->text;
 }
 
-// Systems of switches, some of which use lldpd, and those whose name does not say what they are for
+// Systems of switches, some of which use lldpd, and systems whose name does not show their purpose
 // (Buildroot).
 constexpr const char* kSwitchSystems[] = {"Arista",
                                           "Buildroot",
@@ -106,7 +106,7 @@ bool StartsWithAny(absl::string_view text, const char* const (&names)[kCount]) {
                      [&](const char* name) { return absl::StartsWithIgnoreCase(text, name); });
 }
 
-// Returns whether this is lldpd's default: the system's name, and what uname says ("Debian
+// Returns whether this is lldpd's default: the system's name and the output of uname ("Debian
 // GNU/Linux 12 (bookworm) Linux 6.1.0-13-amd64 #1 SMP ...").
 bool IsDefaultOfLldpd(absl::string_view description) {
   constexpr absl::string_view kLinux = " Linux ";
@@ -124,7 +124,7 @@ bool IsDefaultOfLldpd(absl::string_view description) {
 
 // Returns whether the system description is a host's. Switch systems start with their own name,
 // even if based on a distribution of hosts ("Cumulus Linux version 5.9", "SONiC Software Version:
-// ... Debian"). lldpd can be told not to send the version: then the distribution's name decides.
+// ... Debian"). lldpd can be configured to omit the version: then the distribution's name decides.
 bool IsHostSystem(absl::string_view description) {
   if (StartsWithAny(description, kSwitchSystems)) return false;
   return IsDefaultOfLldpd(description) || StartsWithAny(description, kDistributions);

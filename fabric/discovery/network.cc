@@ -125,7 +125,7 @@ class Builder {
     return node == nodes_.end() ? "" : node->second;
   }
 
-  // Returns the ids of devices of unknown kind that are no switches.
+  // Returns the ids of devices of unknown kind that are not switches.
   std::set<std::string> Firmware(const std::map<std::string, SeenDevice>& devices) const {
     std::set<std::string> found;
     for (const auto& [id, device] : devices) {

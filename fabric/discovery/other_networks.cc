@@ -85,7 +85,7 @@ void LeaveOtherNetworksOut(const Observations& seen, Network& network,
   Names other_names;
   for (const auto& [node, names] : rails) {
     for (const auto& [nic, cable] : network.nics.at(node)) {
-      // InfiniBand has no management network of its own.
+      // InfiniBand has no separate management network.
       if (cable.evidence == Evidence::kLldp && rail_names.count(nic) == 0) other_names.insert(nic);
     }
   }

@@ -19,7 +19,7 @@
 namespace railhead::fabric {
 namespace {
 
-// Of nodes of one kind; if there are more, they are treated as one.
+// Limit for one kind of node; if there are more, they are treated as one.
 constexpr size_t kMaxWirings = 64;
 
 // Nodes of one kind with the same wiring.
@@ -38,7 +38,7 @@ std::vector<int> NetworksOfRails(const NodeRails& row, const std::vector<int>& n
 }
 
 // Returns whether the same rails share a network. Its index is not compared: without a spine, each
-// leaf is a network of its own.
+// leaf is a separate network.
 bool WiredAlike(const std::vector<int>& a, const std::vector<int>& b) {
   std::map<int, int> in_b;
   std::map<int, int> in_a;
@@ -111,8 +111,8 @@ Outsiders FindOutsiders(const Rows& rows, const std::vector<int>& network_of) {
     }
     size_t most = 0;
     for (const auto& [which, nics] : count) most = std::max(most, nics);
-    // A leaf without a spine is a network of its own, and there may be many; a wrong cable is
-    // single.
+    // A leaf without a spine is a separate network, and there may be many of these; a wrong cable
+    // is single.
     for (const auto& [which, nics] : count) {
       if (nics * 4 > most) networks[rail].insert(which);
     }

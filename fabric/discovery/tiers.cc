@@ -124,7 +124,7 @@ class Connecting {
     return parts.size() > 1 && in_a_tree * 2 > all;
   }
 
-  // In a torus, most cables of a switch lead to switches of its own tier.
+  // In a torus, most cables of a switch lead to switches of the same tier.
   bool InATree(int at) {
     size_t up = 0;
     size_t sideways = 0;

@@ -67,7 +67,7 @@ std::vector<RailNic> FromFacts(absl::Span<const SeenRail> facts, const Nics& nic
       matched = true;
     }
   }
-  // "n0 HCA-1": the node descriptions use other names. The same number of NICs means the same NICs.
+  // "n0 HCA-1": the node descriptions use other names. An equal number of NICs means the same NICs.
   // Interface names come from the kernel in both sources, so a NIC with another name in LLDP is
   // another NIC.
   Nics described = nics;

@@ -23,8 +23,8 @@ constexpr char kCertificateKey[] = "ca.crt";
 constexpr char kPrivateKey[] = "ca.key";
 constexpr char kPreviousKey[] = "previous-ca.crt";
 
-// Replicas that serve from any of them are trusted. So many rotations within the life of a serving
-// certificate are no rotations.
+// Certificates that these authorities have issued stay valid. More rotations than this within the
+// life of a serving certificate are not regular.
 constexpr size_t kMostPrevious = 8;
 
 // A value of the Secret, decoded; empty when absent or not base64.
@@ -49,7 +49,7 @@ std::string StillValid(std::initializer_list<absl::string_view> texts, const std
   return absl::StrJoin(kept, "");
 }
 
-// Whether every webhook of a configuration trusts `issuer`.
+// Returns whether all webhooks of a configuration trust `issuer`.
 bool AllTrust(const Json& configuration, const std::string& issuer) {
   const Json* webhooks = Find(configuration, "webhooks");
   if (issuer.empty() || webhooks == nullptr || !webhooks->is_array()) return false;
@@ -142,8 +142,8 @@ absl::StatusOr<CertificateKeeper::Authorities> CertificateKeeper::LoadAuthority(
   absl::StatusOr<KeyedCertificate> made =
       MakeAuthority(options_.authority_name, now, options_.authority_lifetime);
   if (!made.ok()) return made.status();
-  // What the Secret lost (somebody emptied it, or put another one there), replicas still serve
-  // from.
+  // Replicas still serve from an authority that the Secret has lost, as when a user emptied or
+  // replaced it.
   std::string previous =
       StillValid({issuer_, found.current.certificate, found.previous}, made->certificate, now);
   absl::Status stored = Store(

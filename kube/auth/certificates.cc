@@ -63,7 +63,7 @@ absl::StatusOr<KeyedCertificate> ToPem(X509* certificate, EVP_PKEY* key) {
   return KeyedCertificate{*std::move(certificate_pem), *std::move(key_pem)};
 }
 
-// A key in PEM must never make OpenSSL ask the terminal for a passphrase.
+// OpenSSL must never read the passphrase of a PEM key from the terminal.
 int NoPassphrase(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*user*/) { return -1; }
 
 Owned<X509> ReadCertificate(absl::string_view pem) {

@@ -69,7 +69,7 @@ absl::Status ReadMode(const Json& exec, bool has_terminal, ExecPlugin& plugin) {
   return absl::OkStatus();
 }
 
-// Of an answer's status: empty if it is not there.
+// Returns a string of the response's status; empty if it is absent.
 absl::StatusOr<std::string> SecretOf(const Json& status, absl::string_view key) {
   const Json* value = Find(status, key);
   if (value == nullptr || value->is_null()) return std::string();

@@ -306,7 +306,7 @@ absl::StatusOr<std::vector<Document>> Parsed(absl::Span<const KubeconfigFile> fi
   for (const KubeconfigFile& file : files) {
     absl::StatusOr<std::vector<Json>> parsed = ParseYaml(file.text);
     if (!parsed.ok()) return Wrong("it", parsed.status().message());
-    // Of several, one that is still empty says nothing.
+    // With several files, empty ones are ignored.
     if (parsed->empty() && files.size() > 1) continue;
     if (parsed->size() != 1) return Wrong("it", "is not one YAML document");
     documents.push_back({std::move(parsed->front()), file.folder});

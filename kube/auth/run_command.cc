@@ -27,7 +27,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A running child. It is killed and reaped at the end, unless it has ended by then.
+// A running child process. Killed and reaped at destruction, unless reaped before.
 class Child {
  public:
   explicit Child(pid_t pid) : pid_(pid) {}
@@ -84,7 +84,7 @@ absl::StatusOr<pid_t> Spawn(const Command& command, int output) {
     posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   }
   posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
-  // This process may ignore or block signals for reasons of its own.
+  // This process itself may ignore or block signals.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
@@ -129,8 +129,8 @@ absl::StatusOr<std::string> RunCommand(const Command& command, const CommandLimi
   const FileDescriptor end(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
   if (!end.valid()) return absl::ErrnoToStatus(errno, "pidfd_open");
 
-  // First until it has closed its output, then until it has ended. Whatever it has started may keep
-  // the output open for longer: what counts is what it had written when it ended.
+  // First until it has closed its output, then until it has ended. Its own children may keep the
+  // output open for longer: only what was written before it ended counts.
   std::string text;
   bool open = true;
   while (true) {

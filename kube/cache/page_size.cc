@@ -6,7 +6,7 @@
 namespace railhead::kube {
 namespace {
 
-// A server that is slow for another reason than large objects would be asked once for each object.
+// A server that is slow for another reason than large objects would get a request per object.
 constexpr int kShortestPageInTime = 8;
 // Slowly: where objects stay large, each growth beyond what fits costs a list that fails.
 constexpr int kListsToGrow = 8;

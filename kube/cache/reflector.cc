@@ -15,8 +15,8 @@
 namespace railhead::kube {
 namespace {
 
-// Whether what ended a watch leaves the version we have good to go on from: who could not be
-// reached, was busy or did not let us in said nothing about it.
+// Returns whether the watch can resume at its version: a server that was unreachable or overloaded,
+// or denied access, did not reject the version.
 bool MayGoOn(const absl::Status& end) {
   switch (end.code()) {
     case absl::StatusCode::kOk:
@@ -30,8 +30,8 @@ bool MayGoOn(const absl::Status& end) {
   }
 }
 
-// How often the page of a list that has begun is requested again: what the list has read so far is
-// of no use otherwise. With pauses, that is far less than the server keeps the list's version.
+// Maximum retries of one page of a list, since without that page the earlier ones are useless. With
+// pauses, that is far less than the server keeps the list's version.
 constexpr int kPageRepeats = 4;
 
 bool MayPass(const absl::Status& failed) {

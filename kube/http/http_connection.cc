@@ -40,7 +40,7 @@ bool Connection::HasBuffered() const { return ssl_ != nullptr && SSL_pending(ssl
 
 void Connection::EndWriting() {
   if (ssl_ != nullptr) {
-    SSL_shutdown(ssl_);  // says good-bye; waits for no answer
+    SSL_shutdown(ssl_);  // sends close_notify; does not wait for the peer's
     ERR_clear_error();
   }
   shutdown(fd_.get(), SHUT_WR);

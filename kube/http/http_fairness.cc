@@ -76,7 +76,7 @@ std::optional<size_t> WhoMakesRoom(const std::vector<const HttpStanding*>& all,
     if (!is_closing && one.source != &newcomer && one.source->connections <= newcomer.connections) {
       continue;
     }
-    // A closing one says nothing that anybody waits for, nor does one that had its time.
+    // Closing ones first, as no client waits for them; then those without a request in time.
     const std::tuple<int, size_t, int, absl::Time> key = {is_closing ? 0
                                                           : is_dumb  ? 1
                                                                      : 2,
@@ -97,7 +97,7 @@ std::optional<size_t> WhoFreesMemory(const std::vector<const HttpStanding*>& all
   for (size_t i = 0; i < all.size(); ++i) {
     const HttpStanding& one = *all[i];
     if (one.bytes <= share || one.state == State::kInHand) continue;
-    // What is complete goes last: it needs nothing more from its client.
+    // Complete requests last: they need nothing more from their client.
     const std::tuple<size_t, bool, double> key = {
         SIZE_MAX - one.source->bytes, one.state == State::kQueued, BytesPerSecond(one, now)};
     if (!chosen.has_value() || key < best) {

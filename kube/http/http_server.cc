@@ -217,7 +217,7 @@ class HttpServer::Impl {
   void OnEvent(HttpClient& client, uint32_t events) {
     const State state = client.standing.state;
     if (state == State::kQueued || state == State::kInHand) {
-      // Nothing was asked for, so the client has gone.
+      // Nothing else was requested from epoll, so the client has gone.
       if ((events & (EPOLLHUP | EPOLLERR)) != 0) clients_.Close(client);
       return;
     }
@@ -507,7 +507,7 @@ class HttpServer::Impl {
   absl::Time accept_again_ = absl::InfinitePast();
   bool closing_ = false;
   HttpClients clients_;
-  std::vector<uint64_t> going_on_;  // clients that have more to say
+  std::vector<uint64_t> going_on_;  // clients with more to process
   int in_hand_ = 0;
   int large_in_hand_ = 0;
   int free_threads_ = 0;

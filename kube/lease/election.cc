@@ -11,7 +11,7 @@
 namespace railhead::kube {
 namespace {
 
-// Replicas that started together do not ask together.
+// Spreads the requests of replicas that started together.
 constexpr double kJitter = 0.2;
 // The holder of a lease that is gone.
 constexpr char kSomebody[] = "unknown, before the lease was deleted";
@@ -119,8 +119,8 @@ void Election::OnRead(const absl::StatusOr<LeaseView>& lease, absl::Time /*sent*
   knows_ = false;
   if (absl::IsNotFound(lease.status())) {
     trouble_ = absl::OkStatus();
-    // Who deleted the lease did not tell its holder, of which we may not even know. Only one who
-    // leads, and one who never saw a lease, need not wait.
+    // The holder of a deleted lease may still lead. Wait for its expiry, unless this replica leads
+    // or never saw a lease.
     LeaseView absent = seen_;
     absent.version.clear();
     if (!Leads(now) && !seen_.version.empty()) absent.holder = kSomebody;
@@ -153,7 +153,7 @@ void Election::OnWritten(const absl::StatusOr<LeaseView>& lease, absl::Time sent
                            absl::IsAlreadyExists(lease.status()) ||
                            absl::IsNotFound(lease.status());
   trouble_ = lost_a_race ? absl::OkStatus() : lease.status();
-  // Whoever lost a race reads at once what there is now; all others may have written or not.
+  // After a lost race, read at once; after another error, the write may have succeeded.
   if (!lost_a_race) TryAgain(now);
 }
 

@@ -14,7 +14,7 @@
 namespace railhead::kube {
 namespace {
 
-// What a replica that is going may spend on letting another one lead at once.
+// Time limit for releasing the lease at exit, so that another replica can lead at once.
 constexpr absl::Duration kReleaseTime = absl::Seconds(2);
 
 absl::StatusOr<LeaseView> AsLease(const absl::StatusOr<Json>& answer) {
@@ -65,7 +65,7 @@ void LeaderElector::Run(const std::stop_token& stop) {
   }
   const absl::Time now = MonotonicNow();
   const std::optional<LeaseView> release = election_.Release(now);
-  Publish(now);  // nobody may lead before this one has stopped
+  Publish(now);  // stop leading before another replica can start
   if (release) Tell(Write(*release, kReleaseTime).status());
 }
 

@@ -9,7 +9,7 @@
 namespace railhead::kube {
 namespace {
 
-// Whether the server may accept the same Event later.
+// Returns whether the server may accept the same Event later.
 bool MayPassLater(const absl::Status& recorded) {
   return absl::IsUnavailable(recorded) || absl::IsDeadlineExceeded(recorded) ||
          absl::IsAborted(recorded) || absl::IsUnauthenticated(recorded);

@@ -90,7 +90,7 @@ void QueueState::Pause(const std::string& item, absl::Time until, int failures) 
   entry.at_work = false;
   entry.failures = failures;
   entry.paused_until = until;
-  // What was added meanwhile is seen then, too.
+  // An item that was added while it was processed runs then, too.
   if (!entry.due) entry.serial = ++serial_;
   entry.due = until;
   Wait(until, entry.serial, at->first);

@@ -31,7 +31,7 @@ std::optional<std::string> WorkQueue::Take(absl::Duration patience) {
     if (shut_down_) return std::nullopt;
     const absl::Time now = clock_();
     if (std::optional<std::string> item = state_.Take(now)) {
-      // Somebody else has to wait for the next one now.
+      // Another thread must wait for the next item now.
       if (state_.waiting() > 0) changed_.notify_one();
       return item;
     }

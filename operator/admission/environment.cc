@@ -31,8 +31,8 @@ using kube::Find;
 using kube::Json;
 using kube::StringAt;
 
-// By these a container turns RDMA off, or takes HCAs of its own choice. Who sets one is noted even
-// where we would not have set it: nobody else can tell later whose it is (verdict/spec_rules.cc).
+// Variables that disable RDMA or select HCAs. Containers that set one are recorded even if we would
+// not set it: diagnosis needs to know who set it (verdict/spec_rules.cc).
 constexpr const char* kChoices[] = {"NCCL_IB_DISABLE", "NCCL_IB_HCA", "NCCL_NET",
                                     "RAILHEAD_FALLBACK", "RAILHEAD_TRANSPORT"};
 
@@ -59,8 +59,8 @@ void AddRankOfGang(const Json& pod, const std::string& size, const InjectionConf
   variables.push_back(Variable("MASTER_PORT", absl::StrCat(config.rendezvous_port)));
 }
 
-// RANK, WORLD_SIZE and the address of rank 0, if the pod's kind of job says them. A rank without a
-// size is no use to a program, and may keep it from running alone.
+// Adds RANK, WORLD_SIZE and the address of rank 0 if the pod's kind of job defines them. A rank
+// without a size is useless, and may keep a program from running alone.
 void AddRankOfJob(const JobRank& rank, const PodAdmission& admission,
                   std::vector<Json>& variables) {
   if (!rank.rank || (!rank.world && rank.world_source.is_null())) return;
@@ -74,8 +74,8 @@ void AddRankOfJob(const JobRank& rank, const PodAdmission& admission,
   variables.push_back(Variable("MASTER_PORT", absl::StrCat(admission.config.rendezvous_port)));
 }
 
-// Whether one of the containers has a rank already that is not by its place, or counts ranks
-// itself: it need not wait for another one.
+// Returns whether a container already has a rank that is not by its place, or counts ranks itself:
+// then it need not wait for another one.
 bool HasAnotherRank(const PodAdmission& admission, const std::string& size) {
   const std::vector<std::string>& containers = admission.containers;
   const std::string by_place = absl::StrCat("metadata.annotations['", gangs::kRank, "']");
@@ -126,7 +126,7 @@ bool SameVariable(const Json& entry, const Json& ours) {
 enum class Whose {
   kUsers,
   kOurs,
-  kPolicys,  // of another value than the pod's profile says
+  kPolicys,  // from the chart's policy, and not the profile's value
 };
 
 // Whose an entry of a container is that has the name of one of our variables.
@@ -146,8 +146,8 @@ Whose WhoseIs(const Json& entry, const Json& ours, const PodAdmission& admission
   return IsComputedVariable(name) && SameVariable(entry, ours) ? Whose::kOurs : Whose::kUsers;
 }
 
-// Whether a container has a WORLD_SIZE of its own that is not ours, such as one that counts GPUs,
-// and no RANK: ours counts pods, and the two would contradict each other.
+// Returns whether a container sets a WORLD_SIZE that is not ours, such as one that counts GPUs, and
+// no RANK: ours counts pods, and the two would contradict each other.
 bool CountsRanksItself(const Json* env, const std::map<std::string, size_t>& existing,
                        const std::vector<Json>& variables, const PodAdmission& admission) {
   const auto own = existing.find("WORLD_SIZE");
@@ -164,7 +164,7 @@ struct NewVariable {
   const Json* variable;
 };
 
-// Which of the variables that a rank needs a container has, of its own or of ours.
+// Variables of a rank that a container has, set by the user or by Railhead.
 struct RankVariables {
   bool rank = false;
   bool size = false;
@@ -210,7 +210,7 @@ absl::StatusOr<RankVariables> AddVariables(const std::string& pointer,
       continue;
     }
     if (whose == Whose::kPolicys) changed.push_back({own->second, &variable});
-    // What comes later may refer to this one.
+    // Later variables may refer to this one.
     place = std::max(place, own->second + 1);
   }
   for (const std::string& choice : choices) {

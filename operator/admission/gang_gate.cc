@@ -44,13 +44,13 @@ using kube::StringAt;
 
 constexpr size_t kLongestLevel = 63;  // of the parts of a label's key, in which levels stand
 
-// The gang that an object asks for; empty: none.
+// Returns the gang that an object requests; empty if there is no gang.
 std::string GangOf(const Json& object) {
   std::string gang = StringAt(object, {"metadata", "labels", kGangLabel});
   return gang == "false" ? "" : gang;
 }
 
-// The same, or "true" where it says nothing and its kind is one of these.
+// As above, but "true" if the object has no label and its kind is one of `kinds`.
 std::string GangOf(const Json& object, const std::string& kind, const GangKinds& kinds) {
   const Json* label = FindPath(object, {"metadata", "labels", kGangLabel});
   return label == nullptr && kinds.contains(kind) ? "true" : GangOf(object);
@@ -70,8 +70,8 @@ std::string AnnotationField(absl::string_view annotation) {
   return absl::StrCat("metadata.annotations[", annotation, "]");
 }
 
-// Adds our label to the object at `pointer` where it has none. An object whose labels are not what
-// Kubernetes says they are is left alone.
+// Adds the gang label to the object at `pointer` if it has no such label. Leaves an object with
+// invalid metadata or labels unchanged.
 void AddLabelTo(const std::string& pointer, const std::string& gang, Draft& draft) {
   const Json* metadata = draft.At(pointer + "/metadata");
   if (metadata == nullptr || !metadata->is_object()) {
@@ -200,7 +200,7 @@ MaybeNoWait WhatTheSchedulerLeavesOut(const Json& pod, const std::string& gang,
   return std::nullopt;
 }
 
-// How many pods the Job has at once: none more than are left to be made.
+// Returns the number of pods that the Job runs at once: at most its completions.
 int PodsAtOnce(const Json& job, int parallelism) {
   const Json* completions = FindPath(job, {"spec", "completions"});
   const bool limited = completions != nullptr && completions->is_number_integer() &&
@@ -217,7 +217,7 @@ bool IsAboutDisruptions(const Json& rule) {
   });
 }
 
-// Whether the Job does not count a pod as failed that is evicted.
+// Returns whether the Job does not count evicted pods as failed.
 bool IgnoresDisruptions(const Json& job) {
   const auto& rules = kube::ElementsAt(job, {"spec", "podFailurePolicy", "rules"});
   const auto first = std::find_if(rules.begin(), rules.end(), IsAboutDisruptions);
@@ -243,8 +243,8 @@ std::string SizeOfRankedGang(const Json& pod, const GangKinds& kinds,
     return "";
   }
   std::string size = annotations.at(kGangSize);
-  // An index says nothing of the place that the scheduler chooses. Where the gang is more than the
-  // ranks of the index are, it stays.
+  // A completion index ignores where the scheduler places the pod, so the rank by place replaces
+  // it. If the gang is larger than the index's ranks, the index stays.
   const bool same = rank.rank && rank.world && absl::StrCat(*rank.world) == size;
   return !numbered || (native && same) ? size : "";
 }
@@ -295,7 +295,7 @@ void StampGangSize(const GangKinds& kinds, int parallelism, Annotations& annotat
   const bool asked = by_template || !GangOf(job).empty();
   if (IgnoresDisruptions(job)) annotations.emplace(gangs::kEvictable, "true");
   parallelism = PodsAtOnce(job, parallelism);
-  // Of a JobSet all Jobs that are alike are one gang, if their pods' label does not name another.
+  // All identical Jobs of a JobSet are one gang, unless their pods' label names another.
   int64_t size = parallelism;
   const std::string name = by_template ? GangOf(*pod_template) : GangOf(job);
   int jobs = 0;

@@ -32,7 +32,7 @@ Json SecurityContext(const Json& served) {
   return context;
 }
 
-// Whether an object with `resources` says how much CPU or memory it uses.
+// Returns whether the object's `resources` specify CPU or memory.
 bool SaysAmounts(const Json& object) {
   for (const char* list : {"limits", "requests"}) {
     const Json* amounts = FindPath(object, {"resources", list});

@@ -50,13 +50,13 @@ void WarnOfLostRanks(int completions, int parallelism, Draft& job) {
   }
 }
 
-// Whether mpirun assigns the ranks in the Job's pods, so that its own size is not theirs.
+// Returns whether mpirun assigns the ranks in the Job's pods, so that its size is not theirs.
 bool HasRanksOfMpirun(const Json& job) {
   const Json* spec = FindPath(job, {"spec", "template", "spec"});
   return spec != nullptr && IsStartedByMpirun(*spec);
 }
 
-// The stamps that a Job would get if its template said nothing of them.
+// Returns the stamps that a Job would get if its template had no stamp.
 absl::StatusOr<Annotations> FreshStamps(const InjectionConfig& config, Json job) {
   if (FindPath(job, {"spec", "template"}) == nullptr) {
     return absl::InvalidArgumentError("spec.template is missing");
@@ -77,7 +77,7 @@ std::string ValueOf(const Annotations& annotations, const char* name) {
   return found == annotations.end() ? "" : found->second;
 }
 
-// Whether the API server lets the template change: only while the Job is suspended and has no pods.
+// Returns whether the API server accepts template changes: only of a suspended Job without pods.
 bool TemplateMayChange(const Json& before) {
   const Json* suspended = FindPath(before, {"spec", "suspend"});
   return suspended != nullptr && *suspended == true &&

@@ -41,7 +41,7 @@ std::string HostOfRank0(const PodAdmission& admission, const gangs::Workload& jo
                       subdomain.empty() ? "" : ".", subdomain);
 }
 
-// What ranks need, by name.
+// Returns the variables of ranks, by name.
 std::map<std::string, std::string> VariablesOfRanks(const PodAdmission& admission,
                                                     const gangs::Workload& job) {
   std::map<std::string, std::string> variables = admission.settings.environment;

@@ -39,8 +39,8 @@ absl::Status AddProfilesSharedMemory(PodAdmission& admission) {
   return AddSharedMemory(profile->shared_memory_size, admission.containers, admission.draft);
 }
 
-// What the pod says of its profile that is not so. Not after an earlier call of this webhook, which
-// has said it and whose stamp it then is.
+// Warns about a profile annotation that does not match. Not on reinvocation: then the earlier call
+// has warned, and the annotation is its own stamp.
 void WarnOfForeignStamp(PodAdmission& admission) {
   const PodSettings& settings = admission.settings;
   const auto stamp = admission.annotations.find(kProfile);
@@ -63,8 +63,8 @@ bool IsPort(const std::string& text) {
          absl::SimpleAtoi(text, &port) && port <= 65535;
 }
 
-// Where the runtime's page will be. Empty where nothing says that there is one: a program that uses
-// NCCL alone has none, and would be a target that is down for ever.
+// Returns the port of the runtime's metrics; empty if the pod may not serve them: Prometheus would
+// report a program that uses only NCCL as a target that is down.
 std::string MetricsPortOf(PodAdmission& admission) {
   const auto said = admission.annotations.find(kMetricsPort);
   if (said != admission.annotations.end()) {
@@ -84,8 +84,8 @@ absl::Status AddAnnotations(PodAdmission& admission) {
   if (admission.settings.profile != nullptr) wanted[kProfile] = admission.settings.stamp;
   if (admission.kept != admission.kept_before) wanted[kKept] = absl::StrJoin(admission.kept, ",");
   wanted[kInjected] = RAILHEAD_VERSION;
-  // What the user says of scraping is about another page: port and path of ours would be wrong for
-  // it.
+  // Scrape annotations of the user are for another endpoint, for which our port and path would be
+  // wrong.
   if (const std::string port = MetricsPortOf(admission); !port.empty()) {
     wanted[kMetricsPort] = port;
     if (!wanted.contains("prometheus.io/scrape")) {
@@ -124,8 +124,8 @@ absl::Status AddInits(PodAdmission& admission) {
   return AddInitContainers(inits, admission.draft);
 }
 
-// In this order: what each phase notes as not done is collected before annotations are written, and
-// init containers move the containers that the other phases look at.
+// In this order: each phase's notes are collected before annotations are written, and init
+// containers move the containers that the other phases read.
 constexpr absl::Status (*kPodPhases[])(PodAdmission&) = {
     AddEnvironment, PassOnEnvironment, AddProfilesSharedMemory, AddGate,
     AddNotDone,     AddInits,          AddAnnotations};

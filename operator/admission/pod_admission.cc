@@ -22,7 +22,7 @@ namespace {
 
 using kube::Json;
 
-// How the version ends in the stamp of the chart's admission policy.
+// Suffix of the version in the stamp of the chart's admission policy.
 constexpr char kByPolicy[] = "+policy";
 
 PodSettings SettingsOf(const Json& pod, const InjectionConfig& config, const ProfileSet& profiles,

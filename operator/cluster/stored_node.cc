@@ -19,7 +19,7 @@ using kube::StringAt;
 
 constexpr absl::string_view kOurs = "railhead.io/";
 constexpr absl::string_view kHostname = "kubernetes.io/hostname";
-// A plugin that shares HCAs offers a number that somebody has chosen: it says nothing of rails.
+// A plugin that shares HCAs offers a configured number, which is unrelated to rails.
 constexpr int kMostRails = 32;
 constexpr int kMostGpus = 1024;
 
@@ -32,7 +32,7 @@ bool IsReady(const Json& node) {
   return ready == nullptr || StringAt(*ready, {"status"}) == "True";
 }
 
-// Whether kubelet lists GPUs, of which it offers 0 while their plugin is down.
+// Returns whether kubelet lists GPUs; it offers 0 of them while their plugin is down.
 bool ListsGpus(const Json& node) {
   const Json* allocatable = kube::FindPath(node, {"status", "allocatable"});
   if (allocatable == nullptr || !allocatable->is_object()) return false;

@@ -38,7 +38,7 @@ std::optional<int> NumberIn(const std::string& text, int min, int max) {
   return number;
 }
 
-// What admission would refuse is not there.
+// Returns nullopt for a duration that admission would reject.
 std::optional<absl::Duration> DurationIn(const std::string& text) {
   absl::Duration duration;
   if (!absl::ParseDuration(text, &duration) || duration < absl::ZeroDuration()) return std::nullopt;
@@ -79,14 +79,14 @@ std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, const 
   Membership member;
   member.index = NumberIn(Annotation(pod, kCompletionIndex), 0, kMostIndex);
   if (const std::optional<Workload> workload = WorkloadOf(pod)) {
-    // A name of its own stands for a gang of all kinds of pods of the job, whose order is theirs.
+    // A named gang has the job's pods of all kinds, which define their own order.
     const bool part = terms.gang == "true";
     terms.group = part ? workload->part : workload->whole;
     terms.group_name = workload->name;
-    // Not of one with a name of its own: its parts are made anew one after the other.
+    // Not for a named gang: its parts are recreated one after the other.
     if (part) terms.attempt = workload->attempt;
     member.index = part ? workload->index : std::nullopt;
-    // A PodGroup makes no pods: whoever does is their owner.
+    // A PodGroup does not create pods; their owner does.
     if (workload->kind != "PodGroup") terms.kind = workload->kind;
   }
   member.dns_name = DnsNameOf(pod);

@@ -17,22 +17,22 @@ constexpr std::ptrdiff_t kMostWarnings =
     16;  // of one reason in one job, for as long as Events live
 constexpr std::ptrdiff_t kMostInfos = 1;
 constexpr absl::Duration kEventsLive = absl::Hours(1);
-// What comes and goes is one thing.
+// A finding that returns within this time is the same finding.
 constexpr absl::Duration kGone = absl::Minutes(10);
 constexpr absl::Duration kAfterRefusal = absl::Minutes(5);
-// What is wrong with a few jobs is told at once.
+// Findings of a few jobs are sent at once.
 constexpr EventBudget::Options kWarnings = {
     .all = {200, absl::Milliseconds(200)}, .of_one = {50, absl::Seconds(1)}, .reserve = 50};
 constexpr EventBudget::Options kInfos = {
     .all = {50, absl::Seconds(2)}, .of_one = {12, absl::Seconds(10)}, .reserve = 12};
 
-// Whether the API server will say the same of all Events of this namespace.
+// Returns whether the API server rejects all Events of this namespace.
 bool IsRefusal(const absl::Status& status) {
   return absl::IsPermissionDenied(status) || absl::IsNotFound(status);
 }
 
-// Whom a finding is told of: the pod, but for what its creator alone has read at admission. That is
-// told of the pod's controller, once for all of its pods.
+// Returns the Event for a finding. Its object is the pod; for admission's notes, the pod's
+// controller, once for all of its pods.
 kube::Event EventOf(const Finding& finding, const PodFacts& pod) {
   kube::Event event;
   event.space = pod.space;
@@ -115,7 +115,7 @@ absl::Status FindingEvents::Tell(const std::string& job, const verdict::JobFacts
             : absl::ResourceExhaustedError("its namespace has used its quota of Events for now");
     if (recorded.ok()) budget.Spend(pod.space, now);
     if (finding.severity == Severity::kInfo && absl::IsResourceExhausted(recorded)) {
-      infos_have_room = false;  // nobody needs it so much that it would be tried again
+      infos_have_room = false;  // not important enough for a retry
       continue;
     }
     if (!recorded.ok()) {
@@ -125,7 +125,7 @@ absl::Status FindingEvents::Tell(const std::string& job, const verdict::JobFacts
         of_job.refused_until = now + kAfterRefusal;
         break;
       }
-      // One that is wrong in itself must not be in the way of the others.
+      // An Event that is invalid in itself must not block the others.
       if (!absl::IsInvalidArgument(recorded)) break;
     }
     told[key] = {now, now};

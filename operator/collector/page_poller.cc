@@ -24,15 +24,15 @@ constexpr absl::Duration kAnswerWithin = absl::Seconds(2);
 constexpr absl::Duration kSoon = absl::Seconds(2);
 constexpr absl::Duration kUsually = absl::Seconds(15);
 constexpr absl::Duration kSeldom = absl::Minutes(1);
-// Who hangs in the first minute may have a network that is only being made.
+// Retry interval in a pod's first minute, when its network may not be ready.
 constexpr absl::Duration kSlowAtFirst = absl::Seconds(10);
-// A question costs about a millisecond of CPU time: 200 a second are a fifth of a core.
+// A scrape costs about a millisecond of CPU time: 200 per second use a fifth of a core.
 constexpr absl::Duration kBetweenQuestions = absl::Milliseconds(5);
-// Who is asked for the first time later than this may have said something before.
+// A pod first scraped later than this may have reported to another replica.
 constexpr absl::Duration kAtTheStart = absl::Seconds(30);
-// After so many pods of a job have hung, and none has not, the others are expected to.
+// After this number of timeouts and no response, the job's other pods are expected to hang.
 constexpr int kHungAreAll = 4;
-// Of all reports together: users write them. 20,000 pods with 8 rails say 8 MiB.
+// Limits of all stored reports, which users control. 20,000 pods with 8 rails need 8 MiB.
 constexpr FairShare kBytes = {
     .most = 32U << 20U, .most_of_one = 16U << 20U, .reserve = 8U << 20U, .small = 256U << 10U};
 
@@ -75,7 +75,7 @@ void PagePoller::ShutDown() {
 
 void PagePoller::Begin(const std::string& key) {
   const Pod pod = pod_of_(key);
-  // Another replica, if any, asks it now.
+  // Another replica, if any, scrapes it now.
   if (!HasPage(pod.get()) || !leads_()) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (const auto at = entries_.find(key); at != entries_.end()) Erase(at);
@@ -89,7 +89,7 @@ void PagePoller::Follow(const std::string& key) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const Entry& entry = EntryOf(key, *pod, false);
-    if (entry.pace == Pace::kSlow && entry.asked) return;  // it is asked when its turn comes
+    if (entry.pace == Pace::kSlow && entry.asked) return;  // scraped when its turn comes
     pace = entry.pace;
   }
   QueueOf(pace).Add(key);
@@ -174,7 +174,7 @@ void PagePoller::SetBytes(size_t bytes, Entry& entry) {
 
 void PagePoller::Ask(const std::string& key, Pace pace) {
   const Pod pod = pod_of_(key);
-  // Who begins to lead follows all pods anew.
+  // A new leader follows all pods again.
   if (!HasPage(pod.get()) || !leads_()) return;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -261,7 +261,7 @@ void PagePoller::Keep(RuntimeReport report, absl::Time now, Entry& entry, bool& 
   }
   SetBytes(0, entry);
   if (!kBytes.Allows(bytes_, entry.space->second.bytes, bytes)) {
-    // As if it had spoken to another replica: it is not known what it said.
+    // As if it had reported to another replica: its report is unknown.
     bytes = 0;
     entry.from_start = false;
     entry.record = PageRecord();
@@ -269,9 +269,9 @@ void PagePoller::Keep(RuntimeReport report, absl::Time now, Entry& entry, bool& 
   SetBytes(bytes, entry);
 }
 
-// Of each kind as often as it is right for one pod, and as it is for all of them together: where
-// there are too many, namespaces have equal parts, and one with a few pods does not wait for
-// thousands of another.
+// Returns the delay until the next scrape: at least the interval of its pace, and longer if all
+// pods together would exceed the scrape rate. Then namespaces get equal shares, and one with a few
+// pods does not wait for thousands of another.
 absl::Duration PagePoller::PauseOf(const Entry& entry) const {
   const auto pace = static_cast<size_t>(entry.pace);
   const size_t share = entry.space->second.of_pace.at(pace) * spaces_.size();

@@ -33,7 +33,7 @@ const char* NameOf(Severity severity) {
   return severity == Severity::kWarning ? "Warning" : "Info";
 }
 
-// The same in every process.
+// Returns equal values in all processes.
 uint64_t Fingerprint(const std::string& text) {
   uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
   for (const char letter : text) {
@@ -47,7 +47,7 @@ bool IsNameLetter(char letter) {
          absl::ascii_isdigit(static_cast<unsigned char>(letter));
 }
 
-// Whether an object can have this name: a DNS subdomain.
+// Returns whether an object can have this name: a DNS subdomain.
 bool IsObjectName(absl::string_view name) {
   for (const absl::string_view label : absl::StrSplit(name, '.')) {
     const bool ends = !label.empty() && IsNameLetter(label.front()) && IsNameLetter(label.back());
@@ -75,8 +75,8 @@ Json Reference(const std::string& api, const std::string& kind, const std::strin
   return {{"apiVersion", api}, {"kind", kind}, {"name", name}, {"uid", uid}};
 }
 
-// Nobody knows which kind of object a gang's label means: it belongs to its pods. A job of several
-// Jobs belongs to these.
+// Returns the owners. The kind of object that a gang's label names is unknown: its pods own the
+// report. If a job consists of several Jobs, these own it.
 Json OwnersOf(const JobName& job, const verdict::JobFacts& facts) {
   Json owners = Json::array();
   if (!job.api.empty() && !job.uid.empty()) {
@@ -95,7 +95,7 @@ Json OwnersOf(const JobName& job, const verdict::JobFacts& facts) {
   return owners;
 }
 
-// Who has not been asked since it started may have reported to another replica.
+// A pod not scraped since its start may have reported to another replica.
 bool IsKnown(const verdict::JudgedPod& judged) {
   return judged.pod->finished || judged.pod->running_since == absl::InfiniteFuture() ||
          judged.pod->metrics_port == 0 || judged.heard || judged.from_start;
@@ -123,7 +123,7 @@ bool IsKnownWithoutPages(const std::string& name) {
       [&name](verdict::Reason reason) { return verdict::RowOf(reason).name == name; });
 }
 
-// Where pods are judged alone each has a report of its own.
+// Pods that are diagnosed alone have a report each.
 JobName ReportedAs(const JobName& job, const verdict::PodFacts& pod) {
   if (job.together) return job;
   return {pod.space, "Pod", pod.name, pod.uid, "v1"};

@@ -21,14 +21,14 @@ using kube::Json;
 
 constexpr char kManager[] = "railhead-operator";
 constexpr char kResource[] = "railreports";
-// In the queue, where jobs have slashes: what stands there is to be read.
+// Queue item that reads all existing reports; keys of jobs contain slashes.
 constexpr char kLoad[] = "load";
-// Likewise: reports of jobs that have no pods are to be cleared.
+// Queue item that clears the reports of jobs without pods.
 constexpr char kSweep[] = "sweep";
 constexpr absl::Duration kUntilKnown = absl::Seconds(2);
-// That say that something is wrong.
+// Maximum numbers of reports with a finding.
 constexpr FairShare kReports = {.most = 2000, .most_of_one = 500, .reserve = 500, .small = 20};
-// Where there are as many, some of them may belong to jobs that are gone since.
+// Reload interval at the limit: some reports may belong to jobs that are gone since.
 constexpr absl::Duration kLoadAgain = absl::Minutes(5);
 constexpr absl::Duration kReportPatience =
     absl::Seconds(60);  // a wait ends earlier where there is work
@@ -36,7 +36,7 @@ constexpr absl::Duration kBetweenWritesOfOne = absl::Seconds(10);
 constexpr absl::Duration kBetweenWrites = absl::Milliseconds(100);
 constexpr kube::BackoffOptions kWriteBackoff = {absl::Milliseconds(500), absl::Minutes(5)};
 
-// Whether the same job is meant: some of the pods of a gang may have gone, or come.
+// Returns whether the owners mean the same job: pods of a gang may have come or gone.
 bool HaveOneInCommon(const std::string& owners, const std::string& others) {
   if (owners == others) return true;
   const absl::StatusOr<Json> a = kube::ParseJson(owners);
@@ -50,14 +50,14 @@ bool HaveOneInCommon(const std::string& owners, const std::string& others) {
   });
 }
 
-// Whether the server may have done what it was asked.
+// Returns whether the server may have carried out the request.
 bool MayBeDone(const absl::Status& applied) {
   return !absl::IsNotFound(applied) && !absl::IsAborted(applied) &&
          !absl::IsAlreadyExists(applied) && !absl::IsInvalidArgument(applied) &&
          !absl::IsPermissionDenied(applied) && !absl::IsUnauthenticated(applied);
 }
 
-// Whether an owner is no pod: the report may stay when the pods are gone.
+// Returns whether an owner is not a pod: the report may outlive the pods.
 bool MayOutlivePods(const std::string& owners) {
   const absl::StatusOr<Json> list = kube::ParseJson(owners);
   return list.ok() && list->is_array() &&
@@ -367,7 +367,7 @@ absl::StatusOr<bool> ReportWriter::Write(const std::string& job) {
     } else {
       written_[key].owners = next->owners;
     }
-    // Before it is sent: what is put meanwhile must not be dropped as if nothing stood there.
+    // Before sending: a clear report put during the request must not be dropped as redundant.
     written_[key].is_unsure = true;
     Claim(job, key);
   }
@@ -376,7 +376,7 @@ absl::StatusOr<bool> ReportWriter::Write(const std::string& job) {
   if (!applied.ok()) {
     if (MayBeDone(applied)) return applied;
     const bool is_known = written_.erase(key) > 0;  // else its job is gone
-    if (absl::IsNotFound(applied)) {                // somebody has removed it
+    if (absl::IsNotFound(applied)) {                // it was deleted
       if (next->is_last) {
         DropEnded(job);
         return false;
@@ -388,7 +388,7 @@ absl::StatusOr<bool> ReportWriter::Write(const std::string& job) {
   }
   written_[key] = {next->owners, next->status, next->is_clear};
   Claim(job, key);
-  if (!wanted_.contains(job) && loaded_) {  // its last pod has gone meanwhile
+  if (!wanted_.contains(job) && loaded_) {  // its last pod went during the request
     WantEnd(job, key);
     queue_.Add(job);
   } else if (next->is_last) {

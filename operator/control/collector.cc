@@ -21,28 +21,28 @@ using verdict::Finding;
 using verdict::JobFacts;
 using verdict::PodFacts;
 
-// Of each kind.
+// Number of scraper threads per pace.
 constexpr int kAskers = 2;
 constexpr absl::Duration kJobPatience =
     absl::Seconds(60);  // a wait ends earlier where there is work
 // Changes that come together are judged together.
 constexpr absl::Duration kSettle = absl::Milliseconds(500);
-// Of half a job that is being created nothing is told that will not be so a moment later.
+// Pods of a job are compared once it has not grown for this time.
 constexpr absl::Duration kGrown = absl::Seconds(2);
-// A lost rail is told by how long it has lasted, which is no news that anybody brings.
+// Recheck interval for lost rails: findings depend on their age, and no event triggers them.
 constexpr absl::Duration kWatchRails = absl::Seconds(5);
 constexpr absl::Duration kUntilSynced = absl::Seconds(2);
 constexpr kube::BackoffOptions kBackoff = {absl::Milliseconds(500), absl::Seconds(30)};
 // In the queue, where jobs have slashes: nodes have changed.
 constexpr char kNodes[] = "nodes";
 
-// Whether a page is still that of the same start of the same pod.
+// Returns whether both are the same start of the same pod, which still runs.
 bool IsSameRun(const PodFacts& before, const PodFacts& after) {
   return before.uid == after.uid && before.running_since == after.running_since &&
          !after.finished && after.running_since != absl::InfiniteFuture();
 }
 
-// When there is more to say of a pod for no other reason than that it still waits.
+// Returns the time after which the pod's findings change because it is still waiting.
 absl::Duration UntilItHasWaited(absl::Duration waiting) {
   for (const absl::Duration patience : {verdict::kUntilAgentsCome, verdict::kUntilNodesCome}) {
     if (waiting < patience) return patience - waiting;
@@ -103,7 +103,7 @@ void Collector::OnProfiles() {
 }
 
 void Collector::OnLead() {
-  // What this replica knew when it led before is of the past.
+  // State from an earlier term as leader is outdated.
   poller_.ForgetAll();
   reports_.OnLead();
   {
@@ -207,7 +207,7 @@ void Collector::QueueJobsOfNodes() {
     if (changed.contains(pod->node) || !pod->unschedulable.empty()) jobs.insert(JobOf(*pod).Key());
   });
   for (const std::string& job : jobs) queue_.Add(job);
-  // What their agent sees their runtimes see, too.
+  // Runtimes of these nodes' pods see the same changes.
   for (const std::string& key : pods) poller_.Follow(key);
 }
 
@@ -232,7 +232,7 @@ absl::Status Collector::JudgeJob(const std::string& job) {
     return absl::OkStatus();
   }
   if (!leads_()) return absl::OkStatus();  // who begins to lead judges all jobs
-  // What is half known would be half wrong.
+  // Wait until all pods and profiles are cached.
   if (!caches_->pods().Synced() || feed_->Get() == nullptr) {
     queue_.AddAfter(job, kUntilSynced);
     return absl::OkStatus();

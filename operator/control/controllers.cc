@@ -15,7 +15,7 @@ kube::ElectionOptions Election(const std::string& identity) {
   return election;
 }
 
-// For the log: the same trouble is told once.
+// Returns a callback that logs election errors when they change.
 std::function<void(const absl::Status&)> TellTrouble() {
   return [last = std::string()](const absl::Status& trouble) mutable {
     const std::string now(trouble.message());

@@ -19,7 +19,7 @@ namespace {
 // Changes that come together are looked at together: the pods of a gang come one by one.
 constexpr absl::Duration kChangesSettle = absl::Milliseconds(200);
 constexpr absl::Duration kUntilCached = absl::Seconds(1);
-// A gang that is just being made is no news.
+// A younger incomplete gang is still being created: no Event.
 constexpr absl::Duration kUntilMade = absl::Seconds(10);
 constexpr kube::BackoffOptions kRoundBackoff = {absl::Milliseconds(500), absl::Seconds(30)};
 
@@ -84,7 +84,7 @@ void GangController::TakeSnapshot() {
       caches_->nodes().cache().ForEach([&](const std::string&, const NodeValue& node) {
         if (HasRdma(*node)) nodes.push_back(node);
       });
-  // What changes most is what does not move a node: its taints, its rails in use.
+  // Most changes of nodes do not move them: taints, rails in use.
   if (same_model) {
     const std::optional<std::vector<size_t>> changed = ReplaceNodes(nodes, tree_);
     if (changed && std::all_of(changed->begin(), changed->end(),
@@ -107,13 +107,13 @@ void GangController::TakeSnapshot() {
 
 absl::Status GangController::Round() {
   if (!leads_()) {
-    // Another one goes on from what the pods show.
+    // The new leader continues from the state of the pods.
     machine_.Forget();
     first_seen_.clear();
     Count({}, {});
     return absl::OkStatus();
   }
-  // What is half known would be half wrong.
+  // Wait until all caches are synced.
   if (!caches_->pods().Synced() || !caches_->nodes().Synced() ||
       (options_.topology && !caches_->topologies().Synced())) {
     rounds_.AskAfter(kUntilCached);

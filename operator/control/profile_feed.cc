@@ -13,11 +13,11 @@
 namespace railhead::op {
 namespace {
 
-// How long a change waits for others. A list of a thousand nodes is then one change, and a pod that
-// is made right after its profile still finds it.
+// Time during which changes are collected. A list of a thousand nodes is then one change, and a pod
+// created right after its profile still finds it.
 constexpr std::chrono::milliseconds kSettleTime(100);
 
-// What was not so before.
+// Logs what has changed.
 void Tell(const ClusterProfiles* before, const ClusterProfiles& after) {
   for (const auto& [name, report] : after.reports) {
     const ProfileReport* old = nullptr;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kManager[] = "railhead-operator";
 constexpr absl::Duration kPatience = absl::Seconds(60);  // a wait ends earlier where there is work
-// The leader will have said it by then; if not, this replica may be the leader.
+// The leader should have written the status; if not, this replica may be the leader.
 constexpr absl::Duration kOthersTurn = absl::Seconds(5);
 constexpr absl::Duration kBetweenWrites = absl::Seconds(10);
 constexpr kube::BackoffOptions kWriteBackoff = {absl::Milliseconds(500), absl::Seconds(30)};
@@ -83,7 +83,7 @@ ProfileStatusWriter::Outcome ProfileStatusWriter::Reconcile(const std::string& n
 }
 
 void ProfileStatusWriter::Tell(const std::string& name, const absl::Status& applied) {
-  if (absl::IsAborted(applied)) return;  // somebody else wrote to it: the cache will tell what
+  if (absl::IsAborted(applied)) return;  // changed by another client: the watch updates the cache
   const std::string trouble(applied.message());
   std::string& told = trouble_[name];
   if (trouble != told) spdlog::warn("RailProfile {}: {}", name, trouble);

@@ -41,7 +41,7 @@ kube::HttpServerOptions ServerOptions(const ServeOptions& options, int port) {
   return server;
 }
 
-// How long the objects of an installation may come after its processes.
+// Maximum delay between a process and the other objects of its installation.
 constexpr absl::Duration kUntilInstalled = absl::Seconds(10);
 
 }  // namespace
@@ -148,8 +148,8 @@ class Operator::Impl {
     if (!trusted && was_trusted) spdlog::warn("no longer ready: {}", why_not_trusted_);
   }
 
-  // Pods that are older than our webhook have not missed it. Where there is none all have, unless
-  // it is just being made.
+  // Pods older than the webhook's configuration have not missed it. Without a configuration all
+  // pods have, unless it is still being installed.
   void TellSinceWhenPodsPass(const absl::Status& looked, absl::Time begin) {
     if (const std::optional<absl::Time> created = keeper_.configuration_created()) {
       controllers_.SetAdmissionSince(*created);
@@ -166,7 +166,7 @@ class Operator::Impl {
       const std::string error(log.status().message());
       if (log.ok()) {
         for (const std::string& line : *log) spdlog::info("certificates: {}", line);
-      } else if (error != last_error) {  // the same trouble is told once
+      } else if (error != last_error) {  // log an error once
         spdlog::error("certificates: {}", error);
       }
       last_error = error;
@@ -196,7 +196,7 @@ class Operator::Impl {
 
   std::mutex mutex_;  // guards all below but the thread
   bool draining_ = false;
-  std::string why_not_trusted_ = "starting";  // empty: trusted
+  std::string why_not_trusted_ = "starting";  // empty: ready
   bool stopping_ = false;
   std::condition_variable stop_;
   std::thread keeper_thread_;

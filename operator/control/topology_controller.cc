@@ -15,7 +15,7 @@ namespace {
 
 constexpr char kStatusManager[] = "railhead-operator";
 constexpr absl::Duration kUntilSynced = absl::Seconds(1);
-// What is published may be changed by others, and kinds that were not there may be.
+// Published labels may be changed by others, and missing kinds may have been installed.
 constexpr absl::Duration kLookAgain = absl::Minutes(10);
 constexpr kube::BackoffOptions kBackoff = {absl::Seconds(1), absl::Minutes(1)};
 
@@ -69,7 +69,7 @@ absl::Status TopologyController::Round() {
     foreign_.Forget();
     return absl::OkStatus();
   }
-  // What is half known would be half wrong.
+  // Wait until all caches are synced.
   if (!caches_->nodes().Synced() || !caches_->topologies().Synced()) {
     rounds_.AskAfter(kUntilSynced);
     return absl::OkStatus();
@@ -111,7 +111,7 @@ absl::Status TopologyController::Round() {
   const kube::ObjectRef ref = {kTopologyVersion, kTopologyResource, "", kTopologyName, "status"};
   const absl::Status applied = kube::Apply(*api_, ref, kStatusManager, *object).status();
   if (applied.ok()) last_status_ = now;
-  // It was changed or deleted meanwhile: the watch will tell.
+  // It was changed or deleted since: the watch will show it.
   if (!absl::IsAborted(applied) && !absl::IsNotFound(applied)) trouble.Update(applied);
   return trouble;
 }

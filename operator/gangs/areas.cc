@@ -31,7 +31,7 @@ Outside Areas::OtherRails(const Gang& gang, const PlacementRequest& request) {
   for (const Released& released : gang.released) {
     const std::optional<size_t> node = room_->IndexOf(released.node);
     if (!node) continue;
-    // Where nobody else is, what is in use is the pod's; else it is taken to have the first.
+    // If no other pod uses rails there, they are the pod's; else assume that it has the first.
     fabric::FabricNode there = model.nodes[*node];
     const uint64_t used = placement::RailBits(there.used_rails);
     const bool alone = there.used_rails.size() == static_cast<size_t>(request.hcas_per_pod);

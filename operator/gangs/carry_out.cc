@@ -57,7 +57,7 @@ absl::Status Call(kube::Api& api, const Action& action) {
   return absl::UnavailableError("result not known yet");
 }
 
-// Whether the pod is by now what the action makes of it.
+// Returns whether the pod is in the state that the action requests.
 bool IsDone(const Action& action, const Json& pod) {
   const std::string uid = kube::StringAt(pod, {"metadata", "uid"});
   const bool same = uid == action.assignment.pod->uid;
@@ -78,8 +78,8 @@ bool IsDone(const Action& action, const Json& pod) {
          });
 }
 
-// A server error says nothing of what was done, and a webhook's looks like the server's own: the
-// pod knows.
+// After a server error the result is unknown, and a webhook's error looks like the server's own:
+// the pod's state decides.
 Result Do(kube::Api& api, const Action& action) {
   const absl::Status done = Call(api, action);
   if (done.ok()) return {Outcome::kDone, ""};
@@ -134,7 +134,7 @@ class Carrier {
     if (result.outcome == Outcome::kUnknown) away_ = true;
   }
 
-  // What follows the first action, until one does not work.
+  // Carries out the remaining actions until one fails.
   void Others(size_t work) {
     std::vector<Result>& results = results_[work];
     const auto settled = [&](const Result& result) {

@@ -11,17 +11,17 @@
 namespace railhead::op::gangs {
 namespace {
 
-// Of a cluster's gangs few ask for something else than the others. What is counted for a shape is
-// some bytes for each node, and a model some hundreds.
+// Few gangs of a cluster differ in their requests. The counts of a shape take a few bytes for each
+// node, a model some hundreds.
 constexpr size_t kMostShapes = 128;
 constexpr size_t kMostModels = 8;
 
 constexpr char kRefused[] = "the scheduler recently rejected a pod of this gang there";
 constexpr char kOwn[] = "a pod of this gang is there and excludes others (anti-affinity)";
 
-// Which rails are in use where pods hold `count` HCAs: as the agent says, and of what it does not
-// say yet the first that are free, as it gives those first. All that it says is out of date where
-// it says more.
+// Returns the rails in use on a node whose pods hold `count` HCAs: those that the agent reports,
+// then the lowest free ones, as it allocates these first. If it reports more than `count`, its
+// whole report is outdated.
 std::vector<int> RailsInUse(const fabric::FabricNode& node, const std::vector<int>& told, int rails,
                             int count) {
   std::vector<int> used;
@@ -77,7 +77,7 @@ ClusterRoom::Facts ClusterRoom::FactsOf(size_t node) const {
   Facts facts;
   facts.usable = !stored.cordoned && stored.ready && !stored.hostname.empty();
   facts.gpus = GpusIn(stored.allocatable);
-  // More than rails: they are shared, and a pod that asks for one does not take it from others.
+  // More than rails: they are shared, and a pod that requests one does not take it from others.
   facts.hcas = offered > in_model.hcas ? offered + dead : in_model.hcas;
   facts.alive = facts.hcas - dead;
   facts.shared = offered > std::max(0, facts.alive);
@@ -367,7 +367,7 @@ ClusterRoom::Built& ClusterRoom::BuiltOf(Shape& shape) {
         oldest = other.get();
       }
     }
-    // What the oldest one has allocated is of the right size.
+    // The allocations of the oldest model have the right size.
     if (built >= kMostModels) {
       shape.built = std::move(oldest->built);
       Unmask(*shape.built);
@@ -437,7 +437,7 @@ int64_t ClusterRoom::MostIn(const Count& count, std::optional<int> level) {
 bool ClusterRoom::HasRoom(const Gang& gang, int pods, const std::set<std::string>& refused,
                           const Outside& outside, std::optional<int> level) {
   const Shape& shape = ShapeOf(gang);
-  // What is not for this gang makes it only less.
+  // Exclusions only reduce the room.
   if (MostIn(shape.now, level) < pods) return false;
   std::vector<int64_t> rooms(1, shape.now.all);
   if (level) rooms = shape.now.of_domain[static_cast<size_t>(*level)];

@@ -62,7 +62,7 @@ void AddPod(const PodValue& pod, const Promises& promises,
       {pod, node == node_of_hostname.end() ? "" : node->second, member.rank, member.released});
 }
 
-// Whether both ask for the same nodes. What somebody has chosen for each is not what they ask for.
+// Returns whether both request the same nodes. `chosen`: their selectors are others' choices.
 bool SameRules(const NodeRules& a, const NodeRules& b, bool chosen) {
   return (chosen || a.selector == b.selector) && a.terms == b.terms && a.has_terms == b.has_terms &&
          a.tolerations == b.tolerations;
@@ -77,7 +77,7 @@ bool OfSameGang(const StoredPod& a, const StoredPod& b) {
          last(*a.member) == last(*b.member) && a.member->terms->attempt == b.member->terms->attempt;
 }
 
-// Of each resource the most that one of them asks for. Pods that are alike share one value.
+// Returns the maximum request for each resource. Equal pods share one value.
 SharedValue<Resources> MostOf(const std::vector<PodValue>& pods) {
   SharedValue<Resources> most = pods.front()->requests;
   for (const PodValue& pod : pods) {
@@ -91,7 +91,7 @@ SharedValue<Resources> MostOf(const std::vector<PodValue>& pods) {
   return most;
 }
 
-// Counts the pods that are no members to the gangs of their groups.
+// Sets `beside` of each gang: the pods of its group that are not members.
 void CountBeside(const std::vector<const StoredPod*>& pods, std::vector<Gang>& gangs,
                  const std::vector<std::string>& groups) {
   if (pods.empty()) return;

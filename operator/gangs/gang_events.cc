@@ -9,9 +9,9 @@ namespace railhead::op::gangs {
 namespace {
 
 constexpr absl::Duration kBetweenReasons = absl::Minutes(1);
-// Of the same message.
+// Interval between equal messages.
 constexpr absl::Duration kUntilRepeated = absl::Minutes(30);
-// Of the whole cluster.
+// For the whole cluster.
 constexpr kube::EventLimits kLimits = {200, absl::Milliseconds(500)};
 
 kube::Event About(const Owner& owner, const StoredPod& pod) {

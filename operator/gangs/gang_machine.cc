@@ -19,8 +19,8 @@ namespace {
 using Kind = Action::Kind;
 using Outcome = Result::Outcome;
 
-// What kube-scheduler says only of a node that the pod's nodeSelector names: whatever it finds out
-// before it looks at that may be said of any node.
+// Scheduler messages that concern the node named in the pod's nodeSelector: these filters run after
+// that of the selector, and earlier ones may concern any node.
 constexpr absl::string_view kNoRoom[] = {"Insufficient ", "Too many pods", "free ports",
                                          "anti-affinity"};
 
@@ -32,7 +32,7 @@ std::string NodeOf(const StoredPod& pod, const ClusterRoom& room) {
   return name == room.node_of_hostname().end() ? "" : name->second;
 }
 
-// Whether a pod is not bound for what its node has, and not for what is the pod's own.
+// Returns whether its node, not the pod itself, is the reason that a pod is not bound.
 bool IsForRoom(const StoredPod& pod, const std::string& node, const ClusterRoom& room) {
   const std::optional<size_t> index = room.IndexOf(node);
   if (!index) return true;
@@ -174,7 +174,7 @@ void GangMachine::EndOrdered(const std::vector<Decision>& decisions, absl::Time 
     const auto seen = alone_.find(pod->uid);
     const absl::Time since = seen == alone_.end() ? now : seen->second;
     alone[pod->uid] = since;
-    // Of one whose first pods had to go alone nothing else is to be expected.
+    // If the first pods of a gang had to start alone, the others must, too.
     const bool known = !gang.released.empty() || gang.succeeded > 0;
     if ((!known && now - since < kUntilOrdered) || !attempts_.Due(gang.key, now)) continue;
     Action action = About(Kind::kUngate, pod);
@@ -209,7 +209,7 @@ Work GangMachine::EndWait(const Decision& decision) const {
   return work;
 }
 
-// Of pods that are not ours to place: gates that are there nevertheless, and ranks.
+// For pods that the scheduler places: removes gates that they have anyway, and sets ranks.
 void GangMachine::LeaveToScheduler(const Decision& decision, const ClusterRoom& room,
                                    Step& step) const {
   const Gang& gang = decision.gang;
@@ -229,13 +229,13 @@ void GangMachine::LeaveToScheduler(const Decision& decision, const ClusterRoom& 
   if (!work.actions.empty()) step.works.push_back(std::move(work));
 }
 
-// Gangs that have not failed first, so that nobody waits for a server that does not answer about
-// others.
+// Puts gangs without failures first, so that they do not wait for a server that does not respond to
+// requests about others.
 void GangMachine::KeepBounds(size_t tries_again, std::vector<Work>& works) const {
   for (Work& work : works) work.again = attempts_.FailuresOf(work.gang) > 0;
   const auto again = std::stable_partition(works.begin(), works.end(),
                                            [](const Work& work) { return !work.again; });
-  // Of the others those that have failed less often, which have just come, are not kept waiting.
+  // The others follow by their number of failures, so that recent ones are not delayed.
   std::stable_sort(again, works.end(), [this](const Work& a, const Work& b) {
     return attempts_.FailuresOf(a.gang) < attempts_.FailuresOf(b.gang);
   });
@@ -280,8 +280,8 @@ GangMachine::Step GangMachine::Next(const std::vector<PodValue>& pods, ClusterRo
   EndStuckPods(pods, room, now, step);
   LookForLostAnswers(pods, now, step);
   step.decisions = Decide(std::move(gangs), refusals_.Nodes(now), room, options);
-  // Of a gang that just now loses a pod, or may turn out never to have had one, nothing more is
-  // sent until that is settled.
+  // Sends no further actions for a gang that is losing a pod, or that has an action whose result is
+  // unknown, until that is settled.
   std::set<std::string> unsettled;
   for (const Work& work : step.works) unsettled.insert(work.gang);
   EndOrdered(step.decisions, now, step);

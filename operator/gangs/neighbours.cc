@@ -58,7 +58,7 @@ void Neighbours::ExcludeLike(const std::set<size_t>& nodes, const std::string& l
 NodesInTheWay Neighbours::For(const StoredPod& pod) const {
   NodesInTheWay in_the_way;
   for (const HostPort& port : pod.claims->ports) {
-    // Those of the same number and protocol stand side by side.
+    // Ports of the same number and protocol are adjacent.
     for (auto taken = ports_.lower_bound({port.port, port.protocol, ""});
          taken != ports_.end() && taken->first.port == port.port &&
          taken->first.protocol == port.protocol;

@@ -18,7 +18,7 @@ namespace {
 constexpr char kName[] = "cluster";
 constexpr char kNowhere[] = "(no topology label)";  // no label's value has a bracket
 
-// Of a node that no source places, and that a fabric is silent about.
+// Returns a node that neither a source nor the given fabric places.
 fabric::FabricNode NodeAlone(const fabric::SeenNode& seen) {
   fabric::FabricNode node;
   node.name = seen.name;

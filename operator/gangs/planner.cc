@@ -60,13 +60,13 @@ class Planner {
       if (owns) owner = &gang;
     }
     if (wanting.empty()) return;
-    // The time alone decides, so that it is the same for every leader, and for whoever makes its
-    // gang anew.
+    // The turn depends on the time alone, so it is the same for every leader, and does not change
+    // if a user recreates a gang.
     const absl::Duration length =
         std::max(kShortestReservation, kReservations * options_.reserve_after);
     const int64_t turn = (options_.now - absl::UnixEpoch()) / length;
     if (turn % 2 != 0) return;
-    // Else gangs that come and go elsewhere would move it to and fro, and nobody's room would grow.
+    // Else changes elsewhere would move the reservation to and fro, and it would never grow.
     if (owner != nullptr) {
       owner_ = owner->key;
       turn_ = owner->space;
@@ -80,7 +80,7 @@ class Planner {
     Decision decision;
     decision.gang = std::move(gang);
     if (decision.gang.gated.empty()) return decision;
-    // Whoever comes back finds its room free.
+    // Recreated pods find their room free.
     const std::vector<int> ranks = RanksOf(decision.gang);
     std::vector<size_t> own;
     for (const auto& [rank, node] : SeatsOf(decision.gang)) {
@@ -143,7 +143,7 @@ class Planner {
     Asked asked = {RequestOf(gang, room_.rdma()), std::nullopt, absl::InfinitePast()};
     PlacementRequest& request = asked.request;
     asked.preferred = fabric::LevelIndex(tree_.model, request.prefer_level);
-    if (!asked.preferred) {  // a preference that nothing can meet is no reason to wait
+    if (!asked.preferred) {  // do not wait for an unknown level
       request.prefer_level.clear();
       return asked;
     }
@@ -293,7 +293,7 @@ class Planner {
     return reasons;
   }
 
-  // How many of the pods have no room in the domain with most, or of all in the whole fabric.
+  // Returns the number of pods without room in the largest domain, or in the whole fabric.
   int64_t Missing(const FabricModel& model, const PlacementRequest& request) const {
     const std::optional<int> level = fabric::LevelIndex(tree_.model, request.require_level);
     std::map<int, int64_t> rooms;
@@ -317,8 +317,8 @@ class Planner {
     return !gang.gated.empty() && !gang.begun() && Waited(gang) >= options_.reserve_after;
   }
 
-  // Whether it could be placed if everything else ended: of one that could not, its namespace would
-  // have a turn of which nobody has anything.
+  // Returns whether the gang would fit if everything else ended. A reservation for another would
+  // only waste its namespace's turn.
   bool CanReserve(const Gang& gang) {
     if (options_.put_off.contains(gang.key) || IsChosenByOthers(gang)) return false;
     return WhyNotComplete(gang).empty() && FitsWhenFree(gang, AskedBy(gang).request);
@@ -351,7 +351,7 @@ class Planner {
   // pods can start there, and its quality.
   void TakeChosen(Decision& decision) {
     const Gang& gang = decision.gang;
-    // All but the choice is alike, so one of them without it speaks for all.
+    // The pods differ in the choice only, so one without it represents all.
     auto pod = std::make_shared<StoredPod>(*gang.gated.front());
     pod->member->rules.Change([](NodeRules& rules) { rules.selector.clear(); });
     Gang alike = gang;
@@ -417,8 +417,8 @@ class Planner {
     decision.placement = NameOf(gang, decision.assignments);
   }
 
-  // Of a gang that has begun: each pod in the innermost domain where its neighbour in rank is.
-  // False if that cannot be for all.
+  // Places each pod of a gang that has begun in the innermost domain of its neighbour in rank.
+  // Returns false if not all fit.
   bool PlaceAtHome(Decision& decision, const PlacementRequest& request) {
     const Gang& gang = decision.gang;
     const std::vector<int>& leaf_of_node = domains_.back();

@@ -34,7 +34,7 @@ absl::Time Turns::EndRound(const std::vector<std::string>& waiting, absl::Time n
   last_ = std::move(last);
   taken_.clear();
   due_.clear();
-  // Who has waited longest for a turn comes first; of those that are new the first of the queue.
+  // Longest wait for a turn first; new gangs come in the order of the queue.
   std::stable_sort(due.begin(), due.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   for (size_t i = 0; i < std::min(due.size(), kInARound); ++i) due_.insert(due[i].second);

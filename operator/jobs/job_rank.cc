@@ -30,7 +30,7 @@ constexpr char kPodIndex[] = "apps.kubernetes.io/pod-index";
 constexpr char kVolcanoJob[] = "volcano.sh/job-name";
 constexpr char kVolcanoTask[] = "volcano.sh/task-spec";
 
-// All that a row of the table looks at.
+// All inputs of a row of the table.
 struct Facts {
   const Json& pod;
   const Annotations& annotations;
@@ -139,8 +139,8 @@ JobRank RankOfGroup(const Facts& facts) {
   return rank;
 }
 
-// Kubeflow's training operator gives PyTorchJobs and XGBoostJobs RANK and the rest itself, unless
-// their number of pods may change, and tells the others under other names.
+// Kubeflow's training operator sets RANK and the rest in PyTorchJobs and XGBoostJobs itself, unless
+// their number of pods may change. Other kinds get variables of other names.
 JobRank RankOfKubeflow(const Facts& facts) {
   const Workload& job = *facts.workload;
   JobRank rank;
@@ -170,7 +170,7 @@ JobRank RankOfMpi(const Facts& facts) {
   return rank;
 }
 
-// Volcano's env plugin says which pod of its task it is, and the svc plugin how many there are.
+// Volcano's env plugin sets the pod's index in its task, and the svc plugin the task's size.
 JobRank RankOfVolcano(const Facts& facts) {
   JobRank rank;
   rank.job = ValueAt(facts.annotations, kVolcanoJob);
@@ -195,8 +195,8 @@ JobRank RankOfVolcano(const Facts& facts) {
   return rank;
 }
 
-// A StatefulSet serves more often than it trains, so its pods get ranks only if its template says
-// how many there are, which it may change while they run.
+// A StatefulSet serves more often than it trains, so its pods get ranks only if its template gives
+// their number, which may change while they run.
 JobRank RankOfStatefulSet(const Facts& facts) {
   JobRank rank;
   const std::string text = Label(facts.pod, kPodIndex);

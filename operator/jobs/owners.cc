@@ -19,12 +19,12 @@ constexpr absl::string_view kLeaderCreated = "set spec.startupPolicy: LeaderCrea
 
 constexpr OwnerRules kOwners[] = {
     {"", Eviction::kIsTheEnd, false, "", ""},
-    // Job: any pod that is deleted counts towards backoffLimit, but for such a policy. Those of a
-    // JobSet or TrainJob are Jobs' pods.
+    // Job: any deleted pod counts towards backoffLimit, unless the Job's podFailurePolicy ignores
+    // disruptions. Pods of a JobSet or TrainJob are pods of Jobs.
     {"Job", Eviction::kMayCost, false, "", kIgnoreDisruptions},
     {"JobSet", Eviction::kMayCost, false, "", kIgnoreDisruptions},
-    // LeaderWorkerSet: a pod that goes takes its group with it, unless its restartPolicy is None.
-    // Neither stands in the pods, so the user says it there.
+    // LeaderWorkerSet: a deleted pod takes its group with it, unless its restartPolicy is None.
+    // Pods show neither, so the user annotates the templates.
     {"LeaderWorkerSet", Eviction::kMayCost, true, kLeaderCreated, kAnnotateTemplates},
     {"ReplicaSet", Eviction::kMadeAgain, false, "", ""},
     {"StatefulSet", Eviction::kMadeAgain, true, kParallel, ""},

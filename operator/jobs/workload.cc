@@ -29,7 +29,7 @@ constexpr absl::string_view kExclusiveTopology[] = {
     "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology",
 };
 
-// Those of training.kubeflow.org/operator-name, and what people call them.
+// Values of the label training.kubeflow.org/operator-name, and their kinds of job.
 struct KubeflowKind {
   absl::string_view operator_name;
   absl::string_view kind;
@@ -86,7 +86,7 @@ std::optional<Workload> LeaderWorkerSetOf(const Json& pod) {
   return workload;
 }
 
-// Of one whose number of nodes may change ("1:4") nobody knows how many there will be.
+// Returns the number of pods; nullopt if it is unknown, or may change ("1:4").
 std::optional<int> KubeflowSize(const Json& pod, absl::string_view kind) {
   if (kind == "JAXJob") return Number(VariableOf(pod, "NUM_PROCESSES"), 1);
   if (kind == "PaddleJob") return Number(VariableOf(pod, "PADDLE_NNODES"), 1);
@@ -181,7 +181,7 @@ std::vector<std::string> WorkloadKinds() {
 }
 
 std::string PartOfSeveralTemplates(const Workload& workload) {
-  // All Jobs of a replicatedJob have one template; of a PodGroup nobody knows the size.
+  // All Jobs of a replicatedJob have one template; the size of a PodGroup is unknown.
   if (workload.kind == "JobSet" || !workload.size) return "";
   return absl::StrCat(workload.part, "@", workload.attempt);
 }

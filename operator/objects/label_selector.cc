@@ -34,7 +34,7 @@ bool Holds(const LabelSelector::Expression& expression, const std::string* value
   return false;
 }
 
-// What all expressions about one key leave of its values.
+// Values of one key that all expressions about it allow.
 struct Room {
   bool present = false;  // the label must be there
   bool absent = false;   // it must not

@@ -65,7 +65,7 @@ std::optional<int64_t> CanonicalInteger(const std::string& text) {
   return value;
 }
 
-// Whether the taint's value is greater ("Gt") or less than the toleration's; both are integers.
+// Compares the taint's value with the toleration's: greater ("Gt") or less; both are integers.
 bool ToleratesByValue(const Toleration& toleration, const Taint& taint) {
   const std::optional<int64_t> limit = CanonicalInteger(toleration.value);
   const std::optional<int64_t> value = CanonicalInteger(taint.value);

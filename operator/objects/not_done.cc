@@ -212,7 +212,7 @@ constexpr CauseRow kCauseRows[] = {
      "give one of them a higher priority"},
 };
 
-// Whether the text may be in the annotation: one word, no line, no quote and no shell's character.
+// Returns whether the annotation may contain the text: one word, no quotes or shell characters.
 bool IsArgument(absl::string_view text) {
   return !text.empty() && text.size() <= kMaxArgument &&
          absl::ascii_isalnum(static_cast<unsigned char>(text.front())) &&

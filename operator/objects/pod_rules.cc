@@ -16,8 +16,8 @@ using kube::Find;
 using kube::Json;
 using kube::StringAt;
 
-// Whether an anti-affinity means the pods of this one's own gang, and each host for itself. A field
-// that is not known here may mean more.
+// Returns whether an anti-affinity only keeps the pods of this one's own gang on separate hosts. An
+// unknown field may mean more.
 bool KeepsItsLikeAway(const Json& pod, const Json& term) {
   if (!term.is_object() || term.size() != 2 || StringAt(term, {"topologyKey"}) != kHostname) {
     return false;

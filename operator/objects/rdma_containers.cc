@@ -14,7 +14,7 @@ using kube::Find;
 using kube::FindPath;
 using kube::Json;
 
-// "0", "0.0", "0Mi": a container that asks for none asks for nothing.
+// "0", "0.0", "0Mi": a quantity of zero requests nothing.
 bool IsZero(const Json& quantity) {
   if (quantity.is_number()) return quantity == 0;
   if (!quantity.is_string()) return false;

@@ -18,7 +18,7 @@ constexpr size_t kMaxPatterns = 32;
 constexpr size_t kMaxDomain = 253;
 constexpr size_t kMaxName = 63;
 
-// What device plugins of RDMA NICs are configured to offer most often.
+// Resources that device plugins of RDMA NICs usually offer.
 constexpr absl::string_view kUsual[] = {"rdma/*",
                                         "rdma/hca",
                                         "nvidia.com/hostdev",

@@ -9,7 +9,7 @@
 namespace railhead::op {
 namespace {
 
-// What the fabric means for libraries that were told nothing else.
+// Adds what the fabric implies for libraries without other settings.
 //
 // Over iWARP queue pairs are connected by librdmacm, which neither NCCL nor UCX does: there only
 // our runtime has RDMA.
@@ -64,7 +64,7 @@ void AddFabricRules(const RailProfile& profile, ProfileEnvironment& result) {
                                            "spec.requireRDMA"};
 }
 
-// Whether a setting requests GPUDirect.
+// Returns whether a setting requests GPUDirect.
 bool AsksForGpuDirect(const std::string& name, const std::string& said) {
   return (name == "nccl.gdrLevel" && said != "LOC") || (name == "nccl.gdrRead" && said == "true");
 }
@@ -115,8 +115,8 @@ void CheckLinkLayers(const RailProfile& profile, const FabricFacts& facts,
                                          facts.link_layers.begin()->first));
 }
 
-// How injected libraries are found: before those of the profile's own paths. Where spec.env has
-// another of their variables, it is right.
+// Adds the paths of injected libraries, before the profile's own paths. Variables of frameworks
+// that spec.env sets stay.
 void AddLibraries(const RailProfile& profile, ProfileEnvironment& result) {
   for (auto& [variable, path] : SearchPaths(profile.inject)) {
     std::string value = path;

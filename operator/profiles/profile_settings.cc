@@ -62,7 +62,7 @@ constexpr auto kSettings = std::to_array<ProfileSetting>({
     {"railhead", "log", "RAILHEAD_LOG", Kind::kWord, 0, 0, "error|warn|info|debug"},
 });
 
-// The words of a setting, each with what the variable says for it.
+// Returns the words of a setting, each with the variable's value for it.
 std::vector<std::pair<absl::string_view, absl::string_view>> Words(const ProfileSetting& setting) {
   std::vector<std::pair<absl::string_view, absl::string_view>> words;
   for (const absl::string_view entry : absl::StrSplit(setting.words, '|')) {

@@ -10,7 +10,7 @@
 namespace railhead::topology {
 namespace {
 
-// It is another node by now, or was changed meanwhile: the watch will tell.
+// The node was replaced or changed since: the watch will show it.
 bool IsStale(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsAborted(status);
 }

@@ -19,7 +19,7 @@ using kube::FindPath;
 using kube::Json;
 using kube::StringAt;
 
-// How CRI-O is told another one.
+// Annotation that sets another size in CRI-O.
 constexpr absl::string_view kCrioSharedMemory = "io.kubernetes.cri-o.ShmSize";
 
 // One for each rail of the largest node.

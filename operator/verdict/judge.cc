@@ -38,7 +38,7 @@ std::vector<Finding> Judge(const JobFacts& job, const Cluster& cluster) {
 
 bool ReportMayCome(const JudgedPod& judged) {
   if (judged.heard || judged.learned != nullptr || judged.pod->metrics_port == 0) return false;
-  // Who was not asked from the start may have reported to another replica, and ended since.
+  // A pod not scraped since its start may have reported to another replica, and ended since.
   return !judged.from_start || judged.silence < kSilence;
 }
 

@@ -22,7 +22,7 @@ std::string FixOf(const PodFacts& pod, bool non_root) {
                         at);
 }
 
-// Measured. Whether any rank could tell.
+// Uses the limits that ranks measured. Returns false if no rank reported any.
 bool JudgeMeasuredMemlock(const JudgedPod& judged, Findings& findings) {
   const RuntimeReport* start = StartOf(judged);
   if (start == nullptr) return false;
@@ -55,7 +55,7 @@ void JudgeMemlock(const JudgedPod& judged, const Cluster& cluster, Findings& fin
     return;
   }
   for (const ContainerFacts& container : pod.terms->containers) {
-    // What has no GPUs may need very little, and its runtime will tell.
+    // Containers without GPUs may need very little; their runtime reports what it needs.
     if (container.gpus == 0 || !container.memlock_applies) continue;
     findings.push_back(MakeFinding(
         Reason::kMemlockTooLow, pod.name, container.name,
@@ -65,7 +65,7 @@ void JudgeMemlock(const JudgedPod& judged, const Cluster& cluster, Findings& fin
 
 std::optional<double> MeasuredSharedMemory(const JudgedPod& judged) {
   std::optional<double> least;
-  // Of several containers nobody knows which one it was.
+  // With several containers, it is unknown which one reports.
   const RuntimeReport* start = StartOf(judged);
   if (start == nullptr || judged.pod->terms->containers.size() != 1) return least;
   for (const RankReport& rank : start->ranks) {
@@ -83,7 +83,7 @@ void JudgeMemory(const JudgedPod& judged, const Cluster& cluster, Findings& find
   for (const ContainerFacts& container : judged.pod->terms->containers) {
     if (container.shared_memory_assumed && ReportMayCome(judged)) continue;
     const std::optional<double> size = measured.has_value() ? measured : container.shared_memory;
-    // One GPU shares memory with nobody.
+    // A single GPU needs no shared memory between GPUs.
     if (!size.has_value() || *size > kUsualSharedMemory || container.gpus < 2) continue;
     findings.push_back(MakeFinding(Reason::kSharedMemoryTooSmall, judged.pod->name, container.name,
                                    {Bytes(*size), absl::StrCat(container.gpus)}));

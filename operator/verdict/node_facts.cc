@@ -32,9 +32,9 @@ std::map<std::string, int64_t> DevicesOf(const Json& node, const RdmaResources& 
   return devices;
 }
 
-// Whoever adds nodes to a cluster on demand knows a node's machine by its provider ID (Cluster API,
-// the cluster autoscaler and Karpenter all do). Distributions that give one to any node of a fixed
-// cluster are no such pool.
+// Components that add nodes on demand identify a node's machine by its provider ID (Cluster API,
+// the cluster autoscaler and Karpenter do). Distributions that set one on every node of a fixed
+// cluster do not have such pools.
 bool IsOfAPool(const Json& node) {
   const std::string id = StringAt(node, {"spec", "providerID"});
   if (id.empty()) return false;

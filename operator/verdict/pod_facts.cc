@@ -44,11 +44,11 @@ constexpr char kReplicatedJobName[] = "jobset.sigs.k8s.io/replicatedjob-name";
 constexpr absl::string_view kGangLabels[] = {"scheduling.x-k8s.io/pod-group",
                                              "kueue.x-k8s.io/pod-group-name"};
 
-// Labels by which controllers tell the pods of one template from those of the next, while they go
-// from one to the other (apps/v1: ControllerRevisionHashLabelKey, DefaultDeploymentUniqueLabelKey).
+// Labels that distinguish the pods of successive templates during a rolling update (apps/v1:
+// ControllerRevisionHashLabelKey, DefaultDeploymentUniqueLabelKey).
 constexpr absl::string_view kRevisionLabels[] = {"controller-revision-hash", "pod-template-hash"};
 
-// Enough for whoever means well.
+// Limits of values that users control; far above normal use.
 constexpr size_t kMostOfALabel = 63;  // bytes, as the API allows
 constexpr size_t kMostValues = 4096;  // bytes of the variables' values of all containers
 constexpr size_t kMostContainers = 64;
@@ -80,9 +80,9 @@ void ReadStamp(const std::string& stamp, PodTerms& terms) {
   terms.generation = generation;
 }
 
-// Every runtime calls a pod's own interface eth0 (cri-api, "default interface"), and who adds
-// others says so: a meta plugin by the pod's network status, a driver by a resource claim, and
-// others by annotations of their own.
+// Every runtime names a pod's own interface eth0 (cri-api, "default interface"). Additional
+// interfaces are declared: by a meta plugin in the pod's network status, by a driver with a
+// resource claim, and by others in their own annotations.
 std::optional<std::set<std::string>> InterfacesOf(const Json& pod, const Json& spec) {
   if (IsTrue(spec, "hostNetwork")) return std::nullopt;
   const Json* claims = Find(spec, "resourceClaims");
@@ -93,7 +93,7 @@ std::optional<std::set<std::string>> InterfacesOf(const Json& pod, const Json& s
     std::set<std::string> names = {"lo"};
     for (const Json& network : *networks) {
       const std::string name = StringAt(network, {"interface"});
-      // Nobody knows which one that is, or it is no name that an interface can have.
+      // The name is missing or not valid for an interface, or there are too many.
       if (name.empty() || name.size() >= IFNAMSIZ || names.size() == kMostInterfaces) {
         return std::nullopt;
       }
@@ -123,8 +123,8 @@ std::string GangOf(const Json& pod, bool has_owner) {
   return has_owner || gang == "true" || gang == "false" ? "" : gang;
 }
 
-// The Jobs of a JobSet's replicatedJob are one job, and their pods have their ranks in it, unless
-// somebody has said that each is on its own.
+// The Jobs of a JobSet's replicatedJob form one job, in which their pods have their ranks, unless
+// an annotation makes each Job independent.
 void ReadReplicatedJob(const Json& pod, PodFacts& facts, PodTerms& terms) {
   if (!facts.rank || !facts.world || Label(pod, kReplicatedJobReplicas).empty()) return;
   const absl::StatusOr<Annotations> annotations = ReadAnnotations(pod);
@@ -136,8 +136,8 @@ void ReadReplicatedJob(const Json& pod, PodFacts& facts, PodTerms& terms) {
   terms.job_set_uid = Label(pod, kJobSetUid);
 }
 
-// When the last of the containers with RDMA started: a helper beside them may have ended, or fail
-// again and again, while the ranks run. Where only init containers have RDMA, all others count.
+// Returns when the last container with RDMA started: a helper beside them may have ended, or fail
+// repeatedly, while the ranks run. If only init containers have RDMA, all others count.
 absl::Time RunningSince(const Json& pod, const std::vector<ContainerFacts>& containers) {
   std::set<std::string> missing;
   for (const ContainerFacts& container : containers) {
@@ -232,8 +232,8 @@ std::optional<PodFacts> PodFactsOf(const Json& pod, const RdmaResources& rdma) {
     // A sidecar stays, as the containers do.
     one.init = absl::StartsWith(pointer, "/initContainers") &&
                StringAt(container, {"restartPolicy"}) != "Always";
-    // The rank that admission gives is all that differs between the containers of a job's pods, and
-    // is no news.
+    // Admission's RANK is the only difference between the containers of a job's pods. Without it
+    // these have equal terms, which they share.
     if (facts.admitted && !terms.kept.contains("RANK")) one.environment.erase("RANK");
   }
   ReadStatus(pod, kept_containers, facts);

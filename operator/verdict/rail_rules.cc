@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rails that were lost while the job runs. A link has two ends, and both see it lost: only what
-// else is known tells whose NIC it was. A node's agent knows of its ports. Without its word no node
-// is called broken, as pods' pages say whatever their users like; it is told of the end that has
-// lost all of its peers, where these still have each other, that its path is lost.
+// Rails that were lost while the job runs. Both ends of a link report the loss, so only other facts
+// show whose NIC failed. A node's agent knows the state of its ports. Without its report no node is
+// called broken, because users control what pods report: the finding is a lost path, at the end
+// that has lost all of its peers if these still have each other.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -19,13 +19,13 @@ namespace {
 
 using Devices = std::set<std::pair<std::string, std::string>>;  // node and device
 
-// What a pod sees of one of its rails, all of its ranks together.
+// State of one rail as a pod reports it, summed over its ranks.
 struct View {
   const JudgedPod* judged;
   std::string device;
   bool down = false;
-  int peers = 0;  // that the rail is linked to; 0 where nobody tells
-  int lost = 0;   // of them
+  int peers = 0;  // peers that the rail is linked to; 0 if not reported
+  int lost = 0;   // number of these that are lost
 };
 
 std::map<int, View> ViewsOf(const JudgedPod& judged) {
@@ -33,7 +33,7 @@ std::map<int, View> ViewsOf(const JudgedPod& judged) {
   if (judged.report == nullptr) return views;
   for (const RankReport& rank : judged.report->ranks) {
     for (const UsedRail& rail : rank.used) {
-      if (rail.transport == "shm") continue;  // memory is no rail
+      if (rail.transport == "shm") continue;  // shared memory is not a rail
       View& view = views[rail.rail];
       view.judged = &judged;
       view.device = rail.device;
@@ -45,7 +45,7 @@ std::map<int, View> ViewsOf(const JudgedPod& judged) {
   return views;
 }
 
-// Of this device, by the agent of its node; null where it says nothing.
+// Returns the node agent's entry for this device; null if there is no entry.
 const fabric::SeenRail* WordOf(const NodeFacts* node, const std::string& device) {
   if (node == nullptr) return nullptr;
   const auto found = std::find_if(node->rails.begin(), node->rails.end(),
@@ -61,8 +61,8 @@ void TellDown(const PodFacts& pod, int rail, const std::string& device, const st
                        why.empty() ? std::string("the node agent reports it unusable") : why}));
 }
 
-// Without a runtime that tells, a pod surely has the rail that is down when it has all of its node.
-// One whose runtime has ended uses none.
+// Without a runtime report, a pod certainly has the rail that is down only if it has all rails of
+// its node. A pod whose runtime has ended uses no rail.
 void JudgeByNode(const JudgedPod& judged, const NodeFacts* node, const Devices& just_lost,
                  Findings& findings) {
   const PodFacts& pod = *judged.pod;
@@ -80,8 +80,8 @@ void JudgeByNode(const JudgedPod& judged, const NodeFacts* node, const Devices& 
   }
 }
 
-// Whether all that report have done so since the rail was lost, and it has been for a while: agents
-// have had their say, and a rail that comes back at once is none that anybody has to repair.
+// Returns whether the loss has lasted kRailPatience and every reporting pod has reported since: the
+// agents have had time to report, and a rail that recovers sooner needs no repair.
 bool HasLasted(const std::vector<View>& seen, const Pods& pods) {
   absl::Duration lasted = absl::InfiniteDuration();
   for (const View& view : seen) lasted = std::min(lasted, view.judged->unchanged);
@@ -90,7 +90,7 @@ bool HasLasted(const std::vector<View>& seen, const Pods& pods) {
          });
 }
 
-// What no agent explains. `seen`: by those whose other rails work.
+// Reports losses that no agent explains. `seen`: views of pods that still have other rails.
 void JudgeUnexplained(int rail, const std::vector<View>& seen, Findings& findings) {
   std::vector<const View*> alone;
   for (const View& view : seen) {
@@ -100,7 +100,7 @@ void JudgeUnexplained(int rail, const std::vector<View>& seen, Findings& finding
   if (alone.empty() || !(others_have_peers || (seen.size() == 1 && seen[0].peers > 1))) {
     alone = {&seen.front()};
   }
-  // By pods' own words, so no node is called broken.
+  // Known from pods' reports only, so no node is called broken.
   for (const View* view : alone) {
     const PodFacts& pod = *view->judged->pod;
     findings.push_back(MakeRailFinding(
@@ -127,7 +127,7 @@ void JudgeLostRails(const Pods& pods, const Cluster& cluster, const JobFacts& jo
       continue;
     }
     const std::map<int, View> views = ViewsOf(*judged);
-    // Who has lost all of them at once was cut off, or lost a peer that is gone, as a whole.
+    // A pod that has lost all rails was cut off, or lost a peer that is gone.
     const bool all = std::all_of(views.begin(), views.end(),
                                  [](const auto& entry) { return entry.second.down; });
     for (const auto& [rail, view] : views) {
@@ -141,7 +141,7 @@ void JudgeLostRails(const Pods& pods, const Cluster& cluster, const JobFacts& jo
       }
     }
   }
-  // The pods that are there must be all that see it.
+  // The existing pods must be all that see the loss.
   if (!job.comparable && pods.size() > 1) return;
   for (const auto& [rail, seen] : unexplained) {
     if (!explained.contains(rail) && HasLasted(seen, pods)) JudgeUnexplained(rail, seen, findings);

@@ -26,7 +26,7 @@ constexpr size_t kMaxText = 512;
 constexpr int kMaxRank = 1'000'000;
 constexpr int kMaxMtu = 1 << 20;
 
-// What others may put before people: one line, not too long, and UTF-8.
+// Returns a label, which users control, as one line of printable UTF-8 of limited length.
 std::string TextOf(const Sample& sample, absl::string_view label) {
   return PrintableText(sample.Label(label), kMaxText);
 }
@@ -46,7 +46,7 @@ absl::Status TooMany(absl::string_view what, size_t most) {
   return absl::InvalidArgumentError(absl::StrCat("the page has more than ", most, " ", what));
 }
 
-// A rank while it is being read. What is said of a rail in use comes in three series.
+// A rank while it is being read. Three series describe a rail in use.
 struct Rank {
   RankReport report;
   std::vector<GivenRail> given;
@@ -82,7 +82,7 @@ absl::Status ReadGiven(const Sample& sample, Rank& rank) {
   GivenRail rail = {
       *number, TextOf(sample, "device"),  TextOf(sample, "link_layer"), TextOf(sample, "rate"),
       *mtu,    TextOf(sample, "trouble"), TextOf(sample, "cause")};
-  // A cause is that of a trouble, and there is always one.
+  // A usable rail has no cause; an unusable one always has.
   if (rail.trouble.empty()) {
     rail.cause.clear();
   } else if (rail.cause.empty()) {
@@ -96,8 +96,8 @@ absl::Status ReadGiven(const Sample& sample, Rank& rank) {
   return absl::OkStatus();
 }
 
-// The rail of the sample in the list; one that is not there yet is added. Null when there are too
-// many. A rank that has split its communicator has memory beside its rails.
+// Returns the sample's rail in the list; adds it if absent. Fails if there are too many. A rank
+// that has split its communicator has a shared-memory entry beside its rails.
 absl::StatusOr<UsedRail*> RailIn(std::vector<UsedRail>& rails, const Sample& sample, bool& added) {
   const absl::StatusOr<int> number = NumberOf(sample, "rail", fabric::kHighestRail);
   if (!number.ok()) return number.status();
@@ -173,8 +173,8 @@ constexpr std::array<Series, 10> kSeries = {{
     {"railhead_shared_memory_bytes", ReadBytes<&RankReport::shared_memory>},
 }};
 
-// By job, rank and process: the label `process` tells processes apart that are the same rank of a
-// job, as two jobs of one name or a forked child.
+// By job, rank and process. The label `process` distinguishes processes with the same job and rank,
+// such as two jobs of one name or a forked child.
 using Ranks = std::map<std::tuple<std::string, int, std::string>, Rank>;
 
 const Series* SeriesOf(absl::string_view line) {

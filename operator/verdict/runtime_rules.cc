@@ -8,8 +8,8 @@
 namespace railhead::op::verdict {
 namespace {
 
-// Whether the agent of the pod's node calls the device broken. A pod's page is the pod's own word,
-// on which nobody should repair a port.
+// Returns whether the agent of the pod's node reports the device as unusable. The pod's own report,
+// which users control, is not enough reason to repair a port.
 bool NodeSaysSo(const NodeFacts* node, const std::string& device) {
   return node != nullptr &&
          std::any_of(node->rails.begin(), node->rails.end(),
@@ -18,7 +18,7 @@ bool NodeSaysSo(const NodeFacts* node, const std::string& device) {
 
 void JudgeGivenRail(const PodFacts& pod, const NodeFacts* node, const RankReport& rank,
                     const GivenRail& rail, Findings& findings) {
-  // For memlock there is a reason with more to say.
+  // JudgeMemory has a more specific reason for memlock.
   if (rail.trouble.empty() || rail.cause == "memlock") return;
   const bool port_is_down = rail.cause == "port" && NodeSaysSo(node, rail.device);
   const Reason reason = rail.cause == "device_node" ? Reason::kDeviceNodeMissing
@@ -33,8 +33,8 @@ void JudgeStart(const PodFacts& pod, const NodeFacts* node, const RankReport& ra
                 Findings& findings) {
   if (!rank.start.has_value()) return;
   const RankStart& start = *rank.start;
-  // Who is alone, or together with all in one pod, needs no rail; and who chose TCP was judged by
-  // what he said.
+  // Jobs of one rank or one pod need no rail; jobs that request or allow TCP are checked by their
+  // spec.
   if (start.world_size < 2 || start.transport == "shm" || start.fallback == "allow" ||
       start.requested == "tcp" || start.requested == "shm") {
     return;

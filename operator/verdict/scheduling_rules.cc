@@ -14,7 +14,7 @@ int64_t CountIn(const std::map<std::string, int64_t>& devices, const std::string
   return found == devices.end() ? 0 : found->second;
 }
 
-// Whether the scheduler says that it is this resource, and none whose name is longer.
+// Returns whether the scheduler's message names this resource, not one with a longer name.
 bool Lacks(absl::string_view words, const std::string& resource) {
   const std::string lack = absl::StrCat("Insufficient ", resource);
   for (size_t at = words.find(lack); at != absl::string_view::npos; at = words.find(lack, at + 1)) {
@@ -25,7 +25,7 @@ bool Lacks(absl::string_view words, const std::string& resource) {
   return false;
 }
 
-// The rails that are down at a node, as its agent says, and not just now.
+// Returns the rails of a node that its agent reports as down, except recent losses.
 std::vector<std::string> DownAt(const std::string& name, const NodeFacts& node,
                                 const Devices& just_lost) {
   std::vector<std::string> down;

@@ -22,7 +22,7 @@ std::optional<std::string> ValueOf(const ContainerFacts& container, const std::s
   return found->second;
 }
 
-// What the user set, and neither a profile nor the configuration.
+// Returns the value if the user set it; nullopt if a profile or the configuration did.
 std::optional<std::string> OwnValueOf(const PodFacts& pod, const ContainerFacts& container,
                                       const std::string& name) {
   if (pod.admitted && pod.terms->kept.count(name) == 0) return std::nullopt;
@@ -37,7 +37,7 @@ bool RunsOverRdma(const JudgedPod& judged) {
          });
 }
 
-// Whether its ranks have met others, which they cannot by an interface that is not there.
+// Returns whether its ranks have met others, which needs existing interfaces.
 bool HasMetOthers(const JudgedPod& judged) {
   const RuntimeReport* start = StartOf(judged);
   return start != nullptr &&
@@ -48,7 +48,7 @@ bool HasMetOthers(const JudgedPod& judged) {
 }
 
 void JudgeAdmission(const PodFacts& pod, const Cluster& cluster, Findings& findings) {
-  // The webhook is as old as our first installation, so who is older could not pass it.
+  // The webhook exists since the first installation; older pods could not pass it.
   const ClusterSettings& settings = cluster.settings();
   if (!pod.admitted && settings.tells_missed && pod.created > settings.admission_since) {
     findings.push_back(MakeFinding(Reason::kAdmissionMissed, pod.name, "", {}));
@@ -61,7 +61,7 @@ void JudgeAdmission(const PodFacts& pod, const Cluster& cluster, Findings& findi
   }
 }
 
-// What admission has said in the pod that it did not do. What nobody asked for is not told again.
+// Reports the steps that admission noted as not done, except those that were not requested.
 void JudgeNotDone(const PodFacts& pod, Findings& findings) {
   for (const NotDoneNote& note : pod.terms->not_done) {
     const NotDoneRow& row = op::RowOf(note.reason);
@@ -107,10 +107,10 @@ void JudgeOverrides(const JudgedPod& judged, const ContainerFacts& container,
   disabled("NCCL_NET", "Socket");
 }
 
-// Whether a list of names (NCCL's user guide, NCCL_IB_HCA and NCCL_SOCKET_IFNAME: prefixes, or
-// after
-// '=' whole names, each perhaps with ":PORT") has one for some of `known`. One that says what not
-// to use, after '^', has.
+// Returns whether a list of names matches one of `known`. Format as in NCCL's user
+// guide for NCCL_IB_HCA and NCCL_SOCKET_IFNAME: prefixes, or whole names after
+// '=', each with an optional ":PORT". A list of exclusions, after '^', always
+// matches.
 bool AnyMatches(absl::string_view list, const std::set<std::string>& known) {
   if (absl::ConsumePrefix(&list, "^")) return true;
   const bool exact = absl::ConsumePrefix(&list, "=");
@@ -129,7 +129,7 @@ bool AllAreKnown(absl::string_view list, const std::set<std::string>& known) {
                      [&known](const std::string& name) { return known.count(name) > 0; });
 }
 
-// The HCAs that the pod has, as its runtime says; else all of its node, of which it has some.
+// Returns the pod's HCAs as its runtime reports them, else all of its node, a superset.
 std::set<std::string> HcasOf(const JudgedPod& judged, const Cluster& cluster) {
   std::set<std::string> devices;
   if (const RuntimeReport* start = StartOf(judged); start != nullptr) {
@@ -143,8 +143,8 @@ std::set<std::string> HcasOf(const JudgedPod& judged, const Cluster& cluster) {
   return devices;
 }
 
-// With those that the node's agent may have moved into the pod (moveInterfaces), of which the pod
-// does not say anything.
+// Includes interfaces that the node's agent may have moved into the pod (moveInterfaces), as the
+// pod's status does not list them.
 std::set<std::string> InterfacesOf(const PodFacts& pod, const Cluster& cluster) {
   std::set<std::string> names = *pod.terms->interfaces;
   const NodeFacts* node = NodeOf(pod, cluster);
@@ -162,7 +162,7 @@ void JudgeNames(const JudgedPod& judged, const ContainerFacts& container, const 
     findings.push_back(MakeFinding(Reason::kNcclHcaUnknown, pod.name, container.name,
                                    {*hca, absl::StrJoin(hcas, ", "), pod.node}));
   }
-  // Whoever adds interfaces has done so, and has said so, when the containers run.
+  // Additional interfaces exist and are declared before the containers run.
   if (!pod.terms->interfaces.has_value() || pod.running_since == absl::InfiniteFuture()) return;
   const std::set<std::string> known = InterfacesOf(pod, cluster);
   for (const char* name : {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "RAILHEAD_SOCKET_IFNAME"}) {

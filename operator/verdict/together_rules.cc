@@ -24,8 +24,8 @@ struct Odd {
   std::string usual;
 };
 
-// The pods whose value is not that of most; of as many, the value of the first pod is right. Pods
-// without a value have no say.
+// Returns the pods whose value is not the most common one. In a tie, the value of the first pod
+// counts as usual. Pods without a value are ignored.
 std::vector<Odd> OddOnes(const Pods& pods,
                          const std::function<std::optional<std::string>(const JudgedPod&)>& value) {
   std::vector<std::pair<const JudgedPod*, std::string>> known;
@@ -52,7 +52,7 @@ std::string StampOf(const PodFacts& pod) {
                                     : absl::StrCat(pod.terms->profile, "@", pod.terms->generation);
 }
 
-// Another generation of the same profile has a reason of its own, and what it changed is compared.
+// Compares names only: kProfileOutdated and JudgeEnvironment cover different generations.
 void JudgeProfiles(const Pods& pods, Findings& findings) {
   const auto name = [](const JudgedPod& judged) -> std::optional<std::string> {
     const PodFacts& pod = *judged.pod;
@@ -66,7 +66,7 @@ void JudgeProfiles(const Pods& pods, Findings& findings) {
   }
 }
 
-// What ranks of one job must do alike, or they wait for each other or drop each other's packets.
+// Compares variables in which ranks must agree, or they hang or drop each other's packets.
 void JudgeEnvironment(const Pods& pods, Findings& findings) {
   for (const char* name : {"NCCL_ALGO", "NCCL_IB_DISABLE", "NCCL_IB_SL", "NCCL_IB_TC", "NCCL_NET",
                            "NCCL_PROTO", "RAILHEAD_ALGO", "RAILHEAD_IB_SL", "RAILHEAD_IB_TC"}) {
@@ -167,7 +167,7 @@ const GivenRail* WorkingRail(const JudgedPod& judged, int number) {
   return nullptr;
 }
 
-// MTU and rate of every rail. Of a pod the first rail that differs is named.
+// Compares MTU and rate of each rail. Reports one rail per pod and reason.
 void JudgePorts(const Pods& pods, Findings& findings) {
   std::set<int> numbers;
   for (const JudgedPod* pod : pods) {
@@ -199,15 +199,15 @@ void JudgePorts(const Pods& pods, Findings& findings) {
   }
 }
 
-// A pod that says nothing while others do and know of ranks that nobody has seen, and never has.
-// `explained`: pods of which it is known why.
+// Finds pods that have never reported, if others report and expect more ranks than are known.
+// `explained`: pods whose missing report has a known cause.
 void JudgeSilence(const Pods& pods, const std::set<const JudgedPod*>& explained,
                   Findings& findings) {
   std::set<std::pair<std::string, int>> seen;
   std::map<std::string, int> worlds;
   int reporting = 0;
   for (const JudgedPod* judged : pods) {
-    // Ranks whose runtime has ended are not those of a pod that never said anything.
+    // Includes ranks whose runtime has ended: their pods have reported.
     if (judged->learned != nullptr) {
       for (const RankReport& rank : judged->learned->ranks) seen.emplace(rank.job, rank.rank);
     }
@@ -235,8 +235,8 @@ void JudgeSilence(const Pods& pods, const std::set<const JudgedPod*>& explained,
   }
 }
 
-// Of pods in the network of one node, at one port, only one can be heard. Who uses no runtime of
-// ours listens at none. The pods that are not heard for that.
+// Finds hostNetwork pods of a node that share a metrics port: only one can be scraped, the one that
+// has reported. Others may run without Railhead's library. Returns pods that cannot be scraped.
 std::set<const JudgedPod*> JudgeHostPorts(const Pods& pods, Findings& findings) {
   using Port = std::pair<std::string, int>;  // by node
   const auto port_of = [](const JudgedPod& judged) -> std::optional<Port> {
@@ -263,16 +263,16 @@ std::set<const JudgedPod*> JudgeHostPorts(const Pods& pods, Findings& findings) 
   return unheard;
 }
 
-// What must be alike where it was meant to be.
+// Compares settings and rails, which must be equal in pods of one cohort.
 void JudgeAlike(const Pods& pods, const Cluster& cluster, Findings& findings) {
   JudgeEnvironment(pods, findings);
-  // Where pods ask for more or less, they have more or less.
+  // Different numbers of devices explain different rails.
   if (!JudgeDeviceCounts(pods, cluster, findings)) JudgeRails(pods, findings);
   // Rates and MTUs of two kinds of network cannot be compared.
   if (!JudgeLinkLayers(pods, cluster, findings)) JudgePorts(pods, findings);
 }
 
-// The job that a pod's ranks say they are of, together with other pods; empty if they do not.
+// Returns the job name that the ranks give if the job has ranks in other pods, else "".
 std::string ProgramOf(const JudgedPod& judged) {
   if (judged.report == nullptr) return "";
   const std::vector<RankReport>& ranks = judged.report->ranks;
@@ -297,8 +297,8 @@ bool AreAllThere(const Pods& pods) {
 }
 
 void JudgeTogether(const Pods& pods, const Cluster& cluster, bool one_program, Findings& findings) {
-  // Pods of two templates differ because somebody is going from one to the other; and where pods
-  // are replaced one by one, those of two states of a profile do.
+  // Pods of two templates differ during a rolling update. If pods are replaced one by one, those of
+  // two states of a profile differ, too.
   using Cohort = std::tuple<std::string, std::string, std::string, int64_t>;
   std::map<Cohort, Pods> cohorts;
   for (const JudgedPod* judged : pods) {

@@ -50,7 +50,7 @@ RailheadBackend::How RailheadBackend::HowOf(c10d::OpType type, const Options& op
                                             c10::Device device) {
   How how = {type, device};
   if constexpr (requires { options.timeout; }) how.timeout = options.timeout;
-  // Newer versions of torch say whether the caller waits.
+  // Newer versions of torch pass whether the caller waits.
   if constexpr (requires { options.asyncOp; }) how.waited_for = !options.asyncOp;
   return how;
 }

@@ -109,8 +109,8 @@ void Executor::Submit(Job job, bool waited_for) {
     return;
   }
   if (busy_ && runner_ == std::this_thread::get_id()) {
-    // A callback of the job that this thread does. It may wait for the new job, and nobody else
-    // would do that.
+    // This is a callback of the job that this thread runs. It may wait for the new job, which no
+    // other thread would run.
     const c10::intrusive_ptr<RailWork> mine = job.work;
     jobs_.push_back(std::move(job));
     while (!mine->isCompleted()) DoFirst(lock);

@@ -52,7 +52,7 @@ c10::intrusive_ptr<RailheadBackend> JoinGroup(const Invitation& invitation, int 
 Invitation ExchangeInvitation(const c10::intrusive_ptr<c10d::Store>& store,
                               const rhUniqueId& parent, int rank,
                               std::chrono::milliseconds timeout) {
-  // A connection of its own: others use the store while this waits.
+  // A separate connection: others use the store while this waits.
   const c10::intrusive_ptr<c10d::Store> own = store->clone();
   own->setTimeout(timeout);
   const int64_t number = own->add(KeyOf(parent) + "/groups of rank " + std::to_string(rank), 1);

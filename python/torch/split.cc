@@ -7,9 +7,9 @@
 
 namespace railhead_torch {
 
-// Of the ranks of this group that call it, those of the new one meet over its part of the store.
-// torch calls it on a different number of devices where a rank joins and where it does not, so it
-// is no collective of this group.
+// The calling ranks of this group that join the new one meet over its part of the store. torch
+// calls it on a different number of devices in ranks that join and in those that do not, so it is
+// not a collective of this group.
 c10::intrusive_ptr<c10d::Backend> RailheadBackend::split(
     const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
     const c10::intrusive_ptr<Options>& options) {

@@ -13,9 +13,9 @@ namespace {
 constexpr auto kPollInterval = std::chrono::milliseconds(1);
 // Programs that transfer all the time do not wake the thread each time.
 constexpr auto kStaysAwake = std::chrono::milliseconds(200);
-// As long as the library lets ranks say goodbye.
+// The library's time limit for ranks that leave.
 constexpr auto kAfterGroup = std::chrono::seconds(10);
-// Callbacks may wait for what does not happen any more.
+// Callbacks may wait for events that can no longer happen.
 constexpr auto kLongestStop = std::chrono::seconds(1);
 
 }  // namespace

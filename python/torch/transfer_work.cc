@@ -81,7 +81,7 @@ void TransferWork::Start(const c10::intrusive_ptr<TransferWork>& work) {
 }
 
 bool TransferWork::wait(std::chrono::milliseconds timeout) {
-  // With a timeout of its own it waits for the watch, which looks often enough.
+  // With a timeout, the caller waits for the watch, which polls often enough.
   if (timeout.count() <= 0 && !isCompleted()) {
     Clock::time_point none = Clock::time_point::max();
     deadline_.compare_exchange_strong(none, Clock::now() + timeout_ + kGrace);
