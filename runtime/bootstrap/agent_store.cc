@@ -16,7 +16,7 @@
 namespace railhead::bootstrap {
 namespace {
 
-// Maximum time of the store to answer: one thread serves all ranks.
+// Maximum time for an answer of the store: one thread serves all ranks.
 constexpr absl::Duration kAnswerTime = absl::Seconds(10);
 // Maximum time that a rank waits in the store for rank 0, before it reports that and waits again.
 constexpr absl::Duration kWaitInStore = absl::Seconds(5);

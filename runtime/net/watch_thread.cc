@@ -66,7 +66,7 @@ void WatchThread::Run() {
       const std::optional<absl::Time> again = client->Turn();
       const std::lock_guard<std::mutex> lock(mutex_);
       if (again.has_value()) {
-        // It may have been woken since it was taken.
+        // It may have been woken during its turn.
         absl::Time& next = clients_[client];
         next = std::min(next, *again);
       } else {

@@ -13,7 +13,7 @@
 namespace railhead::rails {
 namespace {
 
-// A loss report of the peer may be delayed this long: ignored for rails that returned since.
+// Maximum delay of the peer's loss reports: ignored for rails that returned within this time.
 constexpr absl::Duration kOldNews = absl::Seconds(1);
 // A rail that is not connected this long after another one was, or after its first attempt failed,
 // is lost. Longer than all ranks of a job need to connect at the same time.

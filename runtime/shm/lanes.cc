@@ -115,7 +115,7 @@ absl::Status Lanes::WaitFor(size_t rank, Progress progress, int64_t chunk,
     }
     return false;
   };
-  // Most arrive within the time of a clock read.
+  // Most progress comes within the time of a clock read.
   if (look()) return absl::OkStatus();
   int64_t start = clock_.Now();
   const int64_t looking = absl::ToInt64Nanoseconds(patience.look);

@@ -209,7 +209,7 @@ absl::StatusOr<Fabric> Setup::Run() {
     for (const Acceptors& acceptors : {acceptors_, lane_acceptors_}) {
       for (const auto& acceptor : acceptors) statement.addresses.push_back(acceptor->Address());
     }
-    // Includes ranks to which this one connects later: the tree may have lost some until that time.
+    // Includes ranks to which this one connects later: the tree may have lost ranks before that.
     statement.closed = Closed(rails);
     statement.wanted = world <= kAllConnected ? Neighbours(bootstrap_.rank(), world) : neighbours_;
     bootstrap_.SetPlace(Encode(Whereabouts{self_, statement.addresses, statement.closed}));

@@ -22,8 +22,8 @@ constexpr absl::Duration kConnectPatience = absl::Milliseconds(500);
 constexpr absl::Duration kAnswerPatience = absl::Seconds(1);
 constexpr uint64_t kMostPatient = 4;
 // A caller that is not scheduled for some time reads the answer late. It then counts itself as
-// connected, and does not call again, so the answering side must still be there: answers are good
-// for longer than a caller waits for them, and are confirmed in still longer.
+// connected, and does not call again, so the answering side must still be there: an answer is good
+// for longer than a caller waits for it, and its confirmation is awaited for still longer.
 constexpr absl::Duration kAnswerGood = absl::Seconds(5);
 constexpr absl::Duration kConfirmationPatience = absl::Seconds(10);
 
