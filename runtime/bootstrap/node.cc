@@ -183,7 +183,7 @@ void Node::ReceiveAsk(int from) {
     Nonsense(from, "kAsk from neither parent nor grandparent");
     return;
   }
-  // A rank that has forwarded its parts has nothing to answer: they are in flight.
+  // No answer before Give, as this rank is missing, or once its parts are forwarded: in flight.
   if (!mine_.has_value()) return;
   const std::vector<int> lacking = LackingChildren();
   Send(from, FrameKind::kMissing, EncodeMissing({rank_, lacking}));
