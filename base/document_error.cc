@@ -20,7 +20,7 @@
 namespace railhead {
 namespace {
 
-// How many characters must be changed, put in or left out (Levenshtein's distance).
+// Returns the number of characters to change, insert or delete (Levenshtein's distance).
 size_t EditDistance(absl::string_view a, absl::string_view b) {
   std::vector<size_t> row(b.size() + 1);  // distances of a's first i characters to b's first j
   std::iota(row.begin(), row.end(), size_t{0});

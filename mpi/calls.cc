@@ -25,7 +25,7 @@ int Report(const char* name, const Group* group, const Outcome& outcome) {
     last = {outcome.error, std::string(name) + ": " + outcome.text};
     return outcome.error;
   }
-  // MPI's default: a program that does not look at results must not go on with wrong data. Other
+  // MPI's default: a program that does not check results must not continue with wrong data. Other
   // ranks notice that the process is gone.
   if (group == nullptr) {
     std::fprintf(stderr, "railhead: %s: %s\n", name, outcome.text.c_str());

@@ -33,7 +33,7 @@ Outcome CheckOwn(int count, const Datatype& type, size_t expected) {
   return outcome.ok() ? Agree(sent, expected) : outcome;
 }
 
-// Where parts of these sizes begin that follow each other.
+// Returns the offsets of adjacent parts of these sizes.
 Sizes Offsets(const Sizes& sizes) {
   Sizes offsets(sizes.size());
   std::exclusive_scan(sizes.begin(), sizes.end(), offsets.begin(), size_t{0});

@@ -168,8 +168,8 @@ int WaitForAll(const char* name, int count, Request** requests, Status* statuses
   return first.ok() ? kSuccess : Report(name, first_group.get(), first);
 }
 
-// Whether all of `requests` are done, or any of them; those that are null do not count. A look at
-// each.
+// Returns the number of requests that are done, and tests each once. `first`: index of the first of
+// these; `pending`: number of requests that are not null.
 int CountDone(int count, Request* const* requests, int* first, int* pending) {
   int done = 0;
   *first = kUndefined;

@@ -84,7 +84,7 @@ X(STATUS_IGNORE)
 X(STATUSES_IGNORE)
 #undef X
 // Functions of attributes, which Open MPI's header gives as constants too. The first parameter is
-// the handle of a communicator, a type or a window, as `object` says. The empty ones are MPI-1's.
+// the handle of a communicator, a type or a window: see `object`. The empty ones are MPI-1's.
 #define X(object)                                                                                  \
   RAILHEAD_MPI_VISIBLE int OMPI_C_MPI_##object##NULL_COPY_FN(void*, int, void*, void*, void*,      \
                                                              int* flag) {                          \

@@ -12,7 +12,7 @@
 namespace railhead::mpi {
 namespace {
 
-// Whether a launcher, or Railhead's operator, has said that this process is one of several.
+// Returns true if the environment has variables of a launcher or of Railhead's operator.
 bool IsStartedByALauncher() {
   return std::any_of(kLauncherVariables.begin(), kLauncherVariables.end(),
                      [](const char* name) { return std::getenv(name) != nullptr; });

@@ -101,7 +101,7 @@ Fold Logical(size_t bytes, Operation operation) {
   }
 }
 
-// Of equal values the one with the lower index, as MPI has it.
+// If values are equal, the one with the lower index, as MPI has it.
 template <typename T>
 Fold Extreme(Operation operation) {
   const bool most = operation == Operation::kMaxAt;

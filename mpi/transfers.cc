@@ -88,7 +88,7 @@ Outcome Test(Request* request, bool* done, Arrival* arrival) {
   *done = true;
   if (request->transfer != nullptr) {
     int finished = 0;
-    // A failure is told by Wait, which also frees the request.
+    // Wait reports a failure, and also frees the request.
     if (rhRequestTest(request->transfer, &finished) == rhSuccess && finished == 0) {
       *done = false;
       return {};

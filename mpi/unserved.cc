@@ -51,7 +51,7 @@ X(Errhandler)
 X(Message)
 #undef X
 
-// Whether the library can be given memory of a GPU. MPItrampoline looks these up.
+// Queries for support of GPU memory, which the library lacks here. MPItrampoline looks these up.
 #define X(name)                                        \
   RAILHEAD_MPI_VISIBLE int MPIX_##name() { return 0; } \
   RAILHEAD_MPI_VISIBLE int MPIXABI_##name() { return 0; }

@@ -24,7 +24,7 @@ namespace {
 constexpr size_t kMaxDepth = 64;
 constexpr size_t kMaxName = 253;  // what Kubernetes allows for a node's
 
-// Where the parser is. It takes its input by copies of an iterator, which all lead here.
+// Position of the parser. It takes its input by copies of an iterator, which all lead here.
 struct Cursor {
   absl::string_view text;
   size_t at = 0;

@@ -163,7 +163,7 @@ absl::StatusOr<std::vector<YamlDocument>> ParseSome(absl::string_view text,
     YAML::Parser parser(stream);
     while (builder.status().ok() && parser.HandleNextDocument(builder)) {
     }
-  } catch (const YAML::DeepRecursion& error) {  // whose own text speaks of a bad file
+  } catch (const YAML::DeepRecursion& error) {  // its own text reports a bad file
     return DocumentError(source, error.mark.line + 1, "",
                          "nests hundreds of levels deep; look for brackets that are not closed");
   } catch (const YAML::Exception& error) {  // yaml-cpp reports every defect by throwing

@@ -43,8 +43,8 @@ struct Jobs {
   }
 };
 
-// Those of this process: a forked child has none of its parent's threads. Never destroyed: a job
-// may outlive its deadline, and the objects of this library.
+// Jobs of this process: a forked child has none of its parent's threads. Never destroyed: a job may
+// outlive its deadline, and the objects of this library.
 Jobs& AllJobs() {
   static std::atomic<Jobs*> jobs = nullptr;
   Jobs* known = jobs.load();

@@ -15,7 +15,7 @@ void RaiseDescriptorLimit() {
   rlimit limit = {};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return;
   limit.rlim_cur = limit.rlim_max;
-  // Where even that is forbidden, who needs more descriptors says so.
+  // If even that is forbidden, code that needs more descriptors reports it.
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 

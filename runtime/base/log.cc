@@ -32,8 +32,8 @@ void Logger::Write(LogLevel level, absl::string_view text) const {
   const std::string line =
       absl::StrCat("railhead: ", PrintableText(speaker_), speaker_.empty() ? "" : ": ", Name(level),
                    ": ", PrintableText(text), "\n");
-  // One write call, so that the lines of several ranks on one terminal do not mix. Nobody is left
-  // to tell when standard error cannot be written.
+  // One write call, so that the lines of several ranks on one terminal do not mix. If standard
+  // error cannot be written, there is no way to report it.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 

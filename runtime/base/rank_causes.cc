@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kMostRanges = 8;
 constexpr size_t kMostCauses = 8;
 constexpr size_t kNameLimit = 100;
-// Without separators, and what Text says of the causes that it leaves out.
+// Without separators, and without Text's note about omitted causes.
 constexpr size_t kCausesBytes = RankCauses::kMostBytes - 200;
 
 }  // namespace

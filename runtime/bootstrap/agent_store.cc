@@ -16,9 +16,9 @@
 namespace railhead::bootstrap {
 namespace {
 
-// How long the store takes for an answer at most: one thread serves all ranks.
+// Maximum time for an answer of the store: one thread serves all ranks.
 constexpr absl::Duration kAnswerTime = absl::Seconds(10);
-// How long a rank waits in the store for rank 0, until it reports that and waits again.
+// Maximum time that a rank waits in the store for rank 0, before it reports that and waits again.
 constexpr absl::Duration kWaitInStore = absl::Seconds(5);
 // Between two attempts of rank 0 to publish its address.
 constexpr absl::Duration kPublishPause = absl::Milliseconds(200);

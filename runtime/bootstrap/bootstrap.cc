@@ -23,15 +23,15 @@ namespace {
 
 // Rank 0 judges at the deadline; the others give its verdict this long to arrive.
 constexpr absl::Duration kVerdictGrace = absl::Seconds(5);
-// How long a rank that gives up waits for rank 0's verdict.
+// Maximum time that an aborted rank waits for rank 0's verdict.
 constexpr absl::Duration kVerdictPatience = absl::Seconds(1);
-// How long rank 0 waits for answers when it asks who is missing: on a busy machine a rank may not
-// run for a second, and the others wait longer for the verdict.
+// Maximum time that rank 0 waits for answers of missing ranks: on a busy machine a rank may not run
+// for a second, and the others wait longer for the verdict.
 constexpr absl::Duration kAnswerPatience = absl::Seconds(3);
 static_assert(kAnswerPatience < kVerdictGrace);
-// How long a failing rank waits until the others have read why.
+// Maximum time that a failing rank waits until the others have read the cause.
 constexpr absl::Duration kFarewell = absl::Seconds(1);
-// How long the tree may take to grow, however late the last rank has come.
+// Minimum time to build the tree, however late the last rank arrives.
 constexpr absl::Duration kGrowth = absl::Seconds(10);
 
 constexpr absl::Duration kFirstRetry = absl::Milliseconds(5);
@@ -39,9 +39,9 @@ constexpr absl::Duration kLastRetry = absl::Seconds(1);
 // Until a rendezvous opens, whose process is there.
 constexpr absl::Duration kNotOpenRetry = absl::Milliseconds(100);
 constexpr absl::Duration kQuiet = absl::Seconds(3);
-// How long a rank that cannot take part tries to say so.
+// Maximum time in which a rank that cannot take part reports its error.
 constexpr absl::Duration kTelling = absl::Seconds(5);
-// How long a second rank 0 tries to say so to the first.
+// Maximum time in which a second rank 0 reports itself to the first.
 constexpr absl::Duration kTellOther = absl::Seconds(2);
 
 std::string Seconds(absl::Duration duration, absl::Duration unit) {
@@ -114,7 +114,7 @@ void Bootstrap::TellTrouble(JoinOptions& options) {
     return;
   }
   std::string welcome;
-  // A refusal says that it was heard.
+  // A refusal shows that rank 0 has received the report.
   while (!absl::IsFailedPrecondition(TryToArrive(options, 0, &welcome).status) &&
          MonotonicNow() < options.deadline && CheckHalt(options.aborted).ok()) {
     SleepUntil(MonotonicNow() + Spread(kFirstRetry * 20), options.hopeless).IgnoreError();
@@ -235,7 +235,7 @@ absl::Status Bootstrap::GuestJoin(const JoinOptions& options) {
   const absl::Time deadline = std::max(options.deadline, MonotonicNow() + kGrowth);
   const absl::StatusOr<Welcome> welcome = ParseWelcome(payload);
   if (!welcome.ok()) return welcome.status();
-  // What somebody may know from an earlier meeting is of no use in this one.
+  // A key per session, so that knowledge from an earlier one is of no use.
   session_ = options.secret.ForSession(welcome->session);
   const Hello hello{kProtocolVersion,
                     static_cast<uint32_t>(options.world_size),
@@ -289,7 +289,7 @@ absl::StatusOr<Call> Bootstrap::Arrive(const JoinOptions& options, uint16_t list
   const absl::Time start = MonotonicNow();
   absl::Time next_word = start + kQuiet;
   absl::Duration pause = kFirstRetry;
-  absl::Status refusal;  // the last; says more than that rank 0 has given up meanwhile
+  absl::Status refusal;  // the last; kept, because a later error may only be that rank 0 is gone
   while (true) {
     Call call = TryToArrive(options, listen_port, welcome);
     if (call.status.ok()) return call;
@@ -322,7 +322,7 @@ absl::StatusOr<Call> Bootstrap::Arrive(const JoinOptions& options, uint16_t list
                                     "): ", call.status.message()));
       next_word = now + 3 * kQuiet;
     }
-    // What ends the sleep is asked for again after one more attempt.
+    // If `hopeless` ends the sleep, it is checked after one more attempt.
     SleepUntil(now + Spread(wait), options.hopeless).IgnoreError();
     if (!call.not_open) pause = std::min(pause * 2, kLastRetry);
   }
@@ -389,7 +389,7 @@ absl::Status Bootstrap::ConnectUp(int to, const std::optional<net::SocketAddress
   if (!place.has_value()) {
     return absl::InternalError(absl::StrCat("rank 0 did not send the address of rank ", to));
   }
-  // While this rank waits, rank 0 may say that the job has failed.
+  // Rank 0 may report the failure of the job during this wait.
   const auto wait = [this](int fd, absl::Time until) {
     while (node_.verdict().ok()) {
       std::vector<pollfd> others;
@@ -430,7 +430,7 @@ absl::Status Bootstrap::ConnectUp(int to, const std::optional<net::SocketAddress
   }
 }
 
-// ---- Everybody ----
+// ---- All ranks ----
 
 absl::Status Bootstrap::TryTree(absl::Time deadline, HandshakeServer* server) {
   const auto nothing = [](const std::vector<std::string>& /*parts*/) {

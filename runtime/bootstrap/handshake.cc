@@ -144,7 +144,7 @@ GuestHandshake::Step GuestHandshake::Receive(const Frame& frame) {
     if (refusal->not_open) {
       return {"", absl::UnavailableError(absl::StrCat(Host(), ": ", refusal->text)), false, true};
     }
-    // Where there is a secret, only who has proven to know it can end the matter for good.
+    // If there is a secret, only a host that has proven to know it can reject this rank for good.
     return {
         "",
         absl::FailedPreconditionError(absl::StrCat(Host(), " rejected this rank: ", refusal->text)),

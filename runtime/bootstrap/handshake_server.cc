@@ -14,8 +14,8 @@
 namespace railhead::bootstrap {
 namespace {
 
-// How long a connection may stay without a whole handshake. A rank sends its part in the same
-// breath as it connects.
+// Maximum time of a connection without a whole handshake. A rank sends its part as soon as it is
+// connected.
 constexpr absl::Duration kPatience = absl::Seconds(10);
 // Maximum pending connections besides the ranks; above it the oldest is closed.
 constexpr size_t kMostStrangers = 64;
@@ -23,7 +23,7 @@ constexpr size_t kMostStrangers = 64;
 constexpr size_t kMostAtOnce = 64;
 // Maximum rejections with a log line each.
 constexpr uint64_t kMostLines = 8;
-// Ranks whose reasons are kept in addition to those that are expected: anybody may claim any rank.
+// Ranks whose reasons are kept in addition to those expected: any client may claim any rank.
 constexpr size_t kMoreReasons = 16;
 // Pause after the system could not accept a connection.
 constexpr absl::Duration kBreath = absl::Milliseconds(200);
@@ -103,7 +103,7 @@ void HandshakeServer::Admit(SharedListener::Connection connection, std::vector<G
                   HostHandshake(self_, secret_, *std::move(nonce)), connection.patience,
                   std::move(connection.from)};
   *visitor.reader.buffer() = std::move(connection.sent);
-  // Guests of other jobs take no place here if their Hello has arrived with them.
+  // Clients of other jobs take no place here if their Hello has arrived with them.
   if (ServeOne(visitor, guests)) return;
   if (visitors_.size() >= Most()) {
     Reject(visitors_.front(), "too many pending connections");

@@ -12,7 +12,7 @@ Inquiry::Inquiry(int rank, int world_size)
 
 void Inquiry::Call() {
   if (called_) return;
-  // The caller's own time of silence may be over before this rank notes the end of its own.
+  // The caller's quiet time may end before this rank's does: the request is kept for Reopen().
   if (quiet_) {
     missed_ = true;
     return;
@@ -95,7 +95,7 @@ std::vector<Inquiry::Answer> Inquiry::Result() const {
       answer.how = Answer::How::kSilent;
     }
   }
-  // Only who has called them in vain asks in their place.
+  // A rank queries the others itself only after its request to those above was not answered.
   for (const std::optional<int> above : {Parent(rank_), Guardian(rank_)}) {
     if (above.has_value()) result[static_cast<size_t>(*above)].how = Answer::How::kSilent;
   }
@@ -115,7 +115,7 @@ void Inquiry::Hear(const Question& question, std::string report) {
   outgoing_.push_back({false, FrameKind::kReport, EncodeInquiryReport({question, report})});
   report_ = std::move(report);
   called_ = false;
-  // Whoever asked before hears this report.
+  // This report also answers requests that were kept.
   missed_ = false;
   quiet_ = true;
 }
@@ -160,11 +160,11 @@ absl::Status Inquiry::ReceiveTestimony(int from, absl::string_view payload) {
   for (const auto& [rank, text] : testimony->answers) {
     if (rank != from && !IsAbove(from, rank)) return absl::InternalError("another rank's answer");
   }
-  // The question comes from parent and guardian, so an answer may be here before it.
+  // The query comes from parent and grandparent, so an answer may arrive before it.
   if (IsAbove(testimony->question.asker, rank_)) BeginIfNew(testimony->question);
   const bool late = question_ != testimony->question;
   for (auto& [rank, text] : testimony->answers) {
-    // Most answers come twice: from the rank's parent, and from its guardian.
+    // Most answers arrive twice: from the rank's parent, and from its grandparent.
     Question& newest = newest_[rank];
     if (newest.asker == testimony->question.asker && newest.number >= testimony->question.number) {
       continue;

@@ -15,7 +15,7 @@
 namespace railhead::bootstrap {
 namespace {
 
-// How much is read from one connection before the others have their turn.
+// Maximum bytes read from one connection before the others have their turn.
 constexpr size_t kReadLimit = size_t{1} << 20;
 
 }  // namespace
@@ -106,8 +106,8 @@ std::vector<Links::Connection> Links::Release() && {
 void Links::Farewell(Node& node, absl::Time deadline) {
   Flush(node, deadline);
   for (const auto& [rank, link] : links_) ::shutdown(link.fd.get(), SHUT_WR);
-  // Closing a socket with unread bytes resets it, and a reset may overtake what was said last: so
-  // read until those below, who have read it, close.
+  // Closing a socket with unread bytes resets it, and a reset may overtake the last messages: so
+  // read until the ranks below, which have read them, close.
   for (const int rank : node.down()) {
     const auto link = links_.find(rank);
     if (link == links_.end()) continue;

@@ -16,7 +16,7 @@
 namespace railhead::bootstrap {
 namespace {
 
-// How long the answer about a host's name is taken to be true. A pod that is made anew has another
+// Time for which the resolved address of a host name is used. A pod that is recreated has another
 // address.
 constexpr absl::Duration kResolvePause = absl::Seconds(2);
 

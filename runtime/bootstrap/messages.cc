@@ -71,7 +71,7 @@ absl::StatusOr<Parts> ParseParts(absl::string_view payload, size_t count) {
   WireReader reader(payload);
   Parts parts;
   parts.round = reader.U32();
-  // Every part has its length at least: a wrong count makes nobody reserve memory.
+  // Each part has at least a length: a wrong count does not reserve memory.
   if (reader.U32() != count || count > payload.size() / sizeof(uint32_t)) {
     return absl::InternalError("parts of another number of ranks");
   }

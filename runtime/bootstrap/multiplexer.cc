@@ -114,7 +114,7 @@ void Multiplexer::Close(Channel channel) {
     CloseNow(channel);
     return;
   }
-  // What it has sent goes first.
+  // Its queued data goes first.
   state.closing = true;
   state.arrived.clear();
   stirred_.erase(channel);
@@ -129,7 +129,7 @@ void Multiplexer::CloseNow(Channel channel) {
   for (const std::optional<Place>& place : {std::optional<Place>(state.place), state.next}) {
     if (!place.has_value()) continue;
     Leave(*place);
-    // Where others stay, the connection's end does not show it.
+    // A connection with other channels stays open, so its end does not show this one's.
     if (!connections_.contains(place->connection)) continue;
     WireWriter writer;
     writer.U32(place->number);
@@ -166,7 +166,7 @@ void Multiplexer::Lost(Connection connection) {
     if (state.place.connection == connection) {
       End(channel);
     } else {
-      // Frames that came over it stay held: the old connection tells whether the channel moved.
+      // Frames that came over it stay held: the old connection will show whether the channel moved.
       state.next.reset();
     }
   }
@@ -215,7 +215,7 @@ bool Multiplexer::Understand(Connection connection, ConnectionState& state, Fram
       return Deliver({connection, number}, {kind, std::move(frame.payload)});
     }
     default:
-      // The tree judges what is no frame of its own.
+      // The tree rejects frames of unknown kinds.
       return Deliver({connection, kOwn}, std::move(frame));
   }
 }
@@ -235,11 +235,11 @@ bool Multiplexer::Meet(Connection connection, ConnectionState& state, absl::stri
   state.theirs = theirs;
   state.process = process;
   state.about = std::string(payload.substr(2 * kNameSize));
-  // Of two processes, one decides for all of their connections.
+  // Only one of the two processes decides, for all of their connections.
   if (process_ <= state.process || OwnOf(state) == nullptr) return true;
   for (const auto& [other, older] : connections_) {
     if (other == connection || older.process != state.process || older.away) continue;
-    // What moves away itself will end.
+    // A connection that moves away itself will end.
     const ChannelState* const own = OwnOf(older);
     if (own != nullptr && own->move != Move::kNone) continue;
     Propose(connection, state.channels[kOwn], other);

@@ -15,7 +15,7 @@ bool Has(const std::vector<int>& ranks, int rank) {
   return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
 }
 
-// Whether the tree connects them; others are connected with rank 0 until it stands.
+// Returns true if the tree connects them. Others are connected to rank 0 until it is built.
 bool AreNeighbours(int one, int other) {
   return Parent(one) == other || Guardian(one) == other || Parent(other) == one ||
          Guardian(other) == one;
@@ -121,7 +121,7 @@ void Node::TakeAnswers(Answers answers) {
   if (for_each.empty()) {
     SendAll(Children(rank_, world_size_), FrameKind::kAll, EncodeAnswers(answers));
   }
-  // Those of children come one child after the other, as in Subtree.
+  // `for_each` is in the order of Subtree: one child's subtree after the other.
   auto next = for_each.begin() + (for_each.empty() ? 0 : 1);
   for (const Child& child : children_) {
     if (for_each.empty()) break;
@@ -183,7 +183,7 @@ void Node::ReceiveAsk(int from) {
     Nonsense(from, "kAsk from neither parent nor grandparent");
     return;
   }
-  // Who has passed its parts on has nothing to answer: they are on their way.
+  // No answer before Give, as this rank is missing, or once its parts are forwarded: in flight.
   if (!mine_.has_value()) return;
   const std::vector<int> lacking = LackingChildren();
   Send(from, FrameKind::kMissing, EncodeMissing({rank_, lacking}));
@@ -225,14 +225,14 @@ void Node::Report(const absl::Status& failure) {
     return;
   }
   reported_ = failure;
-  // To parent and guardian: one of them may be dead or stand still.
+  // To parent and grandparent: one of them may be dead or hang.
   SendAll(up_, FrameKind::kFail, EncodeFailure(failure));
 }
 
 void Node::Judge(const absl::Status& verdict) {
   if (!verdict_.ok()) return;
   verdict_ = verdict;
-  // To the grandchildren too: a child may be dead or stand still.
+  // To the grandchildren too: a child may be dead or hang.
   SendAll(down_, FrameKind::kFail, EncodeFailure(verdict));
 }
 
@@ -245,11 +245,11 @@ void Node::Nonsense(int from, absl::string_view what) {
 void Node::Lost(int neighbour) {
   Detach(neighbour);
   if (verdict_.ok() && !HasLeft(neighbour)) {
-    // Of whatever kind the end was, all who notice it say the same.
+    // One text for all kinds of ends, so that all ranks that detect it report the same.
     const absl::Status gone = absl::UnavailableError(
         absl::StrCat(Describe(neighbour), " is gone: its connection was closed"));
-    // Without anybody above, not what may have been reported before: all who have lost the same
-    // judge alike.
+    // A rank with no rank above ignores earlier reports: all that have lost the same peer judge
+    // alike.
     if (up_.empty()) {
       Judge(gone);
     } else {
@@ -260,7 +260,7 @@ void Node::Lost(int neighbour) {
   if (!everybody_left_ && AreNeighbours(rank_, neighbour)) {
     SpreadGone({neighbour, Describe(neighbour)});
   }
-  // It may not have passed on that all below this rank have said goodbye.
+  // The lost rank may not have forwarded that all below this rank have left.
   if (neighbour == Parent(rank_) || neighbour == Guardian(rank_)) said_done_ = false;
   SayDone();
 }
@@ -301,8 +301,8 @@ std::optional<int> Node::NextTo(int rank) const {
     }
     return std::nullopt;
   }
-  // Down the way on which `rank` lies: a grandchild is nearer than a child, but who is asked for
-  // may be the child.
+  // Down the path to `rank`: through the child, or if its connection is lost, through the
+  // grandchild on the path.
   std::optional<int> child = rank;
   std::optional<int> grandchild;
   while (Parent(*child) != rank_) grandchild = std::exchange(child, Parent(*child));
@@ -353,7 +353,7 @@ bool Node::AllBelowSaidGoodbye() const {
     // It has left before its children, and they are this rank's now.
     if (!gone(child.rank)) return false;
     const std::vector<int> orphans = Children(child.rank, world_size_);
-    // Those below one that has left, too, are cut off: they cannot tell anybody above them.
+    // Ranks below an orphan that has left are cut off: they cannot notify any rank above.
     return std::all_of(orphans.begin(), orphans.end(),
                        [&](int rank) { return done(rank) || gone(rank); });
   });
@@ -362,7 +362,7 @@ bool Node::AllBelowSaidGoodbye() const {
 void Node::SayDone() {
   if (!leaving_ || said_done_ || everybody_left_ || !AllBelowSaidGoodbye()) return;
   said_done_ = true;
-  // Where those above have left before, they do not wait for anybody, and tell nobody.
+  // Ancestors that have already left neither wait nor forward messages.
   if (up_.empty()) {
     everybody_left_ = true;
     SendAll(down_, FrameKind::kDone, "");

@@ -155,7 +155,7 @@ absl::Status ReturnVisitor::Receive(const Frame& frame, SecretOf secret_of) {
     return absl::OkStatus();
   }
   if (!handshake_.has_value()) {
-    // Which connection it is for.
+    // The Hello identifies the connection.
     if (frame.kind != FrameKind::kHello) return absl::InternalError("an unexpected frame");
     const absl::StatusOr<Hello> hello = ParseHello(frame.payload);
     if (!hello.ok()) return hello.status();

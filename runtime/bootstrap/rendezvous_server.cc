@@ -16,14 +16,14 @@
 namespace railhead::bootstrap {
 namespace {
 
-// How long everything is quiet before people are told what is waited for.
+// Time until the log first reports the missing ranks; then every three times that.
 constexpr absl::Duration kQuietUntilTold = absl::Seconds(3);
 
-// Of the rejected ranks, those that have the lowest numbers are told to ranks that have arrived.
+// Maximum number of rejected ranks, lowest first, that are reported to ranks that have arrived.
 constexpr size_t kMostNotices = 16;
 constexpr size_t kNoticeLimit = 1024;
 
-// How long ranks that come after a start has failed are told why.
+// Time for which ranks that arrive after a failed start get its cause.
 constexpr absl::Duration kLateComers = absl::Seconds(2);
 
 }  // namespace
@@ -135,8 +135,8 @@ void RendezvousServer::PollOnce(absl::Time deadline) {
   handshakes_.Prepare(entries, deadline);
   ::poll(entries.data(), entries.size(), net::PollTimeout(deadline));
 
-  // Nobody has anything to say before the welcome, so whatever is readable here is an end of the
-  // connection or nonsense.
+  // Ranks send nothing before the Welcome, so readable data is the end of a connection or a
+  // protocol error.
   size_t index = 0;
   for (auto guest = guests_.begin(); guest != guests_.end(); ++index) {
     if (entries[index].revents == 0) {

@@ -24,7 +24,7 @@ constexpr size_t kLongest = 4096;
 constexpr absl::string_view kAdvice =
     "create one with 'openssl rand -hex 32' and give all ranks the same secret";
 
-// Where a secret is, and what messages say of it.
+// Place of a secret, and texts for messages about it.
 struct Place {
   const std::string& path;
   std::string name;

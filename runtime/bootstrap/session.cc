@@ -32,7 +32,7 @@ absl::StatusOr<bool> Session::Receive(const Frame& frame) {
     if (absl::Status forgotten = Forget(arrived); !forgotten.ok()) return forgotten;
     return false;
   }
-  // What came before belongs to the set-up of the tree, and to its socket.
+  // Earlier frames belong to the set-up of the tree, and to its socket.
   if (received_ == 0 && frame.kind != FrameKind::kMeet) return true;
   ++received_;
   bytes_not_reported_ += frame.payload.size();
@@ -50,7 +50,7 @@ std::string Session::TakeReport() {
 
 absl::StatusOr<std::string> Session::Resume(uint64_t arrived) {
   if (absl::Status forgotten = Forget(arrived); !forgotten.ok()) return forgotten;
-  // kResume has said it.
+  // kResume has reported them.
   reported_ = received_;
   bytes_not_reported_ = 0;
   std::string bytes;

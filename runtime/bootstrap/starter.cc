@@ -71,7 +71,7 @@ std::string RankIn(const std::string& environment, const std::string& variable) 
   return "";
 }
 
-// Returns true if a process is a fork of its parent, such as a subshell, and no program of its own.
+// Returns true if a process is a fork of its parent, such as a subshell, in the same program.
 bool IsFork(const std::string& proc, int pid, int parent) {
   const std::string environment = EnvironmentOf(proc, absl::StrCat(pid));
   const std::string command = ReadAll(absl::StrCat(proc, pid, "/cmdline"));
@@ -88,8 +88,8 @@ std::string Realm(const std::string& proc) {
   return absl::StrCat(boot.substr(0, boot.find('\n')), " ", numbers.st_ino);
 }
 
-// Returns true if the process says nothing about its children's job: it adopts processes whose
-// parent has ended, or starts them for somebody elsewhere, each rank from another of its kind.
+// Returns true if the process does not identify its children's job: it adopts processes whose
+// parent has ended, or starts each rank, from another of its kind, for a process elsewhere.
 bool IsDaemon(int pid, const Process& process) {
   constexpr absl::string_view kNames[] = {"systemd", "sshd", "containerd-shim", "conmon"};
   return pid <= 1 || std::any_of(std::begin(kNames), std::end(kNames), [&](absl::string_view name) {

@@ -23,17 +23,17 @@
 namespace railhead::bootstrap {
 namespace {
 
-// How much is read from one connection before the others have their turn.
+// Maximum bytes read from one connection before the others have their turn.
 constexpr size_t kReadLimit = size_t{1} << 20;
 
-// The listening socket's number; connections and visitors have others.
+// The listening socket's number; connections and pending clients have others.
 constexpr int kListener = 0;
 
 // Processes that have connected to come back, and have not proved who they are.
 constexpr size_t kMostVisitors = 64;
 constexpr absl::Duration kVisit = absl::Seconds(10);
 
-// How often the rails are asked for peers that are away.
+// Interval of checking the rails for peers that are away.
 constexpr absl::Duration kAwayPause = absl::Milliseconds(200);
 
 // A process closes a connection as soon as it reads its end. One that does not, although its kernel
@@ -41,7 +41,7 @@ constexpr absl::Duration kAwayPause = absl::Milliseconds(200);
 constexpr absl::Duration kReaction = absl::Seconds(1);
 // An unused connection on which the last bytes are not acknowledged for this time is dialed anew.
 constexpr absl::Duration kLateAcknowledgement = absl::Seconds(2);
-// How often it is looked at.
+// Interval of checking such connections.
 constexpr absl::Duration kPartingPause = absl::Milliseconds(200);
 
 // Returns true if the peer's kernel has acknowledged everything that was sent, and the end.
@@ -175,7 +175,7 @@ std::optional<absl::Time> TreeConnections::Turn() {
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<size_t>(i)];
     const int number = static_cast<int>(event.data.u64);
-    // Not opened yet, dropped, or a visitor.
+    // Not opened yet, dropped, or a client that has not proved its identity.
     const auto found = lines_.find(number);
     if (found == lines_.end() || !found->second.fd.valid()) continue;
     if ((event.events & ~EPOLLOUT) != 0) React(number, Read(number, found->second));

@@ -16,18 +16,18 @@
 namespace railhead::bootstrap {
 namespace {
 
-// How long a rank that has reported a failure waits for the job's verdict.
+// Maximum time that a rank that has reported a failure waits for the job's verdict.
 constexpr absl::Duration kJobsVerdictPatience = absl::Seconds(1);
 
 // News are short and the connections idle, so they nearly always fit into the sockets' buffers; a
 // neighbour that takes none holds this rank up this long at most.
 constexpr absl::Duration kSendPatience = absl::Milliseconds(200);
 
-// How long this rank's own thread may take to say goodbye; a neighbour that takes nothing holds it
-// up for the time above.
+// Maximum wait until this rank's own thread has sent its leave; a peer that accepts nothing delays
+// it by the time above.
 constexpr absl::Duration kOwnGoodbye = absl::Seconds(1);
 
-// After which a rank is asked again where it can be reached.
+// Interval of repeated requests for the address of a rank.
 constexpr absl::Duration kSearchPause = absl::Seconds(1);
 
 }  // namespace
@@ -64,7 +64,7 @@ absl::Status Watch::Announce(const absl::Status& failure) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (failure_.ok()) failure_ = failure;
   Wake();
-  // The thread has a deadline of its own for this, and judges alone when it has passed.
+  // The thread has a separate deadline for this, after which it decides alone.
   changed_.WaitFor(lock, 2 * kJobsVerdictPatience, [this] { return !verdict_.ok(); });
   return verdict_.ok() ? failure : verdict_;
 }
@@ -107,7 +107,7 @@ std::vector<Gone> Watch::gone() const {
 }
 
 std::optional<absl::Time> Watch::Turn() {
-  // Read before sending, so that what was asked for before the end is still said.
+  // Read before sending, so that requests made before the end are still sent.
   const bool stopping = stop_;
   channels_.Open(*this, [this](int rank) { return LastSign(rank); });
   channels_.Deliver(node_);
@@ -132,7 +132,7 @@ std::optional<absl::Time> Watch::Turn() {
 
 void Watch::TellWhoIsAway() {
   const std::map<int, bool> turned = channels_.TakeTurned();
-  // At the end, connections are no news.
+  // At the end, changes of connections are not reported.
   if (turned.empty() || node_.leaving() || !node_.verdict().ok()) return;
   const std::lock_guard<std::mutex> lock(observer_mutex_);
   if (observer_ == nullptr) return;
@@ -251,7 +251,7 @@ absl::Time Watch::Inquire(absl::Time now) {
 
 void Watch::Publish() {
   const bool failed = !node_.verdict().ok();
-  // Held until the observer knows as well: who is told of a failure may dismiss it at once.
+  // Held until the observer knows, too: a caller that gets the failure may remove it at once.
   const std::lock_guard<std::mutex> witness_lock(observer_mutex_);
   {
     const std::lock_guard<std::mutex> lock(mutex_);

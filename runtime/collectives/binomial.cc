@@ -18,7 +18,7 @@ class Broadcast final : public Schedule {
   size_t sends() const override { return place_.children(); }
   size_t receives() const override { return place_.is_root() ? 0 : 1; }
   Outgoing Send(size_t n) const override {
-    // Who has the most below it begins first.
+    // Starts with the child that has the most ranks below it.
     Outgoing outgoing = To(place_.child(place_.children() - 1 - n), data_, bytes_);
     if (!place_.is_root()) outgoing.needs = 0;
     return outgoing;
@@ -91,7 +91,7 @@ class Gather final : public Schedule {
   const size_t bytes_;
 };
 
-// The same blocks on their way from the parent.
+// Scatter: blocks as above, on their way from the parent.
 class Scatter final : public Schedule {
  public:
   Scatter(const BinomialPlace& place, std::byte* blocks, size_t bytes)
@@ -100,7 +100,7 @@ class Scatter final : public Schedule {
   size_t sends() const override { return place_.children(); }
   size_t receives() const override { return place_.is_root() ? 0 : 1; }
   Outgoing Send(size_t n) const override {
-    // Who has the most below it begins first.
+    // Starts with the child that has the most ranks below it.
     const size_t child = place_.children() - 1 - n;
     Outgoing outgoing = To(place_.child(child), blocks_ + (size_t{1} << child) * bytes_,
                            place_.child_size(child) * bytes_);

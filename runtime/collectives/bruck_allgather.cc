@@ -42,7 +42,7 @@ class Doubling final : public Schedule {
   }
 
  private:
-  // What message n of a rank to the one before it brings.
+  // Returns the values that message n brings from one rank to another.
   Range Exchanged(size_t n, size_t from, size_t to) const {
     const size_t distance = size_t{1} << n / Arc::kPieces;
     const size_t count = std::min(distance, ranks_ - distance);

@@ -30,7 +30,7 @@ absl::Status BruckAllToAll(Messenger& messenger, int rank, const std::byte* send
       std::memcpy(leaving.get() + packed, places.get() + d * bytes, bytes);
       packed += bytes;
     }
-    // Everything that goes so far, in one message.
+    // All blocks that move by this distance, in one message.
     const auto to = static_cast<int>((self + distance) % ranks);
     const auto from = static_cast<int>((self + ranks - distance) % ranks);
     const OneEachWay step(Schedule::To(to, leaving.get(), packed),
@@ -43,7 +43,7 @@ absl::Status BruckAllToAll(Messenger& messenger, int rank, const std::byte* send
       packed += bytes;
     }
   }
-  // What stands in place d now has come from d ranks before.
+  // Place d now holds the block from d ranks before.
   for (size_t d = 0; d < ranks; ++d) {
     std::memcpy(receive + (self + ranks - d) % ranks * bytes, places.get() + d * bytes, bytes);
   }

@@ -9,8 +9,8 @@ namespace railhead::collectives {
 namespace {
 
 // The word, from the highest bits down: collective; digest; type and operator, if it reduces; root,
-// if it has one; and in what is left the count. That is a number, how many pairs of bits are cut
-// off it, and whether one of them was set.
+// if it has one; and the count in the remaining bits. The count is a number, the number of bit
+// pairs cut off it, and whether one of them was set.
 constexpr unsigned kCollectiveBits = 4;
 constexpr unsigned kDigestBits = 20;
 constexpr unsigned kTypeBits = 4;
@@ -29,7 +29,7 @@ uint64_t Mix(uint64_t digest, uint64_t value) {
   return digest ^ digest >> 32U;
 }
 
-// What of a word is not written, or read, yet.
+// The part of a word that is not written, or read, yet.
 class Rest {
  public:
   explicit Rest(uint64_t word = 0) : word_(word) {}
@@ -107,7 +107,7 @@ std::string Contradiction(const std::string& one, Call of_one, const std::string
                           Call of_other) {
   const std::string first = of_one.ToString();
   const std::string second = of_other.ToString();
-  // It is in what the words cannot be asked for.
+  // The difference is not in what ToString() shows.
   const char* const hidden = first == second
                                  ? " (with other counts, or one call has been made before that the "
                                    "other has not)"

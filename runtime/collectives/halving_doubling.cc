@@ -11,8 +11,8 @@
 namespace railhead::collectives {
 namespace {
 
-// Of a rank that takes part in the exchanges. Its messages: a guest's input, the halvings, the
-// doublings, a guest's result.
+// For a rank that takes part in the exchanges. Its messages: the extra rank's input, the halvings,
+// the doublings, the extra rank's result.
 class HalvingHost final : public Schedule {
  public:
   HalvingHost(int rank, int world_size, const reduce::Reduction& reduction, const std::byte* send,
@@ -69,10 +69,10 @@ class HalvingHost final : public Schedule {
   }
 
  private:
-  // Where this rank's values are after so many messages.
+  // Returns the place of this rank's values after `received` messages.
   const std::byte* After(size_t received) const { return received == 0 ? send_ : receive_; }
 
-  // What a rank holds when the exchanges over `distance` have halved it, or before they double it.
+  // Returns the range of a rank after exchanges over `distance` have halved it, or before doubling.
   Range Held(size_t rank, size_t distance) const {
     const size_t first = rank / distance * distance;
     const size_t begin = parts_[first].begin;

@@ -13,7 +13,7 @@ namespace {
 
 using Direction = Transfer::Direction;
 
-// What this rank sends to itself, and receives.
+// Messages of this rank to itself.
 struct Own {
   std::vector<const Transfer*> sends;
   std::vector<const Transfer*> receives;

@@ -11,8 +11,8 @@
 namespace railhead::collectives {
 namespace {
 
-// Of a rank that takes part in the exchanges: `core` ranks do, a power of two, and each of the
-// others is a guest of the rank that is `core` less.
+// For a rank that takes part in the exchanges: `core` ranks do, a power of two, and each of the
+// others is the extra rank of the rank that is `core` less.
 class DoublingHost final : public Schedule {
  public:
   DoublingHost(int rank, int world_size, const reduce::Reduction& reduction, const std::byte* send,
@@ -28,7 +28,7 @@ class DoublingHost final : public Schedule {
         receive_(receive),
         memory_(2 * bytes_) {}
 
-  // A guest's input comes before the exchanges, and its result leaves after them.
+  // The extra rank's input comes before the exchanges, and its result leaves after them.
   size_t sends() const override { return steps_ + guests_; }
   size_t receives() const override { return guests_ + steps_; }
 
@@ -45,17 +45,17 @@ class DoublingHost final : public Schedule {
     incoming.buffer.operand = After(n);
     incoming.buffer.reduction = n + 1 == receives() ? &whole_ : &partial_;
     if (n > 0) incoming.needs = n - 1;
-    // What stood in this place was sent in the exchange before.
+    // The earlier content of this place was sent in the exchange before.
     if (n > guests_) incoming.after = n - guests_ - 1;
     return incoming;
   }
 
-  // Where the result is. The input may leave as late as the result arrives.
+  // Returns the place of the result, which may arrive before the input has left.
   std::byte* Result() const { return receives() == 1 && send_ == receive_ ? Place(0) : receive_; }
 
  private:
   std::byte* Place(size_t n) const { return memory_.data() + n % 2 * bytes_; }
-  // What this rank has after so many messages.
+  // Returns the values of this rank after `received` messages.
   const std::byte* After(size_t received) const {
     if (received == 0) return send_;
     return received == receives() ? Result() : Place(received - 1);

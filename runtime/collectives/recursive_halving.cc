@@ -12,8 +12,8 @@
 namespace railhead::collectives {
 namespace {
 
-// Of several ranks, with parts that follow each other. Each step is one message each way, or two
-// where the parts go past those of the last rank.
+// For several ranks, with contiguous parts. Each step is one message each way, or two if the parts
+// wrap around after those of the last rank.
 class Halving final : public Schedule {
  public:
   Halving(size_t rank, const reduce::Reduction& reduction, const std::byte* send,
@@ -31,8 +31,8 @@ class Halving final : public Schedule {
         receive_(receive) {
     const Arc kept(parts_, rank_, Held(1));
     memory_ = std::make_unique_for_overwrite<std::byte[]>((kept[0].size + kept[1].size) * element_);
-    // Where the ranks are not a power of two, some parts that are kept are not received in the
-    // first step.
+    // If the number of ranks is not a power of two, some parts that are kept are not received in
+    // the first step.
     const Arc alone(parts_, (rank_ + ranks_ - Held(1)) % ranks_, 2 * Held(1) - ranks_);
     for (size_t piece = 0; piece < Arc::kPieces; ++piece) {
       const Range range = alone[piece];
@@ -71,23 +71,23 @@ class Halving final : public Schedule {
   }
 
  private:
-  // How many ranks' parts a rank reduces after so many steps.
+  // Returns the number of ranks whose parts a rank reduces after `steps` steps.
   size_t Held(size_t steps) const { return std::min(ranks_, std::bit_ceil(ranks_) >> steps); }
 
-  // What message n brings to a rank: of the parts that it keeps.
+  // Returns the values that message n brings to a rank, among the parts that it keeps.
   Range Exchanged(size_t n, size_t to) const {
     const size_t step = n / Arc::kPieces;
     return Arc(parts_, to, Held(step) - Held(step + 1))[n % Arc::kPieces];
   }
 
-  // Where values are reduced. Those of this rank come first.
+  // Returns the place of reduced values; this rank's come first.
   std::byte* Reduced(const Range& range) const {
     const size_t begin = range.begin >= own_begin_ ? range.begin - own_begin_
                                                    : range.begin + last_.begin + last_.size -
                                                          parts_[0].begin - own_begin_;
     return memory_.get() + begin * element_;
   }
-  // Where values are after so many steps.
+  // Returns the place of values after `steps` steps.
   const std::byte* After(size_t steps, const Range& range) const {
     if (range.size == 0) return send_;
     return steps == 0 ? send_ + range.begin * element_ : Reduced(range);

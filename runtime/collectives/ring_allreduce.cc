@@ -36,7 +36,7 @@ class AllReduce final : public RingSchedule {
             own ? kNothing : n - timetable_.segments()};
   }
 
-  // What a finished part overwrites has left: without it the part would not be finished.
+  // The data that a finished part overwrites has been sent: the part depends on it.
   Incoming ReceivePrevious(size_t n) const override {
     const Range range = timetable_.Received(n);
     const size_t step = timetable_.Step(n);

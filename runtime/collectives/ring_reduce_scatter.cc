@@ -54,7 +54,7 @@ class ReduceScatter final : public RingSchedule {
     }
     incoming.buffer.data = passage_.At(n);
     incoming.buffer.reduction = &partial_;
-    // What came to this place before has left a step later.
+    // The place's previous message is sent one step after it arrives.
     const size_t way = kAhead - timetable_.segments();
     if (n >= kAhead) incoming.after = n - way;
     return incoming;

@@ -19,7 +19,7 @@ BinomialPlace PlaceOf(size_t rank, size_t ranks) {
   return {static_cast<int>(rank), static_cast<int>(ranks), 0};
 }
 
-// From rank 0 on: each gets the parts of its own and of all below it.
+// From rank 0 on: each gets its parts and those of all ranks below it.
 class Scatter final : public Schedule {
  public:
   Scatter(size_t rank, std::byte* data, const Parts& parts)
@@ -28,7 +28,7 @@ class Scatter final : public Schedule {
   size_t sends() const override { return place_.children(); }
   size_t receives() const override { return place_.is_root() ? 0 : 1; }
   Outgoing Send(size_t n) const override {
-    // Who has the most below it begins first.
+    // Starts with the child that has the most ranks below it.
     const size_t child = place_.children() - 1 - n;
     const Range range = Arc(parts_, rank_ + (size_t{1} << child), place_.child_size(child))[0];
     Outgoing outgoing = To(place_.child(child), data_ + range.begin, range.size);

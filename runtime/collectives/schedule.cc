@@ -37,7 +37,7 @@ class Row {
   std::array<Place, kAhead> places_;  // those between done and posted are set
 };
 
-// Whether the message that another one waits for is done.
+// Returns true if the message that another one waits for is done.
 bool Ready(size_t needed, const Row& row) {
   return needed == Schedule::kNothing || needed < row.done();
 }
@@ -73,7 +73,7 @@ absl::Status Run(Messenger& messenger, const Schedule& schedule) {
       }
       posted = true;
     }
-    // What was posted may be empty and so done; only then is there nothing to do but wait.
+    // Posted messages may be empty and so done: wait only if nothing was posted.
     if (posted) continue;
     if (receives.done() == schedule.receives() && sends.done() == schedule.sends()) {
       return absl::OkStatus();

@@ -27,11 +27,11 @@ namespace {
 
 // A second message to another rank, while the first is on its way, costs that much of one alone.
 constexpr double kFurtherMessage = 0.2;
-// Ranks that follow each other are mostly near each other. Where all send to ranks far away, links
-// and switches between them are shared: Thakur, Rabenseifner and Gropp (2005) saw rings be up to
-// twice as fast with large messages. A part of that, since trials will tell (tuner/autotuner.h).
+// Ranks that follow each other are mostly near each other. If all send to ranks far away, links and
+// switches between them are shared: Thakur, Rabenseifner and Gropp (2005) measured rings up to
+// twice as fast with large messages. A part of that, since trials decide (tuner/autotuner.h).
 constexpr double kFar = 1.25;
-// Of so many ranks around a circle all are beside each other.
+// Up to this number of ranks, all ranks of a ring are neighbours of each other.
 constexpr int kAllBeside = 3;
 
 size_t Nothing(size_t /*bytes*/, int /*ranks*/) { return 0; }
@@ -43,7 +43,7 @@ size_t OfEachRank(size_t bytes, int ranks) { return static_cast<size_t>(ranks) *
 double CircleSteps(const Terms& t) { return t.log * (1 + kFurtherMessage) * t.a; }
 // A message to each other rank, of which none waits for another.
 double ToEach(const Terms& t) { return t.a + (t.n - 1) * kFurtherMessage * t.a; }
-// What a rank sends of all bytes that does not need its own part.
+// The fraction of all bytes that remains without a rank's own part.
 double Others(const Terms& t) { return (t.n - 1) / t.n; }
 
 double ThroughTree(const Terms& t) { return t.log * t.a + 1.5 * Others(t) * t.whole; }

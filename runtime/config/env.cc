@@ -24,7 +24,7 @@
 namespace railhead::config {
 namespace {
 
-// What the parsers write to: every variable of the table lands in one of the two.
+// Output of the parsers: a variable is stored in one of the two.
 struct Target {
   Rendezvous rendezvous;
   Settings settings;
@@ -37,7 +37,7 @@ using Parser = std::string (*)(const std::string& text, Target& target);
 
 enum class Group { kRendezvous, kSettings };
 
-// Whether all ranks of a communicator must set a field of rhConfig_t to the same.
+// kYes: all ranks of a communicator must set this field of rhConfig_t to the same value.
 enum class Alike : uint8_t { kNo, kYes };
 
 struct Variable {
@@ -159,7 +159,7 @@ std::string ParseSwitch(const std::string& text, bool& into) {
   return "";
 }
 
-// Of variables that the table only describes: FindWorld and WhyNotSet read them.
+// Parser of variables that the table only describes: FindWorld and WhyNotSet read them.
 std::string ReadElsewhere(const std::string& /*text*/, Target& /*to*/) { return ""; }
 
 constexpr const char* kRails = "rails";  // a field
@@ -168,7 +168,7 @@ constexpr const char* kRails = "rails";  // a field
 constexpr int kLastPort = 65535;
 constexpr size_t kLongestName = 253;  // of a DNS name, and so of anything in Kubernetes
 constexpr size_t kLongestPath = 4095;
-constexpr size_t kLongestReason = 700;  // of what the operator says; it writes less
+constexpr size_t kLongestReason = 700;  // of the operator's text; it writes less
 constexpr absl::string_view kNotDone = "RAILHEAD_NOT_DONE";
 
 constexpr auto kTable = std::to_array<Variable>({
@@ -409,10 +409,10 @@ absl::Status ReadGroup(Group group, Lookup lookup, Target& target) {
   return result;
 }
 
-// Of what has a field of rhConfig_t alone: what a communicator is called in messages and metrics.
+// A field of rhConfig_t without a variable: the communicator's name in messages and metrics.
 constexpr const char* kCommName = "commName";
 constexpr size_t kLongestCommName = 64;
-// And of one that says whether it is on the page that RAILHEAD_METRICS_PORT names.
+// Another one: whether the page of RAILHEAD_METRICS_PORT includes the communicator.
 constexpr const char* kMetrics = "metrics";
 
 // The row with this field; the end of the table where there is none.
@@ -430,7 +430,7 @@ std::string SetField(const std::string& field, const std::string& text, Target& 
   return row == kTable.end() ? "nothing: there is no such field" : row->parse(text, target);
 }
 
-// Why the operator has not set it, where it has said so in the pod (operator/objects/not_done.h).
+// Returns the operator's reason for not setting it, if in the pod (operator/objects/not_done.h).
 std::string WhyNotSet(Lookup lookup) {
   const std::string told = lookup(kNotDone).value_or("");
   if (told.empty()) return "the Railhead operator sets them for pods that request rdma/*";
@@ -455,7 +455,7 @@ absl::Status NoMaster(const World& world) {
       "address of rank 0 on all ranks, for example with mpirun -x MASTER_ADDR=HOST"));
 }
 
-// How a program sets it for one communicator.
+// Returns how a program sets it for one communicator.
 std::string InPrograms(const Variable& variable) {
   return absl::StrCat("For one communicator: ", variable.field, " of its rhConfig_t.");
 }

@@ -28,8 +28,8 @@ std::string Assignments(Lookup lookup, std::initializer_list<absl::string_view> 
   return absl::StrJoin(parts, " ");
 }
 
-// Returns "srun (SLURM_JOB_ID=1 SLURM_STEP_ID=0)"; "" without values. What tells two jobs apart is
-// at the end of long values.
+// Returns "srun (SLURM_JOB_ID=1 SLURM_STEP_ID=0)"; "" without values. The end of long values
+// distinguishes jobs.
 std::string Name(absl::string_view launcher, const std::string& values) {
   if (values.empty()) return "";
   std::string name = absl::StrCat(launcher, " (", PrintableText(values), ")");
@@ -75,7 +75,7 @@ Launch OfFlux(Lookup lookup) {
 
 Launch OfSlurm(Lookup lookup) {
   Launch launch;
-  // Each part of a heterogeneous job has a number of its own.
+  // Each part of a heterogeneous job has a different job number.
   if (ValueOf(lookup, "SLURM_HET_SIZE").empty()) {
     launch.name = Name("srun", Assignments(lookup, {"SLURM_JOB_ID", "SLURM_STEP_ID"}));
     launch.one_host = Is(lookup, "SLURM_STEP_NUM_NODES", 1);

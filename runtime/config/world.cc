@@ -174,7 +174,7 @@ absl::StatusOr<std::optional<World>> FindWorld(Lookup lookup) {
                      "variables of torchrun, mpirun, mpiexec, flux run or srun are set; unset ",
                      kChoice));
   }
-  // Half of the pod's variables are no world: WORLD_SIZE alone may count something else.
+  // Half of the pod's variables do not make a world: WORLD_SIZE alone may count something else.
   if (launcher->has_value() && (!has_pod || IsByTorchrun(lookup))) return launcher;
   if (has_pod) {
     absl::StatusOr<World> pod = Read(kPod, lookup);

@@ -13,14 +13,14 @@ namespace {
 
 constexpr char kLibrary[] = "libcuda.so.1";
 
-// How many libraries this process has ever loaded. To ask for one by name takes 1000 times as long,
-// since it is looked for in the file system.
+// Returns the number of libraries that this process has ever loaded. Opening one by name takes 1000
+// times longer, since it searches the file system.
 uint64_t LibrariesLoaded() {
   uint64_t loaded = 0;
   dl_iterate_phdr(
       [](dl_phdr_info* info, size_t /*size*/, void* result) {
         *static_cast<uint64_t*>(result) = info->dlpi_adds;
-        return 1;  // all entries say the same
+        return 1;  // all entries have the same value
       },
       &loaded);
   return loaded;

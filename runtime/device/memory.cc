@@ -32,8 +32,8 @@ class Relaxed {
 
 uint64_t Address(const std::byte* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
-// Asks the driver, which leaves the values as they are where an address is not its own, or where
-// nobody uses it yet or any more.
+// Queries the driver, which does not change the values if an address is not its own, or if the
+// driver is not initialized, or is shut down.
 absl::Status Ask(const CudaApi& cuda, const void* address, absl::Span<int> attributes,
                  absl::Span<void*> values) {
   const int result =
@@ -123,7 +123,7 @@ absl::Status Memory::DoIn(CudaContext context, absl::string_view what,
 
 absl::Status Memory::Do(absl::string_view what, absl::FunctionRef<int()> what_to_do) const {
   if (context_ != nullptr) return DoIn(context_, what, what_to_do);
-  // Memory that was mapped or comes from a pool has no context of its own.
+  // Memory that was mapped or comes from a pool belongs to no context.
   const absl::StatusOr<CudaContext> primary = RetainPrimary();
   if (!primary.ok()) return primary.status();
   absl::Status done = DoIn(*primary, what, what_to_do);
@@ -203,7 +203,7 @@ absl::StatusOr<std::byte*> PinnedMemory::Get(size_t bytes, const Memory& for_who
 
 void PinnedMemory::Free() {
   if (data_ == nullptr) return;
-  // Where the driver is gone before, so is what it had pinned.
+  // If the driver is shut down before, it has freed what it had pinned.
   of_->DoIn(primary_, "free pinned memory", [this] { return of_->cuda_->MemFreeHost(data_); })
       .IgnoreError();
   of_->ReleasePrimary();

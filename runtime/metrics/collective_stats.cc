@@ -29,7 +29,7 @@ size_t SizeClass(uint64_t bytes) {
 
 void CollectiveStats::Record(collectives::Collective collective, collectives::Algorithm algorithm,
                              uint64_t bytes, int64_t nanoseconds) {
-  // The time of day may be set back meanwhile.
+  // The time of day may be set back during an operation.
   const int64_t duration = std::max<int64_t>(nanoseconds, 0);
   Counters& counters =
       counters_[static_cast<size_t>(collective)][static_cast<size_t>(algorithm)][SizeClass(bytes)];

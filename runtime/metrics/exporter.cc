@@ -47,7 +47,7 @@ Exporter::Registration::~Registration() {
   Snapshot last = (*place_)();
   last.degraded_reason.clear();
   last.start.reset();
-  // What it has counted stays; how its rails are says nothing any more.
+  // Its counts stay; the state of its rails no longer applies.
   last.gpu_direct.clear();
   for (rails::RailTotals& rail : last.rails) {
     rail.up = true;
@@ -68,8 +68,8 @@ std::optional<Snapshot> Exporter::Sum() {
 void Exporter::AddTo(std::optional<Snapshot>& sum, Snapshot snapshot) {
   for (KindCounts& kind : snapshot.collectives) {
     if (kind.comm.empty() || names_.count(kind.comm) > 0) continue;
-    // A name that has been counted among the others never gets series of its own: counts that move
-    // between series look like calls.
+    // A name that was counted among the others never gets separate series: counts that move between
+    // series look like calls.
     if (names_.size() < kMostNames) {
       names_.insert(kind.comm);
     } else {

@@ -128,7 +128,7 @@ void PageServer::Welcome(absl::Time now) {
     guest.source = SourceOf(fd->get());
     guest.fd = *std::move(fd);
     guest.deadline = now + kAskTime;
-    // Who has asked already is not silent.
+    // A client that has sent its request already does not count as idle.
     if (!Advance(guest, now)) continue;
     if (connections_.size() == kMostConnections) MakeRoomFor(guest.source);
     connections_.push_back(std::move(guest));

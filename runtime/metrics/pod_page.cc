@@ -37,8 +37,8 @@ constexpr size_t kMostMembers = 1024;
 // Jobs with such names in one pod, one after the other.
 constexpr size_t kMostWarnings = 100;
 
-// A member that takes longer, such as one that is stopped in a debugger, is left out; it connects
-// again when it goes on. Prometheus waits 10 s by default.
+// A member that takes longer, such as one that is stopped in a debugger, is omitted; it reconnects
+// when it continues. Prometheus waits 10 s by default.
 constexpr absl::Duration kAnswer = absl::Seconds(1);
 // The host serves soon after it has the name; it has the name a little longer than it serves.
 constexpr absl::Duration kJoin = absl::Seconds(2);

@@ -43,7 +43,7 @@ bool IsLinkLocal(const IpAddress& address) {
   return address.is_v4() ? first == 169 && second == 254 : first == 0xfe && second >> 6U == 2;
 }
 
-// A link-local address of IPv6 means nothing without its interface. Those of IPv4 reach whoever is
+// A link-local address of IPv6 means nothing without its interface. One of IPv4 reaches the hosts
 // on the same wire.
 bool MeansSomethingElsewhere(const IpAddress& address) {
   return address.is_v4() || !IsLinkLocal(address);

@@ -74,9 +74,9 @@ void AnnounceAddress(const IpAddress& address, absl::string_view interface) {
   sockaddr_storage from;
   socklen_t length = address.ToSockaddr(0, &from);
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&from), length) != 0) return;
-  // An address of the link, so that the kernel asks there for it; another one each time, as it does
-  // not ask twice at once. That of cloud metadata is not among them. Whoever has it drops the
-  // packet.
+  // A link-local address, so that the kernel sends an ARP request on the link; another one each
+  // time, as it does not repeat requests at once. The one of cloud metadata is not among them. A
+  // host that has the address drops the packet.
   const auto third = static_cast<char>(1 + static_cast<unsigned char>((*random)[0]) % 160);
   const auto fourth = static_cast<char>(1 + static_cast<unsigned char>((*random)[1]) % 254);
   const std::string neighbour = {'\xa9', '\xfe', third, fourth};

@@ -58,7 +58,7 @@ bool HasOne(const std::filesystem::path& process, const std::set<std::string>& s
 std::string OwnerOfPort(const std::string& root, uint16_t port) {
   const std::filesystem::path proc = std::filesystem::path(root) / "proc";
   Listeners listeners;
-  // Of this process's network namespace.
+  // These files show this process's network namespace.
   AddListeners(proc / "net/tcp", port, listeners);
   AddListeners(proc / "net/tcp6", port, listeners);
   if (listeners.inodes.empty()) return "another process";

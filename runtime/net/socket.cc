@@ -27,12 +27,12 @@ namespace railhead::net {
 namespace {
 
 void SetOption(int fd, int level, int option, int value) {
-  // These options improve a socket; a kernel without one of them is no reason to give up.
+  // Errors are ignored: these options improve a socket, which also works without them.
   ::setsockopt(fd, level, option, &value, sizeof value);
 }
 
-// Small messages leave at once, and a peer whose machine vanished is noticed within half a minute
-// even when nobody sends.
+// Small messages leave at once, and a peer whose machine vanished is detected within half a minute
+// even if no data is sent.
 void Tune(int fd) {
   SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -107,7 +107,7 @@ absl::StatusOr<SocketAddress> AddressBy(decltype(::getsockname)* get, const char
   return SocketAddress{*address, ntohs(reinterpret_cast<const sockaddr_in*>(&storage)->sin_port)};
 }
 
-// What the helper thread of Resolve leaves for the waiter, who may have gone away.
+// Result of Resolve's helper thread; outlives a caller that has stopped waiting.
 struct Lookup {
   std::mutex mutex;
   Condition done_signal;
@@ -223,7 +223,7 @@ absl::StatusOr<ListenerPair> ListenByInterface(const IpAddress& local,
   options.interface = std::string(interface);
   absl::StatusOr<Fd> bound = ListenOn(local, address->port, options);
   if (!bound.ok()) return bound.status();
-  // Of two sockets that fit a connection, the kernel prefers a bound one; but with this option it
+  // If two sockets match a connection, the kernel prefers a bound one; but with this option it
   // takes the one that it finds first.
   for (const Fd* fd : {&*bound, &*other}) SetOption(fd->get(), SOL_SOCKET, SO_REUSEPORT, 0);
   return ListenerPair{*std::move(bound), *std::move(other)};

@@ -66,7 +66,7 @@ void WatchThread::Run() {
       const std::optional<absl::Time> again = client->Turn();
       const std::lock_guard<std::mutex> lock(mutex_);
       if (again.has_value()) {
-        // It may have been woken meanwhile.
+        // It may have been woken during its turn.
         absl::Time& next = clients_[client];
         next = std::min(next, *again);
       } else {
@@ -86,7 +86,7 @@ std::set<WatchThread::Client*> WatchThread::Due(const std::set<Client*>& stirred
   const absl::Time now = MonotonicNow();
   std::set<Client*> due;
   const std::lock_guard<std::mutex> lock(mutex_);
-  // Those that have stirred may be no clients any more.
+  // A client whose descriptor had an event may have been removed since.
   for (auto& [client, next] : clients_) {
     if (next > now && !stirred.contains(client)) continue;
     next = absl::InfiniteFuture();

@@ -6,8 +6,8 @@
 namespace railhead::perf {
 namespace {
 
-// What a rank must move at least, in relation to the size; so busbw can be compared with the speed
-// of the rails.
+// Minimum amount that a rank must move, in relation to the size; so busbw can be compared with the
+// speed of the rails.
 double Whole(int /*ranks*/) { return 1; }
 double OfOthers(int ranks) { return static_cast<double>(ranks - 1) / ranks; }
 double TwiceOfOthers(int ranks) { return 2 * OfOthers(ranks); }

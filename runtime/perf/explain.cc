@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kLongestText = 4096;
 
-// What the library calls it, where that is not this program's name (those are of nccl-tests).
+// Returns the library's name of a collective (this program's names are those of nccl-tests).
 std::string LibraryName(absl::string_view name) {
   constexpr std::array<std::pair<const char*, const char*>, 5> kNames = {
       {{"alltoall", "all_to_all"},

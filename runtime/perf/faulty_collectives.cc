@@ -27,7 +27,7 @@ int RankOf(rhComm_t comm) {
 
 }  // namespace
 
-// What rank 1 gives is missing. (The program adds up times and findings as doubles.)
+// Omits the values of rank 1. (The program adds up times and findings as doubles.)
 rhResult_t rhAllReduce(const void* sendbuf, void* recvbuf, size_t count, rhDataType_t datatype,
                        rhRedOp_t op, rhComm_t comm, rhStream_t stream) {
   const std::vector<double> nothing(count);

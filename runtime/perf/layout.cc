@@ -4,7 +4,7 @@
 namespace railhead::perf {
 
 Parts PartsOf(const Movement& movement, int ranks, int owner, size_t count) {
-  // The last of an odd number of ranks has nobody to share with.
+  // The last of an odd number of ranks has no partner.
   const auto has_partner = [ranks](int rank) { return (rank ^ 1) < ranks; };
   const bool both = movement.send == Shape::kPerRank && movement.receive == Shape::kPerRank;
   const size_t moved = movement.uneven && (!both || has_partner(owner)) ? (count + 1) / 2 : 0;

@@ -15,7 +15,7 @@ int64_t Below(uint64_t random, int64_t limit) {
   return static_cast<int64_t>(random % static_cast<uint64_t>(limit));
 }
 
-// What is known at one place before a rank gives its number.
+// Inputs of one rank's number at one place.
 struct Place {
   const Type& type;
   int64_t ranks;
@@ -55,7 +55,7 @@ int64_t Candidate(const Place& at) {
                       : low + Below(at.own, middle - low + 1);
 }
 
-// Of random bits that all share those that are this rank's: each bit has one rank.
+// This rank's part of random bits that all ranks share: each bit has one rank.
 uint64_t OwnBits(const Place& at) {
   uint64_t mask = 0;
   for (int64_t bit = at.turn; bit < 64; bit += at.ranks) mask |= uint64_t{1} << bit;

@@ -9,8 +9,8 @@
 namespace railhead::perf {
 namespace {
 
-// Numbers repeat after so many values. It is prime, so no two blocks of usual sizes are alike; and
-// each round begins so much later in it.
+// Period of the numbers. It is prime, so no two blocks of usual sizes are alike; and the step by
+// which each round begins later in it.
 constexpr size_t kPeriod = 4093;
 constexpr uint64_t kStep = 1201;
 
@@ -55,7 +55,7 @@ uint64_t CountOthers(const Bits& bits, const Piece& piece, const std::byte* rece
   return others;
 }
 
-// Calls `body` with a word of so many bytes.
+// Calls `body` with a word of `bytes` bytes.
 template <class Body>
 auto WithWord(size_t bytes, const Body& body) {
   switch (bytes) {

@@ -25,7 +25,7 @@ std::string TimingText(const Report& report, uint64_t bytes, const Timing& timin
 // The columns of a collective that is not done in place.
 std::string NoTimingText() { return absl::StrFormat(" %12s %11s %11s %7s", "-", "-", "-", "N/A"); }
 
-// What tells rows from each other.
+// The columns that identify a row.
 std::string KeyText(const Report& report, const Row& row) {
   const std::string root =
       report.collective->has_root ? absl::StrFormat(" %6d", report.root) : std::string();

@@ -15,10 +15,10 @@
 namespace railhead::perf {
 namespace {
 
-// How long nothing is printed before people are told that work goes on.
+// Time without output after which progress is printed.
 constexpr absl::Duration kQuiet = absl::Seconds(3);
 
-// What is measured at the moment, the same for all its operations.
+// The measurement in progress, the same for all its operations.
 struct Work {
   const Kind& kind;
   const Pattern& pattern;
@@ -27,7 +27,7 @@ struct Work {
   Parts parts;   // of this rank
 };
 
-// Where an operation reads and writes.
+// Memory that an operation reads and writes.
 struct Buffers {
   std::byte* send;
   size_t send_count;  // values
@@ -143,7 +143,7 @@ absl::Status Runner::Pass(const OnRow& on_row) {
   return absl::OkStatus();
 }
 
-// Whether the last pass is done: rank 0 decides for all.
+// Returns true if the last pass is done: rank 0 decides for all.
 absl::StatusOr<bool> Runner::Enough() {
   if (!options_.enough) return true;
   const absl::StatusOr<double> sum = SumOverRanks(rank_ == 0 && options_.enough() ? 1 : 0);
@@ -163,7 +163,7 @@ absl::Status Runner::Begin() {
   return ReadRails();
 }
 
-// What depends on the number of ranks: whether the options fit it, and the memory.
+// Checks options against the number of ranks, and allocates memory for it.
 absl::Status Runner::Prepare() {
   if (collective_.has_root && options_.root >= report_.ranks) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -263,7 +263,7 @@ absl::StatusOr<double> Runner::SumOverRanks(double mine) {
 absl::StatusOr<Timing> Runner::Measure(const Work& work, bool in_place) {
   const Buffers buffers = BuffersOf(work, in_place);
   work.pattern.Fill(round_, buffers.send_count, buffers.send);
-  // What is reduced in place again and again grows; zeros stay, and are the same work.
+  // Values reduced in place repeatedly would grow; zeros stay zero, and are the same work.
   if (in_place && collective_.reduces()) std::fill_n(from_.data(), work.bytes, std::byte{0});
   const absl::Time begin = MonotonicNow();
   for (int i = 0; i < options_.warmup; ++i) {

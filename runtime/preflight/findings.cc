@@ -18,13 +18,13 @@
 namespace railhead::preflight {
 namespace {
 
-// Of more ranks their number is told; scripts get them all.
+// Maximum number of ranks named in a finding, the rest are counted; scripts get them all.
 constexpr size_t kMostNames = 4;
 // Jumbo frames carry RDMA's MTUs of 2048 and 4096; others only 1024.
 constexpr int kSmallMtu = 1024;
 // So many of a rail's pairs, or ranks with several, have lines of their own.
 constexpr int kMostLines = 8;
-// A pair that takes so many times as long as the median is named.
+// A pair that takes longer than this multiple of the median is named.
 constexpr double kSlow = 3;
 
 constexpr const char* kVerbs = "verbs";
@@ -86,7 +86,7 @@ constexpr const char* kFixSlow =
 // Verdict, check, rail, value and fix.
 using Key = std::tuple<Verdict, std::string, std::string, std::string, std::string>;
 
-// The findings under construction; those that say the same of several ranks become one.
+// The findings under construction; equal ones of several ranks become one.
 class Findings {
  public:
   explicit Findings(absl::Span<const RankFacts> ranks) : ranks_(ranks) {}
@@ -145,7 +145,7 @@ struct Seen {
   const RailFacts* facts = nullptr;
 };
 
-// What most of them have, and of equally many what the first has. Nothing where nobody knows.
+// Returns the most frequent value, the first of equally frequent ones; nullopt if all are unknown.
 template <class Value>
 std::optional<Value> Usual(absl::Span<const Seen> seen,
                            absl::FunctionRef<std::optional<Value>(const RailFacts&)> of) {
@@ -226,7 +226,7 @@ void CheckMtu(const Seen& seen, const std::optional<int>& usual, Findings& findi
   }
 }
 
-// Addresses are all different, so they are told by the kind and the index that ranks have in
+// Addresses are all different, so ranks are grouped by the kind and the index, which they have in
 // common.
 void CheckGids(absl::Span<const Seen> seen, Findings& findings) {
   std::map<std::pair<std::string, uint32_t>, std::vector<Seen>> kinds;
@@ -404,7 +404,7 @@ std::string Time(double nanoseconds) { return absl::StrFormat("%.1f us", nanosec
 
 double Median(std::vector<uint32_t> times) {
   if (times.empty()) return 0;
-  // Of two the better one, so that the other one shows.
+  // The lower of two, so that the higher one shows.
   const auto middle = times.begin() + static_cast<ptrdiff_t>((times.size() - 1) / 2);
   std::nth_element(times.begin(), middle, times.end());
   return *middle;
@@ -585,7 +585,7 @@ RankFacts UsualOf(absl::Span<const RankFacts> ranks) {
 }
 
 std::vector<std::string> WarningsOf(const RankFacts& own, const RankFacts& usual) {
-  // What is usual comes first: of two it is right.
+  // The usual value comes first: if there are two, it counts as right.
   constexpr int kOwn = 1;
   const RankFacts ranks[] = {usual, own};
   Findings findings(ranks);

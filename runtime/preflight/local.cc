@@ -108,7 +108,7 @@ RailFacts ReadInterface(const std::string& root, const rails::RailName& name) {
   if (!files.ok() || !fabric::IsSaneName(name.device)) return facts;
   const std::string folder = absl::StrCat("/sys/class/net/", name.device, "/");
   facts.state = Read(*files, folder + "operstate");
-  // What has no carrier to look at, such as the loopback, does not know.
+  // Interfaces without a carrier, such as the loopback, report "unknown".
   if (facts.state == "unknown") facts.state = "up";
   int megabits = 0;
   if (absl::SimpleAtoi(Read(*files, folder + "speed"), &megabits) && megabits > 0) {

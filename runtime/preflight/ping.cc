@@ -25,13 +25,13 @@ namespace {
 constexpr uint64_t kWarmUp = 4;
 constexpr uint64_t kRounds = 21;
 constexpr uint64_t kLargeRounds = 3;
-// Shorter than the patience with the next rail's first frame: the sides may end at different times.
+// Shorter than the timeout of the next rail's first frame: the sides may end at different times.
 constexpr double kLargePatience = 2.0 / 3;
 
-// How long to look before sleeping, as collectives do (rails/mesh.cc): on cores that many ranks
-// share, those that wait would keep the others from answering.
+// Spin time before a sleep, as in collectives (rails/mesh.cc): on cores that many ranks share,
+// those that wait would keep the others from answering.
 constexpr absl::Duration kLookRound = absl::Microseconds(50);
-// Between two looks at a link on which nothing moves: of one that cannot wake us, and else.
+// Maximum sleep on a link on which nothing moves: if it cannot wake this side, and otherwise.
 constexpr absl::Duration kShortPause = absl::Milliseconds(1);
 constexpr absl::Duration kLongPause = absl::Milliseconds(20);
 
@@ -125,7 +125,7 @@ class Side {
       const absl::Time now = MonotonicNow();
       if (now >= deadline_) return absl::DeadlineExceededError("it does not answer");
       if (now - start < kLookRound) {
-        // Where ranks share a core, the answer may need it.
+        // If ranks share a core, the peer may need it to answer.
         std::this_thread::yield();
         continue;
       }
@@ -134,10 +134,10 @@ class Side {
     }
   }
 
-  // Until the link stirs, or a moment is over.
+  // Sleeps until the link has an event, or a short time is over.
   absl::Status Sleep() {
     if (absl::Status armed = link_.Arm(transport::Wake::kFrames); !armed.ok()) return armed;
-    // What has come before the link was armed does not wake anybody.
+    // Frames that came before the link was armed do not end the sleep.
     if (absl::Status polled = Poll(); !polled.ok() || got_.has_value()) return polled;
     epoll_event any{};
     ::epoll_wait(epoll_.get(), &any, 1,

@@ -7,7 +7,7 @@ namespace railhead::rails {
 namespace {
 
 constexpr size_t kWhole = size_t{16} << 10;  // transfers up to this size are not cut
-// The same with one rail: chunks only let the receiver begin earlier, and cost system calls.
+// The limit with one rail: chunks only let the receiver start earlier, and cost system calls.
 constexpr size_t kWholeOnOneRail = size_t{64} << 10;
 constexpr size_t kLongest = size_t{256} << 10;
 constexpr size_t kPiecesPerRail = 4;

@@ -20,22 +20,22 @@ namespace {
 
 // As long as a wake-up from sleep costs: spinning longer cannot win more.
 constexpr absl::Duration kSpin = absl::Microseconds(50);
-// How often some peers are polled in their turn, busy or not. A rail that has something under way
-// may die, and a dead one return, without any descriptor stirring.
+// Interval of polling some peers in turn, busy or not. A rail with frames in flight may die, and a
+// dead one may return, without an event on any descriptor.
 constexpr absl::Duration kRoundPause = absl::Milliseconds(20);
-// Of peers where that costs system calls, so many in one round, and the next ones in the next: a
-// rank with a thousand peers has something else to do, too.
+// Maximum number of peers per round whose polling costs system calls; the next round continues with
+// the next ones. Bounds the time of a round of a rank with a thousand peers.
 constexpr size_t kMostInRound = 32;
-// How long to sleep between looks where a link cannot wake us.
+// Sleep between polls if some link cannot wake the mesh.
 constexpr int kPollingSleepMs = 1;
-// A link notices a peer that has fallen silent only when it is polled.
+// A link detects a peer that has stopped responding only when it is polled.
 constexpr int kLongestSleepMs = 1000;
 constexpr int kRestlessSleepMs = 20;
-// How long a tender works for one mesh at a time: it may have others to tend.
+// Maximum time that a tender works for one mesh at a time: it may have others.
 constexpr absl::Duration kLongestTending = absl::Milliseconds(20);
 // Peers that the message of a timeout describes; it names the others.
 constexpr size_t kMostDescribed = 4;
-// What a rail holds becomes less without its descriptor stirring.
+// A rail's backlog shrinks without an event on its descriptor.
 constexpr int kHeldBackSleepMs = 2;
 
 Traffic TrafficOf(const Peer& peer) {
@@ -203,7 +203,7 @@ void Mesh::Hold() {
   // Mostly it does already.
   if (holder_.load(std::memory_order_relaxed) == Holder::kOwner) return;
   Holder nobody = Holder::kNone;
-  // A tender that is asked is done within one round.
+  // A tender that sees wanted_ releases the mesh within one round.
   while (!holder_.compare_exchange_weak(nobody, Holder::kOwner, std::memory_order_acquire)) {
     nobody = Holder::kNone;
     wanted_.store(true, std::memory_order_relaxed);
@@ -247,7 +247,7 @@ absl::Status Mesh::TendPeers(absl::Time now) {
   absl::Status tended;
   do {
     moved_ = false;
-    // Besides those that stir, as in PollPeers: memory, and rails that may be lost or return.
+    // Polls peers in memory, and those whose rails may be lost or return; arms all others.
     for (auto& [rank, entry] : peers_) {
       if (!tended.ok()) break;
       Peer& peer = *entry.peer;
@@ -258,7 +258,7 @@ absl::Status Mesh::TendPeers(absl::Time now) {
     if (tended.ok()) tended = PollStirred(0);
   } while (tended.ok() && moved_ && !wanted_.load(std::memory_order_relaxed) &&
            MonotonicNow() < end);
-  // The owner's next frame, which would tell the peer, may be far away.
+  // The owner's next frame, which would carry the acknowledgement, may be far away.
   if (tended.ok()) tended = OnBusy([](Peer& peer) { return peer.Acknowledge(); });
   SweepBusy();
   return tended;
@@ -266,7 +266,7 @@ absl::Status Mesh::TendPeers(absl::Time now) {
 
 void Mesh::Expect(collectives::Call call) {
   Hold();
-  call_ = call;  // a peer is told when something is posted for it
+  call_ = call;  // To() passes it to each peer that gets a transfer
 }
 
 Mesh::Ticket Mesh::Post(int peer, absl::Span<const std::byte> data, bool more) {
@@ -366,7 +366,7 @@ absl::Status Mesh::Progress() {
       return CheckPatience(now);
     }
     if (!spins) break;
-    // Where ranks share a core, what this one waits for may need it.
+    // If ranks share a core, the rank that this one waits for may need it.
     std::this_thread::yield();
   }
   ++spins_in_vain_;
@@ -383,7 +383,7 @@ bool Mesh::KeepUnacknowledged() {
 absl::StatusOr<absl::Duration> Mesh::ArmToSleep(bool acknowledges) {
   const auto held_back = [](const Peer& peer) { return peer.HeldBack(); };
   const auto restless = [](const Peer& peer) { return peer.Restless(); };
-  // Nobody waits for what this side's NIC says of frames, unless nothing else is left to wait for.
+  // Acknowledgements by this side's NIC end a sleep only if nothing else is left to wait for.
   const transport::Wake wake = finishing_ || AnyBusy(held_back) || OnlyUnacknowledged()
                                    ? transport::Wake::kAll
                                    : transport::Wake::kFrames;
@@ -393,7 +393,7 @@ absl::StatusOr<absl::Duration> Mesh::ArmToSleep(bool acknowledges) {
   armed.Update(OnBusy([wake](Peer& peer) { return peer.Arm(wake); }));
   const bool must_poll = MustPollCompanion() || must_poll_;
   if (!armed.ok()) return armed;
-  // What the peers waited for may have been just that.
+  // Acknowledging may have completed the last work.
   if (finishing_ && Flushed()) return absl::ZeroDuration();
   const absl::Time now = MonotonicNow();
   absl::Status polled = Poll(now);
@@ -408,13 +408,13 @@ absl::StatusOr<absl::Duration> Mesh::ArmToSleep(bool acknowledges) {
 }
 
 absl::Status Mesh::Sleep() {
-  // What was taken is mostly told by the answer that this rank is about to send, so not at once.
+  // Most acknowledgements travel with this rank's next frame, so the first sleep sends none.
   for (bool acknowledges = false;; acknowledges = true) {
     const absl::StatusOr<absl::Duration> longest = ArmToSleep(acknowledges);
     if (!longest.ok() || *longest == absl::ZeroDuration()) return longest.status();
     const int timeout = std::min(net::PollTimeout(last_progress_ + patience_),
                                  static_cast<int>(absl::ToInt64Milliseconds(*longest)));
-    // What has come is given at once to who waits for it: arming again can wait for the next sleep.
+    // Return what has arrived at once; arming again can wait for the next sleep.
     absl::Status polled = PollStirred(timeout);
     if (moved_ || !polled.ok()) return polled;
   }
@@ -436,8 +436,8 @@ absl::StatusOr<absl::Duration> Mesh::PrepareSleep() {
   return ArmToSleep(/*acknowledges=*/true);
 }
 
-// Who has something for this rank is let in before this rank asks for it, or ranks that send around
-// a circle before they receive would wait for each other.
+// Accepts waiting peers before this rank dials: otherwise ranks that all send around a ring before
+// they receive would deadlock.
 void Mesh::LetCallersIn() {
   if (reach_.callers == nullptr) return;
   for (const int rank : reach_.callers()) To(rank);
@@ -462,7 +462,7 @@ absl::Status Mesh::CheckPatience(absl::Time now) {
   }
   if (now - last_progress_ < patience_) return absl::OkStatus();
   std::string text = absl::StrCat("nothing has moved for ", absl::FormatDuration(patience_), " (");
-  // Of many peers only those with which something is still to be done.
+  // Describes only peers with unfinished transfers, unless there are none.
   const bool all_idle =
       !CompanionWaits() && std::all_of(peers_.begin(), peers_.end(),
                                        [](const auto& entry) { return entry.second.peer->Idle(); });
@@ -490,7 +490,7 @@ absl::Status Mesh::CheckPatience(absl::Time now) {
 }
 
 absl::Status Mesh::Trouble() const {
-  // The alarm first: once a rank is gone, what the links to it say is only a consequence.
+  // The alarm first: once a rank is gone, errors of the links to it are only a consequence.
   absl::Status trouble = alarm_.Check();
   trouble.Update(broken_);
   return trouble;
@@ -509,7 +509,7 @@ absl::Status Mesh::PollRound(absl::Time now) {
 
 absl::Status Mesh::PollCompanion() {
   if (companion_ == nullptr) return absl::OkStatus();
-  // What another rank has abandoned is only a consequence of the alarm.
+  // Transfers that another rank has abandoned are only a consequence of the alarm.
   if (absl::Status trouble = Trouble(); !trouble.ok()) return trouble;
   const absl::StatusOr<bool> moved = companion_->Poll();
   moved_ = moved_ || moved.value_or(false);
@@ -595,7 +595,7 @@ absl::Status Mesh::PollStirred(int timeout_ms) {
   }
   for (int i = 0; i < count; ++i) {
     const auto& stirred = *static_cast<const Source*>(events[static_cast<size_t>(i)].data.ptr);
-    // Those of one peer stand together.
+    // One poll serves adjacent events of one peer.
     if (stirred.entry == nullptr || stirred.entry == last) continue;
     last = stirred.entry;
     absl::Status polled = OnPolled(*stirred.entry, stirred.entry->peer->PollStirred(now));
@@ -603,7 +603,7 @@ absl::Status Mesh::PollStirred(int timeout_ms) {
   }
   if (rang) {
     LetCallersIn();
-    // Who waits for a connection, for whichever peer it is, looks for what has come.
+    // The next Poll is a round: the connection may be for any peer.
     next_round_ = absl::InfinitePast();
   }
   // The companion is the owner's.

@@ -13,15 +13,15 @@
 namespace railhead::rails {
 namespace {
 
-// What the peer says of a rail may be this old: it does not count for one that has returned since.
+// Maximum delay of the peer's loss reports: ignored for rails that returned within this time.
 constexpr absl::Duration kOldNews = absl::Seconds(1);
-// A rail that is not connected so long after another one was, or after its first attempt failed,
-// does not work. Longer than all ranks of a job need to connect at the same time.
+// A rail that is not connected this long after another one was, or after its first attempt failed,
+// is lost. Longer than all ranks of a job need to connect at the same time.
 constexpr absl::Duration kLateRail = absl::Seconds(10);
 // Between the loss of a rail that was hardly back and its next connection.
 constexpr absl::Duration kShortestPause = absl::Milliseconds(100);
 constexpr absl::Duration kLongestPause = absl::Minutes(1);
-// After so long in service, a loss is not a consequence of what the last one was.
+// A loss after this time in service resets the pause before the next connection.
 constexpr absl::Duration kSteady = absl::Minutes(1);
 // Between notes about the address of the same rail.
 constexpr absl::Duration kBetweenNotes = absl::Seconds(1);
@@ -65,7 +65,7 @@ uint64_t Peer::PostSend(absl::Span<const std::byte> data, bool more) {
   const bool alone = std::exchange(follows_, false) || sends_.waiting() == 0;
   const uint64_t number =
       sends_.Post(data, call_, ChunkSize(data.size(), rails_.size(), max_payload_), copies_small_);
-  // Who waits for a small message should not wait until this side has looked at all its rails.
+  // Send small messages at once, without polling all rails first: the receiver may wait for them.
   if (!alone || !copies_small_ || data.size() > kCopied) return number;
   if (more) {
     follows_ = true;
@@ -76,8 +76,8 @@ uint64_t Peer::PostSend(absl::Span<const std::byte> data, bool more) {
 }
 
 bool Peer::KeepUnacknowledged() {
-  // What has not reached the peer's machine would be taken for slowness of its rail by what is
-  // posted next.
+  // A backlog would count as slowness of its rail in the next transfers, so all data must have
+  // reached the peer's machine.
   return Flushed() &&
          std::all_of(rails_.begin(), rails_.end(),
                      [](const Rail& rail) { return rail.link->load().backlog == 0; }) &&
@@ -167,7 +167,7 @@ absl::Time Peer::last_sign() const {
 
 absl::Status Peer::SeekSign() {
   sign_asked_.store(false, std::memory_order_relaxed);
-  // What is under way will be acknowledged, or its rail lost.
+  // Frames in flight will be acknowledged, or their rail is lost.
   for (size_t i = 0; i < rails_.size(); ++i) {
     if (Up(i) && sends_.UnderWay(i)) return absl::OkStatus();
   }
@@ -328,7 +328,7 @@ absl::Status Peer::Lose(size_t index, const absl::Status& status) {
   RailState& state = states_[index];
   const bool was_up = state.health.up.exchange(false, std::memory_order_relaxed);
   const bool first = !state.health.lost.exchange(true, std::memory_order_relaxed);
-  // Only what the network does to us passes; nonsense from the peer would come again.
+  // Only network errors are recoverable; a protocol error of the peer would recur.
   if (!absl::IsUnavailable(status)) return LinkError(index, status);
   const bool steady = was_up && now_ - state.back >= kSteady;
   state.pause =
@@ -363,7 +363,7 @@ void Peer::TryToReturn(size_t index, absl::Time now) {
   const absl::StatusOr<bool> back = rails_[index].link->Reconnect(now);
   const bool lost = state.health.lost.load(std::memory_order_relaxed);
   if (!back.ok() || !*back) {
-    // Why a lost one does not work now is no news.
+    // A rail that was up keeps the cause of its loss.
     if (!back.ok() && !state.was_up) {
       state.lost = absl::StrCat("not connected: ", back.status().message());
       // A peer that accepts the connection and does not answer may not have called yet.
@@ -380,7 +380,7 @@ void Peer::TryToReturn(size_t index, absl::Time now) {
   state.probe_sent = state.probe_came = false;
   state.tell_lost = false;
   moved_ = true;
-  // The first connection is no return.
+  // The first connection does not count as a return.
   if (lost) {
     state.probation = true;
   } else {

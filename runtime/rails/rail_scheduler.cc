@@ -8,37 +8,37 @@
 namespace railhead::rails {
 namespace {
 
-// Of all rails before any has been measured: so fast that only the counted bytes matter.
+// Rate of all rails before any is measured: high enough that only the byte counts matter.
 constexpr double kUnmeasuredRate = 1e9;
-// How long the past counts, and how much of it makes a measurement.
+// Time constant of past measurements, and minimum time of a measurement.
 constexpr double kFadeSeconds = 0.03;
 constexpr double kLeastSeconds = 0.001;
-// Longer silence before a delivery was not the rail's slowness.
+// A longer time without deliveries was not caused by the rail's speed.
 constexpr absl::Duration kLongestQuiet = absl::Milliseconds(50);
-// Deliveries show in lumps: acknowledgements wait behind what the peer sends, and come for 64 KiB
-// at once. Silence is no slowness before it has lasted longer than a lump.
+// Deliveries show in bursts: acknowledgements queue behind the peer's data, each for up to 64 KiB.
+// A rail without deliveries for less than the time between bursts is not slow.
 constexpr absl::Duration kLump = absl::Milliseconds(20);
-// A rail that has rested may be fast for a moment: what limits it (a shaper, the queue of a slow
-// switch port) lets through what it could have let through meanwhile, up to so much.
+// An idle rail may exceed its rate for a short time: the limiter (a shaper, the queue of a slow
+// switch port) lets it use the credit of its idle time, up to this many seconds.
 constexpr double kLongestRest = 0.05;
-// After so long what was seen is what was expected.
+// Observations over this time count as a measurement even if they match the assumed rate.
 constexpr double kLongestTrial = 0.1;
-// No rail is taken for slower than this part of the fastest; and one that gets nothing because it
-// seems slow is taken for twice as fast after so long, or a bad moment would be its last.
+// Minimum assumed rate, as a fraction of the fastest; and the time in which the assumed rate of a
+// rail that gets nothing doubles, without which one bad measurement would exclude it for good.
 constexpr double kSlowest = 1.0 / 128;
 constexpr double kSecondChanceSeconds = 0.1;
 // Longer than between two looks of one who works.
 constexpr absl::Duration kLongestLook = absl::Milliseconds(20);
 
-// What a rail gets at once, and what it may hold unsent: as much as bridges the time until this
-// process looks at it again.
+// Maximum data given to a rail at once, and held unsent by it, in seconds at its rate: bridges the
+// time until this process polls it again.
 constexpr double kPieceSeconds = 0.001;
 constexpr double kHoldSeconds = 0.003;
-// What it may hold in all, sent or not, besides what the way there and back of an idle network
-// takes: enough for this process to be kept from looking, less than the queues of networks.
+// Maximum backlog of a rail, sent or not, in seconds besides two round trips of an idle network:
+// bridges a delay of this process, and stays below the queues of networks.
 constexpr double kQueueSeconds = 0.005;
-// How much of what it holds may have arrived without having shown: an acknowledgement waits behind
-// as much as the peer's rail holds.
+// Maximum part of the backlog, in seconds, that may have arrived unnoticed: an acknowledgement
+// queues behind as much data as the peer's rail holds.
 constexpr double kHiddenSeconds = kQueueSeconds;
 constexpr size_t kLeastBytes = size_t{16} << 10;
 constexpr size_t kMostBytes = size_t{256} << 10;
@@ -51,10 +51,10 @@ constexpr size_t kUnmeasuredBytes = size_t{64} << 10;
 
 // Rails that would be done at the same time, give or take this, are as good as each other.
 constexpr double kTolerance = 50e-6;
-// How far a rail can fall behind its share and still be asked first until it has caught up. Beyond
-// that its past is forgotten: a rail that was busy for long is not flooded afterwards.
+// Maximum deficit in bytes that a rail may catch up by being preferred. A larger one is forgotten,
+// so that a rail that was busy for a long time is not flooded afterwards.
 constexpr double kMemory = 4 << 20;
-// How far a rail can get ahead of its share because its chunks carry acknowledgements.
+// Maximum bytes ahead of its share because a rail's chunks carry acknowledgements.
 constexpr double kFavor = 64 << 10;
 
 size_t Bounded(double bytes) {
@@ -106,18 +106,18 @@ bool RailScheduler::Measure(Rail& of, absl::Time now, uint64_t backlog, uint64_t
   }
   of.quiet += look;
   if (delivered == 0) {
-    // While nothing arrives on any rail the peer may not be reading, which says nothing about
-    // rails.
+    // If no rail delivers anything, the peer may not be reading, which does not show that a rail is
+    // slow.
     if (of.quiet < kLump || last_delivery_ <= now - of.quiet) return false;
   } else {
     last_delivery_ = now;
-    // Nobody looked for so long: when it arrived is not known.
+    // Too late to know the arrival time.
     if (look > kLongestQuiet) {
       of.quiet = absl::ZeroDuration();
       return false;
     }
-    // Of a rail that is not known yet it may have been just that: better too slow for a moment than
-    // unknown for good.
+    // An unmeasured rail keeps the long time, which may have been a pause: a rate that is too low
+    // at first is better than none.
     if (of.quiet > kLongestQuiet && of.measured()) of.quiet = look;
   }
   const double elapsed = absl::ToDoubleSeconds(std::exchange(of.quiet, absl::ZeroDuration()));
@@ -130,7 +130,7 @@ bool RailScheduler::Measure(Rail& of, absl::Time now, uint64_t backlog, uint64_t
 bool RailScheduler::Weigh(Rail& of, double delivered, double elapsed, double look) {
   const bool dry = of.backlog < kLittle;
   if (!of.measured() && dry && delivered < static_cast<double>(kUnmeasuredBytes)) return false;
-  // What arrived did so at some time since the last look.
+  // The data arrived at an unknown time since the last look.
   double unsure = delivered > 0 ? look : 0;
   if (dry && of.measured()) {
     // It ran dry at some time since then, too. And the last bytes have shown only after their way,
@@ -222,8 +222,8 @@ size_t RailScheduler::Hold(size_t rail) const {
 }
 
 double RailScheduler::FluidFinish(uint64_t bytes) const {
-  // All rails are done together, except those that have so much already that they are done later
-  // and so get nothing. Leaving them out lowers the level, which may show more of them.
+  // All rails finish together, except those whose backlog takes longer: they get nothing. Leaving
+  // them out lowers the level, which may exclude more of them.
   double level = HUGE_VAL;
   while (true) {
     double work = static_cast<double>(bytes);

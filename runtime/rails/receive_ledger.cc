@@ -93,7 +93,7 @@ absl::Status ReceiveLedger::Place(const transport::FrameHeader& header,
 }
 
 std::byte* ReceiveLedger::PlaceFor(const transport::FrameHeader& header, size_t size) const {
-  // Whatever is not plain is Take's to judge.
+  // All other frames are checked by Take().
   if (header.transfer < receives_.begin() || header.transfer >= receives_.end()) return nullptr;
   const Receive& receive = receives_[header.transfer];
   const uint64_t whole = receive.buffer.size;

@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
-// Of the part of a file's name that users choose.
+// Maximum length of the part of a file's name that users choose.
 constexpr size_t kGroupLimit = 80;
 
 std::string Text(absl::Time time) {

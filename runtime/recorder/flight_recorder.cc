@@ -20,8 +20,8 @@ uint64_t PhaseOf(State state) { return 1 + static_cast<uint64_t>(state); }
 
 }  // namespace
 
-// A reader that sees a new word of an entry has the release of that word behind it, and so sees
-// that the entry is being written, if it looks at the head once more.
+// A reader that sees a new word of an entry has acquired the release of that word, and so sees that
+// the entry is being written, if it reads the head once more.
 
 uint64_t FlightRecorder::Begin(Collective collective, Algorithm algorithm, collectives::Call call,
                                uint64_t bytes, int64_t now, const Traffic& moved) {

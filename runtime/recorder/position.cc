@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kRailLimit = 96;
 
-// The longest time that is told.
+// Maximum time that is reported.
 constexpr absl::Duration kLongest = absl::Hours(24 * 365);
 
 uint64_t Microseconds(absl::Duration duration) {
@@ -87,7 +87,7 @@ StillTransfers::Peers ReadPeers(StrictReader& strict) {
   return peers;
 }
 
-// Most ranks have none, and one byte says so.
+// Most ranks have none, which takes one byte.
 void Write(WireWriter& writer, const StillTransfers& transfers) {
   const bool any = transfers != StillTransfers{};
   writer.U8(any ? 1 : 0);
@@ -178,7 +178,7 @@ absl::StatusOr<Position> ParsePosition(absl::string_view bytes) {
 
 bool Stillness::Look(absl::Time now, const std::optional<Operation>& last,
                      const std::vector<Flow>& flows) {
-  // A process that was stopped itself has seen nothing meanwhile, and blames nobody for it.
+  // A process that was stopped itself has not observed others in that time, which is not a stall.
   const bool asleep = now - looked_ > asleep_;
   looked_ = now;
   std::optional<Way> moved;

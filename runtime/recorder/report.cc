@@ -14,9 +14,9 @@ namespace {
 
 using collectives::Collective;
 
-// Of ranks of which the same is said so many are named.
+// Maximum number of ranks named per statement.
 constexpr size_t kNamed = 4;
-// And so many with what each has moved.
+// Maximum number of ranks in a statement with details of each.
 constexpr size_t kInDetail = 2;
 // Names are the users'; longer ones are cut.
 constexpr size_t kNameLimit = 120;
@@ -47,7 +47,7 @@ std::string NameOf(const Doing& last) {
                       collectives::Name(last.algorithm), ")");
 }
 
-// What an operation that runs has done.
+// Describes the progress of a running operation.
 std::string Detail(const Doing& last) {
   std::string text =
       absl::StrCat("sent ", Bytes(last.moved.sent), " and received ", Bytes(last.moved.received),
@@ -58,8 +58,8 @@ std::string Detail(const Doing& last) {
   return text;
 }
 
-// The same for ranks of which the same can be said, in the order from those behind to those ahead:
-// collectives begun, and the last operation's state, number and call.
+// Equal for ranks with the same description, ordered from those behind to those ahead: collectives
+// begun, and the last operation's state, number and call.
 using Where = std::tuple<uint64_t, std::optional<std::tuple<State, uint64_t, uint64_t>>>;
 
 Where WhereIs(const Position& position) {
@@ -100,7 +100,7 @@ std::string Names(const std::vector<const Seen*>& ranks) {
   return text;
 }
 
-// What ranks do that are at the same place; `front` collectives have begun somewhere.
+// Describes ranks at the same place; `front`: maximum number of collectives begun by a rank.
 std::string WhatItDoes(const Position& position, bool several, uint64_t front) {
   if (!position.last.has_value()) return several ? "have called nothing" : "has called nothing";
   const Doing& last = *position.last;
@@ -192,7 +192,7 @@ std::string Report(const std::vector<Seen>& ranks) {
         absl::StrCat(Names(left), left.size() == 1 ? " has" : " have", " left the communicator"));
   }
   if (!undelivered.empty()) sentences.push_back(AboutTransfers(undelivered));
-  // The place where most are is told last, and among equals the one furthest ahead.
+  // The place with the most ranks comes last in the text; among equals, the furthest ahead.
   auto rest = places.begin();
   for (auto place = places.begin(); place != places.end(); ++place) {
     if (place->second.size() >= rest->second.size()) rest = place;

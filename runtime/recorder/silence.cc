@@ -22,7 +22,7 @@ void Silence::Note(absl::Time asked, absl::Time now, absl::Duration moment,
                    std::vector<Seen>& ranks) {
   ranks_.resize(ranks.size());
   const bool anew = now - noted_ >= timeout_ / 2;
-  // A query takes much less, unless this process was stopped meanwhile.
+  // A query takes much less, unless this process was stopped during it.
   const absl::Time began = now - asked < timeout_ / 4 ? asked : now;
   noted_ = now;
   silent_since_ = absl::InfiniteFuture();

@@ -9,7 +9,7 @@
 namespace railhead::recorder {
 namespace {
 
-// The same for both ranks of a pair: if they cannot list all their peers, both list each other, or
+// Equal for both ranks of a pair: if they cannot list all their peers, both list each other, or
 // neither does. Another order for each query, so that no pair is left out for long.
 uint64_t OrderOf(int one, int other, uint32_t query) {
   // The end of SplitMix64.
@@ -43,7 +43,7 @@ bool Has(const std::vector<int>& ranks, int rank) {
 }  // namespace
 
 void TransferStillness::Look(absl::Time now, const std::map<int, Peer>& peers) {
-  // A process that was stopped itself has seen nothing meanwhile.
+  // A process that was stopped itself has not observed the others in that time.
   if (now - looked_ > timeout_ / 2) peers_.clear();
   looked_ = now;
   std::map<int, Since> next;

@@ -17,7 +17,7 @@ using collectives::Collective;
 
 constexpr size_t kBits = 8;
 
-// Of a word.
+// Flags of an encoded Word.
 constexpr unsigned kStill = 1;
 constexpr unsigned kLog = 2;
 

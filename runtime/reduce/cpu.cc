@@ -18,8 +18,8 @@ std::atomic<int64_t> limit{0};
 
 #if HWY_ARCH_X86
 
-// What the compiler may use where Highway has it write code for AVX2, and for AVX-512. The
-// compiler's question heeds what the operating system saves of a thread's registers.
+// Features that the compiler may use in Highway's code for AVX2, and for AVX-512. The compiler's
+// builtin also checks whether the operating system saves the registers of a thread.
 bool HasAvx2() {
   unsigned a = 0;
   unsigned b = 0;

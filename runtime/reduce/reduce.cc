@@ -48,7 +48,7 @@ void Divide(rhDataType_t type, std::byte* data, size_t bytes, int divisor) {
   }
 }
 
-// CPUs have no vector division of integers, so it gets a loop of its own, over blocks that stay in
+// CPUs have no vector division of integers, so it gets a separate loop, over blocks that stay in
 // the first cache.
 void AverageIntegers(const Call& call) {
   alignas(64) std::array<std::byte, 4096> block;

@@ -40,7 +40,7 @@ absl::Status Group::AllGather(const std::byte* send, std::byte* receive, const P
       const int64_t number = Number(step - 1);
       const size_t offset = (step - 1) * chunk;
       size_t taken = 0;
-      // Everybody begins with somebody else.
+      // Each rank begins with a different one.
       for (size_t i = 1; i < ranks_; ++i) {
         const size_t rank = (rank_ + i) % ranks_;
         if (absl::Status filled = lanes_.Await(rank, Progress::kFilled, number, patience);

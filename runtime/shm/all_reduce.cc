@@ -2,7 +2,7 @@
 //
 // All-reduce in three stages that overlap: fill (copy my input of chunk k+1 into my cell), reduce
 // (my part of chunk k, of all ranks' inputs at once, into a result cell), and drain (copy the parts
-// that the others have reduced of chunk k-1). Small messages take one stage: everybody fills, and
+// that the others have reduced of chunk k-1). Small messages take one stage: each rank fills, and
 // reduces everything for itself.
 //
 // Reduce is the same, with one rank alone that wants the result.
@@ -111,7 +111,7 @@ Group::Part Group::Mine(size_t chunk_bytes) const {
 absl::Status Group::Fill(const Work& work, size_t index) {
   const int64_t number = Number(index);
   if (absl::Status free = AwaitPlace(number, false, work.patience); !free.ok()) return free;
-  // What this rank reduces itself it reads where it is.
+  // The part that this rank reduces itself is read from the input.
   const size_t size = ChunkSize(work, index);
   const Part mine = Mine(size);
   const std::byte* from = work.send + index * work.chunk;
@@ -125,7 +125,7 @@ absl::Status Group::Fill(const Work& work, size_t index) {
 
 absl::Status Group::ReducePart(const Work& work, size_t index) {
   const int64_t number = Number(index);
-  // Who has filled this chunk has drained the one whose result cell this one takes.
+  // A rank that has filled this chunk has drained the one whose result cell this one takes.
   if (absl::Status filled = lanes_.AwaitAll(Progress::kFilled, number, work.patience);
       !filled.ok()) {
     return filled;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A barrier is one chunk without bytes: everybody fills it, and waits for everybody. An
-// announcement is one for which nobody waits.
+// A barrier is one chunk without bytes: each rank fills it, and waits for all others. An
+// announcement is one without that wait.
 #include "runtime/shm/group.h"
 
 namespace railhead::shm {
@@ -19,7 +19,7 @@ absl::Status Group::Barrier(const Patience& patience) {
 
 absl::Status Group::Announce(const Patience& patience) {
   const int64_t number = Number(0);
-  // Until then some may still have to see what this rank's notice says.
+  // Before that, some ranks may still have to read this rank's notice.
   if (absl::Status free = AwaitPlace(number, true, patience); !free.ok()) return free;
   lanes_.Advance(Progress::kFilled, number);
   lanes_.ReducedLater(number);

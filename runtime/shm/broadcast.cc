@@ -21,7 +21,7 @@ absl::Status Group::Broadcast(const std::byte* send, std::byte* receive, size_t 
       Meet({send, rank_ == from ? bytes : 0}, {receive, bytes}, bytes, patience);
   if (!met.ok()) return met.status();
   if (*met) {
-    // Everybody gives all others a part of what the root has.
+    // Each rank gives all others a part of the root's data.
     const Part mine = Mine(bytes);
     Directly(kBytes, {&inputs_[from], 1}, mine.begin, mine.begin, mine.end - mine.begin, stores);
     Count(rank_ == from ? (ranks_ - 1) * bytes : 0, rank_ == from ? 0 : bytes);
@@ -40,7 +40,7 @@ absl::Status Group::Broadcast(const std::byte* send, std::byte* receive, size_t 
       reduce::Copy(send + offset, receive + offset, size, stores);
       Count((ranks_ - 1) * size, 0);
     } else {
-      // Nobody waits for what this rank fills, but whoever counts must not lose it from sight.
+      // No rank waits for this fill, but the counter must stay near those of other ranks.
       lanes_.Advance(Progress::kFilled, number);
       if (absl::Status filled = lanes_.Await(from, Progress::kFilled, number, patience);
           !filled.ok()) {

@@ -18,7 +18,7 @@ absl::Status CallChecker::Post(collectives::Call call) {
   const uint64_t number = ++calls_;
   Entry& mine = rows_[rank_].Of(number);
   mine.number.store(0, std::memory_order_relaxed);
-  // Whoever sees this word sees that the number is not the old one any more.
+  // A rank that sees this word also sees that the number has changed.
   mine.word.store(call.word(), std::memory_order_release);
   // In one order with the looks below: of two ranks, one sees the other's.
   mine.number.store(number, std::memory_order_seq_cst);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collectives on memory that all ranks can reach (window.h): no cells, no copies. Ranks meet, which
-// says that the inputs are there and where they are; then each does its part, from all inputs to
-// all outputs in one pass; and nobody leaves before all have done theirs.
+// Collectives on memory that all ranks can reach (window.h): no cells, no copies. Ranks meet, after
+// which all inputs are there and their places known; then each does its part, from all inputs to
+// all outputs in one pass; and each leaves only after all have done theirs.
 //
-// Meeting takes one chunk's number. Where a rank's buffers are goes along with its notice.
+// Meeting takes one chunk's number. The notice of a rank has the places of its buffers.
 #include <algorithm>
 #include <cstring>
 
@@ -17,7 +17,7 @@ namespace {
 // Below it, copying takes less time than to meet and to depart.
 constexpr size_t kWorthMeeting = size_t{4} << 10U;
 
-// Where in the windows a buffer is.
+// Place of a buffer in the windows.
 struct Place {
   enum Kind : uint32_t { kUnused, kNowhere, kInWindow };
   Kind kind = kUnused;

@@ -63,7 +63,7 @@ bool Lanes::Seen(size_t rank, Progress progress, int64_t chunk) {
 
 absl::Status Lanes::AwaitAll(Progress progress, int64_t chunk, const Patience& patience) {
   for (size_t step = 1; step < lanes_.size(); ++step) {
-    // Everybody begins with somebody else.
+    // Each rank begins with a different one.
     const size_t rank = (rank_ + step) % lanes_.size();
     if (absl::Status status = Await(rank, progress, chunk, patience); !status.ok()) return status;
   }
@@ -98,8 +98,8 @@ absl::Status Lanes::CompareUnawaited() {
   lanes_[rank_].unawaited.store(first_chunk_, std::memory_order_seq_cst);
   for (size_t step = 1; step < lanes_.size(); ++step) {
     const size_t rank = (rank_ + step) % lanes_.size();
-    // A rank that has come this far has filled the chunk before, and is not so far ahead of this
-    // one that its notice is of a later chunk.
+    // A rank that has come this far has filled the chunk before, and is not far enough ahead of
+    // this one for its notice to be of a later chunk.
     if (lanes_[rank].unawaited.load(std::memory_order_seq_cst) < first_chunk_) continue;
     if (absl::Status same = Compare(rank); !same.ok()) return same;
   }
@@ -115,7 +115,7 @@ absl::Status Lanes::WaitFor(size_t rank, Progress progress, int64_t chunk,
     }
     return false;
   };
-  // Most come while the time would be asked for.
+  // Most progress comes within the time of a clock read.
   if (look()) return absl::OkStatus();
   int64_t start = clock_.Now();
   const int64_t looking = absl::ToInt64Nanoseconds(patience.look);
@@ -134,7 +134,7 @@ absl::Status Lanes::WaitFor(size_t rank, Progress progress, int64_t chunk,
     const absl::Duration waited = absl::Nanoseconds(clock_.Now() - start);
     const absl::StatusOr<bool> anew =
         patience.Check(waited, [&] { return Late(progress, chunk, waited); });
-    // It may have come while all ranks were asked.
+    // It may have arrived during the query of all ranks.
     if (!anew.ok() && Seen(rank, progress, chunk)) return absl::OkStatus();
     if (!anew.ok()) return anew.status();
     if (*anew) start = clock_.Now();

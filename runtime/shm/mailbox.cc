@@ -24,7 +24,7 @@
 namespace railhead::shm {
 namespace {
 
-// What all slots together may take, as long as each holds at least and at most so much.
+// Limit of all slots together, and limits of each, which take precedence.
 constexpr size_t kAllSlots = size_t{8} << 20U;
 constexpr size_t kLeastSlot = size_t{1} << 10U;
 constexpr size_t kLargestSlot = size_t{64} << 10U;
@@ -234,7 +234,7 @@ absl::Status Mailbox::Progress() {
     }
     return false;
   };
-  // Most comes while the time would be asked for.
+  // Most messages arrive within the time of a clock read.
   if (look()) return wrong;
   const absl::Time start = MonotonicNow();
   if (std::exchange(moved_, false)) last_moved_ = start;
@@ -248,7 +248,7 @@ absl::Status Mailbox::Progress() {
   Bell& bell = BellOf(rank_);
   while (true) {
     const uint32_t rings = bell.rings.load(std::memory_order_acquire);
-    // In one order with a peer's news and its look at this: one of the two sees the other.
+    // Sequentially consistent with a peer's update and check: one of the two sees the other.
     bell.sleeping.store(kOnFutex, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);
     const absl::StatusOr<bool> moved = Poll();
@@ -263,7 +263,7 @@ absl::Status Mailbox::Progress() {
         FutexWait(bell.rings, rings, kLongestSleep);
         continue;
       }
-      // It may have come while all ranks were asked.
+      // It may have arrived during the query of all ranks.
       const absl::StatusOr<bool> meanwhile = Poll();
       if (meanwhile.value_or(false)) polled = absl::OkStatus();
     }
@@ -296,7 +296,7 @@ absl::Status Mailbox::Arm() {
   if (absl::Status opened = OpenBell(); !opened.ok()) return opened;
   // A peer that sees this sees the socket's name.
   BellOf(rank_).sleeping.store(kOnSocket, std::memory_order_release);
-  // In one order with a peer's news and its look at this: one of the two sees the other.
+  // Sequentially consistent with a peer's update and check: one of the two sees the other.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return absl::OkStatus();
 }
@@ -390,7 +390,7 @@ void Mailbox::Ring(size_t peer) {
       sockaddr_un address = {};
       address.sun_family = AF_UNIX;
       std::memcpy(address.sun_path, bell.socket.data(), bell.socket.size());
-      // Where there is no room, it is being woken already.
+      // If its buffer has no room, the peer is being woken already.
       sendto(bell_.get(), "", 1, MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address),
              offsetof(sockaddr_un, sun_path) + bell.socket.size());
       return;

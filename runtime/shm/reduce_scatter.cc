@@ -39,7 +39,7 @@ absl::Status Group::ReduceScatter(const reduce::Reduction& reduction, const std:
       std::byte* cell = DataOf(rank_, number, inlined);
       size_t given = 0;
       for (size_t rank = 0; rank < ranks_; ++rank) {
-        // What this rank reduces itself it reads where it is.
+        // The part that this rank reduces itself is read from the input.
         if (rank == rank_) continue;
         const Range part = parts[rank];
         const size_t size = SliceOf(part.size * element, offset, slice);

@@ -44,7 +44,7 @@ absl::StatusOr<Segment> Segment::Create(size_t bytes) {
 absl::StatusOr<Segment> Segment::Open(net::Fd fd, size_t bytes) {
   struct stat info = {};
   if (fstat(fd.get(), &info) != 0) return net::ErrnoError("fstat", errno);
-  // A file that became smaller would kill whoever reads behind its end.
+  // A file that shrinks would kill a process that reads behind its end.
   if (info.st_size != static_cast<off_t>(bytes) ||
       (fcntl(fd.get(), F_GET_SEALS) & kSeals) != kSeals) {
     return absl::FailedPreconditionError("the shared memory differs from its announcement");

@@ -26,12 +26,12 @@ namespace {
 // The address is the name of the socket, and the key that a taker has to show: 16 bytes each, in
 // hexadecimal digits.
 constexpr size_t kWord = SegmentServer::kAddressSize / 2;
-// A stranger who connects and says nothing must not keep the others waiting.
+// Maximum time to read a client's key: a client that sends nothing must not block the others.
 constexpr absl::Duration kIntroduction = absl::Seconds(1);
 
 std::string NameOf(absl::string_view word) { return absl::StrCat("railhead-", word); }
 
-// Whether who has connected is one of ours.
+// Returns true if the client runs as this user and has sent the key.
 bool Introduced(int fd, absl::string_view key, absl::Time deadline) {
   if (!net::IsOurUser(fd)) return false;
   std::string said;
@@ -113,7 +113,7 @@ absl::Status SegmentServer::Give(const Segment& segment, int takers, absl::Time 
   const absl::string_view key = absl::string_view(address_).substr(kWord);
   for (int given = 0; given < takers;) {
     absl::Status waited = net::WaitReadable(socket_.get(), deadline, halt);
-    // Strangers may keep the socket readable for ever.
+    // Clients without the key may keep the socket readable.
     waited.Update(CheckHalt(halt));
     if (absl::IsDeadlineExceeded(waited) || (waited.ok() && MonotonicNow() >= deadline)) {
       return absl::DeadlineExceededError(

@@ -15,11 +15,11 @@
 namespace railhead::shm {
 namespace {
 
-// Another rank may have gone from where it was last seen, without a word as long as it computes: a
-// move in vain takes a hundredth of the time at most.
+// Another rank may have left the core where it was last seen, unnoticed while it computes: a
+// useless move takes a hundredth of the time at most.
 constexpr int64_t kBetweenMoves = 4'000'000;
 
-// Whether somebody has given this thread fewer cores than its container has (taskset, numactl).
+// Returns true if this thread has fewer cores than its container (because of taskset, numactl).
 bool IsBound(const cpu_set_t& allowed) {
   for (const char* path :
        {"/sys/fs/cgroup/cpuset.cpus.effective", "/sys/fs/cgroup/cpuset/cpuset.effective_cpus",
@@ -65,7 +65,7 @@ bool Spread::Part() {
   const auto here = [] { return static_cast<uint32_t>(sched_getcpu()) + 1; };
   Core& own = *cores_[rank_];
   const uint32_t core = here();
-  // What does not change is not written: others read it.
+  // Writes only changes, because others read it.
   if (own.load(std::memory_order_relaxed) != core) own.store(core, std::memory_order_relaxed);
   bool apart = core != 0;
   bool meets = false;

@@ -13,7 +13,7 @@
 namespace railhead::shm {
 namespace {
 
-// Where the kernel does not tell.
+// Default if the kernel does not report the size.
 constexpr size_t kUsualCache = size_t{16} << 20U;
 
 // The largest cache that this machine's first core sees. (sysconf's answer is the sum of all cores'

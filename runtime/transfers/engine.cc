@@ -224,7 +224,7 @@ void Engine::GiveBackRoom(Peer& peer, uint64_t size) {
 
 absl::Status Engine::Advance() {
   if (!error_.ok()) return error_;
-  // Nothing that one peer does makes work for those before it. A peer may be added meanwhile.
+  // No peer's progress makes work for those before it. A peer may be added during the loop.
   for (size_t i = 0; i < peers_.size(); ++i) {
     Peer& peer = *peers_[i];
     if (peer.listens) {

@@ -24,7 +24,7 @@ void Get(absl::Span<const std::byte> bytes, size_t at, Value& value) {
   std::memcpy(&value, bytes.data() + at, sizeof value);
 }
 
-// Whether the bytes of a note from `from` on are zero.
+// Returns true if the bytes of a note from `from` on are zero.
 bool AreZero(absl::Span<const std::byte> bytes, size_t from) {
   uint64_t word = 0;
   for (size_t end = kNoteBytes; end > from; end -= sizeof word) {

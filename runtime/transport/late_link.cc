@@ -50,7 +50,7 @@ absl::StatusOr<bool> LateLink::Reconnect(absl::Time now) {
 absl::StatusOr<bool> LateLink::WakeBy(int epoll, void* tag) {
   epoll_ = epoll;
   tag_ = tag;
-  // Without a link, nothing can stir.
+  // Without a link, there are no events.
   if (link_ == nullptr) return true;
   return link_->WakeBy(epoll, tag);
 }

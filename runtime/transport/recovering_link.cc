@@ -10,9 +10,9 @@
 namespace railhead::transport {
 namespace {
 
-// How often the reconnector is asked about visitors.
+// Interval of checks for new connections of the peer.
 constexpr absl::Duration kDoorPause = absl::Milliseconds(10);
-// A knock that the peer has taken back may still stand at the reconnector for a moment.
+// A withdrawn reconnect request may remain queued for this time.
 constexpr absl::Duration kKnocksFade = absl::Milliseconds(200);
 
 }  // namespace
@@ -62,7 +62,7 @@ Link::Report RecoveringLink::Poll(FrameSink sink) {
     report.moved = Lose(report.moved.status());
     return report;
   }
-  // Whoever polls does so until nothing moves.
+  // The caller polls again until nothing moves.
   if (*report.moved) return report;
   if (const absl::Time now = maker_->Now(); now >= next_look_ || reconnector_->called()) {
     next_look_ = now + kDoorPause;
@@ -75,7 +75,7 @@ Link::Report RecoveringLink::Poll(FrameSink sink) {
   return report;
 }
 
-// Those at the reconnector; wires count their own.
+// Counts rejected connections of the reconnector; wires count their own.
 void RecoveringLink::CountStrangers() {
   const uint64_t all = reconnector_->strangers();
   stats_.strangers.fetch_add(all - std::exchange(reconnector_strangers_, all),
@@ -110,7 +110,7 @@ absl::StatusOr<bool> RecoveringLink::Reconnect(absl::Time now) {
 absl::Status RecoveringLink::Work(absl::Time now) {
   if (maker_->HasNews()) reconnector_->Hurry(now);
   const bool idle = !maker_->begun();
-  // Who dials knows of no newer one than its own.
+  // The dialing side has started the newest connection itself.
   absl::StatusOr<Line> line = Line();
   if (idle || !reconnector_->dials()) line = reconnector_->Advance(now);
   CountStrangers();

@@ -8,11 +8,11 @@
 namespace railhead::tuner {
 namespace {
 
-// Another way is used only if the one in use takes so many times its time: less may be chance, and
-// whoever sums floats notices each change in the last bits.
+// Minimum ratio of the times for a change to another way: less may be chance, and programs that sum
+// floats show each change in the last bits.
 constexpr double kWorthAChange = 1.1;
 
-// What is disturbed takes longer, never shorter.
+// Disturbances make a measurement longer, never shorter.
 double LowerMedian(std::vector<double> times) {
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 2);
   std::nth_element(times.begin(), middle, times.end());

@@ -13,13 +13,13 @@ namespace {
 using collectives::Algorithm;
 using collectives::Collective;
 
-// What the model expects to take so many times as long as the fastest is not tried.
+// A way that the model expects to take longer than this multiple of the fastest is not tried.
 constexpr double kClose = 2;
 // Ways that differ only in what ranks of different places do are much alike: some of the others
 // shall be tried too.
 constexpr int kMostHierarchical = 2;
 
-// Where the model says that something takes no time.
+// Replaces estimates of zero.
 constexpr double kLeastSeconds = 1e-9;
 
 // Class 0 is of up to one byte, and each of up to twice as many as the last.
@@ -65,7 +65,7 @@ Autotuner::Turn Autotuner::Next(Collective collective, size_t bytes) {
   return turn;
 }
 
-// Of the model, never zero.
+// Returns the model's estimate, never zero.
 double Autotuner::Seconds(Collective collective, const Choice& choice, size_t bytes) const {
   return std::max(tuner_.Seconds(collective, choice, bytes), kLeastSeconds);
 }

@@ -33,7 +33,7 @@ bool HasParts(Collective collective) {
   return collective == Collective::kAllGather || collective == Collective::kReduceScatter;
 }
 
-// What ranks with the same number in their places do with each other.
+// The part of a call that ranks with the same number in their places do with each other.
 struct Column {
   size_t bytes;
   int ranks;
@@ -68,7 +68,7 @@ Estimate EstimateOf(Collective collective, const Choice& choice, size_t bytes, i
   return {choice, way.seconds(terms), way.memory(bytes, ranks)};
 }
 
-// Whether to prefer the first.
+// Returns true if the first is preferred.
 bool IsBetter(const Estimate& a, const Estimate& b) {
   if (a.is_modest() != b.is_modest()) return a.is_modest();
   return a.seconds < b.seconds;
@@ -221,7 +221,7 @@ absl::Status CheckPins(const std::vector<Pin>& pins, int ranks, const Network& n
                                       flat_reason.empty() ? "" : ": ", flat_reason));
     }
     const auto before = std::find_if(pins.begin(), pin, [&](const Pin& other) {
-      // After one that says hierarchical, others are for the ranks of different places.
+      // After a hierarchical one, others are for the ranks of different places.
       const bool of_all = hierarchical || other.algorithm != Algorithm::kHierarchical;
       return other.collective == pin->collective && other.most_bytes >= pin->most_bytes && of_all &&
              CanFollow(other, ranks, network);

@@ -442,7 +442,7 @@ rhResult_t rhRedOpCreatePreMulSum(rhRedOp_t* op, void* scalar, rhDataType_t data
     if (scalar == nullptr) return NullArgument(comm, "rhRedOpCreatePreMulSum", "scalar");
     const absl::Status wrong = WrongType(datatype);
     if (!wrong.ok()) return ReportWrong("rhRedOpCreatePreMulSum", comm, wrong);
-    // The factor may be in GPU memory, whatever its residence says.
+    // The factor may be in GPU memory, whatever the residence argument is.
     alignas(alignof(std::max_align_t)) std::array<std::byte, sizeof(uint64_t)> copy{};
     const absl::Status copied =
         CopyToHost(*comm->communicator, scalar, SizeOf(datatype), copy.data());

@@ -268,7 +268,7 @@ rhResult_t rhGetUniqueId(rhUniqueId* id) {
     absl::StatusOr<railhead::net::IpAddress> address = railhead::net::LikelyPublicAddress();
     if (!settings.socket_ifname.empty()) {
       address = railhead::net::AddressOfInterface(settings.socket_ifname);
-      // That of rail 0 may be down.
+      // The interface of rail 0 may be down.
       for (const std::string& name : settings.more_socket_ifnames) {
         if (!address.ok()) address = railhead::net::AddressOfInterface(name);
       }

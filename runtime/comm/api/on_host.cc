@@ -21,8 +21,8 @@ using Direction = Transfer::Direction;
 // type.
 constexpr size_t kLine = 64;
 
-// Returns the GPU memory of an area; nullopt for host memory. Sets `wrong` if the driver cannot
-// tell, or if the area was registered as GPU memory and has been freed since.
+// Returns the GPU memory of an area; nullopt for host memory. Sets `wrong` if the driver fails, or
+// if the area was registered as GPU memory and has been freed since.
 std::optional<Memory> Find(const Communicator& communicator, const device::CudaApi& cuda,
                            const Area& area, absl::Status& wrong) {
   if (area.bytes == 0) return std::nullopt;

@@ -49,7 +49,7 @@ absl::Status WrongTag(int tag, Direction direction) {
                    direction == Direction::kReceive ? ", and RH_ANY_TAG takes any" : ""));
 }
 
-// What a call asks for.
+// The arguments of a call.
 struct Asked {
   const char* call;
   Direction direction;
@@ -60,7 +60,7 @@ struct Asked {
   int tag;
 };
 
-// Whether nothing forbids the transfer, for most: every message takes these few comparisons.
+// Returns true if no special case applies, as for most: every message takes these few comparisons.
 bool IsPlain(const Asked& asked, size_t element, rhComm_t comm, const rhRequest_t* request) {
   constexpr size_t kMost = size_t{1} << 32U;
   if (comm == nullptr || request == nullptr || element == 0) return false;

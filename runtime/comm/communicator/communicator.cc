@@ -122,7 +122,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Start(CommunicatorOp
     watch->Announce(why).IgnoreError();
   });
   rails::Reach reach;
-  // Where all ranks share memory, the mesh never sleeps.
+  // If all ranks share memory, the mesh never sleeps.
   if (comm->fabric_.reach != nullptr) reach = comm->fabric_.reach(*comm->watch_);
   absl::StatusOr<std::unique_ptr<rails::Mesh>> mesh = rails::Mesh::Create(
       std::move(comm->fabric_.peers), {&comm->watch_->failed()}, std::move(reach));

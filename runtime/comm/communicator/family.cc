@@ -100,7 +100,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Shrink(const std::se
   meeting.setup = setup_;
   // The failure may also have cut connections between the ranks that are left.
   meeting.setup.met = watch_->failed() ? Met() : fabric_.met;
-  // The rails of this one, which may have failed, say nothing about those of the new one.
+  // The state of this one's rails, which may have failed, does not apply to those of the new one.
   metrics_.reset();
   return Meet(std::move(meeting), options);
 }

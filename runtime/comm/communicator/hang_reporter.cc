@@ -37,8 +37,8 @@ absl::Duration PatienceFor(absl::Duration timeout) {
   return std::min(std::max(timeout / 6, absl::Seconds(1)), timeout / 2);
 }
 
-// The parts of the timeout in the header. Queries begin half as long after a report as ranks
-// request them, since not all have heard it at the same time.
+// The parts of the timeout in the header. Queries begin after half the interval of requests, since
+// not all ranks get a report at the same time.
 constexpr int kQueries = 16;
 bootstrap::HangObserver::Pace PaceFor(absl::Duration timeout, int world_size) {
   constexpr int kLooks = 48;
@@ -162,7 +162,7 @@ std::string HangReporter::Conclude(const std::vector<Said>& ranks, absl::Time as
     if (one.how != recorder::Seen::How::kAnswered || !one.position.last.has_value()) continue;
     still = std::max(still, one.position.last->still);
   }
-  // Queries come earlier and more often than people should hear of them.
+  // Queries are earlier and more frequent than log lines should be.
   const bool log = certain && still >= next_log_;
   if (still < patience_) next_log_ = patience_;
   if (log) next_log_ = 2 * still;

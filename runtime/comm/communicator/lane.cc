@@ -21,13 +21,13 @@ namespace {
 
 // Interval of checks for ranks that have left, and for transfers without progress.
 constexpr absl::Duration kLook = absl::Seconds(1);
-// Waits shorter than a spin between two looks at the clock.
+// Maximum number of consecutive short waits (within a spin) before the clock is read.
 constexpr uint32_t kMostAtOnce = 1024;
-// How long the progress thread works for one lane at a time.
+// Maximum time that the progress thread works for one lane at a time.
 constexpr absl::Duration kLongestWork = absl::Milliseconds(20);
 constexpr int kLooks = 48;  // at least, in a timeout
-// Of two ranks that cannot connect, one that does not know why lets the other one speak first: so
-// long after the timeout, in which both learn of it by a query.
+// If two ranks cannot connect, one that does not know the cause lets the other fail first: it waits
+// for another timeout / kGraces, in which a query shows both that they are stuck.
 constexpr int kGraces = 6;  // in a timeout
 
 // Returns the rank with which a transfer is; kAny if a receive from any rank matches none yet.
@@ -86,7 +86,7 @@ void Lane::Close() {
     const std::lock_guard<std::mutex> lock(mutex_);
     messages_->Ring();
   }
-  // Nobody gets it again.
+  // No other thread gets the lock after this one.
   lock_.LockUnless([] { return false; });
   thread_->Wake(*this);
   thread_->AwaitEnd(*this);
@@ -105,7 +105,7 @@ absl::Status Lane::Post(LaneTransfer& transfer) {
       lock_.Unlock();
       return why;
     }
-    // Those that this thread posted before come first.
+    // Transfers that this thread posted before come first.
     if (any_posted_.load(std::memory_order_relaxed)) TakePosted();
     CountGoing(1);
     // The caller does not free the transfer before this function returns.
@@ -128,7 +128,7 @@ absl::Status Lane::Post(LaneTransfer& transfer) {
     any_posted_.store(true, std::memory_order_seq_cst);
     messages_->Ring();
   }
-  // Who had the lock may have left before it could see the transfer.
+  // The thread that had the lock may have left before it could see the transfer.
   Help();
   return absl::OkStatus();
 }
@@ -197,7 +197,7 @@ absl::Status Lane::AdvanceOnce() {
 
 void Lane::Leave() {
   ++visits_;
-  any_done_ = false;  // unlocking tells it
+  any_done_ = false;  // unlocking wakes the waiters
   while (true) {
     const Attention attention = attention_.load(std::memory_order_relaxed);
     // In memory, ranks ring: what the progress thread has armed stays so.
@@ -207,7 +207,7 @@ void Lane::Leave() {
       thread_->Wake(*this, MonotonicNow() + kPause);
     }
     lock_.Unlock();
-    // What was posted meanwhile by a thread that did not get the lock.
+    // Transfers posted since then by threads that did not get the lock.
     if (!any_posted_.load(std::memory_order_seq_cst) || !lock_.TryLock()) return;
     if (absl::Status status = AdvanceOnce(); !status.ok()) End(status);
   }
@@ -276,7 +276,7 @@ absl::StatusOr<absl::Time> Lane::Attend(absl::Time now) {
     if (!looked.ok()) return looked.status();
     moved = *looked;
   }
-  // What the last look has brought.
+  // Processes what the last Look() received.
   if (absl::Status status = Advance(); !status.ok()) return status;
   if (moved || lock_.wanted()) return now;
   if (now - looked_ >= look_pause_) {
@@ -325,9 +325,9 @@ bool Lane::IsSettled() const {
 }
 
 void Lane::NoteProgress(absl::Time now) {
-  // Transfers with a peer wait for each other, but not for those with other peers. Of receives that
-  // match nothing yet (kAny), and of transfers to this rank itself, progress is that the oldest is
-  // another one.
+  // Transfers with one peer wait for each other, but not for those with other peers. For receives
+  // that match nothing yet (kAny), and for transfers to this rank itself, progress means that the
+  // oldest one has changed.
   std::map<int, recorder::TransferStillness::Peer> peers;
   for (const transfers::Transfer* transfer = engine_->oldest(); transfer != nullptr;
        transfer = transfer->going.next) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Windows: exchange of memory of rhMemAlloc between ranks that share memory. Each rank offers a
-// piece of its own, all ranks learn all offers, and each then receives the segments of its place
-// from their owners.
+// Windows: exchange of memory of rhMemAlloc between ranks that share memory. Each rank offers one
+// piece, all ranks learn all offers, and each then receives the segments of its place from their
+// owners.
 #include "runtime/shm/window.h"
 
 #include <algorithm>

@@ -44,7 +44,7 @@ constexpr absl::Duration kJobSecretTakes = absl::Seconds(15);
 absl::StatusOr<std::string> SecretOf(CommunicatorOptions& options, const Logger& log) {
   config::Settings& settings = options.setup.settings;
   if (!settings.use_secret) {
-    // Read neither of them: a file that cannot be read is no reason not to start.
+    // Read neither of them: an unreadable file does not prevent the start.
     if (options.key.empty() && options.rendezvous.world_size > 1) {
       options.setup.no_secret_cause = "RAILHEAD_AUTH=off";
       log.Write(LogLevel::kInfo,
@@ -119,7 +119,7 @@ absl::StatusOr<bootstrap::Bootstrap> Join(CommunicatorOptions& options) {
   const std::string self = NameOfRank(options);
   const Logger log(settings.log_level, self);
   if (const std::string& note = options.rendezvous.world_note; !note.empty()) {
-    // The same on all ranks.
+    // All ranks have the same note.
     log.Write(options.rendezvous.rank == 0 ? LogLevel::kWarn : LogLevel::kInfo, note);
   }
   const absl::Time deadline = MonotonicNow() + settings.StartTimeout();
@@ -129,10 +129,10 @@ absl::StatusOr<bootstrap::Bootstrap> Join(CommunicatorOptions& options) {
   join.launch = options.rendezvous.launch.name;
   absl::StatusOr<std::shared_ptr<bootstrap::MeetingPlace>> place =
       PlaceOf(options.rendezvous, join.starter);
-  // Without a place, the others cannot be told.
+  // Without a place, the others cannot be notified.
   if (!place.ok()) return place.status();
   join.place = *std::move(place);
-  // Who knows the secret is of this job.
+  // A process that knows the secret is of this job.
   if (secret.ok() && !secret->empty()) join.starter = "";
   join.trouble = secret.status();
   join.rank = options.rendezvous.rank;

@@ -11,7 +11,7 @@ namespace railhead::comm {
 std::vector<int> Partners(const std::vector<int>& places) {
   // Orders the first rank of each place first, then the second ones. So neighbours in this order
   // are in different places, until only one place has ranks left.
-  std::map<int, int> met;                  // number of ranks of each place so far
+  std::map<int, int> met;                  // ranks of each place before this one
   std::vector<std::pair<int, int>> order;  // number in its place, rank
   order.reserve(places.size());
   for (size_t r = 0; r < places.size(); ++r) {

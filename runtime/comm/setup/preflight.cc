@@ -137,7 +137,7 @@ class Preflight {
 
 absl::StatusOr<std::vector<preflight::Finding>> RunPreflight(CommunicatorOptions options) {
   // The check is about rails, so ranks of one pod use them, too. No rank is rejected: the check
-  // tells a job that requires RDMA what it lacks.
+  // shows what a job that requires RDMA lacks.
   config::Settings& settings = options.setup.settings;
   options.setup.place = "";
   options.setup.all_neighbours = true;

@@ -44,8 +44,8 @@ constexpr size_t kKeyBytes = 16;
 // job that requires RDMA to fail soon.
 constexpr absl::Duration kLongestRdmaConnect = absl::Seconds(6);
 
-// How long a start waits for rails that are late, once there is one to each peer. They are used
-// when they connect (rails/peer.h).
+// Maximum wait of a start for late rails, once there is one to each peer. They are used when they
+// connect (rails/peer.h).
 constexpr absl::Duration kGrace = absl::Seconds(1);
 
 // Returns the number of descriptors that the connections to one other rank need.
@@ -209,7 +209,7 @@ absl::StatusOr<Fabric> Setup::Run() {
     for (const Acceptors& acceptors : {acceptors_, lane_acceptors_}) {
       for (const auto& acceptor : acceptors) statement.addresses.push_back(acceptor->Address());
     }
-    // Also of ranks to which this one connects later: the tree may have lost ranks by then.
+    // Includes ranks to which this one connects later: the tree may have lost ranks before that.
     statement.closed = Closed(rails);
     statement.wanted = world <= kAllConnected ? Neighbours(bootstrap_.rank(), world) : neighbours_;
     bootstrap_.SetPlace(Encode(Whereabouts{self_, statement.addresses, statement.closed}));

@@ -10,9 +10,9 @@
 namespace railhead::transport {
 namespace {
 
-// For those who never sleep: others are woken when somebody comes.
+// Interval of checks by callers that never sleep; others are woken by a new connection.
 constexpr absl::Duration kLookPause = absl::Milliseconds(100);
-// How soon an interface that gets an address is used.
+// Maximum delay until an interface that gets an address is used.
 constexpr absl::Duration kRenewalPause = absl::Seconds(1);
 
 }  // namespace

@@ -18,18 +18,18 @@
 namespace railhead::transport {
 namespace {
 
-// How long a connection may stay without a whole Hello, and how many may do so at once, in addition
-// to the ranks of the largest communicator.
+// Maximum time of a connection without a whole Hello, and the maximum number of them at once, in
+// addition to the ranks of the largest communicator.
 constexpr absl::Duration kVisitorsPatience = absl::Seconds(5);
 constexpr size_t kMostStrangers = 16;
 
-// Connections accepted without a look at what they send.
+// Connections accepted before any of their data is read.
 constexpr size_t kMostAtOnce = 64;
 
 // Peers of an ended communicator may still dial it for a moment.
 constexpr size_t kMostRemoved = 1024;
 
-// How long new connections are ignored if they cannot be accepted.
+// Time for which new connections are ignored after one could not be accepted.
 constexpr absl::Duration kClosedPause = absl::Milliseconds(100);
 
 }  // namespace
@@ -170,7 +170,7 @@ void RailListener::LimitUnproven() {
   Reject(std::find_if(visitors_.begin(), visitors_.end(), unproven));
 }
 
-// Reads what a visitor sends. Returns whether it may stay.
+// Reads a client's data. Returns false if its connection is to be closed.
 bool RailListener::Hear(Visitor& visitor, absl::Time now) {
   // One byte more than a Hello: the peer sends nothing further before the answer, and an end of the
   // connection shows that it has given up.
@@ -199,7 +199,7 @@ bool RailListener::Believe(Visitor& visitor) const {
   Inbox& inbox = *visitor.inbox;
   const std::optional<RailHello> hello = ParseRailHello(inbox.key, visitor.said);
   if (!hello.has_value()) return false;
-  // Whoever has seen an earlier one can repeat it.
+  // A process that has seen an earlier Hello can repeat it.
   uint64_t& last = inbox.heard[hello->from];
   if (hello->number <= last) return false;
   last = hello->number;

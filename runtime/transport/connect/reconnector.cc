@@ -21,13 +21,13 @@ constexpr absl::Duration kConnectPatience = absl::Milliseconds(500);
 // The peer may be slow to answer, since it answers when it polls.
 constexpr absl::Duration kAnswerPatience = absl::Seconds(1);
 constexpr uint64_t kMostPatient = 4;
-// A caller that does not run for a while reads the answer late. It then counts itself as connected,
-// and does not call again, so whoever answered must still be there: answers are good for longer
-// than a caller waits for them, and are confirmed in still longer.
+// A caller that is not scheduled for some time reads the answer late. It then counts itself as
+// connected, and does not call again, so the answering side must still be there: an answer is good
+// for longer than a caller waits for it, and its confirmation is awaited for still longer.
 constexpr absl::Duration kAnswerGood = absl::Seconds(5);
 constexpr absl::Duration kConfirmationPatience = absl::Seconds(10);
 
-// What is said fits into the empty buffer of a new connection.
+// The message fits into the empty buffer of a new connection.
 absl::Status Say(int fd, absl::string_view words) {
   return net::SendAll(fd, words, absl::InfinitePast());
 }
@@ -163,7 +163,7 @@ absl::StatusOr<Line> Reconnector::Await(absl::Time now) {
   const absl::Status admitted = acceptor_->Admit(now);
   if (RailListener::Caller caller = acceptor_->Take(remote_->token); caller.fd.valid()) {
     next_attempt_ = absl::InfinitePast();
-    // In place of a knock, which has been heard, or of one who calls again.
+    // Replaces a reconnect request, which has succeeded, or an earlier call of the peer.
     const absl::Status answered = AnswerTo(std::move(caller), now);
     if (!answered.ok()) return GiveUp(answered);
     answered_ = true;
@@ -225,7 +225,7 @@ absl::Status Reconnector::Knock(absl::Time now) {
   if (answered_ || (!line_.valid() && (now < next_attempt_ || !acceptor_->MayDial()))) {
     return absl::OkStatus();
   }
-  // What stands at the reconnector stays there until it is seen, or too old.
+  // A request stays in the peer's acceptor until it is seen, or too old.
   const absl::Status called = Call(now);
   if (called.ok() && now < give_up_) return absl::OkStatus();
   return GiveUp(called.ok() ? NoAnswer() : called);

@@ -27,8 +27,8 @@ namespace {
 
 constexpr uint32_t kMagic = 0x35484c52;  // "RLH5"
 
-// What precedes each payload on the wire, in little-endian order. FrameHeader gives the meaning of
-// fields of the same names.
+// Header before each payload on the wire, little-endian. FrameHeader documents the fields of the
+// same names.
 struct WireHeader {
   uint32_t magic = kMagic;
   uint32_t payload = 0;  // bytes that follow
@@ -51,30 +51,30 @@ constexpr size_t kMaxPayload = TcpWire::kMaxPayload;
 constexpr size_t kLongestHead = sizeof(WireHeader) + 2 * kSealSize;
 // Two whole frames, so that the kernel's buffer is emptied while the rails are busy with one.
 constexpr size_t kInputSize = 2 * (kMaxPayload + kLongestHead);
-// A frame that is not here whole goes to its place from this size of payload on; and where a frame
-// may begin, no more than that is asked for at once, so that long ones do not pass through in_.
+// Minimum payload of a frame, arrived in part, whose rest is read directly to its place. Also the
+// maximum read where a frame may begin, so that long frames do not pass through in_.
 constexpr size_t kLeastPlaced = size_t{8} << 10;
 // From this size of payload on, a frame behind a short one waits for its place until the next Poll.
 constexpr size_t kLeastAwaited = size_t{32} << 10;
 // One Poll takes at most this much, so that one rail cannot keep the others waiting.
 constexpr size_t kMostPerPoll = size_t{1} << 20;
-// What the kernel may hold unsent at first. More would only hide from the rails how fast the wire
-// is.
+// Initial limit of unsent bytes in the kernel. A higher one would only hide the speed of the wire
+// from the rails.
 constexpr int kFirstHold = 256 << 10;
 
-// So much is taken before the peer is told unasked: an acknowledgement costs as much as a frame.
+// Consumed data after which an unrequested acknowledgement is sent: it costs as much as a frame.
 constexpr size_t kMostBytesNotTold = size_t{64} << 10;
 constexpr uint64_t kMostFramesNotTold = 16;
 
-// Less than any data that matters to the scheduler of rails, more than the acknowledgements that
-// are under way at once. So much is no load: a rail that carries nothing else is idle, not slow.
+// A backlog of at most this size counts as none: a rail that carries only acknowledgements is idle,
+// not slow. More than all of them in flight, less than data that matters to the rail scheduler.
 constexpr uint64_t kLittle = 4096;
 
-// How often the kernel is asked about the connection.
+// Interval of reading the connection's TCP_INFO.
 constexpr absl::Duration kLookPause = absl::Milliseconds(10);
 
 void SetOption(int socket, int level, int option, int value) {
-  // These options improve a connection; a kernel without one of them is no reason to give up.
+  // Errors are ignored: these options improve a connection, which also works without them.
   ::setsockopt(socket, level, option, &value, sizeof value);
 }
 
@@ -99,7 +99,7 @@ TcpWire::TcpWire(net::Fd socket, std::string name, const WireOwner& owner,
   static_assert(kHeaderSize == sizeof(WireHeader) && kLongestHead == sizeof(Head));
   out_.reserve(kMostWaitingInAll + kMostWaiting + kMaxPayload + 3 * kLongestHead);
   SetOption(socket_.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, hold_);
-  // A connection that carries nothing must show, too, that it does not work any more.
+  // Keepalive detects the failure of an idle connection.
   SetOption(socket_.get(), IPPROTO_TCP, TCP_KEEPIDLE, 1);
   SetOption(socket_.get(), IPPROTO_TCP, TCP_KEEPINTVL, 1);
   SetOption(socket_.get(), IPPROTO_TCP, TCP_KEEPCNT, 3);
@@ -111,7 +111,7 @@ TcpWire::~TcpWire() {
 }
 
 Link::Load TcpWire::load() const {
-  // To ask the kernel costs a system call, and what the peer has taken is known without.
+  // SIOCOUTQ costs a system call; the data that the peer has consumed is known without it.
   if (put_ - taken_end_ <= kLittle) {
     delivered_ = std::max(delivered_, taken_end_);
     return {0, delivered_, round_trip_};
@@ -134,8 +134,8 @@ void TcpWire::SetHold(size_t bytes) {
 void TcpWire::Abort() {
   // Nor does closing it end the connection, if a forked child holds it.
   ::shutdown(socket_.get(), SHUT_RDWR);
-  // A reset, where one gets through, tells the peer at once; and what still waits in the kernel
-  // would only take the network's time.
+  // A reset, if it gets through, notifies the peer at once; and sending the kernel's remaining data
+  // would only waste the network's time.
   const linger now = {1, 0};
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
 }
@@ -145,7 +145,7 @@ absl::Status TcpWire::Error(absl::string_view why, absl::StatusCode code) const 
 }
 
 absl::Status TcpWire::ErrorOf(absl::string_view what, int error_number) const {
-  // What this process did wrong would go wrong on any other rail.
+  // Errors of this process would recur on any other rail, unlike those of the network.
   return Error(net::ErrnoError(what, error_number).message(), net::IsNetworkError(error_number)
                                                                   ? absl::StatusCode::kUnavailable
                                                                   : absl::StatusCode::kInternal);
@@ -160,8 +160,8 @@ absl::Status TcpWire::LookRound(absl::Time now) {
     owner_.stats->retransmits.fetch_add(retransmits_ - counted, std::memory_order_relaxed);
     round_trip_ = absl::Microseconds(info.tcpi_min_rtt);
     const absl::Duration silence = absl::Milliseconds(info.tcpi_last_ack_recv);
-    // Without a route nothing gets as far as being in flight; an open window tells that from a peer
-    // that does not read.
+    // Without a route, data does not even become in flight; an open window distinguishes that from
+    // a peer that does not read.
     const bool stuck = info.tcpi_notsent_bytes > 0 && info.tcpi_snd_wnd > 2 * info.tcpi_snd_mss;
     if (ack_timeout_.Stopped({info.tcpi_unacked > 0 || stuck, info.tcpi_retransmits, silence,
                               absl::Microseconds(info.tcpi_rtt)},
@@ -174,7 +174,7 @@ absl::Status TcpWire::LookRound(absl::Time now) {
 }
 
 bool TcpWire::Writable() const {
-  // Sooner than poll() says so, which wants room for much more: waiting for that leaves the wire
+  // True earlier than POLLOUT, which requires much more room: waiting for that would leave the wire
   // idle while the next frame is signed.
   int unsent = 0;
   return ::ioctl(socket_.get(), SIOCOUTQNSD, &unsent) != 0 || unsent < hold_;
@@ -226,7 +226,7 @@ absl::StatusOr<bool> TcpWire::TrySend(const FrameHeader& header,
                                       absl::Span<const std::byte> payload) {
   if (!waits_) {
     if (absl::Status flushed = Flush(); !flushed.ok()) return flushed;
-    // To sign costs more than to ask.
+    // Signing costs more than checking for room first.
     if (!Drained() || (seals_.has_value() && !Writable())) {
       refused_ = true;
       return false;
@@ -252,7 +252,7 @@ absl::StatusOr<bool> TcpWire::TrySend(const FrameHeader& header,
     waits_ = true;
   } else {
     waits_ = false;
-    // sendmsg does not write through the pointers; its interface only cannot say so.
+    // sendmsg does not write through the pointers, although its interface is not const.
     std::array<iovec, 3> parts = {{{out_.data(), out_.size()},
                                    {&head, head_size_},
                                    {const_cast<std::byte*>(payload.data()), payload.size()}}};
@@ -265,7 +265,7 @@ absl::StatusOr<bool> TcpWire::TrySend(const FrameHeader& header,
       refused_ = true;
       return false;
     }
-    // What the kernel did not take of this frame waits here; the frame counts as sent.
+    // The rest of the frame that the kernel did not accept waits here; the frame counts as sent.
     auto taken = static_cast<size_t>(sent);
     out_begin_ = std::min(taken, out_.size());
     taken -= out_begin_;
@@ -289,7 +289,7 @@ absl::StatusOr<bool> TcpWire::TrySend(const FrameHeader& header,
   return true;
 }
 
-// Tells the peer how many frames were taken, in a header of its own.
+// Sends the number of consumed frames in a header without a frame.
 absl::Status TcpWire::SendAcknowledgement() {
   if (Drained()) {
     out_.clear();
@@ -363,7 +363,7 @@ absl::StatusOr<bool> TcpWire::Advance(FrameSink sink) {
     if (!offered.ok()) return offered.status();
     if (*received == 0 && !*offered) break;
     moved = true;
-    // To ask once more would only say so.
+    // Another read would only return EAGAIN.
     if (drained_) break;
   }
   // Whole frames that came before the end have been offered; what is refused now may still be
@@ -428,7 +428,7 @@ absl::StatusOr<bool> TcpWire::Offer(FrameSink sink) {
   bool moved = false;
   if (placed_.size > 0) {
     if (placed_.arrived < placed_.size) return false;
-    // Who drops it does not look at it.
+    // A dropped payload is not verified, because it is not used.
     if (!placed_.dropped &&
         !IsPayloadSigned(absl::MakeSpan(placed_.place, placed_.size), placed_.seal)) {
       return WronglySigned();
@@ -442,7 +442,7 @@ absl::StatusOr<bool> TcpWire::Offer(FrameSink sink) {
     placed_ = Placed();
     moved = true;
   }
-  // Whoever speaks another protocol may say less than a header, and then wait for an answer.
+  // A client of another protocol may send less than a header, and then wait for an answer.
   if (in_end_ - in_begin_ >= sizeof(kMagic) &&
       std::memcmp(in_.get() + in_begin_, &kMagic, sizeof(kMagic)) != 0) {
     return Error(kNotAFrame, absl::StatusCode::kInternal);
@@ -480,7 +480,7 @@ absl::StatusOr<bool> TcpWire::Offer(FrameSink sink) {
       return true;
     }
     if (!IsPayloadSigned(absl::MakeSpan(payload, size), seal)) return WronglySigned();
-    // A frame that is offered again says the same again.
+    // A frame that is offered again has the same count, which then adds nothing.
     if (absl::Status counted = TakeCount(wire.taken); !counted.ok()) return counted;
     // The next one may go to its place again.
     if (gathers_ && size >= kLeastPlaced) {
@@ -512,7 +512,7 @@ void TcpWire::OnTaken(const FrameHeader& header, size_t size) {
 }
 
 absl::Status TcpWire::TakeCount(uint32_t taken) {
-  // The peer tells 32 bits of its count, and far fewer frames are under way.
+  // The wire carries the low 32 bits of the peer's count; far fewer frames are in flight.
   const uint32_t news = taken - static_cast<uint32_t>(acknowledged_);
   if (news > sent_ - acknowledged_) {
     return Error("the peer acknowledges data that was not sent", absl::StatusCode::kInternal);

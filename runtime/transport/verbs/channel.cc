@@ -26,16 +26,16 @@ constexpr size_t kLeastGathered = kAlwaysSignalBytes;
 // Reports and greetings that may be under way beside a ring full of frames.
 constexpr uint32_t kSpareRequests = 8;
 
-// How often a link on which nothing moves is looked after.
+// Interval of checks of a link on which nothing moves.
 constexpr absl::Duration kLookInterval = absl::Seconds(1);
-// A NIC reports a peer that does not answer by itself, after 1 s on most and 4 s on some. Some
-// forget to when their port goes down (rdma_rxe does, now and then), and those of iWARP are far
-// more patient (QueuePair::patience).
+// A NIC reports a peer that does not answer by itself, after 1 s on most and 4 s on some. Some miss
+// it when their port goes down (rdma_rxe does, now and then), and those of iWARP take much longer
+// (for all NICs, QueuePair limits the time).
 constexpr absl::Duration kPortDownPatience = absl::Seconds(5);
 
-// A peer that was heard of so lately has what was sent since, or will have it without this side:
-// who sends often need not wait for acknowledgements, and a rail that is dead already is not
-// trusted.
+// If the peer's NIC answered within this time, it has what was sent since, or will get it without
+// this side: frequent senders need not wait for acknowledgements, and a dead rail does not pass for
+// a working one.
 constexpr absl::Duration kTrusted = absl::Milliseconds(100);
 
 constexpr char kActive[] = "ACTIVE";
@@ -68,10 +68,10 @@ const char* WhatToCheck(ibv_wc_status status) {
 }  // namespace
 
 QueueDepths DepthsFor(uint32_t slots) {
-  // Sends: a ring of frames, and reports and greetings (they wait when there is no room).
-  // Receives: the peer's frames (one ring), its reports (each returns at least one of our frames,
-  // so at most another ring), and greetings. The peer never finds the receive queue empty. With
-  // several pairs each needs less, but only the peer's offer says how many they are.
+  // Sends: a ring of frames, and reports and greetings (they wait when there is no room). Receives:
+  // the peer's frames (one ring), its reports (each returns at least one frame, so at most another
+  // ring), and greetings. The peer never finds the receive queue empty. With several pairs each
+  // needs less, but their number is known only from the peer's offer.
   return {.send = slots + kSpareRequests, .receive = 2 * slots + kSpareRequests};
 }
 
@@ -106,7 +106,7 @@ Channel::Channel(ChannelParts parts, ChannelPeer peer, absl::Time deadline, Link
   }
 }
 
-// The queue pairs go before the memory that frames under way are in. Who connected one has it too.
+// Destroy queue pairs before the memory of frames in flight. The connecting thread has one, too.
 Channel::~Channel() {
   if (waits_ != nullptr) {
     waits_->Watch(parts_.completions->event_fd(), 0).IgnoreError();
@@ -135,7 +135,7 @@ void Channel::SetHold(size_t bytes) {
 absl::Status Channel::Acknowledge() { return ReportConsumed(receive_credits_.owed()); }
 
 absl::Status Channel::Arm(Wake wake) {
-  // What its connection has to say would wake this side for ever.
+  // An unread event of the connection would end every sleep at once.
   if (absl::Status up = WorkAtConnection().status(); !up.ok()) return up;
   const bool all = wake == Wake::kAll || no_room_ || !lanes_.front().HasRoom() || !greeted();
   return parts_.completions->Arm(/*solicited_only=*/!all);
@@ -257,8 +257,8 @@ absl::StatusOr<bool> Channel::Work(FrameSink sink) {
 }
 
 absl::StatusOr<bool> Channel::TakeCompletions() {
-  // Only what gets the caller's work on counts as movement: a sign of life from the peer's NIC does
-  // not, else a caller that waits for a peer in vain would never notice.
+  // Only what advances the caller's work counts as movement: an answer of the peer's NIC does not,
+  // or a caller that waits for a hung peer would never time out.
   bool moved = false;
   bool any = false;
   const bool had_room = lanes_[turn_].HasRoom();
@@ -266,7 +266,7 @@ absl::StatusOr<bool> Channel::TakeCompletions() {
   absl::Status drained = parts_.completions->Drain([&](const ibv_wc& completion) {
     any = true;
     const RequestId id = RequestId::Unpack(completion.wr_id);
-    // Of a queue pair that found no other at the peer.
+    // The completion of a queue pair without a counterpart at the peer.
     if (id.lane >= lanes_.size()) return absl::OkStatus();
     if (completion.status != IBV_WC_SUCCESS) return CompletionError(id, completion);
     if (!id.receive) {
@@ -339,7 +339,7 @@ void Channel::OnSent(const RequestId& id) {
 }
 
 absl::StatusOr<bool> Channel::Deliver(FrameSink sink) {
-  // Who polls mostly finds nothing.
+  // Most polls find nothing.
   if (!receive_credits_.pending() && !awaited_ && !receive_credits_.ReportDue()) return false;
   bool moved = false;
   while (receive_credits_.pending()) {
@@ -357,8 +357,8 @@ absl::StatusOr<bool> Channel::Deliver(FrameSink sink) {
     }
   }
   // A report that was due may have found the send queue full, or may have become due since: frames
-  // that arrived after it filled the peer's window. And who waits for one is told when there is
-  // nothing more to come at once.
+  // that arrived after it filled the peer's window. A peer that waits for a report gets one when no
+  // more frames have arrived.
   const bool answers = awaited_ && !moved;
   if (absl::Status status = ReportConsumed(receive_credits_.ReportDue() || answers); !status.ok()) {
     return status;

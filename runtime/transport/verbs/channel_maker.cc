@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a link over verbs gets a connection, once it has a socket to the peer:
+// Connection setup of a verbs link, given a socket to the peer:
 //
 //     +------------+   both offers    +-----------+   both are ready   +----------+
 //     | exchanging | ---------------> | connected | -----------------> | greeting | ---> a channel
 //     +------------+                  +-----------+                    +----------+
 //
-// Each side says over the socket, signed, what it has prepared (offer_wire.h), connects its queue
-// pairs to what the other has, and says that it is ready; then a greeting crosses the rail itself.
-// Each connection begins with new queue pairs on both sides, with counters at their beginning.
-// Losing one destroys its queue pairs, so from then on nothing arrives, no slot is written, and
-// nothing of the user's memory is read.
+// Each side sends over the socket, signed, what it has prepared (offer_wire.h), connects its queue
+// pairs to those of the peer, and reports that it is ready; then a greeting crosses the rail
+// itself. Each connection begins with new queue pairs on both sides, with counters at their
+// beginning. Losing one destroys its queue pairs, so from then on nothing arrives, no slot is
+// written, and nothing of the user's memory is read.
 #include <fcntl.h>
 #include <sys/epoll.h>
 
@@ -42,7 +42,7 @@ constexpr absl::Duration kExchangePatience = absl::Seconds(1);
 // A packet of the greeting may be lost and repeated after the queue pair's timeout.
 constexpr absl::Duration kGreetingPatience = absl::Seconds(2);
 
-// What is said fits into the empty buffer of a new connection.
+// All messages of the exchange fit into the empty buffer of a new connection.
 absl::Status Say(int fd, absl::string_view bytes) {
   return net::SendAll(fd, bytes, absl::InfinitePast());
 }
@@ -124,7 +124,7 @@ class ChannelMaker final : public WireMaker {
         events_(std::move(events)) {}
 
   absl::Status Prepare();
-  // The same with what memory may be pinned now.
+  // Makes one attempt, with the memory that may be pinned now.
   absl::Status MakeOffer();
   absl::Status Exchange(absl::Time now);
   absl::Status Accept(absl::string_view address);
@@ -133,7 +133,7 @@ class ChannelMaker final : public WireMaker {
   const std::shared_ptr<UserMemory> memory_;
   const std::string peer_;
   const net::Fd events_;  // of the port
-  uint64_t ups_ = 0;      // of the port, as far as was told
+  uint64_t ups_ = 0;      // of the port, seen by HasNews
 
   std::optional<Rings> rings_;  // from the first offer on
   WireOwner owner_;
@@ -167,7 +167,7 @@ absl::Status ChannelMaker::MakeOffer() {
   return absl::OkStatus();
 }
 
-// Hears the peer's offer, takes it, and hears that the peer has taken this side's.
+// Receives and accepts the peer's offer, and waits until the peer has accepted this side's.
 absl::Status ChannelMaker::Exchange(absl::Time now) {
   const absl::StatusOr<bool> open =
       net::ReceiveSome(socket_.get(), peers_->room(), peers_->buffer());

@@ -27,7 +27,7 @@ absl::Status CmAcceptor::OnCall(CmEvent event) {
   accepted_->id = std::move(event.caller);
   rdma_conn_param parameters = CmParameters(*listener_.events->port(), pair_->number(), "");
   if (api.Accept(accepted_->id.get(), &parameters) == 0) return absl::OkStatus();
-  // Who called has given up meanwhile.
+  // The client has given up since then.
   return absl::UnavailableError(std::strerror(errno));
 }
 

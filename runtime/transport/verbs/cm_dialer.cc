@@ -18,19 +18,19 @@ namespace {
 // The offers have crossed another network a moment ago, so addresses are resolved quickly or not
 // at all.
 constexpr int kResolveMilliseconds = 1000;
-// Nearly always the call is over within a round trip. The first look at it waits that long, so that
-// connecting takes no extra turn.
+// Nearly every call ends within a round trip. The first check waits that long, so that connecting
+// takes no extra turn.
 constexpr absl::Duration kUsualCall = absl::Milliseconds(1);
 
 }  // namespace
 
-// What the thread that dials leaves for the dialer, who may have gone away.
+// Result of the dialing thread; outlives a dialer that is destroyed before it ends.
 struct CmDialer::Call {
   std::mutex mutex;
   Condition returned;
   std::optional<int> error;  // 0, or errno, once it is over
 
-  // On that thread. It owns nothing any more when it says that it is over.
+  // Runs on that thread. Releases all that it owns before it reports the end.
   void Make(std::shared_ptr<CmHandshake> handshake, const CmToken& token) {
     const DevicePort& port = *handshake->events->port();
     rdma_conn_param parameters =
@@ -43,7 +43,7 @@ struct CmDialer::Call {
     returned.NotifyAll();
   }
 
-  // How it ended, if it does within that time.
+  // Returns the result, or nullopt if there is none within that time.
   std::optional<int> Result(absl::Duration patience) {
     std::unique_lock<std::mutex> lock(mutex);
     returned.WaitFor(lock, patience, [this] { return error.has_value(); });
@@ -113,7 +113,7 @@ absl::Status CmDialer::On(const CmEvent& event) {
 absl::StatusOr<bool> CmDialer::Advance() {
   bool news = false;
   while (std::optional<CmEvent> event = events_->Next()) {
-    // Those of the listener, which is gone, mean nothing.
+    // Events of the listener, which is gone, are ignored.
     if (event->id != handshake_->id.get()) continue;
     news = true;
     if (absl::Status status = On(*event); !status.ok()) return status;

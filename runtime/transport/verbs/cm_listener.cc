@@ -16,7 +16,7 @@
 namespace railhead::transport::verbs {
 namespace {
 
-// Who calls is one peer, be it several times; others are turned away.
+// Only one peer connects, but maybe several times; others are rejected.
 constexpr int kBacklog = 8;
 
 // The connection manager chooses a port without asking TCP, which may have given it away.

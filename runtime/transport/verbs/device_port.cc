@@ -21,10 +21,10 @@ namespace {
 constexpr int kMaxPorts = 255;
 constexpr int kLastVlanPriority = 7;
 
-// How often events are read at the most, by all links together.
+// Minimum interval of reading events, by all links together.
 constexpr absl::Duration kLookPause = absl::Milliseconds(1);
 
-// A queue pair asks for about as many as it has frames under way (iwarp_pair.h).
+// A queue pair requests about one per frame in flight (iwarp_pair.h).
 constexpr int kMostReads = 16;
 
 absl::string_view StateName(ibv_port_state state) {
@@ -227,7 +227,7 @@ absl::StatusOr<PortState> DevicePort::Read() const {
     return VerbsError(name_, "query the port", error);
   }
   if (attributes.link_layer == IBV_LINK_LAYER_UNSPECIFIED) {
-    attributes.link_layer = IBV_LINK_LAYER_INFINIBAND;  // devices older than RoCE do not say
+    attributes.link_layer = IBV_LINK_LAYER_INFINIBAND;  // devices older than RoCE leave it unset
   }
   if (attributes.state != IBV_PORT_ACTIVE) {
     return absl::UnavailableError(

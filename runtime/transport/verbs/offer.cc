@@ -24,7 +24,7 @@ namespace railhead::transport::verbs {
 namespace {
 
 // 16 slots are four times what may be on the wire, so a sink may pause without stopping the sender.
-// Where memory cannot be pinned, fewer slots are slower but far better than no RDMA.
+// If memory cannot be pinned, fewer slots are slower but far better than no RDMA.
 constexpr std::array<uint32_t, 3> kSlotCounts = {16, 8, 4};
 
 constexpr uint8_t kHopLimit = 64;
@@ -49,7 +49,7 @@ absl::StatusOr<ibv_ah_attr> RouteTo(const DevicePort& port, const PortState& sta
   bool global = true;
   if (state.infiniband()) {
     const bool flagged = (state.attributes.flags & IBV_QPF_GRH_REQUIRED) != 0 || peer.needs_grh;
-    // Subnets are told apart by the upper half of the GID.
+    // The upper half of the GID identifies the subnet.
     const bool other_subnet =
         gids.has_value() &&
         !std::equal(gids->local.gid.begin(), gids->local.gid.begin() + 8, gids->peer.gid.begin());
@@ -154,7 +154,7 @@ absl::StatusOr<Offer> Offer::Make(std::shared_ptr<const DevicePort> port, const 
     own.iwarp = listens->address;
     listener = *std::move(listens);
   } else {
-    // Unpredictable, so that nobody who cannot see the rail's packets can forge the next one.
+    // Unpredictable, so that an attacker must see the rail's packets to forge the next one.
     const absl::StatusOr<std::string> psn = RandomBytes(sizeof own.psn);
     if (!psn.ok()) return psn.status();
     std::memcpy(&own.psn, psn->data(), sizeof own.psn);
@@ -193,7 +193,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Offer::ConnectionTo(const VerbsAddre
   path.mtu = std::min(theirs.mtu, state_.attributes.active_mtu);
   path.pkey_index = pkey->index;
   path.route = *route;
-  // Both sides use as many queue pairs as both have, and give up the others.
+  // Both sides use the lower number of queue pairs, and destroy the others.
   parts_.pairs.resize(std::min(parts_.pairs.size(), theirs.qp_numbers.size()));
   for (size_t i = 1; i < parts_.pairs.size(); ++i) {
     path.qp_number = theirs.qp_numbers[i];

@@ -14,7 +14,7 @@
 namespace railhead::transport::verbs {
 namespace {
 
-// Enough for a header and a small all-reduce; NICs that take less are asked for less.
+// Enough for a header and a small all-reduce; for NICs that support less, a lower value is tried.
 constexpr std::array<uint32_t, 4> kInlineSizes = {220, 124, 60, 0};
 
 // 4.096 us * 2^15 = 0.13 s without any acknowledgement before the NIC sends again (NICs may take up

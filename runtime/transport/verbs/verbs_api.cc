@@ -19,8 +19,8 @@ namespace {
 
 constexpr char kLibrary[] = "libibverbs.so.1";
 
-// What is called is fixed by the symbol's version: the unversioned name could resolve to the ABI of
-// 2006 on some C libraries.
+// The symbol's version fixes the function that is called: the unversioned name could resolve to the
+// ABI of 2006 on some C libraries.
 constexpr char kBaseVersion[] = "IBVERBS_1.1";
 constexpr char kChannelVersion[] = "IBVERBS_1.0";
 constexpr char kRegistrationVersion[] = "IBVERBS_1.8";
@@ -66,8 +66,8 @@ class LibraryVerbsApi final : public VerbsApi {
 
   // The job's processes fork (data loaders do). Kernels since 5.12 copy pinned pages for the child
   // and this call costs nothing there; on older ones it keeps the child from taking over pages that
-  // the NIC writes to. It can fail only when somebody else in the process registered memory first,
-  // who then has made that choice for the whole process: nothing to do about it here.
+  // the NIC writes to. It can fail only if other code in the process registered memory first, which
+  // has then made that choice for the whole process: nothing to do about it here.
   void MakeForkSafe() const { static_cast<void>(fork_init_()); }
 
   ibv_device** GetDeviceList(int* count) const override { return get_device_list_(count); }
@@ -93,14 +93,14 @@ class LibraryVerbsApi final : public VerbsApi {
   }
   std::vector<net::IpAddress> OwnAddresses() const override { return net::OwnAddresses(); }
   std::string GidInterface(ibv_context* context, uint8_t port, uint32_t index) const override {
-    constexpr size_t kMostBytes = 4096;  // a page, as sysfs says of each of its files
+    constexpr size_t kMostBytes = 4096;  // a page, as sysfs reports for each file
     const std::string path =
         absl::StrCat(context->device->ibdev_path, "/ports/", int{port}, "/gid_attrs/ndevs/", index);
     const absl::StatusOr<std::string> text = ReadWholeFile(path, kMostBytes);
     return text.ok() ? std::string(absl::StripAsciiWhitespace(*text)) : "";
   }
   int QueryPkey(ibv_context* context, uint8_t port, int index, uint16_t& pkey) const override {
-    // It reads a file, and does not always say why it could not.
+    // It reads a file, and does not always set errno if that fails.
     errno = EIO;
     uint16_t big_endian = 0;
     if (query_pkey_(context, port, index, &big_endian) != 0) return errno;
@@ -117,7 +117,7 @@ class LibraryVerbsApi final : public VerbsApi {
   ibv_pd* AllocPd(ibv_context* context) const override { return alloc_pd_(context); }
   int DeallocPd(ibv_pd* domain) const override { return dealloc_pd_(domain); }
   ibv_mr* RegMr(ibv_pd* domain, void* address, size_t length, int access) const override {
-    // What the header's ibv_reg_mr calls for flags that may be left out.
+    // As the header's ibv_reg_mr does for flags that may be left out.
     return reg_mr_(domain, address, length, reinterpret_cast<uintptr_t>(address),
                    static_cast<unsigned>(access));
   }
