@@ -91,9 +91,9 @@ struct StoredPod {
 };
 
 // Returns nullopt for irrelevant pods: those without a node that are not in a gang. Pods are
-// untrusted input, so the size of the result is bounded (pod_bounds.h). Of a pod with more, the
-// rest counts: its requests on its node, from which it keeps the pods of all gangs away if its
-// claims are not known.
+// untrusted input, so the size of the result is bounded (pod_bounds.h). Fields that exceed it are
+// dropped: the requests still count on the pod's node; if its claims are dropped, that node takes
+// no pods of gangs.
 std::optional<StoredPod> ReadStoredPod(const kube::Json& pod, const RdmaResources& rdma = {});
 
 }  // namespace railhead::op::gangs
