@@ -31,9 +31,9 @@ class RailWork : public c10d::Work {
             c10::ListType::ofTensors(),
             device.is_cpu() ? std::vector<c10::Device>() : std::vector<c10::Device>{device})) {}
 
-  // State that waiters wait for. The thread that ran the call keeps only this: it must hold no tensor
-  // when they wake up, as releasing the last reference to a tensor may need Python's lock, and Python
-  // may be about to end.
+  // State that waiters wait for. The thread that ran the call keeps only this: it must hold no
+  // tensor when they wake up, as releasing the last reference to a tensor may need Python's lock,
+  // and Python may be about to end.
   class Finished {
    public:
     bool is() const { return done_; }
