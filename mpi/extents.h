@@ -31,7 +31,7 @@ struct Parts {
 };
 
 // Sets *parts. `displacements` may be null: the parts follow each other. MPI_ERR_COUNT or
-// MPI_ERR_ARG if they exceed what a process can have. Counts are not negative.
+// MPI_ERR_ARG if they exceed the memory that a process can have. Counts are not negative.
 Outcome PartsOf(const int* counts, const int* displacements, int ranks, const Datatype& type,
                 Parts* parts);
 

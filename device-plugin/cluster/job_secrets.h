@@ -5,7 +5,7 @@
 //
 //  1. Allocate: the container gets an empty folder (files/secret_folders.h).
 //  2. Kubelet's allocation file gives the uid of the pod that got that folder; its PodResources API
-//     lists the pods that hold these devices; the API server has the uid and the job of each.
+//     lists the pods that hold these devices; the API server gives the uid and job of each.
 //  3. The key that derives from the master key, namespace and job (grant/job_key.h) goes into the
 //     folder, or the reason why the pod belongs to no job.
 //

@@ -34,7 +34,7 @@ struct Wish {
 // A step compares one HCA.
 class StepLimit {
  public:
-  // Far more steps than a choice on a real node needs; they take a fraction of a second.
+  // Far more steps than a choice on a real node needs; this many take a fraction of a second.
   static constexpr size_t kMost = 1'000'000;
 
   // `cancelled`: returns true if the caller has gone; may be null.

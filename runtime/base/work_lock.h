@@ -18,7 +18,7 @@ namespace railhead {
 // Thread-safe.
 class WorkLock {
  public:
-  // Takes the lock if no thread has it. Actions of its last owner are visible then.
+  // Takes the lock if no thread has it. The work of its last owner is visible then.
   bool TryLock() {
     return !locked_.load(std::memory_order_seq_cst) &&
            !locked_.exchange(true, std::memory_order_seq_cst);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Absence of a peer: decides about a connection whose socket was lost, although the peer's kernel
-// has not closed it. A network that carries nothing shows nothing of the peer's process, so the
+// has not closed it. A fault of the network shows nothing about the peer's process, so the
 // connection is dialed anew, and the rails are checked (HangObserver::LastSign). A peer is gone if
 //  - no path, neither this one nor the rails, has carried a sign of it for the limit; or
 //  - its address refuses connections, as a kernel does whose process has ended, and the rails do
@@ -39,7 +39,7 @@ struct SilenceLimits {
   absl::Duration farewell = absl::Seconds(8);
 };
 
-// Checks of a socket within the time after which it counts as lost.
+// Number of checks of a socket within the time after which it counts as lost.
 inline constexpr int kLooks = 8;
 
 class Absence {

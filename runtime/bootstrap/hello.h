@@ -36,7 +36,7 @@ struct Hello {
   std::string nonce;                             // kNonceSize random bytes
   std::optional<net::SocketAddress> listens_at;  // listening address of this rank
   std::string trouble = "";                      // why it cannot take part; "" if it can
-  // The launcher's name for this job: the same on all its ranks, and on those of no other one; ""
+  // The launcher's name for this job: the same on all its ranks, different for every other job; ""
   // if the launcher has none.
   std::string launch = "";
   std::string starter = "";  // see starter.h; "" if the job is known otherwise

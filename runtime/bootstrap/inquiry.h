@@ -5,7 +5,7 @@
 // A rank without progress requests an inquiry upwards. The root queries all ranks: the query goes
 // to children and grandchildren, so that a stopped rank does not hide the ranks below it. Replies
 // go to parent and grandparent, each rank adding its own; a rank that does not reply in time is
-// reported as missing, or as left. The root's report goes down to all. A rank whose request is not
+// reported as such, or as left. The root's report goes down to all. A rank whose request is not
 // answered queries the ranks below it.
 //
 // A reply that comes too late, because a machine is busy, is not lost: the rank that gets it adds

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SharedListener: a listening socket that several rendezvous of a process use at once, each for
-// another job. Used by HandshakeServer.
+// SharedListener: a listening socket that several rendezvous of a process use at once, each for a
+// different job. Used by HandshakeServer.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_SHARED_LISTENER_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_SHARED_LISTENER_H_
 

@@ -29,7 +29,7 @@ namespace railhead::config {
 enum class Launcher : uint8_t { kPod, kTorchrun, kOpenMpi, kPmi, kFlux, kSlurm };
 
 struct Launch {
-  // Equal on all ranks of the job, and on those of no other one: "mpirun of Open MPI
+  // Equal on all ranks of the job, different for every other job: "mpirun of Open MPI
   // (PMIX_NAMESPACE=12)", for comparison and messages; "" if the launcher sets none.
   std::string name;
   // True if all ranks are on this host, by the launcher's count.

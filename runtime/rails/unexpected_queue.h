@@ -25,7 +25,7 @@ namespace railhead::rails {
 // FrameCost.
 inline constexpr size_t kRoom = size_t{1} << 20;
 
-// Share of a frame in that room, in bytes: its payload and what is kept about it.
+// Bytes that a frame takes of that room: its payload and what is kept about it.
 constexpr size_t FrameCost(size_t payload) { return payload + 64; }
 
 // Maximum number of transfers of a sender beyond the last one that the peer has posted. Transfers

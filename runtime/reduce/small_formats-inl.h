@@ -64,7 +64,7 @@ HWY_INLINE Word32Vector Encode(FloatVector v) {
 }
 
 // fp16 to fp32 and back, of as many as fit in a vector of fp32. The emulated target's conversions
-// differ, so it gets other functions.
+// differ, so it has separate functions.
 #if HWY_TARGET == HWY_EMU128
 HWY_INLINE FloatVector FromFloat16(hn::Vec<HalfWord16Tag> bits) {
   const FloatTag f;

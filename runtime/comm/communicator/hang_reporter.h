@@ -113,7 +113,7 @@ class HangReporter final : public bootstrap::HangObserver {
   const Pace pace_;
   recorder::Stillness stillness_;
   recorder::Silence silence_;
-  absl::Status verdict_;     // from the last conclusion, or of JudgeSilence
+  absl::Status verdict_;     // from the last conclusion, or from JudgeSilence
   std::string conclusion_;   // report of the last conclusion
   bool concluded_ = false;   // the next report is this rank's own
   absl::Duration next_log_;  // of a conclusion, after this time without progress
