@@ -90,10 +90,10 @@ struct StoredPod {
   bool operator==(const StoredPod&) const = default;
 };
 
-// Returns nullopt for irrelevant pods: those without a node that are not in a gang. Pods are
-// untrusted input, so the size of the result is bounded (pod_bounds.h). Fields that exceed it are
-// dropped: the requests still count on the pod's node; if its claims are dropped, that node takes
-// no pods of gangs.
+// Returns nullopt for irrelevant pods: those neither in a gang nor beside one that have no node or
+// have ended. Pods are untrusted input, so the size of the result is bounded (pod_bounds.h). Fields
+// beyond it are dropped: the requests still count on the pod's node, which takes no pods of gangs
+// if the pod's claims are dropped.
 std::optional<StoredPod> ReadStoredPod(const kube::Json& pod, const RdmaResources& rdma = {});
 
 }  // namespace railhead::op::gangs
