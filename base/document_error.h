@@ -36,8 +36,8 @@ std::optional<TextFault> ControlCharacter(absl::string_view text);
 // Returns why a text is not valid as a name; nullopt if it is.
 std::optional<std::string> NameFault(absl::string_view text);
 
-// Returns what is said of a field that is none of `known`: with the field that was meant, where one
-// is similar.
+// Returns the error text for a field that is not in `known`; suggests the most similar field, if
+// there is one, else lists them.
 std::string UnknownField(absl::string_view name, const std::vector<std::string>& known);
 
 // Returns the entry of `known` most similar to `text`, or "".

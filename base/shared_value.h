@@ -17,7 +17,7 @@ namespace railhead {
 template <typename T>
 class SharedValue {
  public:
-  SharedValue() = default;  // T(), without memory of its own
+  SharedValue() = default;  // T(), without allocated memory
   SharedValue(T value)      // NOLINT: as convenient as the value
       : value_(value == T() ? nullptr : std::make_shared<const T>(std::move(value))) {}
 

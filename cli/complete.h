@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Command line completion. The shell scripts call the program with kCompleteCommand and the words
-// so far, as kubectl calls plugins. So the scripts need no updates.
+// typed, as kubectl calls plugins. So the scripts need no updates.
 #ifndef RAILHEAD_CLI_COMPLETE_H_
 #define RAILHEAD_CLI_COMPLETE_H_
 

@@ -143,10 +143,10 @@ class Agent {
   // nodes.
   bool DependsOnHolders() const;
   std::optional<absl::Time> LastAllocation() const;
-  // Returns until when the agent looks at kubelet at each rescan. A pod that it has never seen
-  // listed may have devices in init containers only, so its files stay after its end.
+  // Returns the time until which the agent queries kubelet at each rescan. A pod that it has never
+  // seen listed may have devices in init containers only, so its files stay after its end.
   absl::Time NewPodsUntil() const;
-  // Adds what was allocated so recently that kubelet may not list it yet to holdings_.
+  // Adds recent allocations, which kubelet may not list yet, to holdings_.
   void HoldAllocated();
   void Publish();
   // Reports the node's state, and its changes since `before`, to the cluster.
@@ -195,8 +195,8 @@ class Agent {
   const std::unique_ptr<AllocationStore> allocations_;
   TopologyFiles topologies_;
   std::unique_ptr<JobSecrets> secrets_;  // null without a master key file or API server
-  // Entries of kubelet's checkpoint whose pods may start a container, by the last look; nullopt if
-  // it could not tell.
+  // Entries of kubelet's checkpoint whose pods may start a container, from the last query; nullopt
+  // if it could not determine them.
   std::optional<std::vector<CheckpointEntry>> in_use_;
   LastingFaults faults_;
   bool rdma_exclusive_ = false;  // last reported

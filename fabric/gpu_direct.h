@@ -13,7 +13,7 @@
 
 namespace railhead::fabric {
 
-// How an HCA registers GPU memory.
+// Mechanism by which an HCA registers GPU memory.
 enum class GpuDirectWay {
   kNone,
   kPeermem,  // through nvidia-peermem, a module between both drivers

@@ -13,7 +13,7 @@
 
 namespace railhead::fabric {
 
-// How pods reach the network of an HCA.
+// Way in which pods reach the network of an HCA.
 enum class PodNetwork {
   kUnknown,   // apply only rules that hold for all modes
   kHost,      // host addresses: a RoCE port needs a routable one

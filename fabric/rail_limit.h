@@ -8,9 +8,9 @@
 
 namespace railhead::fabric {
 
-// Rails of a node, numbered from 0: as many as fit the solver's bit sets. Every reader of a rail's
-// number refuses one above it: the node agent's configuration and rail map, node facts, fabric
-// models, rails.json, RAILHEAD_RAILS, and what ranks tell each other.
+// Maximum number of rails of a node, numbered from 0: the solver's bit sets hold 64. All readers of
+// rail numbers reject larger ones: the node agent's configuration and rail map, node facts, fabric
+// models, rails.json, RAILHEAD_RAILS, and messages between ranks.
 inline constexpr size_t kMaxRails = 64;
 inline constexpr int kHighestRail = static_cast<int>(kMaxRails) - 1;
 

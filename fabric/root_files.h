@@ -79,7 +79,7 @@ class RootFiles {
   // Returns the real path of `path` on this machine, verified to be inside the root.
   absl::StatusOr<std::string> RealPath(absl::string_view path) const;
 
-  // Whether a path on this machine, without links, is in the root.
+  // Returns true if `real`, a path on this machine without links, is in the root.
   bool IsInside(absl::string_view real) const;
 
   std::string root_;                              // canonical, without trailing slash; "" means "/"

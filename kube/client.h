@@ -70,7 +70,7 @@ class Api {
                                         absl::FunctionRef<absl::Status(const Json& object)> visit);
   // Passes on the body of a 2xx response as it arrives, in pieces of any size, on the caller's
   // thread. Returns OK if the server ended it; the error of `on_bytes`, which ends the stream;
-  // DeadlineExceeded after a timeout or silence; else the errors of Call.
+  // DeadlineExceeded after either time limit of the request; else the errors of Call.
   virtual absl::Status Stream(const StreamRequest& request,
                               const std::function<absl::Status(absl::string_view)>& on_bytes) = 0;
 };
@@ -82,8 +82,8 @@ enum class PatchType {
 
 absl::StatusOr<Json> Get(Api& api, const ObjectRef& ref);
 // Patches an object. A patch that contains metadata.resourceVersion applies to that version only:
-// Aborted otherwise. With `within`, the server gives up after that time, too: it never applies the
-// patch later.
+// Aborted otherwise. `within` limits the server, too: it does not apply the patch after that
+// time.
 absl::StatusOr<Json> Patch(Api& api, const ObjectRef& ref, PatchType type, const Json& patch,
                            absl::Duration within = absl::InfiniteDuration());
 
@@ -92,7 +92,7 @@ absl::Status Delete(Api& api, const ObjectRef& ref, absl::string_view uid,
                     absl::string_view resource_version);
 
 // Evicts this version of this pod only, as Delete does. The pod gets the condition
-// DisruptionTarget: not a failure of its own.
+// DisruptionTarget, which marks its end as a disruption, not a failure.
 absl::Status Evict(Api& api, const ObjectRef& pod, absl::string_view uid,
                    absl::string_view resource_version);
 

@@ -15,8 +15,8 @@ namespace railhead::kube {
 // differences on one machine are meaningful. Thread-safe.
 absl::Time MonotonicNow();
 
-// Returns a clock that shows the time of day as it is now and then goes on by itself: setting the
-// time of day changes it no more. For ages of what another machine has stamped. Thread-safe.
+// Returns a clock that starts at the current time of day and then advances by MonotonicNow: setting
+// the time of day does not change it. For ages of timestamps of other machines. Thread-safe.
 std::function<absl::Time()> SteadyTimeOfDay();
 
 }  // namespace railhead::kube

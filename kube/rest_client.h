@@ -48,13 +48,13 @@ class RestClient final : public Api {
   explicit RestClient(ClientOptions options);
   ~RestClient() override;
 
-  // Retries once after a 401 if the token has changed meanwhile.
+  // Retries once after a 401 if the token has changed since the call began.
   absl::StatusOr<Json> Call(const ApiRequest& request) override;
   // Retries like Call. Unavailable if the answer is not JSON; objects before that have been
   // visited.
   absl::StatusOr<Json> CallList(const ApiRequest& request,
                                 absl::FunctionRef<absl::Status(const Json& object)> visit) override;
-  // Retries like Call. Detects stop and silence within a second.
+  // Retries like Call. Detects `stop` and a stalled stream within a second.
   absl::Status Stream(const StreamRequest& request,
                       const std::function<absl::Status(absl::string_view)>& on_bytes) override;
 

@@ -24,8 +24,8 @@ class ServerClock {
  public:
   static constexpr absl::Duration kSettles = absl::Minutes(1);
 
-  // `clock` is monotonic. Until a response is heard, this is `time_of_day` as it is now, going on
-  // by itself.
+  // `clock` is monotonic. Before the first response, this clock starts at `time_of_day`, then
+  // advances evenly.
   explicit ServerClock(std::function<absl::Time()> clock = MonotonicNow,
                        const std::function<absl::Time()>& time_of_day = absl::Now);
 

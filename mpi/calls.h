@@ -65,7 +65,7 @@ int On(const char* name, Communicator* comm, Body body) {
   return outcome.ok() ? kSuccess : Report(name, group, outcome);
 }
 
-// The same for a collective: one at a time for each communicator.
+// As On, for a collective: one at a time for each communicator.
 template <typename Body>
 int Collective(const char* name, Communicator* comm, Body body) {
   return On(name, comm, [&body](Group& group) {

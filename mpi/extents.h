@@ -23,7 +23,7 @@ Outcome SizeOf(int count, const Datatype& type, int parts, size_t* bytes);
 // The parts of a buffer, one for each rank.
 struct Parts {
   std::vector<size_t> sizes;
-  // Where each part begins, from the lowest part on; 0 for parts without elements.
+  // Offset of each part from the beginning of the lowest; 0 for parts without elements.
   std::vector<size_t> offsets;
   ptrdiff_t lowest = 0;  // where the lowest part begins in the buffer; MPI allows before it
 
@@ -31,7 +31,7 @@ struct Parts {
 };
 
 // Sets *parts. `displacements` may be null: the parts follow each other. MPI_ERR_COUNT or
-// MPI_ERR_ARG if a process cannot have so much memory. Counts are not negative.
+// MPI_ERR_ARG if they exceed the memory that a process can have. Counts are not negative.
 Outcome PartsOf(const int* counts, const int* displacements, int ranks, const Datatype& type,
                 Parts* parts);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Objects that MPI's handles point to. Handles are pointers to these objects, as in Open MPI. Those
-// that MPI predefines (MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) are symbols of the library
+// Objects that MPI's handles point to. Handles are pointers to these objects, as in Open MPI.
+// Predefined objects (MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) are symbols of the library
 // (predefined.cc).
 #ifndef RAILHEAD_MPI_OBJECTS_H_
 #define RAILHEAD_MPI_OBJECTS_H_
@@ -41,14 +41,14 @@ inline constexpr int kProcessNull = -2;  // MPI_PROC_NULL
 inline constexpr int kUndefined = -32766;
 inline constexpr int kAnyTag = -1;
 
-// How a call ended: an error class, and a sentence for people.
+// Result of a call: an error class, and a sentence for people.
 struct Outcome {
   int error = kSuccess;
   std::string text = {};
   bool ok() const { return error == kSuccess; }
 };
 
-// Which operators a type has.
+// Operators that a type supports.
 enum class Arithmetic {
   kNone,     // it can be moved
   kNumber,   // those of an integer or a float
@@ -103,7 +103,7 @@ template <typename T>
 constexpr Datatype Pair() {
   return {sizeof(ValueAt<T>), Arithmetic::kPair, NumberOf<T>(), 1};
 }
-// The library has no long doubles: `number` says nothing. `parts`: 2 of a complex number.
+// The library has no long doubles, so `number` is unused. `parts`: 2 of a complex number.
 constexpr Datatype Wide(size_t parts) {
   return {parts * sizeof(long double), Arithmetic::kWide, rhUint8, parts};
 }
@@ -135,7 +135,7 @@ using UserFunction = void (*)(void* in, void* inout, int* length, Datatype** typ
 struct Operator {
   Operation operation = Operation::kNull;
   UserFunction function = nullptr;  // of kProgram
-  bool commutes = true;             // what the program says; nothing depends on it
+  bool commutes = true;             // of MPI_Op_create, for MPI_Op_commutative
 };
 
 class Group;  // group.h

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Handles that MPI predefines and the library itself compares with or returns. The objects are
-// exported symbols: a program that is linked with the library may have replaced them by copies of
-// its own.
+// exported symbols: a program that is linked with the library may have replaced them by its own
+// copies.
 #ifndef RAILHEAD_MPI_PREDEFINED_H_
 #define RAILHEAD_MPI_PREDEFINED_H_
 

@@ -25,7 +25,7 @@ class Process {
   static Process& Instance();
 
   // Joins the job that the environment describes (railhead-environment(7)); a process that no
-  // launcher has started is a job of its own. Later calls do nothing.
+  // launcher has started is a job with one rank. Later calls do nothing.
   Outcome Initialize();
   // Deletes the attributes of MPI_COMM_SELF, the latest first, then leaves all communicators.
   Outcome Finalize();
@@ -33,7 +33,7 @@ class Process {
 
   // The group of a handle; null if it is none, or if MPI does not run.
   std::shared_ptr<Group> Find(Communicator* handle);
-  // The same for MPI_COMM_WORLD, without a lock; null for others. It lives until MPI_Finalize.
+  // As Find for MPI_COMM_WORLD, without a lock; null for others. It lives until MPI_Finalize.
   Group* World(const Communicator* handle) const {
     return handle == CommWorld() ? running_world_.load(std::memory_order_acquire) : nullptr;
   }

@@ -30,11 +30,11 @@ Outcome BeginReceive(const Group& group, void* buffer, size_t bytes, int from, i
 // unchanged if `begun` is null.
 Outcome EndTransfer(rhRequest_t begun, Arrival* arrival);
 
-// The same with a request for the program, until Wait or Test has ended it.
+// As above, with a request for the program, until Wait or Test has ended it.
 Outcome Send(Group& group, const void* buffer, size_t bytes, int to, int tag, Request** request);
 Outcome Receive(Group& group, void* buffer, size_t bytes, int from, int tag, Request** request);
 
-// What BeginSend would say of the destination and the tag.
+// Checks destination and tag as BeginSend does.
 Outcome CheckDestination(const Group& group, int to, int tag);
 
 // Waits for the transfer and frees `request`, also when it has failed.

@@ -23,7 +23,7 @@ struct ChosenLeaf {
 // groups of ranks, not inside them. `groups`: sizes of groups that are contiguous in the order of
 // GPUs, smallest first; each is a multiple of the previous one. Cuts of the smallest group are
 // compared first; for one group, cuts at the outermost level are. The result is optimal for these
-// leaves in this order. Of equal results, the surplus is in later leaves.
+// leaves in this order. If several are, the surplus is in later leaves.
 std::vector<int> ShareOut(const std::vector<ChosenLeaf>& leaves, int levels, int pods,
                           int gpus_per_pod, const std::vector<int64_t>& groups);
 

@@ -182,7 +182,7 @@ Topology ReadTopology(const kube::Json& object);
 // Adds the relevant parts of a pod that is not the chart's.
 void AddPod(const kube::Json& pod, Evidence& evidence);
 
-// Drops the events of nodes and pods that do not exist any more, or have ended.
+// Drops the events of nodes and pods that no longer exist, or have ended.
 void DropEventsOfGone(Evidence& evidence);
 
 // Returns whether all of a resource ("nodes", "deployments.apps") is in the evidence.

@@ -27,9 +27,9 @@ class CounterReader {
   // `read` is called on other threads, even after the end of this object. It must not throw.
   CounterReader(ReadPort read, std::chrono::milliseconds patience);
 
-  // Returns the counters of these ports. An HCA of which one port takes longer than `patience` is
-  // omitted, also from later results until that reading ends. It keeps one thread meanwhile. One
-  // call at a time.
+  // Returns the counters of these ports. Omits an HCA if reading one of its ports takes longer than
+  // the constructor's limit, until that reading ends; such a reading occupies one thread. One call
+  // at a time.
   std::map<Port, fabric::PortCounters> Read(std::vector<Port> ports);
 
  private:

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gives each job whose pods hold HCAs a secret of its own, on a separate thread: kubelet is served
-// with or without an API server. Used by Agent.
+// Gives each job whose pods hold HCAs its own secret, on a separate thread: kubelet is served with
+// or without an API server. Used by Agent.
 //
 //  1. Allocate: the container gets an empty folder (files/secret_folders.h).
-//  2. Kubelet's allocation file says which pod (uid) got that folder, its PodResources API which
-//     pods hold these devices, and the API server which of these has the uid, and what its job is.
+//  2. Kubelet's allocation file gives the uid of the pod that got that folder; its PodResources API
+//     lists the pods that hold these devices; the API server gives the uid and job of each.
 //  3. The key that derives from the master key, namespace and job (grant/job_key.h) goes into the
 //     folder, or the reason why the pod belongs to no job.
 //
@@ -54,7 +54,7 @@ class JobSecrets {
     std::chrono::milliseconds later{10000};
   };
 
-  // `api` must outlive it. Logs what is wrong with the master key, and goes on.
+  // `api` must outlive it. An unusable master key is logged, not an error.
   JobSecrets(Options options, kube::Api* api);
   // Returns after the call in progress.
   ~JobSecrets();

@@ -31,14 +31,14 @@ class MetricsPage {
   static constexpr std::chrono::milliseconds kPatience{1000};
 
   // Reads counters below `root` of the HCAs on `board` (whole HCAs, not slots), which must outlive
-  // the page. `ask` is called on the thread of a request, never concurrently. Callbacks must not
-  // throw. `patience`: see CounterReader.
+  // the page. The callback for holders runs on the thread of a request, never concurrently. Neither
+  // callback may throw. The last argument is the timeout of CounterReader.
   MetricsPage(std::string root, std::string node, const DeviceBoard& board, AskHolders ask,
               Clock clock, std::chrono::milliseconds patience = kPatience);
 
   // Reports of the agent's loop.
   void ScanTook(std::chrono::duration<double> time);
-  // `registered`: kubelet has a stream for every resource. `registrations`: their number so far.
+  // `registered`: kubelet has a stream for every resource. `registrations`: total number.
   void Registered(bool registered, uint64_t registrations);
   void Misaligned(int containers);
   // A container starts with devices that could not be compared. Called on any thread.

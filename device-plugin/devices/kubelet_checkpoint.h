@@ -4,8 +4,8 @@
 // internal to kubelet: callers must work without it if it is missing or has another format.
 //
 // It adds to PodResources: kubelet writes it after a container got all of its devices
-// (pkg/kubelet/cm/devicemanager, manager.go), while PodResources shows a container with its devices
-// so far. Used by GpuWatch and holdings.h.
+// (pkg/kubelet/cm/devicemanager, manager.go), while PodResources also shows a container whose
+// devices are not complete. Used by GpuWatch and holdings.h.
 #ifndef RAILHEAD_DEVICE_PLUGIN_DEVICES_KUBELET_CHECKPOINT_H_
 #define RAILHEAD_DEVICE_PLUGIN_DEVICES_KUBELET_CHECKPOINT_H_
 

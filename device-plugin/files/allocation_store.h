@@ -67,8 +67,8 @@ class AllocationStore {
   // a container that has not started since the node's boot.
   std::vector<Grant> Grants() const;
 
-  // Updates the store with kubelet's list, unless it has one that was asked for later. `asked_at`:
-  // see KubeletView.
+  // Updates the store with kubelet's list, unless it has one of a later request. `asked_at`: see
+  // KubeletView.
   void Look(const std::vector<ContainerDevices>& listed, absl::Time asked_at);
 
   // See allocation_record.h; based on kubelet's last list, or on all records before the first.
@@ -86,7 +86,7 @@ class AllocationStore {
   void Load();
   std::string RecordPath(const std::string& name) const;
   std::string SpecPath(const std::string& name) const;
-  // Takes kubelet's list, unless there is one that was asked for later.
+  // Stores kubelet's list, unless listed_ is from a later request.
   void TakeList(const std::vector<ContainerDevices>& listed, absl::Time asked_at);
   // Complete or not; specs first, so that no spec is left without a record.
   std::vector<std::string> OurFiles() const;

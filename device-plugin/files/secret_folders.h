@@ -2,9 +2,9 @@
 //
 // Folders that containers mount, each for the secret of one container's job.
 //
-// Kubelet asks for devices before the agent can know for which pod, so a container gets an empty
-// folder of its own. Later one file comes into it, whole: `key`, or `none` with the reason why no
-// key comes (runtime/bootstrap/job_secret.h reads them). Users of the host other than root cannot
+// Kubelet allocates devices before the agent can know for which pod, so each container gets its
+// own empty folder. Later one complete file is added: `key`, or `none` with the reason why no key
+// comes (runtime/bootstrap/job_secret.h reads them). Users of the host other than root cannot
 // enter the folder above; its mode and owner are checked at each use.
 #ifndef RAILHEAD_DEVICE_PLUGIN_FILES_SECRET_FOLDERS_H_
 #define RAILHEAD_DEVICE_PLUGIN_FILES_SECRET_FOLDERS_H_

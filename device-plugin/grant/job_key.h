@@ -27,7 +27,7 @@ absl::StatusOr<std::string> Hkdf(absl::string_view key, absl::string_view salt,
                                  absl::string_view info, size_t length);
 
 // Returns the key in the contents of a master key file: all of it but line ends behind it. The
-// error says what is wrong (too short, too long), and how to make one.
+// error gives the size, the allowed range, and the command that creates a key.
 absl::StatusOr<std::string> ParseMasterKey(absl::string_view contents);
 
 // Returns what identifies the job of a pod inside its namespace; the first that there is of:

@@ -30,11 +30,11 @@ struct Wish {
   std::map<std::string, int64_t> load = {};
 };
 
-// Bounds the work of one choice: kubelet waits for the answer, and admits no other pod meanwhile.
+// Bounds the work of one choice: while kubelet waits for the response, it admits no other pod.
 // A step compares one HCA.
 class StepLimit {
  public:
-  // Far more than any wish of a real node needs; these many take a fraction of a second.
+  // Far more steps than a choice on a real node needs; this many take a fraction of a second.
   static constexpr size_t kMost = 1'000'000;
 
   // `cancelled`: returns true if the caller has gone; may be null.
@@ -56,7 +56,7 @@ class StepLimit {
 // Returns `size` device ids, must_include first; fewer if not enough are available. Uses ids that
 // are not in the snapshot last. Chooses a number of slots of each HCA, then the first free slots of
 // each. The choice is a local optimum: no exchange of one device improves it. Takes
-// O(HCAs * (size + HCAs * exchanges)) steps; beyond the limit it returns the best choice so far,
+// O(HCAs * (size + HCAs * exchanges)) steps; beyond the limit it returns the best choice found,
 // with any devices added.
 std::vector<std::string> Prefer(const DeviceSnapshot& snapshot, const Wish& wish);
 std::vector<std::string> Prefer(const DeviceSnapshot& snapshot, const Wish& wish, StepLimit& limit);

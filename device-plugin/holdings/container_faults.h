@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Containers whose devices are not what their users expect, for the log and for Events. Pure. Used
-// by Agent after each look at kubelet's list.
+// by Agent after each query of kubelet's list.
 #ifndef RAILHEAD_DEVICE_PLUGIN_HOLDINGS_CONTAINER_FAULTS_H_
 #define RAILHEAD_DEVICE_PLUGIN_HOLDINGS_CONTAINER_FAULTS_H_
 

@@ -3,9 +3,9 @@
 // Finds the GPUs of the container that kubelet is admitting.
 //
 // Allocate does not name the container. But kubelet allocates all devices of one container before
-// the next, lists a container with its devices so far, and writes complete containers to its
-// checkpoint (kubelet_checkpoint.h). So the container in admission is recent, has GPUs, has no
-// device of the agent, and is not in the checkpoint.
+// the next, lists a container with the devices that it already has, and writes complete containers
+// to its checkpoint (kubelet_checkpoint.h). So the container in admission is recent, has GPUs, has
+// no device of the agent, and is not in the checkpoint.
 #ifndef RAILHEAD_DEVICE_PLUGIN_HOLDINGS_GPU_WATCH_H_
 #define RAILHEAD_DEVICE_PLUGIN_HOLDINGS_GPU_WATCH_H_
 

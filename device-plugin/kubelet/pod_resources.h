@@ -13,12 +13,12 @@
 
 namespace railhead::device_plugin {
 
-// How long the agent waits for an answer.
+// Timeout of a request to kubelet.
 inline constexpr std::chrono::seconds kPodResourcesDeadline(3);
 
 // Returns all containers of this node that hold devices, in kubelet's order (within a pod, the
-// order of allocation), including the one that kubelet is admitting, with its devices so far. Fails
-// if kubelet does not answer within `deadline`.
+// order of allocation), including the one that kubelet is admitting, with the devices that it
+// already has. Fails if kubelet does not answer within `deadline`.
 absl::StatusOr<std::vector<ContainerDevices>> ListContainerDevices(
     const std::string& socket_path, std::chrono::milliseconds deadline);
 

@@ -16,7 +16,7 @@
 namespace railhead::device_plugin::nri {
 
 // Keeps a Session with the node's container runtime, and reconnects with backoff after it ends.
-// Containers created meanwhile keep the runtime's limits.
+// Containers created while there is none keep the runtime's limits.
 class Plugin {
  public:
   // `socket`: the runtime's NRI socket, /var/run/nri/nri.sock by default.

@@ -46,7 +46,7 @@ struct RailMap {
 //   functions, subfunctions and devices without a PCI function stay only while they are or may be
 //   held.
 // - If devices of one function, or without one and with their interfaces in pods, change their
-//   names, they cannot be told apart: a new one is unusable until the pods that hold the others
+//   names, they cannot be distinguished: a new one is unusable until the pods that hold the others
 //   end.
 // - One port is one rail, as fabric::ChooseRails decided before, even while its function is away. A
 //   held rail stays a rail until it is released.
@@ -64,7 +64,7 @@ struct Machine {
 std::string ToJson(const RailMap& map, const Machine& machine);
 
 // Parses untrusted text. Rejects a text that is not a map, or of another version or machine; the
-// message says which.
+// message gives the reason.
 absl::StatusOr<RailMap> ParseRailMap(absl::string_view json, const Machine& machine);
 
 }  // namespace railhead::device_plugin

@@ -24,7 +24,7 @@
 
 namespace railhead::device_plugin {
 
-// What a container was given at its last start.
+// Devices that a container was given at its last start.
 struct Grant {
   std::string pod_uid;                 // "" if unknown
   ContainerDevices holder;             // namespace and pod are "" if unknown

@@ -43,7 +43,7 @@ struct DiscoveredFabric {
 // with the cables. The result does not depend on the order of observations; names are in natural
 // order. `name` is the model's.
 //
-// FailedPrecondition if no node has a position; the message says which input to add.
+// FailedPrecondition if no node has a position; the message names the input to add.
 absl::StatusOr<DiscoveredFabric> FuseObservations(const Observations& seen, absl::string_view name);
 
 }  // namespace railhead::fabric

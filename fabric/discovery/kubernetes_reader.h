@@ -14,7 +14,7 @@
 
 namespace railhead::fabric {
 
-// Whether the devices of an extended resource, such as "rdma/hca", are HCAs.
+// Returns true if the devices of an extended resource, such as "rdma/hca", are HCAs.
 using IsHca = std::function<bool(absl::string_view resource)>;
 
 // Returns true for rdma/*.

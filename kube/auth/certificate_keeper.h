@@ -78,7 +78,7 @@ class CertificateKeeper {
   absl::StatusOr<Authorities> LoadAuthority(std::vector<std::string>& log);
   // Writes these values into the Secret; fails if it changed since it was read as `secret`.
   absl::Status Store(const Json& secret, const std::map<std::string, std::string>& values);
-  // Keeps this replica's CA trusted after another writer replaced it: adds it as a previous one.
+  // Keeps this replica's CA valid after another writer replaced it: adds it as a previous one.
   absl::Status KeepOurs(const Json& secret, Authorities& found, std::vector<std::string>& log);
   // Makes every webhook trust `bundle`.
   absl::Status PutBundle(const Json& configuration, const std::string& bundle,

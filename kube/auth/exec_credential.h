@@ -21,7 +21,7 @@ struct ExecPlugin {
   std::string api_version;
   Command command;
   std::string install_hint;   // for people who lack the program; may be empty
-  bool gets_cluster = false;  // wants to be told of the cluster
+  bool gets_cluster = false;  // the plugin needs the cluster's data (provideClusterInfo)
   bool needs_terminal = false;
 };
 
@@ -42,8 +42,8 @@ absl::StatusOr<ExecPlugin> ParseExecPlugin(const Json& exec, const std::string& 
 // is left out unless the plugin wants it.
 std::string ExecInfo(const ExecPlugin& plugin, const Json& cluster);
 
-// Reads what the command printed. InvalidArgument says what is wrong, but nothing of its content,
-// which is secret.
+// Parses the output of the command. InvalidArgument describes the error without the output, which
+// is secret.
 absl::StatusOr<ExecCredential> ParseExecCredential(absl::string_view answer,
                                                    absl::string_view api_version);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How people outside of a cluster reach it: kubectl's configuration files.
+// Reader of kubectl's configuration files, by which programs outside of a cluster reach it.
 #ifndef RAILHEAD_KUBE_AUTH_KUBECONFIG_H_
 #define RAILHEAD_KUBE_AUTH_KUBECONFIG_H_
 
@@ -36,7 +36,7 @@ struct Kubeconfig {
 };
 
 // Reads cluster and user of `context`, or of current-context if `context` is empty, from
-// kubeconfigs (v1). Of several the first that has current-context, or an entry of a name, decides.
+// kubeconfigs (v1). The first file with a current-context, or with an entry of a name, applies.
 //
 // Supports users with a token, a tokenFile (read for every call), a client certificate, or a
 // credential plugin (exec). The plugin's command is run at once, unless there is another
@@ -51,8 +51,8 @@ absl::StatusOr<Kubeconfig> ParseKubeconfig(absl::Span<const KubeconfigFile> file
                                            absl::string_view context,
                                            const Surroundings& surroundings);
 
-// Reads files of up to 1 MiB. Of several those that do not exist are skipped, as in kubectl, unless
-// none does.
+// Reads files of up to 1 MiB. Skips files that do not exist, as kubectl does; fails if all are
+// missing.
 absl::StatusOr<Kubeconfig> LoadKubeconfig(const std::vector<std::string>& paths,
                                           absl::string_view context);
 

@@ -22,7 +22,7 @@ struct Command {
 };
 
 struct CommandLimits {
-  absl::Duration time = absl::Minutes(2);  // people may have to log in meanwhile
+  absl::Duration time = absl::Minutes(2);  // long enough for a login by the user
   size_t output_bytes = 1U << 20U;
 };
 

@@ -49,8 +49,8 @@ struct ReflectorOptions {
 
 // Lists read the latest state (no resourceVersion, so that they never go back in time) in pages of
 // one version. After a watch ends, a new one resumes at its version. A new list is needed only if
-// the server rejects that version (410 Gone, or a response that is not a watch), and after a silent
-// watch, as the server may never send anything from a version that it lost. If the kind may be
+// the server rejects that version (410 Gone, or a response that is not a watch), and after a watch
+// timed out, as the server may never send anything from a version that it lost. If the kind may be
 // absent, a 404 empties the sink, and the list is retried; likewise a 403 if that may be.
 //
 // Objects may be of any size. A page that is too large is requested again with half as many

@@ -20,7 +20,7 @@ struct WatchOptions {
   // The server ends the watch after this time, in whole seconds.
   absl::Duration length = absl::Minutes(5);
   // Maximum time without an event or a bookmark; servers send a bookmark about once a minute. They
-  // do not guarantee it: a silent watch is replaced because it may be dead.
+  // do not guarantee it: a watch without either is replaced because it may be dead.
   absl::Duration silence = absl::Minutes(3);
   std::stop_token stop;
 };

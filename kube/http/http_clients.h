@@ -81,7 +81,7 @@ class HttpClients {
   // A request of this size counts as small, for memory and for threads.
   size_t Share() const { return limits_.bytes / limits_.connections; }
   bool IsFull() const { return bytes_ > limits_.bytes; }
-  // Returns the client to give up in order to free memory; null if only small requests are left.
+  // Returns the client to close in order to free memory; null if only small requests are left.
   HttpClient* Slowest(absl::Time now) const;
 
  private:

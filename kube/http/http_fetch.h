@@ -24,7 +24,7 @@ struct FetchRequest {
   absl::Duration connect_timeout = timeout;
 };
 
-// Sends the request over a connection of its own and passes the body to `take` in pieces. Does not
+// Sends the request over a new connection and passes the body to `take` in pieces. Does not
 // follow redirects. Thread-safe. Errors name the URL:
 //   ResourceExhausted  `take` returned an error, whose message this has; or headers over 64 KiB
 //   DeadlineExceeded   the timeout passed

@@ -17,7 +17,7 @@
 namespace railhead::kube {
 
 struct ElectorCallbacks {
-  // Called on the thread of Run. Must return within a second: the lease is not renewed meanwhile.
+  // Called on the thread of Run. Must return within a second, as the lease is not renewed before.
   std::function<void()> on_started;  // this replica leads
   std::function<void()> on_stopped;  // leadership ended: expired, or Run was stopped
   // Called with each error, and with OK at the first success after an error.

@@ -33,8 +33,8 @@ class WorkQueue {
   void Add(const std::string& item) { AddAfter(item, absl::ZeroDuration()); }
   void AddAfter(const std::string& item, absl::Duration delay);
 
-  // Returns an item that is due; nullopt if none is due within `patience` or the queue is shut
-  // down.
+  // Waits for an item that is due, and returns it; nullopt if this takes longer than the limit, or
+  // if the queue is shut down.
   std::optional<std::string> Take(absl::Duration patience);
   void Finish(const std::string& item);
   // Success; runs again after `pause`, not earlier.

@@ -49,7 +49,7 @@ struct PodAdmission {
   std::vector<std::string> containers = {};
   PodSettings settings = {};
   Earlier earlier = Earlier::kNothing;
-  // Variables that containers set themselves: noted by an earlier call, and all so far.
+  // Variables that containers set themselves: noted by an earlier call, and all that are known.
   std::set<std::string> kept_before = {};
   std::set<std::string> kept = {};
   Annotations annotations = {};            // final state

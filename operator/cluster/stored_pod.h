@@ -90,10 +90,10 @@ struct StoredPod {
   bool operator==(const StoredPod&) const = default;
 };
 
-// Returns nullopt for irrelevant pods: those without a node that are not in a gang. Pods are
-// untrusted input, so the size of the result is bounded (pod_bounds.h). Of a pod with more, the
-// rest counts: its requests on its node, from which it keeps the pods of all gangs away if its
-// claims are not known.
+// Returns nullopt for irrelevant pods: those neither in a gang nor beside one that have no node or
+// have ended. Pods are untrusted input, so the size of the result is bounded (pod_bounds.h). Fields
+// beyond it are dropped: the requests still count on the pod's node, which takes no pods of gangs
+// if the pod's claims are dropped.
 std::optional<StoredPod> ReadStoredPod(const kube::Json& pod, const RdmaResources& rdma = {});
 
 }  // namespace railhead::op::gangs

@@ -34,7 +34,7 @@ struct JobName {
 
 // Determines the job of a pod. The pods of an owner whose pods are ranks (an Indexed Job, a kind of
 // the training operator) are one job, as are those of all Jobs of a JobSet's replicatedJob, unless
-// each Job has ranks of its own; else the pods of a gang are. Pods of a StatefulSet may be ranks or
+// each Job has separate ranks; else the pods of a gang are. Pods of a StatefulSet may be ranks or
 // independent servers; their reports show which. Pods of a DaemonSet, a Deployment, any other
 // owner, or a Job without index are independent: each is diagnosed alone, under its owner's name.
 JobName JobOf(const verdict::PodFacts& pod);

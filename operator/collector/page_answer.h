@@ -13,7 +13,7 @@
 
 namespace railhead::op {
 
-// Scrape results of a pod so far, from this replica.
+// Current scrape results of a pod, from this replica.
 struct PageAnswer {
   std::shared_ptr<const verdict::RuntimeReport> report;   // the last one; null if none
   std::shared_ptr<const verdict::RuntimeReport> learned;  // from verdict::Learn
@@ -41,7 +41,7 @@ class PageRecord {
   std::shared_ptr<const verdict::RuntimeReport> learned_;
   bool heard_ = false;
   int misses_ = 0;  // consecutive
-  // Silence is the time between two failed scrapes; time without scrapes does not count.
+  // Failures count from the first to the last failed scrape, not while there are no scrapes.
   std::optional<absl::Time> missed_since_;
   absl::Time missed_last_;
   absl::Time changed_;

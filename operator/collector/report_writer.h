@@ -59,7 +59,7 @@ class ReportWriter {
   void OnLead();  // another replica may have written before
   // Sets the report of a job.
   void Put(const std::string& job, const RailReport& report);
-  // Call when the job has no pods left. Its report says so, unless it goes with them.
+  // Call when the job has no pods left. Clears its report, unless it is deleted with the pods.
   void Forget(const std::string& job);
 
  private:
@@ -97,7 +97,7 @@ class ReportWriter {
 
   // Return whether they wrote.
   absl::StatusOr<bool> Load();
-  // Clears the reports that no pod has any more.
+  // Clears the reports of jobs that no longer have pods.
   absl::StatusOr<bool> Sweep();
   absl::StatusOr<bool> Write(const std::string& job);
   absl::Status List(const std::string& space, const std::string& selector,

@@ -31,7 +31,7 @@ class GangEvents {
   GangEvents(kube::Api* api, std::string host, std::function<absl::Time()> now,
              const std::function<absl::Time()>& time_of_day);
 
-  // Sends the Events; run it on a thread of its own.
+  // Sends the Events; run it on a separate thread.
   kube::EventQueue& queue() { return queue_; }
 
   // Returns whether this gang's missing room is reported in this round.

@@ -48,8 +48,8 @@ struct Decision {
   bool reserves = false;                   // of kWaiting: nodes are kept free for it
 };
 
-// How many times `reserve_after` room is kept free for a gang, and for how long at least, as
-// `reserve_after` may be 0.
+// Duration of a reservation: kReservations times `reserve_after`, at least kShortestReservation,
+// as `reserve_after` may be 0.
 inline constexpr int kReservations = 6;
 inline constexpr absl::Duration kShortestReservation = absl::Minutes(10);
 
@@ -58,8 +58,8 @@ struct DecideOptions {
   // After this wait, room is kept free for a gang; 0: as soon as it does not fit.
   absl::Duration reserve_after = absl::InfiniteDuration();
   std::string reserves = {};  // key of the gang that reserved nodes in the last round, if any
-  // Whether to explain why this gang waits, which is expensive; null: always. Called once per gang
-  // without room, in order.
+  // Returns true to explain why this gang waits, which is expensive; null: always. Called once per
+  // gang without room, in order.
   std::function<bool(const Gang&)> explain = nullptr;
   EmptySeats seats = {};        // room kept for gangs that lost pods
   RefusedNodes failed_on = {};  // where a gang's pods failed, by lineage
@@ -71,8 +71,8 @@ struct DecideOptions {
 // have. Smaller gangs may overtake one that does not fit, until it has waited for `reserve_after`.
 // From then on, later gangs get no node that is kept free for it (reservation.h). Only one
 // such gang has reserved nodes: for kReservations times `reserve_after`, then none for the same
-// time. Within that time a gang keeps its reservation until it is placed, is gone, or cannot be
-// placed any more. Namespaces with a gang that could be placed if everything else ended take turns,
+// time. Within that time a gang keeps its reservation until it is placed, is gone, or can no longer
+// be placed. Namespaces with a gang that could be placed if everything else ended take turns,
 // and a namespace without a gang on any node is not blocked by another namespace's reservation.
 //
 // A gang uses nodes without a place in the topology only if it does not fit on nodes with one, and

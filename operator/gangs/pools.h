@@ -20,8 +20,8 @@ namespace railhead::op::gangs {
 std::string PoolOf(const LabelSet& labels);
 
 // Returns, for a waiting gang, how many more nodes of which pool would have room for the `missing`
-// pods; or, if no node accepts such pods, the advice to grow a pool that has none yet. Empty if
-// neither is known. Whether a pool may grow is unknown here.
+// pods; or, if no node accepts such pods, the advice to grow another pool, which may be empty.
+// Empty if neither is known. It is not known here if a pool may grow.
 std::string AboutPools(const NodeTree& tree, const std::vector<NodeOutlook>& outlook,
                        int64_t missing);
 

@@ -39,7 +39,7 @@ std::optional<int> IndexInReplicatedJob(const kube::Json& pod, int pods, int ind
 // Returns whether kube-scheduler places the pod with its PodGroup, so that the operator does not.
 bool IsInSchedulingGroup(const kube::Json& pod);
 
-// Returns the kinds that WorkloadOf knows, and Job, in which each pod is of its own owner's gang.
+// Returns the kinds that WorkloadOf knows, and Job, where each pod is in its direct owner's gang.
 std::vector<std::string> WorkloadKinds();
 
 // Returns whether the kind is one of Kubeflow's training operator.

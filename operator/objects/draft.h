@@ -18,7 +18,7 @@ class Draft {
  public:
   explicit Draft(kube::Json object) : object_(std::move(object)) {}
 
-  // Returns the object with all edits so far. An edit invalidates pointers into the lists that it
+  // Returns the object with all edits applied. An edit invalidates pointers into the lists that it
   // changes.
   const kube::Json& object() const { return object_; }
 

@@ -28,7 +28,7 @@ inline constexpr size_t kMostOfAName = 316;  // DOMAIN/NAME, as the API allows
 inline constexpr size_t kMostOfAMessage = 1024;
 inline constexpr size_t kMostOfAnAnnotation = 63;
 
-// What of a pod is too large to be kept.
+// Parts of a pod that are too large to be kept.
 struct PodExcess {
   bool rules = false;   // about nodes
   bool claims = false;  // about its own node: anti-affinity, host ports

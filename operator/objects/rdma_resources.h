@@ -18,7 +18,7 @@
 
 namespace railhead::op {
 
-// The domain of the resource names by which containers ask for a device of a DRA device class, such
+// The domain of the resource names by which containers request a device of a DRA device class, such
 // as deviceclass.resource.kubernetes.io/roce-nic. Nodes do not list them: kube-scheduler allocates
 // their devices.
 inline constexpr absl::string_view kDeviceClassDomain = "deviceclass.resource.kubernetes.io/";

@@ -27,7 +27,7 @@ class PageLines {
  public:
   // Returns InvalidArgument if page, line or relevant lines exceed their limit.
   absl::Status Append(absl::string_view bytes);
-  // Returns the lines so far; the last may lack its line break.
+  // Returns the lines that were kept; the last may lack its line break.
   std::string Take() &&;
 
  private:

@@ -23,7 +23,7 @@ struct GivenRail {
   std::string rate;        // as in sysfs; empty if unknown
   int mtu = 0;             // bytes; 0 if unknown
   std::string trouble;     // why it is unusable; empty if usable
-  std::string cause;       // "device_node", "port", "memlock" or "other"; empty without trouble
+  std::string cause;       // "device_node", "port", "memlock" or "other"; empty if usable
 
   bool operator==(const GivenRail&) const = default;
   // Arbitrary order, to find equal values.

@@ -26,7 +26,7 @@ struct ClusterFabric {
 // with the GPUs and rails that these report. Each contradiction becomes a finding. Without a model,
 // node labels give the places.
 //
-// Returns FailedPrecondition if no node has a place; the message says what to provide.
+// Returns FailedPrecondition, with the required input, if no node has a place.
 absl::StatusOr<ClusterFabric> FindFabric(std::vector<fabric::SeenNode> nodes,
                                          const std::optional<fabric::FabricModel>& given);
 

@@ -90,7 +90,7 @@ class RailheadBackend final : public c10d::Backend {
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
  private:
-  // What concerns how a call is done, whatever it is.
+  // Properties of a call that do not depend on the collective.
   struct How {
     c10d::OpType type;
     c10::Device device;                                                 // of its tensors

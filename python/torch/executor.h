@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Does the calls of one communicator, one after the other: in the caller's thread where it waits
-// for the result anyway and nothing is before it, else in a thread of its own, which begins with
-// the first call that needs it.
+// Runs the calls of one communicator, one after the other: in the caller's thread if it waits for
+// the result anyway and nothing is queued before it, else in the executor's thread, which starts
+// with the first call that needs it.
 //
 // torch's deadlines: librailhead itself ends calls that all ranks have begun and in which nothing
-// moves. A rank that lives and does not call is waited for there, so a watchdog ends the group of a
-// call that is not done in its time. Ending means rhCommRevoke: all ranks' calls fail, and the
-// communicator is freed when nobody uses it any more.
+// moves. It waits without limit for a rank that lives and does not call, so a watchdog ends the
+// group if a call exceeds its timeout. Ending means rhCommRevoke: all ranks' calls fail, and the
+// communicator is freed after its last use.
 #ifndef RAILHEAD_PYTHON_TORCH_EXECUTOR_H_
 #define RAILHEAD_PYTHON_TORCH_EXECUTOR_H_
 
@@ -32,8 +32,8 @@ namespace railhead_torch {
 // After torch's timeout. The library's own text, at the same time, says more.
 inline constexpr auto kGrace = std::chrono::milliseconds(1000);
 
-// What runs a step: the communicator, and the operators that were made for it, which are freed when
-// the step's group is done.
+// Environment of a step: the communicator, and the operators made for it, which are freed when the
+// step's group is done.
 class Running {
  public:
   explicit Running(rhComm_t comm) : comm_(comm) {}
@@ -91,8 +91,8 @@ class Executor : public std::enable_shared_from_this<Executor> {
   void Submit(Job job, bool waited_for);
   // Waits until all jobs are done, and ends the thread. Further jobs fail.
   void Drain();
-  // The same without waiting for a job that runs: Python's lock may be held by the caller and be
-  // wanted by the job.
+  // As Drain, but does not wait for a running job, which may need Python's lock while the caller
+  // holds it.
   void Leave();
   // Ends the calls of all ranks. The reason is in the errors of this rank's. Any thread.
   void End(const std::string& reason);
@@ -100,7 +100,7 @@ class Executor : public std::enable_shared_from_this<Executor> {
   rhComm_t comm() const { return comm_; }
   std::string WhyUnusable();  // "" if calls can be made
   std::string WhyEndedOr(const char* library_text);
-  // Of the watchdog.
+  // Called by the watchdog.
   void EndIfLate(std::chrono::steady_clock::time_point now);
 
  private:
@@ -112,7 +112,7 @@ class Executor : public std::enable_shared_from_this<Executor> {
   void Do(Job job);
   rhResult_t RunSteps(Job& job, Running& running);
   static void FinishSteps(const Job& job);
-  // Why calls cannot be made any more; "" if they can.
+  // Returns why calls can no longer be made; "" if they can.
   std::string WhyEnded();
 
   const rhComm_t comm_;
@@ -126,7 +126,7 @@ class Executor : public std::enable_shared_from_this<Executor> {
   bool leaving_ = false;
   std::string ended_;
   std::thread thread_;
-  // Of the job that runs; max if none does.
+  // Deadline of the running job; max without one.
   std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::time_point::max();
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a process begins to be a rank of a process group. Used by register.cc, where Python has
-// exchanged the id, and for groups that are split off.
+// Makes this process a rank of a process group. Used by register.cc, after Python has exchanged
+// the id, and for groups that are split off.
 #ifndef RAILHEAD_PYTHON_TORCH_JOIN_GROUP_H_
 #define RAILHEAD_PYTHON_TORCH_JOIN_GROUP_H_
 
@@ -15,7 +15,7 @@
 
 namespace railhead_torch {
 
-// What rank 0 of a group decides for all of its ranks.
+// Values that rank 0 of a group chooses for all of its ranks.
 struct Invitation {
   rhUniqueId id;
   // Its own timeout. The library's must be the same on all ranks, and torch's need not be.

@@ -5,7 +5,7 @@
 // for, and ends groups whose transfers are late. It polls while there are transfers, and sleeps
 // otherwise.
 //
-// Thread-safe. After fork() the child has a watch of its own.
+// Thread-safe. After fork() the child has a new watch.
 #ifndef RAILHEAD_PYTHON_TORCH_TRANSFER_WATCH_H_
 #define RAILHEAD_PYTHON_TORCH_TRANSFER_WATCH_H_
 

@@ -11,7 +11,7 @@
 // all transfers are done, also if the caller drops it. A caller that waits, or else the watch, then
 // takes the work out of the watch and completes it: exactly one of them does.
 //
-// torch's timeout begins with the first wait() that has none of its own, as gloo's does: a receive
+// torch's timeout begins with the first wait() that passes no timeout, as gloo's does: a receive
 // may be posted long before its message is sent.
 //
 // CUDA tensors: AddSend() copies to pinned memory of the host, after the work on the caller's
@@ -61,7 +61,7 @@ class TransferWork final : public RailWork {
   bool IsDone() const;
   // Ends the group if torch's timeout is over.
   void EndIfLate(Clock::time_point now);
-  // The group was destroyed: ends it if the transfers are not done by then.
+  // Call when the group was destroyed: ends it if the transfers are not done at `latest`.
   void EndAfter(Clock::time_point latest);
   // Once, when IsDone(), by the thread that has taken it out of the watch. Sets the result.
   static void Complete(c10::intrusive_ptr<TransferWork> work);

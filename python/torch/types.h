@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tensors and operators of torch are to the C API. Errors are torch's own exception types.
+// Converts torch's tensors and operators to those of the C API. Throws torch's exception types.
 #ifndef RAILHEAD_PYTHON_TORCH_TYPES_H_
 #define RAILHEAD_PYTHON_TORCH_TYPES_H_
 
@@ -18,7 +18,7 @@ namespace railhead_torch {
 struct Dense {
   at::Tensor elements;
   at::Tensor original;
-  // Where a result was written to `elements`.
+  // Call after a result was written to `elements`.
   void CopyBack() const {
     if (!elements.is_same(original)) original.copy_(elements);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a call of the backend returns: done, failed, or to be waited for. Any thread.
+// Result of the backend's calls: done, failed, or pending. Thread-safe.
 #ifndef RAILHEAD_PYTHON_TORCH_WORK_H_
 #define RAILHEAD_PYTHON_TORCH_WORK_H_
 
@@ -31,9 +31,9 @@ class RailWork : public c10d::Work {
             c10::ListType::ofTensors(),
             device.is_cpu() ? std::vector<c10::Device>() : std::vector<c10::Device>{device})) {}
 
-  // What waiters wait for. Who has done the call keeps this alone: it must hold no tensor when they
-  // wake up, as the last one to let go of a tensor may need Python's lock, and Python may be about
-  // to end.
+  // State that waiters wait for. The thread that ran the call keeps only this: it must hold no
+  // tensor when they wake up, as releasing the last reference to a tensor may need Python's lock,
+  // and Python may be about to end.
   class Finished {
    public:
     bool is() const { return done_; }
@@ -87,7 +87,7 @@ class RailWork : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
   void synchronize() override { wait(NoTimeout()); }
 
-  // Throws what the call failed with. With a timeout, also if it is not done then; it goes on.
+  // Throws the error of a failed call. If the timeout passes first, throws, and the call continues.
   bool wait(std::chrono::milliseconds timeout) override {
     if (!finished_->is() && !finished_->Wait(timeout)) {
       C10_THROW_ERROR(DistBackendError, c10::str("railhead: ", c10d::opTypeToString(opType_),

@@ -10,7 +10,7 @@
 namespace railhead {
 
 // Returns the result of `body()`. If it throws (out of memory, no thread), returns the result of
-// `failed(status)`, with a ResourceExhausted that says why.
+// `failed(status)`, with a ResourceExhausted that contains the exception's text.
 template <class Body, class Failed>
 auto Caught(Body&& body, Failed&& failed) -> decltype(body()) {
   absl::Status why;

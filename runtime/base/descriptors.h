@@ -16,8 +16,8 @@ void RaiseDescriptorLimit();
 // Returns the soft limit.
 uint64_t DescriptorLimit();
 
-// Returns how many more descriptors this process may open; nullopt if /proc does not tell. Opens at
-// most one itself, so that other threads lack none.
+// Returns how many more descriptors this process may open; nullopt if /proc is not readable. Opens
+// at most one itself, to leave the others to other threads.
 std::optional<uint64_t> FreeDescriptors();
 
 }  // namespace railhead

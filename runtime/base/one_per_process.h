@@ -27,7 +27,7 @@ class OnePerProcess {
 
   // Returns the object; makes it if it has no user.
   Made Get(absl::FunctionRef<Made()> make) { return Get("", make); }
-  // The same for one of several, each with a name.
+  // As above, for one of several objects, each with a name.
   Made Get(const std::string& name, absl::FunctionRef<Made()> make) {
     State& state = OfThisProcess();
     const std::lock_guard<std::mutex> lock(state.mutex);

@@ -18,8 +18,8 @@
 
 namespace railhead {
 
-// Blocks signals on this thread, and on threads started meanwhile. Signals of a thread's own faults
-// stay enabled, for the program's handlers.
+// Blocks signals on this thread, and on threads started during its lifetime. Signals of a thread's
+// own faults stay enabled, for the program's handlers.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

@@ -49,7 +49,7 @@ class WireReader {
   // Reads a string of at most `limit` bytes.
   std::string String(size_t limit);
 
-  // Returns true if all fields read so far were present.
+  // Returns true if no field was missing.
   bool ok() const { return ok_; }
   // Returns true if, in addition, no bytes are left.
   bool Complete() const { return ok_ && rest_.empty(); }

@@ -18,7 +18,7 @@ namespace railhead {
 // Thread-safe.
 class WorkLock {
  public:
-  // Takes the lock if no thread has it. What the thread that had it before did is visible then.
+  // Takes the lock if no thread has it. The work of its last owner is visible then.
   bool TryLock() {
     return !locked_.load(std::memory_order_seq_cst) &&
            !locked_.exchange(true, std::memory_order_seq_cst);
@@ -51,7 +51,7 @@ class WorkLock {
     if (waiting_.load(std::memory_order_seq_cst) > 0) WakeWaiters();
   }
 
-  // Whether other threads wait. A thread that has just begun to wait may not be seen.
+  // Returns true if other threads wait. A thread that has just begun to wait may not be seen.
   bool wanted() const { return waiting_.load(std::memory_order_relaxed) > 0; }
   // Tells waiting threads that something is done. They see what this thread did before.
   void WakeWaiters() {

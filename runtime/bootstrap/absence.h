@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Absence of a peer: decides about a connection whose socket was lost, although the peer's kernel
-// has not closed it. The network's silence says nothing of the peer's process, so the connection is
-// dialed anew, and the rails are asked (HangObserver::LastSign). The peer is gone if
-//  - every path, this one and the rails, has been silent for the limit; or
+// has not closed it. A fault of the network shows nothing about the peer's process, so the
+// connection is dialed anew, and the rails are checked (HangObserver::LastSign). A peer is gone if
+//  - no path, neither this one nor the rails, has carried a sign of it for the limit; or
 //  - its address refuses connections, as a kernel does whose process has ended, and the rails do
-//    not contradict: the address could be another host's by now.
+//    not contradict: the address may now be another host's.
 //
 // Time in which this process did not run (a frozen machine, a stopped process) does not count: it
-// heard nothing then.
+// could not receive signs then.
 //
 // Pure: the caller passes the time. Used by TreeConnections.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_ABSENCE_H_
@@ -27,7 +27,7 @@ struct SilenceLimits {
   absl::Duration interval = absl::Seconds(2);
   // A connection whose peer acknowledges nothing for this time is dialed anew.
   absl::Duration lost = absl::Seconds(16);
-  // A peer of which no path has heard for this time is gone.
+  // A peer without a sign on any path for this time is gone.
   absl::Duration gone = absl::Seconds(28);
   // So is one whose address refuses connections for this time without a sign from the rails.
   absl::Duration refused = absl::Seconds(2);
@@ -39,12 +39,12 @@ struct SilenceLimits {
   absl::Duration farewell = absl::Seconds(8);
 };
 
-// How often a socket is looked at, within the time after which it counts as lost.
+// Number of checks of a socket within the time after which it counts as lost.
 inline constexpr int kLooks = 8;
 
 class Absence {
  public:
-  // `heard`: when the lost socket has last heard of the peer.
+  // The last argument: time of the peer's last sign on the lost socket.
   Absence(const SilenceLimits& limits, absl::Time now, absl::Time heard);
 
   // When the next attempt to connect is due, after the last one has failed.
@@ -53,7 +53,7 @@ class Absence {
   void Refused(absl::Time now);
   void Failed(absl::Time now);
 
-  // Returns true if the peer is gone. `sign`: when the rails have last heard of it; InfinitePast
+  // Returns true if the peer is gone. `sign`: time of its last sign on the rails; InfinitePast
   // without rails. To be called at least each kLongestGap.
   static constexpr absl::Duration kLongestGap = absl::Seconds(1);
   bool Gone(absl::Time now, absl::Time sign);

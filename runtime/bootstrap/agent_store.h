@@ -3,7 +3,7 @@
 // AgentStore: the store of torchrun's agent, a TCPStore of PyTorch at MASTER_PORT, where rank 0
 // therefore cannot listen. Rank 0 listens at a port that the kernel chooses and publishes it in the
 // store; the other ranks look it up before each attempt, so that they find a rank 0 that has been
-// restarted. Only what rank 0 says in its handshake is trusted.
+// restarted. The store is untrusted: the handshake authenticates rank 0.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_AGENT_STORE_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_AGENT_STORE_H_
 

@@ -2,13 +2,13 @@
 //
 // Wire format of the part of PyTorch's TCPStore that AgentStore uses: a connection begins with a
 // greeting, and then carries queries and their answers in order. Integers have the byte order of
-// both hosts, which is little-endian. Pure; the answers are not trusted.
+// both hosts, which is little-endian. Pure; the answers are untrusted.
 //
 //   greeting   0x00, the number 0x3C85F7CE                no answer
 //   SET        0x01, key, value                           no answer
 //   GET        0x03, key                                  value
-//   CHECK      0x05, the number of keys, keys             0x00: the store has them, 0x01: it has
-//   not WAIT       0x06, the number of keys, keys             0x00, as soon as the store has them
+//   CHECK      0x05, the number of keys, keys             0x00: the store has them, 0x01: not all
+//   WAIT       0x06, the number of keys, keys             0x00, as soon as the store has them
 //
 // A key or value is its size in 8 bytes and its bytes; the number of keys has 8 bytes, too.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_AGENT_STORE_WIRE_H_
@@ -35,7 +35,7 @@ std::string StoreWait(absl::string_view key);
 inline constexpr size_t kStoreValueLimit = 256;
 
 // These read an answer that begins with `bytes`. nullopt: more bytes are needed. Unimplemented: the
-// other side does not speak this protocol.
+// other side uses another protocol.
 // Returns whether the store has the key.
 absl::StatusOr<std::optional<bool>> ParseStoreCheck(absl::string_view bytes);
 // Returns true: the store has it now.

@@ -11,9 +11,9 @@
 // are rejected, counted, and delay no rank.
 //
 // Agree: every rank contributes bytes, rank 0 computes the result, and all receive it. A rank that
-// cannot continue contributes its error instead, which every rank's Agree then returns: no rank
-// waits in vain, and all name the same cause. Exchange: the result is all contributions, which in a
-// large world must be small.
+// cannot continue contributes its error instead, which every rank's Agree then returns: all ranks
+// return the same cause at once. Exchange: the result is all contributions, which in a large world
+// must be small.
 //
 // The tree's connections stay open, so that all ranks detect the death of one (watch.h).
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_BOOTSTRAP_H_
@@ -66,7 +66,7 @@ struct JoinOptions {
   absl::Status trouble;
   absl::Time deadline;
   Halt hopeless;  // error if not all ranks will come; applies until they have
-  Halt aborted;   // error if this rank must give up; applies to every exchange, too
+  Halt aborted;   // error if this rank must stop; applies to every exchange, too
   Logger log;
 };
 
@@ -132,7 +132,7 @@ class Bootstrap {
                          const Secret& secret, absl::Time deadline);
   // Performs the tree's first exchange.
   absl::Status TryTree(absl::Time deadline, HandshakeServer* server);
-  // With a server, also accepts ranks meanwhile.
+  // With a server, also accepts ranks during the exchange.
   absl::StatusOr<Node::Result> Agree(absl::StatusOr<std::string> mine, Node::Decide decide,
                                      absl::Time deadline, HandshakeServer* server);
   void Attach(int rank, const std::string& name, net::Fd fd, FrameReader reader);

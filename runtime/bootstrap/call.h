@@ -20,7 +20,7 @@ namespace railhead::bootstrap {
 // Maximum wait for one answer to a dial.
 inline constexpr absl::Duration kOneDial = absl::Seconds(5);
 
-// Waits until a connection is readable; may do other work meanwhile, and may end the wait with an
+// Waits until a connection is readable; may do other work during the wait, and may end it with an
 // error.
 using Waiter = absl::FunctionRef<absl::Status(int fd, absl::Time deadline)>;
 

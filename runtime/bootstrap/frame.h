@@ -47,7 +47,7 @@ enum class FrameKind : uint32_t {
   kMeet = 22,     // both ways: names of the process and the connection
   kMove = 23,     // continue on an older connection?
   kMoved = 24,    // both ways: the last frame here
-  kStay = 25,     // it does not exist any more
+  kStay = 25,     // that connection no longer exists
   kChannel = 26,  // a frame of another tree than the connection's own
   kEnd = 27,      // a channel is closed
   kSettled = 28,  // a channel's last frame on its old connection has arrived

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mutual authentication of two ranks: the dialing side is the guest (client), the listening side
-// the host (server); each proves that it knows the job's secret.
+// Mutual authentication of two ranks: the side that dials is the client (GuestHandshake), the other
+// the server (HostHandshake). Each proves that it knows the job's secret.
 //
-//   guest                                 host
-//   Hello: ranks, guest's nonce      -->
-//                                    <--  Challenge: host's nonce
-//   Proof: HMAC as guest             -->
-//                                    <--  Accept: HMAC as host
+//   client                                server
+//   Hello: ranks, client's nonce     -->
+//                                    <--  Challenge: server's nonce
+//   Proof: HMAC as client            -->
+//                                    <--  Accept: HMAC as server
 //
 // Both proofs cover the role, the Hello and the Challenge as sent, and so protocol version, job,
 // ranks and world size. Recorded proofs do not match new nonces, and a proof of one side is invalid
-// as the other's. The guest proves first, so that an unauthenticated client gets nothing to test
+// as the other's. The client proves first, so that an unauthenticated one gets nothing to test
 // secrets on.
 //
 // Pure: frames in, frames out; no socket, clock or random source.
@@ -48,7 +48,7 @@ class HostHandshake {
       : self_(std::move(self)), secret_(std::move(secret)), nonce_(std::move(nonce)) {}
 
   struct Step {
-    std::string reply;          // frames for the guest
+    std::string reply;          // frames for the client
     std::string refusal;        // reason of rejection; "" otherwise
     bool cannot_prove = false;  // see Refusal
     bool other_job = false;     // rejected because it belongs to another job
@@ -56,7 +56,7 @@ class HostHandshake {
   Step Receive(const Frame& frame);
 
   bool proven() const { return state_ == State::kProven; }
-  // The guest's self-description; authenticated if proven().
+  // The client's self-description; authenticated if proven().
   const Hello& hello() const { return hello_; }
 
  private:
@@ -66,7 +66,7 @@ class HostHandshake {
   Step ReceiveProof(absl::string_view proof);
   Step Refuse(const Refusal& refusal);
   std::optional<Refusal> Object() const;
-  // Returns the refusal if the guest is of another job with the same name.
+  // Returns the refusal if the client is of another job with the same name.
   std::optional<Refusal> ObjectToLaunch() const;
   std::string Guest() const { return DescribeRank(static_cast<int>(hello_.rank), hello_.name); }
   std::string Self() const { return DescribeRank(self_.rank, self_.name); }
@@ -89,14 +89,14 @@ class GuestHandshake {
 
   struct Step {
     std::string reply;
-    absl::Status error;     // why this host is not authentic, or rejects this guest
+    absl::Status error;     // why the server is not authentic, or rejects this client
     bool final = false;     // a retry is useless
     bool not_open = false;  // see Refusal
   };
   Step Receive(const Frame& frame);
 
   bool proven() const { return state_ == State::kProven; }
-  // Location of the host; authenticated if proven().
+  // Location of the server; authenticated if proven().
   const std::string& host_name() const { return host_name_; }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Handshake server of a rank: accepts connections and performs all handshakes concurrently. At a
-// shared socket, it hands guests of other jobs over to their servers. Used by RendezvousServer and
+// shared socket, it hands clients of other jobs over to their servers. Used by RendezvousServer and
 // Bootstrap.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_HANDSHAKE_SERVER_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_HANDSHAKE_SERVER_H_
@@ -31,7 +31,7 @@
 namespace railhead::bootstrap {
 
 // Each client has a few seconds to prove that it knows the secret, independently of others: a
-// silent or malformed client only occupies one slot for that time.
+// malformed client, or one that sends nothing, only occupies one slot for that time.
 class HandshakeServer {
  public:
   // Returns why an authenticated client is rejected, if it is.
@@ -58,8 +58,8 @@ class HandshakeServer {
   // use the server in between.
   std::vector<Guest> Serve(const pollfd* entries);
 
-  // Number of rejected connections, and a description of the last. Guests of other jobs at a shared
-  // socket do not count.
+  // Number of rejected connections, and a description of the last. Does not count clients of other
+  // jobs at a shared socket.
   uint64_t rejected() const { return rejected_; }
   const std::string& last_rejection() const { return last_rejection_; }
   // Error of the last failed accept; OK if none failed.
@@ -71,7 +71,7 @@ class HandshakeServer {
   };
   // The last ones, by the rank that the client claimed; of as many ranks as are expected, and some.
   const std::map<uint32_t, Rejection>& turned_away() const { return turned_away_; }
-  // Those of them without any means of authentication (Refusal::cannot_prove).
+  // Rejected ranks without any means of authentication (Refusal::cannot_prove).
   const std::set<uint32_t>& cannot_prove() const { return cannot_prove_; }
 
  private:
@@ -88,10 +88,10 @@ class HandshakeServer {
   void Admit(SharedListener::Connection connection, std::vector<Guest>& guests);
   // Reads from one client. Returns true if it is done: accepted or rejected.
   bool ServeOne(Visitor& visitor, std::vector<Guest>& guests);
-  // Hands a guest of another job over to its server, or tells it to come again.
+  // Hands a client of another job over to its server, or sends it a refusal after which it retries.
   void PassOn(Visitor& visitor, const Frame& hello);
   void Reject(const Visitor& visitor, absl::string_view why);
-  // Returns the maximum number of visitors.
+  // Returns the maximum number of clients in their handshake.
   size_t Most() const;
 
   ListeningSocket listener_;

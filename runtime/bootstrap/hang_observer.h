@@ -32,9 +32,9 @@ class HangObserver {
   virtual ~HangObserver() = default;
 
   virtual Pace pace() const = 0;
-  // Returns when the rails have last heard of a rank, whose tree connection is lost, and makes them
-  // ask it for a sign of life. InfinitePast without rails to it. The other rank's process must have
-  // caused the sign: a frame of it, or an acknowledgement.
+  // Returns the time of the last sign on the rails of a rank, whose tree connection is lost, and
+  // makes them request a new one. InfinitePast without rails to it. The other rank's process must
+  // have caused the sign: a frame of it, or an acknowledgement.
   virtual absl::Time LastSign(int /*rank*/) { return absl::InfinitePast(); }
   // The network has lost the tree connection to a rank, or it is restored. `name`: of the rank.
   virtual void Away(const std::string& /*name*/, bool /*away*/) {}

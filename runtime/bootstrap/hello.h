@@ -24,7 +24,7 @@ inline constexpr size_t kLaunchLimit = 300;
 // Maximum payload of a handshake, so that unauthenticated clients cannot exhaust memory.
 inline constexpr size_t kHelloLimit = 2048;
 
-// Guest to host: identity, and the rank to reach.
+// Client to server: identity, and the rank to reach.
 struct Hello {
   uint32_t version = kProtocolVersion;
   uint32_t world_size = 0;
@@ -36,8 +36,8 @@ struct Hello {
   std::string nonce;                             // kNonceSize random bytes
   std::optional<net::SocketAddress> listens_at;  // listening address of this rank
   std::string trouble = "";                      // why it cannot take part; "" if it can
-  // What the launcher calls this job: the same on all its ranks, and on those of no other one; ""
-  // if no launcher says.
+  // The launcher's name for this job: the same on all its ranks, different for every other job; ""
+  // if the launcher has none.
   std::string launch = "";
   std::string starter = "";  // see starter.h; "" if the job is known otherwise
 };
@@ -47,24 +47,24 @@ std::string EncodeHello(const Hello& hello);
 // below: they are used in messages and logs.
 absl::StatusOr<Hello> ParseHello(absl::string_view payload);
 
-// Host to guest: request for proof.
+// Server to client: request for proof.
 struct Challenge {
-  std::string name;   // where the host runs, for messages
+  std::string name;   // where the server runs, for messages
   std::string nonce;  // kNonceSize random bytes
 };
 
 std::string EncodeChallenge(const Challenge& challenge);
 absl::StatusOr<Challenge> ParseChallenge(absl::string_view payload);
 
-// Host to guest: rejection.
+// Server to client: rejection.
 struct Refusal {
   // A retry is useless. False for the old connection of a restarted rank, which will close, and for
   // a stale address, which will be updated; true for a wrong WORLD_SIZE.
   bool final = false;
   std::string text;
-  // The guest has no means of authentication that the host could accept. Not sent.
+  // The client has no means of authentication that the server could accept. Not sent.
   bool cannot_prove = false;
-  // The rendezvous of the guest's job is not open at this address, and may be soon.
+  // The rendezvous of the client's job is not open at this address, and may be soon.
   bool not_open = false;
 };
 

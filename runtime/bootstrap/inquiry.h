@@ -5,12 +5,12 @@
 // A rank without progress requests an inquiry upwards. The root queries all ranks: the query goes
 // to children and grandchildren, so that a stopped rank does not hide the ranks below it. Replies
 // go to parent and grandparent, each rank adding its own; a rank that does not reply in time is
-// reported as silent, or as left. The root's report goes down to all. A rank whose request is not
+// reported as such, or as left. The root's report goes down to all. A rank whose request is not
 // answered queries the ranks below it.
 //
 // A reply that comes too late, because a machine is busy, is not lost: the rank that gets it adds
-// it to its next reply or result, unless a newer one has come by then. So a rank that always
-// replies too late is not taken for one that stands still.
+// it to its next reply or result, unless it has a newer one. So a rank that always replies too late
+// does not count as stopped.
 //
 // Each rank exchanges a few messages with each tree peer. If many ranks request at once, only one
 // request is forwarded, and none for a time after a report: one that comes then is kept until that
@@ -102,7 +102,7 @@ class Inquiry {
   size_t below_;  // ranks in its subtree, including itself
   std::vector<Message> outgoing_;
 
-  uint32_t number_ = 0;           // of its own last query
+  uint32_t number_ = 0;           // of this rank's last query
   std::map<int, uint32_t> seen_;  // last query of each rank above
   std::map<int, uint32_t> told_;  // last report of each
   bool called_ = false;

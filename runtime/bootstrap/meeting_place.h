@@ -30,7 +30,7 @@ class MeetingPlace {
   // Returns the place for messages: "10.0.0.1:29500".
   virtual std::string Where() const = 0;
 
-  // What ranks that do not come may have wrong, for messages: "their MASTER_ADDR match".
+  // Values that may be wrong on ranks that do not arrive, for messages: "their MASTER_ADDR match".
   virtual std::string SameOnAllRanks() const = 0;
 
   // Rank 0: returns a listening socket, which the other ranks find while this object exists.

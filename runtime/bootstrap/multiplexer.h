@@ -4,10 +4,10 @@
 // the same processes, again and again; a process has one connection to each of the others, and on
 // it a channel for each communicator.
 //
-// A communicator's tree starts with connections of its own, whose ends prove that they know its
-// secret. Then both processes name themselves (kMeet). If they share an older connection, one of
-// the two, the decider, proposes to continue there (kMove), and both do so as soon as each knows
-// that it has everything that was sent over the new one, which then closes:
+// A communicator's tree starts with new connections, whose ends prove that they know its secret.
+// Then both processes name themselves (kMeet). If they share an older connection, one of the two,
+// the decider, proposes to continue there (kMove), and both do so as soon as each knows that it has
+// everything that was sent over the new one, which then closes:
 //
 //     decider                           other
 //        |  -- kMove: connection, id -->  |   it has that connection, too
@@ -17,7 +17,7 @@
 // Frames that arrive there before the last frame here are held back. Each side sends at most
 // kCredit frames there until the other reports that it has that last frame (kSettled, there); more
 // wait at their sender, so that a receiver holds a limited number, and other channels are not
-// delayed. If the other does not have that connection any more, it answers kStay.
+// delayed. If the other no longer has that connection, it answers kStay.
 //
 // A connection that ends ends all of its channels: then the process is gone. A channel that its
 // owner closes ends alone (kEnd).
@@ -72,7 +72,7 @@ class Multiplexer {
   // Returns the channels that a connection carries.
   std::vector<Channel> ChannelsOf(Connection connection) const;
 
-  // What both processes know of a connection since the peer's kMeet.
+  // State of a connection that both processes know since the peer's kMeet.
   struct Meeting {
     std::string mine;  // random halves of the connection's name
     std::string theirs;
@@ -85,7 +85,7 @@ class Multiplexer {
   bool Receive(Connection connection, Frame frame);
   // The connection has ended.
   void Lost(Connection connection);
-  // The connection carries nothing now, or does so again. No channel moves to it meanwhile.
+  // The connection carries nothing now, or does so again. No channel moves to one that is away.
   void SetAway(Connection connection, bool away);
 
   // Output:

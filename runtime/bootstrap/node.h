@@ -82,8 +82,8 @@ class Node {
   void Receive(int from, FrameKind kind, const std::string& payload);
   void Lost(int neighbour);
 
-  // Timeouts: if an exchange is slow, the root asks who is missing, waits briefly for answers, and
-  // decides; any rank may stop waiting for a verdict and decide alone.
+  // Timeouts: if an exchange is slow, the root queries which ranks are missing, waits briefly for
+  // answers, and decides; any rank may stop waiting for a verdict and decide alone.
   void AskWhoIsMissing();
   void JudgeMissing();
   void StopWaiting(const absl::Status& reason);

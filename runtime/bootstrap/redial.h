@@ -66,7 +66,7 @@ class Redial {
 
   // Does what is possible without waiting. Returns the peer's answer: it continues at this socket;
   // nullopt while there is none. NotFound: nothing listens at the address, or its process does not
-  // know the connection; other errors say nothing of the peer.
+  // know the connection; after other errors the peer's process may live.
   absl::StatusOr<std::optional<Resume>> Advance(absl::Time now);
   // Releases the socket after the answer.
   net::Fd TakeFd() { return std::move(fd_); }

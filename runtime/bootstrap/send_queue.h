@@ -16,8 +16,8 @@ class SendQueue {
   void Add(absl::string_view bytes) { bytes_.append(bytes.data(), bytes.size()); }
   bool empty() const { return bytes_.empty(); }
   // Sends as much as the socket accepts without a wait. Returns 0, or the errno of a dead
-  // connection, and then drops everything. Where the peer has closed it (EPIPE), reading shows the
-  // end of the stream; but reading also shows it after another error, once that was returned here.
+  // connection, and then drops everything. After EPIPE, which a close by the peer causes, reading
+  // shows the end of the stream; but it does so also after another error that this has returned.
   int SendTo(int socket);
 
  private:

@@ -54,7 +54,7 @@ class Session {
  private:
   absl::Status Forget(uint64_t arrived);
 
-  uint64_t forgotten_ = 0;        // sent frames that are not kept any more
+  uint64_t forgotten_ = 0;        // sent frames that are no longer kept
   std::deque<std::string> kept_;  // encoded, from the oldest on
   uint64_t received_;
   uint64_t reported_ = 0;

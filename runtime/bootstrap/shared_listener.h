@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SharedListener: a listening socket that several rendezvous of a process use at once, each of a
-// job of its own. Used by HandshakeServer.
+// SharedListener: a listening socket that several rendezvous of a process use at once, each for a
+// different job. Used by HandshakeServer.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_SHARED_LISTENER_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_SHARED_LISTENER_H_
 
@@ -38,7 +38,7 @@ class SharedListener {
     absl::Time patience;  // when it is closed unless it has completed the handshake
   };
 
-  // A rendezvous, open for the guests of its job until it is destroyed, which closes the
+  // A rendezvous, open for the clients of its job until it is destroyed, which closes the
   // connections that it has not taken.
   class Rendezvous {
    public:

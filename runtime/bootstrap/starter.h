@@ -2,9 +2,9 @@
 //
 // Starter: the processes that have started a rank, by which rank 0 distinguishes two jobs on one
 // host that no launcher or name identifies. The ranks of a job have a common one: a shell, a
-// script, a launcher's daemon. A rank may have been started through programs of its own (sh -c), or
-// by a fork of the script, such as a subshell, so each reports all its ancestors up to the first
-// that is neither.
+// script, a launcher's daemon. A rank may have been started through other programs (sh -c), or by a
+// fork of the script, such as a subshell, so each reports all its ancestors up to the first that is
+// neither.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_STARTER_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_STARTER_H_
 

@@ -6,8 +6,8 @@
 // and paths are short: 4 steps to the root for 256 ranks, 6 for 4,096. (With two children paths are
 // twice as long; in a binomial tree the root has log n children, and sends everything as often.)
 //
-// Besides its parent a rank is connected to its grandparent (guardian): if the parent dies or
-// hangs, messages still get through.
+// A rank is connected to its parent and to its grandparent: if the parent dies or hangs, messages
+// still get through.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_TREE_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_TREE_H_
 
@@ -21,7 +21,7 @@ inline constexpr int kArity = 4;
 std::optional<int> Parent(int rank);
 std::optional<int> Guardian(int rank);
 std::vector<int> Children(int rank, int world_size);
-// Ranks whose guardian this rank is.
+// Ranks whose grandparent this rank is.
 std::vector<int> Grandchildren(int rank, int world_size);
 
 // Returns the rank and all below it, parents before children, in preorder.

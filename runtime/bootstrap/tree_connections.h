@@ -5,9 +5,9 @@
 // asked to: a peer that does not read delays no other.
 //
 // A connection outlives its socket. If the peer's kernel closes the socket, the peer's process has
-// ended, and the connection with it. If the network loses it (silence, an error, a reset), the peer
-// is away: both processes dial each other (redial.h) until they are connected again, without a loss
-// of frames (session.h), or the peer is gone (absence.h).
+// ended, and the connection with it. If the network loses it (a timeout, an error, a reset), the
+// peer is away: both processes dial each other (redial.h) until they are connected again, without a
+// loss of frames (session.h), or the peer is gone (absence.h).
 //
 // A connection that this process no longer uses ends only when the peer has everything that was
 // sent, because the last frames report that this rank leaves: a peer that misses them takes its end
@@ -65,13 +65,13 @@ class TreeConnections final : private net::WatchThread::Client {
   // Thread-safe. Call it before the connection is closed: a child may keep it open.
   void Unregister(const net::Fd& fd);
 
-  // The owner of a channel: `client` has a turn when it has news. `last_sign` returns when another
-  // path has last heard of the peer (HangObserver::LastSign).
+  // The owner of a channel: `client` has a turn when it has news. `last_sign` returns the time of
+  // the peer's last sign on another path (HangObserver::LastSign).
   struct Owner {
     net::WatchThread::Client* client = nullptr;
     std::function<absl::Time()> last_sign;
   };
-  // What both processes of a connection have agreed on.
+  // Values that both processes of a connection have agreed on.
   struct Terms {
     Secret secret;
     SilenceLimits limits;
@@ -129,9 +129,9 @@ class TreeConnections final : private net::WatchThread::Client {
 
   // The socket is lost.
   void Break(int number);
-  // Finds sockets whose peers are silent.
+  // Finds sockets whose peers acknowledge nothing.
   void LookForSilence(absl::Time now);
-  // Goes on with connections whose peers are away. Returns when to do so again.
+  // Continues to restore connections whose peers are away. Returns when to do so again.
   absl::Time Restore(absl::Time now);
   void Dial(int number, Line& line, absl::Time now);
   void StopDialing(Line& line);
@@ -144,7 +144,7 @@ class TreeConnections final : private net::WatchThread::Client {
   void Continue(int number, net::Fd fd, FrameReader reader, Attempt attempt, const Resume& theirs,
                 absl::string_view first);
   void SetAway(int number, bool away);
-  // When the rails have last heard of the peer.
+  // Returns the time of the peer's last sign on the rails.
   absl::Time LastSign(int number) const;
   // Queues what the multiplexer sends, and wakes the owners of channels with news.
   void Distribute();
@@ -162,7 +162,7 @@ class TreeConnections final : private net::WatchThread::Client {
   std::set<int> unfinished_;  // with something to send, or unused
   std::map<Multiplexer::Channel, Owner> owners_;
   std::list<ReturnVisitor> visitors_;
-  absl::Time next_look_ = absl::InfinitePast();  // for silence
+  absl::Time next_look_ = absl::InfinitePast();  // of LookForSilence
   std::optional<absl::Time> stopped_;            // when the last user has gone
 };
 

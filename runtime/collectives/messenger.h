@@ -45,11 +45,11 @@ class Messenger {
   }
   virtual Ticket PostReceive(int peer, const ReceiveBuffer& buffer) = 0;
 
-  // Whether small messages with that peer may be joined of two parts (SendJoined), and be taken
-  // where they lie (Arrived).
+  // Returns true if small messages to that peer may consist of two parts (SendJoined), and small
+  // ones from it may be read in place (Arrived).
   virtual bool Joins(int /*peer*/) const { return false; }
   // Sends `head` and `rest` as one message if that is possible at once, and returns whether it was.
-  // Then both are free again, and no ticket is used.
+  // Then both may be reused, and the message has no number.
   virtual bool SendJoined(int /*peer*/, absl::Span<const std::byte> /*head*/,
                           absl::Span<const std::byte> /*rest*/) {
     return false;

@@ -18,7 +18,7 @@
 
 namespace railhead::collectives {
 
-// Maximum segment in bytes; longer parts take several rounds (timetable.h).
+// Maximum segment in bytes; longer parts take several rounds (`largest_segment`).
 inline constexpr size_t kLargestReduceScatterSegment = size_t{256} << 10U;
 
 // Reduces this rank's part of all ranks' `send`, which has a part (in values) for each rank, into

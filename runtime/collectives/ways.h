@@ -46,7 +46,7 @@ struct Terms {
 
   double n;
   double log;       // steps of a tree or an exchange
-  double odd;       // 1 if there are extra ranks (guest.h)
+  double odd;       // 1 if there are extra ranks, beyond a power of two
   double a;         // alpha
   double whole;     // time to send all bytes
   double far;       // the same, while all ranks send to distant ranks

@@ -32,7 +32,7 @@ enum class Fallback : uint8_t { kAllow, kWarn, kFail };
 struct Rendezvous {
   int rank = 0;  // as World (world.h)
   int world_size = 1;
-  // May be empty on rank 0, and on ranks of which the launcher says that all are on this host.
+  // May be empty on rank 0, and if all ranks are on this host according to the launcher.
   std::string master_addr;
   int master_port = 29500;
   std::string world_note = "";         // World::note

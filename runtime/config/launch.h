@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Launch: what a launcher's variables say of the job besides its ranks (world.h): what it is
-// called, and how its ranks can find each other. Pure.
+// Launch: data of a launcher's variables about the job, besides its ranks (world.h): its name, and
+// how its ranks can find each other. Pure.
 //
 //   launcher               | name of the job                    | all ranks are on one host if
 //   -----------------------+------------------------------------+-------------------------------
@@ -29,10 +29,10 @@ namespace railhead::config {
 enum class Launcher : uint8_t { kPod, kTorchrun, kOpenMpi, kPmi, kFlux, kSlurm };
 
 struct Launch {
-  // The same on all ranks of the job, and on those of no other one: "mpirun of Open MPI
-  // (PMIX_NAMESPACE=12)", for comparison and messages; "" if the launcher does not tell.
+  // Equal on all ranks of the job, different for every other job: "mpirun of Open MPI
+  // (PMIX_NAMESPACE=12)", for comparison and messages; "" if the launcher sets none.
   std::string name;
-  // Whether all ranks are on this host, by the launcher's count.
+  // True if all ranks are on this host, by the launcher's count.
   bool one_host = false;
   // Adds to `name` what distinguishes it from all other launches on this host, for example in other
   // containers. Not for messages.

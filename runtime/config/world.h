@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The world of this process: its rank, the number of ranks, and the variables that say so.
+// The world of this process: its rank, the number of ranks, and the variables that they come from.
 //
 // Several programs may have set variables. The innermost launcher applies, the first of these:
 //
@@ -26,7 +26,7 @@
 // that srun has started. A process outside of a step is a job of one rank.
 //
 // If the pod has another world than the launcher, the launcher's applies. It fails if the pod's is
-// larger: otherwise each process could be a small job of its own, unnoticed. RAILHEAD_WORLD decides
+// larger: otherwise each process could be a separate small job, unnoticed. RAILHEAD_WORLD decides
 // in that case. Pure.
 #ifndef RAILHEAD_RUNTIME_CONFIG_WORLD_H_
 #define RAILHEAD_RUNTIME_CONFIG_WORLD_H_

@@ -102,7 +102,7 @@ class CudaSource {
 // libcuda.so.1 after the program has loaded it in any way.
 class LoadedCuda final : public CudaSource {
  public:
-  // Ticks of the CPU's clock (base/clock.h) for which a search without result is trusted: 20 us and
+  // Ticks of the CPU's clock (base/clock.h) for which a search without result is valid: 20 us and
   // more. A program that begins to load the driver then has no memory of a GPU yet: initialising a
   // device takes milliseconds. A search takes as long as half a small collective.
   static constexpr uint64_t kTrustedTicks = 100'000;

@@ -24,11 +24,11 @@ absl::StatusOr<Families> ParseFamilies(absl::string_view bytes);
 
 // The families of one process.
 struct Page {
-  std::string process;  // its number, or another name that tells it from the others
+  std::string process;  // its number, or another name that distinguishes it
   Families families;
 };
 
-// What the users must know of a page, once for each `subject`.
+// Warning for the users of a page, once for each `subject`.
 struct PageWarning {
   std::string subject;
   std::string text;

@@ -21,8 +21,8 @@ enum class PageRequest {
   kMalformed,   // is not HTTP/1, or is longer than kLongestRequest
 };
 
-// Reads the bytes that a client has sent so far. Header fields and a body are not looked at: the
-// connection ends after the answer.
+// Parses the bytes that a client has already sent. Ignores header fields and a body: the connection
+// ends after the answer.
 PageRequest ReadPageRequest(absl::string_view bytes);
 
 }  // namespace railhead::metrics

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HTTP server of the metrics page. One thread, which never waits for a client: clients that are
-// silent, that send or read slowly, or that come by the thousand cost one of kMostConnections
+// HTTP server of the metrics page. One thread, which never waits for a client: clients that send
+// nothing, that send or read slowly, or that come by the thousand cost one of kMostConnections
 // places until a deadline, and cannot keep a scraper out. If all places are taken, a newcomer gets
 // that of the source with most connections: the one that has waited longest. The page is made once
 // for all clients that wait for it at the same time, so memory is bounded, too.

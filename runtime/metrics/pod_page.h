@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One page of metrics for all processes of a pod: Prometheus asks one port of a pod, and a pod
+// One page of metrics for all processes of a pod: Prometheus scrapes one port of a pod, and a pod
 // often has one process for each of its GPUs. The first process serves the page. The others connect
-// to it by a Unix socket and send their series whenever it asks; if it ends, one of them takes
+// to it by a Unix socket and send their series on request; if it ends, one of them takes
 // over.
 #ifndef RAILHEAD_RUNTIME_METRICS_POD_PAGE_H_
 #define RAILHEAD_RUNTIME_METRICS_POD_PAGE_H_
@@ -30,8 +30,8 @@ namespace railhead::metrics {
 class PodPage {
  public:
   // Shows what `read` returns on the page at `port` until destroyed. `read` is called on threads of
-  // the page. `pod` tells pods apart that share the node's network; a process of another pod or
-  // user cannot take part. Port 0: a page of its own at any free port. Unavailable if
+  // the page. `pod` distinguishes pods that share the node's network; a process of another pod or
+  // user cannot take part. Port 0: a separate page at any free port. Unavailable if
   // another process has the port. `log` gets each warning about the page once.
   static absl::StatusOr<std::unique_ptr<PodPage>> Open(int port, absl::string_view pod,
                                                        std::function<Families()> read,

@@ -23,7 +23,7 @@ struct PortSnapshot {
   fabric::PortCounters counters;
 };
 
-// How the NIC of a rail reads GPU memory.
+// Mechanism by which the NIC of a rail reads GPU memory.
 struct GpuDirectSnapshot {
   rails::RailName name;
   fabric::GpuDirectWay way = fabric::GpuDirectWay::kNone;

@@ -18,9 +18,9 @@ bool IsBoundToInterface(int fd);
 // Returns the index of the interface by which an accepted connection came in; 0 if unknown.
 int ArrivalInterface(int fd);
 
-// Sends one packet by the interface whose ARP request, a broadcast, tells the neighbours that
-// `address` is there. Neighbours may know another interface of this machine, since Linux answers
-// ARP requests for all of its addresses on each interface (arp_ignore=0). Nothing for IPv6, where
+// Sends one packet by the interface, so that its ARP request, a broadcast, announces `address` to
+// the neighbours. They may know another interface of this machine for it, since Linux answers ARP
+// requests for all of its addresses on each interface (arp_ignore=0). Does nothing for IPv6, where
 // it does not.
 void AnnounceAddress(const IpAddress& address, absl::string_view interface);
 

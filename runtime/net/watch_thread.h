@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A thread that waits for descriptors, for all its clients in this process, however many
-// communicators it has. It sleeps until a descriptor of a client stirs, a client is woken, or a
+// communicators it has. It sleeps until a descriptor of a client is ready, a client is woken, or a
 // time has come. Used by bootstrap::Watch and transport::RailListener.
 #ifndef RAILHEAD_RUNTIME_NET_WATCH_THREAD_H_
 #define RAILHEAD_RUNTIME_NET_WATCH_THREAD_H_
@@ -55,9 +55,9 @@ class WatchThread {
   WatchThread(net::Fd epoll, net::Event wake) : epoll_(std::move(epoll)), wake_(std::move(wake)) {}
 
   void Run();
-  // Returns the clients whose turn it is: those whose time has come, and those among `stirred`.
+  // Returns the clients whose turn it is: those whose time has come, and those in the argument.
   std::set<Client*> Due(const std::set<Client*>& stirred);
-  // Returns those whose connections have stirred, after a sleep.
+  // Sleeps. Returns the clients whose descriptors are ready.
   std::set<Client*> Sleep();
 
   const net::Fd epoll_;

@@ -15,7 +15,7 @@
 namespace railhead::perf {
 
 // Returns which algorithm is used for this collective (railhead-perf's name) at each size, and why:
-// the library's explanation, including measurements of calls so far. The same on all ranks.
+// the library's explanation, including measurements of earlier calls. Equal on all ranks.
 absl::StatusOr<std::string> Explain(rhComm_t comm, absl::string_view collective,
                                     absl::Span<const uint64_t> sizes);
 

@@ -29,7 +29,7 @@ struct RunOptions {
   // Called on rank 0 after each pass over all sizes: ranks start another pass unless it returns
   // true. Empty: one pass.
   std::function<bool()> enough;
-  // Called on every rank before each pass: what it does meanwhile, the other ranks wait for.
+  // Called on every rank before each pass; the other ranks wait until it returns.
   std::function<void()> before_pass;
 };
 

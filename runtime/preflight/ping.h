@@ -26,8 +26,8 @@ struct PingResult {
 // side begins, the other answers. Call it on both sides at the same time; it polls without
 // sleeping, as a collective does.
 //
-// DeadlineExceeded if the peer is silent for `patience`; or errors of the link. Where many share
-// the cores, all of it may take longer.
+// DeadlineExceeded if nothing arrives for the given time; or errors of the link. If many ranks
+// share the cores, all of it may take longer.
 absl::StatusOr<PingResult> Ping(transport::Link& link, bool begins, absl::Duration patience);
 
 }  // namespace railhead::preflight

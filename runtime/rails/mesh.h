@@ -63,7 +63,7 @@ class Mesh final : public collectives::Messenger {
   // If `copies` (the default), copies small messages and the last bytes of others, so that their
   // senders need not wait for acknowledgements. Pass false for memory that the CPU cannot access.
   void CopySmall(bool copies);
-  // Starts a collective: Progress fails with DeadlineExceeded after `patience` without progress.
+  // Starts a collective: Progress fails with DeadlineExceeded after this time without progress.
   void Begin(absl::Duration patience);
   // Waits until nothing depends on further polling unless a rail is lost, so that the owner may
   // stay away until the next Begin; Tend then handles losses, of both sides.
@@ -73,12 +73,12 @@ class Mesh final : public collectives::Messenger {
   // connections of new peers and of returning rails. Call it every kTendPause from any thread; it
   // does nothing while the owner works. Its error is returned by the owner's next Progress.
   void Tend(absl::Time now);
-  // Short beside the time after which a peer gives up a rail (tcp/ack_timeout.h).
+  // Short beside the time after which a peer drops a rail (tcp/ack_timeout.h).
   static constexpr absl::Duration kTendPause = absl::Milliseconds(100);
   // Waits until everything sent is known to have arrived, at most until `deadline`; then the owner
   // is away. Call it before destroying the mesh: no peer waits for a repeat then.
   void Settle(absl::Time deadline);
-  // Whether it is known now, except of peers that have `left`.
+  // Returns true if it is known now, except of peers that have `left`.
   bool Acknowledged(absl::FunctionRef<bool(int peer)> left) const;
   // Peers to which something sent is not known to have arrived.
   std::vector<int> Unacknowledged() const;
@@ -86,8 +86,8 @@ class Mesh final : public collectives::Messenger {
   std::string DescribeProgress(int peer) const;
   // See Peer::CannotConnect.
   bool CannotConnect(int peer) const;
-  // This rank leaves: tells at once what it has taken, because peers that leave, too, wait for
-  // that. Their rails are neither logged nor counted as lost.
+  // This rank leaves: acknowledges at once what it has taken, because peers that leave, too, wait
+  // for that. Their rails are neither logged nor counted as lost.
   void ExpectClose();
   // Increases as transfers come nearer to completion, of all peers (with the companion), or of one;
   // see Peer::progress.
@@ -115,12 +115,12 @@ class Mesh final : public collectives::Messenger {
   absl::StatusOr<bool> Look();
   absl::StatusOr<absl::Duration> PrepareSleep();
   int epoll() const { return epoll_.get(); }
-  // Whether it has connections, or had to have some.
+  // Returns true if it has peers, connected or not.
   bool HasPeers() const { return !peers_.empty(); }
 
-  // Thread-safe. Returns when the rails have last heard of a rank's process (Peer::last_sign);
-  // InfinitePast without a rail to it. Makes the next calls ask it for a sign: of the owner, or of
-  // Tend.
+  // Thread-safe. Returns the time of the last sign of a rank's process on the rails
+  // (Peer::last_sign); InfinitePast without a rail to it. Makes the next calls request one: of the
+  // owner, or of Tend.
   absl::Time LastSign(int rank) const;
   // Thread-safe. Totals: of each rail over all peers.
   std::vector<RailTotals> Totals() const;
@@ -193,7 +193,7 @@ class Mesh final : public collectives::Messenger {
   bool Flushed() const;
   absl::Status Sleep();
   // Arms descriptors, polls once more, and returns the maximum time to sleep; zero if something has
-  // moved, or if nothing is left to wait for. `acknowledges`: tells peers first what was taken.
+  // moved, or if nothing is left to wait for. `acknowledges`: first acknowledges what was taken.
   absl::StatusOr<absl::Duration> ArmToSleep(bool acknowledges);
   // Copies unacknowledged data, so that the owner need not wait for acknowledgements.
   bool KeepUnacknowledged();
@@ -231,7 +231,7 @@ class Mesh final : public collectives::Messenger {
   bool copies_small_ = true;
   bool finishing_ = false;      // waits for NICs and sockets
   uint32_t spins_in_vain_ = 0;  // waits in a row that outlasted the spin
-  bool must_poll_ = false;      // some link does not stir
+  bool must_poll_ = false;      // some link must be polled
   absl::Duration patience_ = absl::InfiniteDuration();
   uint64_t progress_of_idle_ = 0;  // of idle peers
   Traffic moved_of_idle_;

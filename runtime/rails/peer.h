@@ -25,7 +25,7 @@
 // send_ledger.h and receive_ledger.h decide when a chunk may be sent and when it is done; this
 // class connects them with links. Four kinds of frames carry no data: probes; posted receives, if
 // no data frame can carry them; a rail that this side has lost; and the address of a rail that had
-// none before, or another one. The peer gives up a rail that this side has lost, too; otherwise it
+// none before, or another one. The peer drops a rail that this side has lost, too; otherwise it
 // would notice only by its next chunk there.
 #ifndef RAILHEAD_RUNTIME_RAILS_PEER_H_
 #define RAILHEAD_RUNTIME_RAILS_PEER_H_
@@ -142,7 +142,7 @@ class Peer {
   }
   // Notes that the descriptor of a rail is readable.
   void Stir(size_t index) { states_[index].stirred = true; }
-  // The same as Poll without what costs system calls for nothing: polls rails that have stirred
+  // As Poll without system calls that find nothing: polls rails whose descriptors were readable
   // since the last time, and those that are polled in memory.
   absl::StatusOr<bool> PollStirred(absl::Time now);
   // Increases as transfers come nearer to completion; losses, returns and repeats of rails do not
@@ -160,7 +160,7 @@ class Peer {
   // Thread-safe. Returns when a frame of the other rank's process has last arrived, or an
   // acknowledgement of one; InfinitePast if none has.
   absl::Time last_sign() const;
-  // Thread-safe. Makes the next poll ask the other rank for such a sign.
+  // Thread-safe. Makes the next poll request such a sign of the other rank.
   void AskForSign() { sign_asked_.store(true, std::memory_order_relaxed); }
   bool sign_asked() const { return sign_asked_.load(std::memory_order_relaxed); }
 
@@ -195,7 +195,7 @@ class Peer {
     bool probe_sent = false;
     bool probe_came = false;
     bool tell_lost = false;  // the peer must still be notified of the loss
-    bool stirred = false;    // see Stir
+    bool stirred = false;    // its descriptor is readable
     // Chunk that the link is writing to its place.
     std::optional<Chunk> placing;
   };
@@ -204,7 +204,7 @@ class Peer {
   absl::StatusOr<bool> PollRails(absl::Time now, absl::FunctionRef<bool(size_t index)> which);
   absl::Status PollRail(size_t index, absl::Time now);
   void NoteSign() { last_sign_.store(absl::ToUnixNanos(now_), std::memory_order_relaxed); }
-  // If it was asked for, sends a note that the peer acknowledges soon.
+  // If a sign was requested, sends a note that the peer acknowledges soon.
   absl::Status SeekSign();
   // Gives chunks to rails.
   absl::Status Pull();

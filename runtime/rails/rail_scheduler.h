@@ -48,7 +48,7 @@ class RailScheduler {
   // which saves a message. Cleared by Give.
   void SetOwing(size_t rail, bool owing) { rails_[rail].owing = owing; }
   bool Owes(size_t rail) const { return rails_[rail].owing; }
-  // A rail that is down gets nothing. Its data no longer counts, and its old rate says little about
+  // A rail that is down gets nothing. Its data no longer counts, and its old rate may differ from
   // its rate after it returns.
   void SetUp(size_t rail, bool up);
 
@@ -88,7 +88,7 @@ class RailScheduler {
     // Delivered bytes and busy seconds, with exponential decay.
     double bytes = 0;
     double seconds = 0;
-    // Virtual time of its share of all chunks so far.
+    // Virtual time of its share of all chunks given.
     double virtual_time = 0;
 
     // Cached results of the above: assumed rate, and seconds until it finishes what it has.

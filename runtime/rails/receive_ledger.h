@@ -7,7 +7,7 @@
 // n-th receive. Take() places a frame, or stores it for a receive that is not posted yet. It never
 // rejects one for lack of room: the peer stays within posted receives and kRoom
 // (unexpected_queue.h), so it must know the posted receives. posted() is sent with every frame to
-// the peer; MustTell() asks for a separate frame.
+// the peer; MustTell() is true if it needs a separate frame.
 //
 // After the loss of a rail frames may arrive twice; duplicates are dropped.
 #ifndef RAILHEAD_RUNTIME_RAILS_RECEIVE_LEDGER_H_

@@ -21,15 +21,15 @@
 
 namespace railhead::rails {
 
-// What a sender may have in frames of transfers that the peer has not posted, in bytes by
+// Maximum total of a sender's frames of transfers that the peer has not posted, in bytes by
 // FrameCost.
 inline constexpr size_t kRoom = size_t{1} << 20;
 
-// What a frame takes of that room, in bytes: its payload and what is kept about it.
+// Bytes that a frame takes of that room: its payload and what is kept about it.
 constexpr size_t FrameCost(size_t payload) { return payload + 64; }
 
-// How many transfers a sender may be past the last one that the peer has posted. Transfers without
-// bytes have no frames and cost no room, so they need a limit of their own.
+// Maximum number of transfers of a sender beyond the last one that the peer has posted. Transfers
+// without bytes have no frames and cost no room, so they need a separate limit.
 inline constexpr uint64_t kMaxTransfersAhead = kRoom / FrameCost(0);
 
 class UnexpectedQueue {

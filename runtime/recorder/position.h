@@ -91,8 +91,8 @@ absl::StatusOr<Position> ParsePosition(absl::string_view bytes);
 // Stall detector of one rank. Pure: the caller passes all observations.
 class Stillness {
  public:
-  // An operation is stalled after `patience` without traffic. If the caller does not look for
-  // `asleep`, the process itself did not run. `rails` by index.
+  // The first argument: time without traffic after which an operation is stalled. If the caller
+  // does not look for `asleep`, the process itself did not run. `rails` by index.
   Stillness(absl::Duration patience, absl::Duration asleep, std::vector<std::string> rails)
       : patience_(patience), asleep_(asleep), rails_(std::move(rails)) {}
 

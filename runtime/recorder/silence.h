@@ -2,11 +2,11 @@
 //
 // Ranks that do not answer queries, as the rank that queries them sees it. Used by HangReporter.
 //
-// A rank is silent from the first query that it has not answered since its last answer; an answer
-// that comes after its query's end counts. So a rank that answers late, because its machine is
-// busy, is alive, and one that stands still is silent from the next query on. Silence counts only
-// while queries follow each other: if none was made for half the timeout, or the querying process
-// did not run itself, it begins anew.
+// A rank is unresponsive from the first query that it has not answered since its last answer; an
+// answer that comes after its query's end counts. So a rank that answers late, because its machine
+// is busy, is alive, and a stopped one is unresponsive from the next query on. The time counts only
+// while queries follow each other: if there was no query for half the timeout, or the querying
+// process did not run itself, it begins anew.
 //
 // Pure: the caller passes the time. Not thread-safe.
 #ifndef RAILHEAD_RUNTIME_RECORDER_SILENCE_H_
@@ -26,11 +26,11 @@ class Silence {
   explicit Silence(absl::Duration timeout) : timeout_(timeout) {}
 
   // Takes the answers, by rank, to a query that began at `asked`. Adds to each rank that has not
-  // answered for how long, and its last known position. One that is silent for less than `moment`
-  // counts as having answered, if its position is known.
+  // answered for how long, and its last known position. One that is unresponsive for less than
+  // `moment` counts as having answered, if its position is known.
   void Note(absl::Time asked, absl::Time now, absl::Duration moment, std::vector<Seen>& ranks);
-  // Returns true if a rank has been silent for the timeout, and an operation or transfer of another
-  // rank has made no progress for as long.
+  // Returns true if a rank has been unresponsive for the timeout, and an operation or transfer of
+  // another rank has made no progress for as long.
   bool Overdue(absl::Time now) const;
   // Another rank queries: what this one has seen is obsolete.
   void Clear();
@@ -43,7 +43,7 @@ class Silence {
 
   const absl::Duration timeout_;
   absl::Time noted_ = absl::InfinitePast();            // the last answers
-  absl::Time silent_since_ = absl::InfiniteFuture();   // the rank that has been silent longest
+  absl::Time silent_since_ = absl::InfiniteFuture();   // the rank unresponsive for longest
   absl::Time waiting_since_ = absl::InfiniteFuture();  // the rank that has waited longest
   std::vector<Known> ranks_;
 };

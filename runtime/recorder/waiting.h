@@ -25,7 +25,7 @@ std::vector<bool> WaitsForCallers(const std::vector<Seen>& ranks, absl::Duration
 struct Word {
   std::string text;                        // for people
   std::vector<bool> waits;                 // of WaitsForCallers
-  bool still = false;                      // one of them is stalled, and the text says where
+  bool still = false;                      // one of them is stalled; the text describes it
   bool log = false;                        // people should know now
   std::vector<std::pair<int, int>> stuck;  // of StuckPairs
 };

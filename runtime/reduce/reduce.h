@@ -26,7 +26,7 @@
 
 namespace railhead::reduce {
 
-// How results are written. Streaming bypasses the caches: faster for outputs larger than the
+// Kind of stores for results. Streaming bypasses the caches: faster for outputs larger than the
 // last-level cache that are not read soon, slower otherwise.
 enum class Stores { kNormal, kStreaming };
 

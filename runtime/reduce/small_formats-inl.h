@@ -63,8 +63,8 @@ HWY_INLINE Word32Vector Encode(FloatVector v) {
   return hn::IfThenElse(hn::RebindMask(w, hn::IsNaN(v)), hn::Set(w, kNaN), hn::Or(code, sign));
 }
 
-// fp16 to fp32 and back, of as many as fit in a vector of fp32. The emulated target would convert
-// with rules of its own.
+// fp16 to fp32 and back, of as many as fit in a vector of fp32. The emulated target's conversions
+// differ, so it has separate functions.
 #if HWY_TARGET == HWY_EMU128
 HWY_INLINE FloatVector FromFloat16(hn::Vec<HalfWord16Tag> bits) {
   const FloatTag f;

@@ -13,8 +13,8 @@
 // Chunks are numbered from 1 over the life of the group, the same on all ranks for all collectives.
 // Every rank publishes two facts about every chunk k:
 //
-// - filled k: this rank's data for chunk k is in its cell, or in the notice that says so, and it
-//   has drained every result up to k-3.
+// - filled k: this rank's data for chunk k is in its cell, or in the notice itself, and it has
+//   drained every result up to k-3.
 // - reduced k: it no longer reads cells of chunk k, and its part of the result, if any, is in the
 //   result cell.
 //
@@ -26,7 +26,7 @@
 //
 // A rank without data fills at once: it has finished k-1, so all have reduced k-64.
 //
-// That holds for every sequence of collectives, so there is no barrier between them.
+// These rules hold for every sequence of collectives, so there is no barrier between them.
 //
 // Buffers that all ranks can access (window.h) bypass this: see direct.cc.
 #ifndef RAILHEAD_RUNTIME_SHM_GROUP_H_
@@ -107,7 +107,7 @@ class Group {
   uint64_t given_bytes() const { return given_.load(std::memory_order_relaxed); }
   uint64_t taken_bytes() const { return taken_.load(std::memory_order_relaxed); }
 
-  // For Patience::spread.
+  // For the wait policy's `spread`.
   Spread& spread() { return spread_; }
 
   // Spin time before sleeping.

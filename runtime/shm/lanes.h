@@ -4,8 +4,8 @@
 //
 // Every rank has a lane: counters that it alone writes and all others read. They count chunks of
 // work from 1 over the life of a group, and never decrease; so no flag is cleared, and collectives
-// follow each other without a barrier. (Shared words have the low 32 bits; ranks are never so far
-// apart that these are ambiguous.)
+// follow each other without a barrier. (Shared words have the low 32 bits, which are unambiguous
+// for the distance that ranks can have.)
 #ifndef RAILHEAD_RUNTIME_SHM_LANES_H_
 #define RAILHEAD_RUNTIME_SHM_LANES_H_
 
@@ -25,8 +25,8 @@
 
 namespace railhead::shm {
 
-// Maximum chunks, and so calls, by which a rank can be ahead of another. Where ranks outnumber
-// cores, a rank that need not wait for others makes as many small calls before it gives its core
+// Maximum chunks, and so calls, by which a rank can be ahead of another. If ranks outnumber cores,
+// a rank that need not wait for others makes up to this many small calls before it gives its core
 // to one of them.
 inline constexpr int64_t kMostAhead = 63;
 
@@ -34,7 +34,7 @@ inline constexpr int64_t kMostAhead = 63;
 // ones, so that a rank can write one while no other reads it.
 struct alignas(64) Notice {
   std::atomic<uint32_t> filled{0};   // number of the chunk, when this rank has filled it
-  std::atomic<uint32_t> reduced{0};  // number of the last chunk reduced by then
+  std::atomic<uint32_t> reduced{0};  // number of the last chunk reduced before that
   std::atomic<uint64_t> call{0};     // the call, if it starts with this chunk
   // Small data, instead of in a cell.
   std::array<std::byte, 560> inlined{};

@@ -4,9 +4,9 @@
 // is for common data).
 //
 // Each ordered pair of ranks has a box: a few slots that the sender fills and the receiver empties,
-// in order; a message passes in pieces. A slot says itself that it is filled, and the receiver
-// counts what it has emptied, so nothing is locked. Small pieces follow what is said of them, so
-// the smallest are in the same cache line. An idle rank spins for a time and then sleeps on its
+// in order; a message passes in pieces. A filled slot contains its number, and the receiver counts
+// what it has emptied, so nothing is locked. Small pieces follow the slot's header fields, so the
+// smallest are in the same cache line. An idle rank spins for a time and then sleeps on its
 // bell, which ranks ring when they fill or empty a slot of its boxes: on a futex if it waits for
 // nothing else (Progress), or on a socket, so that a wait for rails also covers boxes (Companion).
 #ifndef RAILHEAD_RUNTIME_SHM_MAILBOX_H_
@@ -42,7 +42,7 @@ class Mailbox final : public collectives::Messenger, public Companion {
   // this. `names`: numbers of these ranks in messages; this is index `rank`.
   Mailbox(std::byte* memory, int rank, std::vector<int> names);
 
-  // Whether another rank has sent rank `rank` a message, which has no Mailbox yet.
+  // Returns true if another rank has sent a message to rank `rank`, which has no Mailbox yet.
   static bool HasMail(std::byte* memory, size_t rank, size_t ranks);
   // The cores on which the ranks wait, for Spread.
   std::vector<Spread::Core*> Cores() const;
@@ -70,7 +70,7 @@ class Mailbox final : public collectives::Messenger, public Companion {
   absl::Status Arm() override;
   void Answer() override;
   uint64_t progress() const override { return given_bytes() + taken_bytes(); }
-  // The same for the messages with one rank.
+  // As above, for the messages with one rank.
   uint64_t progress(int peer) const { return peers_[static_cast<size_t>(peer)].moved; }
   std::string DescribeProgress() const override;
 

@@ -25,14 +25,14 @@ struct Patience {
   absl::Duration limit;                          // timeout: DeadlineExceeded
   const std::atomic<bool>* cancelled = nullptr;  // Cancelled when it becomes true
   // More ranks than cores: the awaited rank may need this core, so it is yielded between reads.
-  // That takes a sixth of the time of sleeping and waking.
+  // A yield takes a sixth of the time of sleeping and waking.
   bool crowded = false;
   // Called after the limit: true restarts it. Null: the wait ends.
   const std::function<bool()>* go_on = nullptr;
   Spread* spread = nullptr;  // if each rank has a core; null: ranks are not moved
 
-  // Returns whether a wait in which nothing has moved for `still` begins anew; it goes on anyway.
-  // The error that ends it: Cancelled, or `late`, which says what is awaited.
+  // Returns true if a wait in which nothing has moved for `still` begins anew, false if it
+  // continues. An error ends it: Cancelled, or `late`, which names what is awaited.
   absl::StatusOr<bool> Check(absl::Duration still, absl::FunctionRef<absl::Status()> late) const {
     if (absl::Status failed = Alarm{cancelled}.Check(); !failed.ok()) return failed;
     if (still < limit) return false;

@@ -110,8 +110,8 @@ class Engine {
   const Transfer* oldest() const { return oldest_; }
   // Removes the unfinished transfers and returns them. Call nothing else afterwards.
   std::vector<Transfer*> TakeUnfinished();
-  // Returns the peers to which something is being sent, or whose bytes are awaited. If the peer
-  // runs its transfers, which is certain once it was heard, and nothing moves, there is a fault.
+  // Returns the peers to which something is being sent, or whose bytes are awaited. If nothing
+  // moves although the peer runs its transfers, as it does once Heard() is true, there is a fault.
   std::vector<int> UnderWay() const;
   bool Heard(int peer) const;
   // Returns true if all posted sends are complete and their memory is no longer used, except those

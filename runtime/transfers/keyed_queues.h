@@ -29,7 +29,7 @@ class KeyedQueues {
 
   size_t size() const { return size_; }
 
-  // `number` tells entries of several KeyedQueues apart, see number().
+  // `number` distinguishes the entries of several KeyedQueues, see number().
   void Add(const Keys& keys, uint64_t number, Entry entry) {
     if (2 * (queues_ + kQueues) > slots_.size()) Grow();
     Place place = free_;

@@ -33,7 +33,7 @@ struct Note {
   static constexpr size_t kMostInlined = 24;
   std::array<std::byte, kMostInlined> inlined{};
 
-  // Whether a message with the bytes of the transfer follows.
+  // Returns true if a message with the bytes of the transfer follows.
   bool IsFollowed() const {
     return kind == Kind::kData || (kind == Kind::kEager && size > kMostInlined);
   }
@@ -44,7 +44,7 @@ inline constexpr size_t kNoteBytes = 40;  // fits into a mailbox's slot header
 using NoteBytes = std::array<std::byte, kNoteBytes>;
 
 NoteBytes Encode(const Note& note);
-// The same for kEager, whose bytes may be `data`: quicker, since most notes are such.
+// As Encode, for kEager, whose bytes may be `data`: quicker, since most notes are such.
 NoteBytes EncodeEager(int tag, absl::Span<const std::byte> data);
 // Returns Internal if it is not a note, or not one that a rank may send.
 absl::StatusOr<Note> ParseNote(absl::Span<const std::byte> bytes);

@@ -161,7 +161,7 @@ class Carrier {
   // Sends an acknowledgement without a frame. Call it before a long sleep or the end.
   virtual absl::Status Acknowledge() { return absl::OkStatus(); }
 
-  // Call before each wait for the link to stir; then Poll once more before sleeping.
+  // Call before each wait for the link's events; then Poll once more before sleeping.
   virtual absl::Status Arm(Wake wake) = 0;
 };
 
@@ -169,17 +169,17 @@ class Link : public Carrier {
  public:
   // Registers all that Poll may wait for in this epoll, with `tag` as its data, also what it will
   // wait for later; -1: in none. Replaces the last call; the epoll must stay open until the next,
-  // or until the link is destroyed. Returns false if nothing would stir, so that the caller must
-  // poll.
+  // or until the link is destroyed. Returns false if there would be no events, so that the caller
+  // must poll.
   virtual absl::StatusOr<bool> WakeBy(int epoll, void* tag) = 0;
-  // Call when it stirred; otherwise it goes on, and the next sleep ends at once.
+  // Call after an event; otherwise it stays pending, and the next sleep ends at once.
   virtual void Answer(absl::Time now) = 0;
 
   // The largest payload of one frame, in bytes.
   virtual size_t max_payload() const = 0;
 
   // Returns true if Poll without arrivals costs no system call. For other links the caller waits
-  // until it stirs before it calls Poll.
+  // for an event before it calls Poll.
   virtual bool polls_in_memory() const { return true; }
 
   // Ends the connection, as if Poll had failed.
@@ -188,7 +188,7 @@ class Link : public Carrier {
   // loss.
   virtual bool connected() const = 0;
   // Without a connection: advances the setup of a new one without blocking. True: connected, with
-  // nothing in flight. False: not yet. An error is the cause so far, and not final:
+  // nothing in flight. False: not yet. An error is the present cause, and not final:
   // DeadlineExceeded if the peer's process is there, but does not work on this connection; it may
   // not have called yet. Nothing happens between calls.
   virtual absl::StatusOr<bool> Reconnect(absl::Time now) = 0;

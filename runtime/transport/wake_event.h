@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WakeEvent: by which other threads wake a thread that sleeps on its rails, for an arriving
-// connection, a failure of the job, or the address of a rank. It needs no descriptor of its own: a
-// descriptor that is always readable, one per process, is in the thread's epoll while the event is
+// WakeEvent: lets other threads wake a thread that sleeps on its rails, for an arriving connection,
+// a failure of the job, or the address of a rank. It needs no descriptor per event: one descriptor
+// of the process, which is always readable, is in the thread's epoll while the event is
 // signalled.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_WAKE_EVENT_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_WAKE_EVENT_H_

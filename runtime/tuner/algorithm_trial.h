@@ -49,7 +49,7 @@ class AlgorithmTrial {
   const Times& times() const { return times_; }
   void Agree(const Times& agreed);
 
-  // The fastest so far.
+  // The algorithm between trials, by the last one.
   size_t best() const { return best_; }
   bool trying() const { return trying_; }
   // Seconds of an algorithm in its last trial; 0 if unknown.

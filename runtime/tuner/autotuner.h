@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Autotuner: selects the algorithm of each call by measurement, if the model expects several to be
-// close (algorithm_trial.h). Pure. All ranks ask for the same collectives in the same order, and so
-// get the same answers.
+// close (algorithm_trial.h). Pure. All ranks request choices for the same collectives in the same
+// order, and so get the same answers.
 //
 // Sizes are grouped in classes, each up to a power of two; the time of a call is scaled to its
 // class by the model.

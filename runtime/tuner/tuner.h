@@ -39,7 +39,7 @@ struct Network {
   double local_beta = 1 / 4e9;  // seconds per byte
 };
 
-// How to run a collective.
+// Algorithms that run a collective.
 struct Choice {
   collectives::Algorithm algorithm = collectives::Algorithm::kRing;
   // For kHierarchical: the algorithm between places.

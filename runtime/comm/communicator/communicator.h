@@ -234,7 +234,7 @@ class Communicator {
     collectives::Algorithm algorithm;
     size_t bytes;
     collectives::Call call;
-    tuner::Autotuner::Turn turn = {};  // the autotuner's choice, if it was asked
+    tuner::Autotuner::Turn turn = {};  // the autotuner's choice, if it made one
   };
   using Shared = absl::FunctionRef<absl::Status(shm::Group& group, const shm::Patience& patience)>;
   using Messages = absl::FunctionRef<absl::Status(collectives::Messenger& messenger)>;
@@ -271,8 +271,8 @@ class Communicator {
   absl::Status Run(const Work& work, Shared shared, Messages messages);
   absl::Status Run(const Work& work, Messages messages);
   absl::Status Exchange(const Work& work, Messages messages);
-  // The only way to use the mesh: `patience` without progress ends it, and the mesh is tended as
-  // soon as `messages` has returned.
+  // The only way to use the mesh: it ends after the given time without progress, and the mesh is
+  // tended as soon as `messages` has returned.
   // `go_on`: see Patient::Begin.
   absl::Status OverRails(absl::Duration patience, Messages messages,
                          const std::function<bool()>* go_on = nullptr);
@@ -325,7 +325,7 @@ class Communicator {
   absl::StatusOr<std::shared_ptr<Lane>> StartLane();
   // Returns the lane, started if it was not.
   absl::StatusOr<Lane*> OpenLane();
-  // Whether another rank has sent this one something for its lane, which is not started yet.
+  // Returns true if another rank has sent something for this one's lane, which is not started yet.
   bool IsLaneCalled();
   // Ranks with which this one shares the lane's memory, itself included.
   const std::vector<int>& LaneRanks() const;

@@ -4,7 +4,7 @@
 // Pure. Used by HangReporter.
 //
 // The counters belong to the ports (fabric/port_counters.h) and include traffic of other jobs; the
-// warnings say so.
+// warnings mention that.
 #ifndef RAILHEAD_RUNTIME_COMM_COMMUNICATOR_CONGESTION_H_
 #define RAILHEAD_RUNTIME_COMM_COMMUNICATOR_CONGESTION_H_
 

@@ -5,23 +5,23 @@
 // not answer, writes the flight recorder's file when the job fails, and logs congestion of the
 // rails.
 //
-// Time from the moment in which a rank stands still until the job fails, for a timeout T. Another
-// rank waits for it or begins to.
+// Time from the moment in which a rank stops until the job fails, for a timeout T. Another rank
+// waits for it or begins to.
 //
-//   T/48 + T/16  a waiting rank looks each T/48, and requests a query if its operation has not
-//   moved
-//                for T/16, then every T/16. The silence begins with the first query that the rank
-//                does not answer (recorder/silence.h).
-//   T            The silence lasts for the timeout. A late answer ends it.
-//   T/48         The querying rank looks each T/48 whether a silence has lasted so long.
+//   T/48 + T/16  A waiting rank checks its progress each T/48, and requests a query if its
+//                operation has not moved for T/16, then every T/16. The stopped rank counts as
+//                unresponsive from the first query that it does not answer (silence_).
+//   T            It does not answer for the timeout. A late answer would end this time.
+//   T/48         The querying rank checks each T/48 if this time has reached the timeout.
 //   ------------
-//   1.11 T       If the root itself stands still, its children judge, with the same times.
+//   1.11 T       Total. If the root itself stops, its children judge, and need the same
+//                times.
 //
-// If a rank answers each query too late, and then stands still, its last answer counts for the
-// next query, which may take T/24 more than the pause of T/16: 1.21 T.
+// If a rank answers each query too late, and then stops, its last answer counts for the next
+// query, which may take T/24 more than the pause of T/16: 1.21 T.
 //
 // A query ends after T/24 at most: each level of the tree waits T/24 / height longer than the one
-// below it. A rank that misses that moment is alive; its last known position counts meanwhile.
+// below it. A rank that answers later is alive; until then its last known position counts.
 #ifndef RAILHEAD_RUNTIME_COMM_COMMUNICATOR_HANG_REPORTER_H_
 #define RAILHEAD_RUNTIME_COMM_COMMUNICATOR_HANG_REPORTER_H_
 
@@ -102,7 +102,7 @@ class HangReporter final : public bootstrap::HangObserver {
   // Returns false if no thread can be started: then there are no counters.
   bool StartReading(absl::Time now) const;
   recorder::StillTransfers Transfers(absl::Time now, uint32_t query) const;
-  // Fails the job if a silence has lasted for the timeout.
+  // Fails the job if a rank has not answered for the timeout.
   void JudgeSilence(absl::Time now);
   // Waits for a report that comes from now on.
   void Query(bootstrap::Watch& watch);
@@ -113,7 +113,7 @@ class HangReporter final : public bootstrap::HangObserver {
   const Pace pace_;
   recorder::Stillness stillness_;
   recorder::Silence silence_;
-  absl::Status verdict_;     // from the last conclusion, or on a silence
+  absl::Status verdict_;     // from the last conclusion, or from JudgeSilence
   std::string conclusion_;   // report of the last conclusion
   bool concluded_ = false;   // the next report is this rank's own
   absl::Duration next_log_;  // of a conclusion, after this time without progress

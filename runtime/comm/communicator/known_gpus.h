@@ -21,7 +21,7 @@ namespace railhead::comm {
 // Thread-safe.
 class KnownGpus : public std::enable_shared_from_this<KnownGpus> {
  public:
-  // Access of a rail to some memory. `trouble`: why it uses no better way; "" if it needs none.
+  // Access of a rail to some memory, and why it uses no better way ("" if it needs none).
   struct Way {
     metrics::GpuDirectSnapshot rail;
     std::string trouble;

@@ -5,9 +5,9 @@
 // first transfer on this rank starts it, or a message of another rank (Communicator::Tend).
 //
 // It has no thread. The thread that starts, tests or waits for a transfer does the work, also of
-// all others (WorkLock). While none does, the process's thread for progress does it
-// (net::WatchThread): a few milliseconds after the last visit, so that visitors who come often
-// neither wake it nor have to arm descriptors, and from then on when a descriptor stirs.
+// all others (WorkLock). While there is none, the process's progress thread does it
+// (net::WatchThread): a few milliseconds after the last visit, so that frequent callers neither
+// wake it nor have to arm descriptors, and from then on when a descriptor is ready.
 //
 // Matching and protocol are in transfers/engine.h.
 #ifndef RAILHEAD_RUNTIME_COMM_COMMUNICATOR_LANE_H_
@@ -51,7 +51,7 @@ class Lane final : public std::enable_shared_from_this<Lane>, private net::Watch
     rails::Reach reach;           // to ranks that do not share memory
     std::byte* memory = nullptr;  // of the mailbox; null without one
     std::vector<int> here;        // ranks of the mailbox
-    bool crowded = false;         // not each of them has a core of its own
+    bool crowded = false;         // some of them share a core
     std::function<std::string(int rank)> name;
     // Returns the name of a rank that has left; nullopt while it is a member.
     std::function<std::optional<std::string>(int rank)> left;
@@ -102,22 +102,22 @@ class Lane final : public std::enable_shared_from_this<Lane>, private net::Watch
   absl::Status Work(absl::Time deadline);
   // Unlocks; the progress thread attends to the lane.
   void Leave();
-  // Whether all that was sent to members is known to have arrived.
+  // Returns true if all that was sent to members is known to have arrived.
   bool IsSettled() const;
 
   // The progress thread's turn.
   std::optional<absl::Time> Turn() override;
   // Its work; returns when it has to look again.
   absl::StatusOr<absl::Time> Attend(absl::Time now);
-  // Prepares to sleep until a descriptor stirs; returns when to look again in any case.
+  // Prepares to sleep until a descriptor is ready; returns when to look again in any case.
   absl::StatusOr<absl::Time> Sleep(absl::Time now);
-  // Watches the lane's descriptors until one stirs.
+  // Watches the lane's descriptors until one is ready.
   absl::Status WatchOnce(int operation);
-  // Ends the lane on a thread of its own, and unlocks: an error is first told to other ranks, and
+  // Ends the lane on a separate thread, and unlocks: an error is first reported to other ranks, and
   // the progress thread has other lanes to attend to.
   void EndAside(const absl::Status& status);
-  // Whether a transfer that waits for its peer can do so without a look at what has come: small
-  // messages need no answer, and the look costs as much as they do.
+  // Returns true if a transfer that waits for its peer can do so without a poll for what has come:
+  // small messages need no answer, and a poll costs as much as they do.
   bool IsQuick(const LaneTransfer& transfer) const;
   // Wakes other threads whose transfers are done. Unlocking does so, too.
   void TellDone();
@@ -150,19 +150,19 @@ class Lane final : public std::enable_shared_from_this<Lane>, private net::Watch
   std::unique_ptr<transfers::Engine> engine_;
   absl::Time looked_ = absl::InfinitePast();  // the last LookAround
   bool any_done_ = false;  // waiting threads do not know yet that a transfer is done
-  uint32_t at_once_ = 0;   // waits that were short, since the last look at the clock
+  uint32_t at_once_ = 0;   // waits that were short, since the clock was last read
   uint64_t visits_ = 0;    // of other threads than the progress thread
   uint64_t seen_visits_ = 0;
   std::thread aside_;
 
-  // How long after a visit the progress thread looks whether there were more.
+  // Time after a visit until the progress thread checks if there were more.
   static constexpr absl::Duration kPause = absl::Milliseconds(2);
-  // It finds the lane visited. The visitor wakes it, unless both miss each other.
+  // As kPause, if it finds the lane in use. Its user wakes it, unless both miss each other.
   static constexpr absl::Duration kLongestPause = absl::Milliseconds(100);
 
   enum class Attention {
-    kSoon,    // the progress thread looks at the lane within kPause
-    kAsleep,  // it sleeps until a descriptor stirs
+    kSoon,    // the progress thread attends to the lane within kPause
+    kAsleep,  // it sleeps until a descriptor is ready
     kMissed   // it found the lane visited
   };
   std::atomic<Attention> attention_{Attention::kSoon};

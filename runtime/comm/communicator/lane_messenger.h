@@ -33,8 +33,8 @@ namespace railhead::comm {
 // covers both, and other threads can interrupt it. One thread at a time, except where stated.
 class LaneMessenger final : public collectives::Messenger {
  public:
-  // `memory` of the mailbox of the ranks `here`; null without a mailbox. `crowded`: not each of
-  // them has a core of its own.
+  // `memory` of the mailbox of the ranks `here`; null without a mailbox. The last argument: true if
+  // some of them share a core.
   static absl::StatusOr<std::unique_ptr<LaneMessenger>> Create(int rank, Alarm alarm,
                                                                rails::Reach reach,
                                                                std::byte* memory,
@@ -67,7 +67,7 @@ class LaneMessenger final : public collectives::Messenger {
   bool ReceiveDone(int peer, Ticket ticket) const override;
   // See Mesh::Progress. Also returns after Ring.
   absl::Status Progress() override { return mesh_->Progress(); }
-  // The same, at most for so long.
+  // As Progress, but waits at most `longest`.
   enum class Came { kAtOnce, kLater, kNothing };  // at once: within a spin of kSpin
   absl::StatusOr<Came> Wait(absl::Duration longest);
   // Does what is possible without waiting. Returns true if anything has moved.

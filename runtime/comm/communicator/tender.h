@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tender: what a communicator owes other ranks while none of its calls runs, done by the process's
-// progress thread (net::WatchThread): rails are tended, and messages for transfers find a lane.
+// Tender: serves other ranks while none of the communicator's calls runs, in the process's progress
+// thread (net::WatchThread): rails are tended, and messages for transfers find a lane.
 #ifndef RAILHEAD_RUNTIME_COMM_COMMUNICATOR_TENDER_H_
 #define RAILHEAD_RUNTIME_COMM_COMMUNICATOR_TENDER_H_
 

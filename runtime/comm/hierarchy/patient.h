@@ -28,8 +28,8 @@ namespace railhead::comm {
 // time without progress, it queries what all ranks have called. One thread at a time.
 class Patient final : public collectives::Messenger {
  public:
-  // The mesh and `go_on` must outlive this object. `ask` starts a query, whose result may fail the
-  // job, and returns at once.
+  // The mesh and `go_on` must outlive this object. The last argument starts a query, whose result
+  // may fail the job, and returns at once.
   Patient(rails::Mesh& mesh, const std::function<bool()>& go_on, std::function<void()> ask)
       : mesh_(mesh), go_on_(go_on), ask_(std::move(ask)) {}
 
@@ -119,7 +119,7 @@ class Patient final : public collectives::Messenger {
     BeginAnew();
     return true;
   }
-  // What is awaited may come while all ranks are asked.
+  // Returns true if something has arrived during the query of all ranks.
   bool CameMeanwhile() {
     progress_ = mesh_.progress();
     mesh_.Begin(kGlance);

@@ -19,13 +19,13 @@ namespace railhead::comm {
 struct Connecting {
   std::unique_ptr<transport::Link> link;  // null: it could not be opened
   absl::Status result;                    // why it is not connected
-  bool awaited = true;                    // false: a side has said that it cannot open the rail now
+  bool awaited = true;                    // false: a side has reported that it cannot open it now
 };
 
 struct ConnectOptions {
   absl::Time deadline;
   size_t rails = 1;  // links of each peer, which are adjacent
-  // How long to wait for other links once every peer has one.
+  // Maximum wait for other links once every peer has one.
   absl::Duration grace = absl::InfiniteDuration();
 };
 

@@ -13,7 +13,7 @@
 
 namespace railhead::comm {
 
-// Returns a rail that tries to open the device when a link is wanted: on a thread of its own, after
+// Returns a rail that tries to open the device when a link is wanted: on a separate thread, after
 // 1 s at first, then less often, at least once a minute. Until then its links cannot be opened. It
 // registers host memory that it knows when it opens; GPU memory that was registered before is not
 // read directly. `why`: the result of the first attempt.

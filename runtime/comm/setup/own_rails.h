@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this rank has to connect with: its RDMA rails, from the rails file and the settings, and its
+// Rails that this rank can offer: its RDMA rails, from the rails file and the settings, and its
 // TCP addresses. Used by Setup before rank 0 decides for all ranks.
 #ifndef RAILHEAD_RUNTIME_COMM_SETUP_OWN_RAILS_H_
 #define RAILHEAD_RUNTIME_COMM_SETUP_OWN_RAILS_H_

@@ -25,7 +25,7 @@ namespace railhead::comm {
 // An open RDMA device of one rail. Lives as long as the links created from it.
 class RdmaRail {
  public:
-  // What a frame of its links carries at least, in bytes; equal for all devices.
+  // Payload that every frame of its links can carry, in bytes; equal for all devices.
   static constexpr size_t kMaxPayload = size_t{64} << 10;
 
   virtual ~RdmaRail() = default;

@@ -85,7 +85,7 @@ struct Fabric {
 };
 
 // All ranks must call it; after an error, all ranks return its text. `aborted`: why this rank must
-// give up.
+// stop.
 absl::StatusOr<Fabric> SetUp(bootstrap::Bootstrap& bootstrap, const SetupOptions& options,
                              const Halt& aborted = nullptr);
 

@@ -40,15 +40,15 @@ class WireCheck {
   explicit WireCheck(std::vector<Wire> wires);
 
   // Compares what the rails have sent since the construction with what their interfaces have
-  // counted. Waits at most `patience` for counters that lag. Returns a warning for each rail that
-  // another interface carries, except those that the log has already.
+  // counted. Waits for counters that lag, at most for the given time. Returns a warning for each
+  // rail that another interface carries, except those that the log has already.
   std::vector<std::string> Check(absl::Span<const rails::RailTotals> totals,
                                  absl::Duration patience);
 
   // Why rails are not carried by their interfaces, with advice; "" if they are. Thread-safe after
   // Check.
   std::string Trouble() const;
-  // The same for one rail, by its number, without advice.
+  // As above, for one rail, by its number, without advice.
   std::string TroubleOf(int rail) const;
   // The interface that carries a rail instead; "" if its own one does, or if the other is unknown.
   std::string LeavesBy(int rail) const;

@@ -22,13 +22,13 @@
  *     rhCommDestroy(comm);
  *
  * Every rank is a process with its RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in the
- * environment, which the Railhead operator sets in pods that ask for rdma/hca. `railhead-perf
+ * environment, which the Railhead operator sets in pods that request rdma/hca. `railhead-perf
  * --help-env` lists all variables that the library reads.
  *
  * Errors. The start fails if a rank is missing after RAILHEAD_START_TIMEOUT_SECONDS (60). A call
  * fails if it makes no progress for RAILHEAD_TIMEOUT_SECONDS (60), and usually at once if a process
  * dies. A call waits for a rank that is alive and has not called yet; the other ranks log its
- * number. A rank that stands still (stopped, frozen, its machine gone) and does not answer queries
+ * number. A rank that stops (or is frozen, or loses its machine) and does not answer queries
  * for that time fails the calls that wait, at most 1.2 times as long after its last answer. If one
  * rank fails, the calls of all ranks fail, with a text that names the rank and the cause. After a
  * failed collective the communicator can only be aborted or destroyed.
@@ -536,7 +536,7 @@ RH_EXPORT rhResult_t rhRequestGetInfo(rhRequest_t request, rhRequestInfo_t* info
 
 /* Transport and state of a communicator. Set `struct_size` to sizeof(rhCommInfo_t) before the call.
  * Later versions may add fields at the end: an older program gets the fields that it has, and a
- * newer one gets zeros in fields that the library lacks. The same applies to rhRailInfo_t. */
+ * newer one gets zeros in fields that the library lacks. This also applies to rhRailInfo_t. */
 typedef struct {
   size_t struct_size;
   char transport[16];             /* "shm", "verbs" or "tcp" */

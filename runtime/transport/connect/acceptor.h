@@ -70,8 +70,8 @@ class Acceptor {
   // now. Call it while a connection is missing. Returns why there is no listener.
   absl::Status Renew(absl::Time now);
   const RailKey& key() const { return inbox_.key; }
-  // That of the present listener; null if there is none, or if connections come and go as the
-  // kernel routes them. Thread-safe.
+  // Returns the present listener's interface; null without a listener, or if connections come and
+  // go as the kernel routes them. Thread-safe.
   std::shared_ptr<RailInterface> interface() const;
   // See Open; null without one.
   const std::shared_ptr<WakeEvent>& wake() const { return inbox_.wake; }

@@ -76,7 +76,7 @@ class RailHandshake {
   // Returns the size of the other side's next message in bytes.
   size_t expected() const;
   // Processes that message and returns this side's response, possibly empty. Nullopt: the other
-  // side does not have the key; give up.
+  // side does not have the key; close the connection.
   std::optional<std::string> Receive(absl::string_view bytes);
   // Returns true if the other side has proven that it has the key.
   bool proven() const { return proven_; }

@@ -8,8 +8,8 @@
 // interface, and not if the address is on a loopback, dummy or VRF device. A peer may send to the
 // wrong interface of this machine, since Linux answers ARP requests for all of its addresses on
 // each of them: then this side rejects the connection and announces the address, until the peer has
-// learnt it. If that does not help, or sockets cannot be bound, the kernel's route is used, and the
-// log says so.
+// learnt it. If that does not help, or sockets cannot be bound, the kernel's route is used, which
+// is logged.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_CONNECT_RAIL_INTERFACE_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_CONNECT_RAIL_INTERFACE_H_
 
@@ -56,7 +56,7 @@ class RailInterface {
 
   // The interface by which connections leave instead; "" if all leave by this one.
   std::string leaves_by() const;
-  // The same for people, with the cause; "" also for an interface that is no NIC.
+  // A message about this for people, with the cause; "" also for an interface that is not a NIC.
   std::string trouble() const;
   // Returns what to do if the interface does not carry its rail.
   std::string Advice() const;

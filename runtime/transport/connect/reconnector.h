@@ -38,7 +38,7 @@ struct Line {
 //
 // So a connected side knows that the other is connected, or will be without its help.
 //
-// A peer's rail that has no address yet is not dialed; the peer tells its address over another rail
+// A peer's rail that has no address yet is not dialed; the peer sends its address over another rail
 // (PeerMovedTo).
 class Reconnector {
  public:

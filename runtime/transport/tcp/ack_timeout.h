@@ -22,9 +22,9 @@ class AckTimeout {
     absl::Duration round_trip;
   };
 
-  // Longer silence ends the connection, if several round trips fit into it or a retransmission had
-  // no answer (Linux waits 200 ms and a round trip for that). Leaves time to continue on other
-  // rails within half a second.
+  // A longer time without acknowledgement ends the connection, if several round trips fit into it
+  // or a retransmission had no answer (Linux waits 200 ms and a round trip for that). Leaves time
+  // to continue on other rails within half a second.
   static constexpr absl::Duration kLongestSilence = absl::Milliseconds(300);
 
   // Resolution of Linux' arrival times: one clock tick at most.
@@ -38,8 +38,8 @@ class AckTimeout {
       return true;
     }
     // After an idle time the last acknowledgement is old, so what counts is how long something has
-    // been in flight. An acknowledgement in the same tick counts as later: a caller that sends,
-    // gets an acknowledgement, and sends again much later must not take the idle time for silence.
+    // been in flight. An acknowledgement in the same tick counts as later: if a caller sends, gets
+    // an acknowledgement, and sends again much later, the idle time must not count.
     if (!signs.in_flight || now - signs.since_acknowledgement + kTick > waits_since_) {
       waits_since_ = signs.in_flight ? now : absl::InfiniteFuture();
       return false;

@@ -45,8 +45,8 @@ class FrameSealer {
   Seal OfPayload(absl::Span<const std::byte> payload) const;
   // Only if encrypts(): writes as many bytes to `out`, and returns their seal.
   Seal Encrypt(absl::Span<const std::byte> payload, std::byte* out) const;
-  // Returns whether this is the payload that the peer has sealed; decrypts it, in place, if
-  // encrypts(). What it leaves otherwise is of no use.
+  // Returns true if this is the payload that the peer has sealed; decrypts it, in place, if
+  // encrypts(). Otherwise the contents of `payload` are undefined.
   bool Open(absl::Span<std::byte> payload, const Seal& seal) const;
   void Next();
 

@@ -105,7 +105,7 @@ class Channel final : public Wire {
   absl::StatusOr<bool> Greet();
 
   // Returns true if the NIC needs only the rings until the next send, and everything sent has
-  // arrived, or the peer was alive so recently that it will.
+  // arrived, or will, because the peer was alive recently.
   bool Flushed() const override {
     return gathered_ == 0 && !awaited_ &&
            (acknowledged_ == send_credits_.sent() || parts_.port->Now() < trusted_until_);

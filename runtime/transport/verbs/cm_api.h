@@ -18,8 +18,8 @@ namespace railhead::transport::verbs {
 // Each function behaves as the rdma_* function of the same name: it returns 0, or -1 with errno
 // set; pointers are null on failure. Thread-safe.
 //
-// Two calls may block for long: Connect until TCP has connected or given up (siw), and DestroyId
-// until the peer has answered a connection attempt, or the driver gives up.
+// Two calls may block for long: Connect until TCP has connected or timed out (siw), and DestroyId
+// until the peer has answered a connection attempt, or the driver's timeout passes.
 class CmApi {
  public:
   virtual ~CmApi() = default;

@@ -87,7 +87,7 @@ class DevicePort {
   std::string StateNow() const;
 
   // Descriptor of port events (IBV_EVENT_PORT_ERR and others), which arrive within milliseconds,
-  // long before retransmissions give up. Readable when there are any.
+  // long before retransmissions end. Readable when there are any.
   int event_fd() const { return context_->async_fd; }
   // Reads events, unless this was done just before: it costs a system call.
   void LookAtEvents() const;

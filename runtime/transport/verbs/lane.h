@@ -21,7 +21,7 @@
 namespace railhead::transport::verbs {
 
 // Messages of at least this size are signaled: the cost is negligible compared with the copy, and
-// the slot is freed as early as possible. Of smaller frames, every fourth is.
+// the slot is freed as early as possible. Every fourth smaller frame is signaled, too.
 inline constexpr size_t kAlwaysSignalBytes = 4096;
 
 // Content of a work request's id.

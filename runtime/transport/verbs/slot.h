@@ -25,7 +25,7 @@ struct SlotHeader {
   uint64_t size = 0;
   uint32_t payload = 0;   // bytes that follow
   uint32_t sequence = 0;  // the frame's number, as in the immediate value
-  uint32_t consumed = 0;  // frames of the other direction consumed by the sender so far
+  uint32_t consumed = 0;  // total frames of the other direction that the sender consumed
   uint32_t posted = 0;
   uint32_t flags = 0;  // from FlagsOf
   uint32_t reserved = 0;
