@@ -163,7 +163,7 @@ absl::StatusOr<Loaded> Load(const TopologyOptions& options, kube::Api* api) {
     if (absl::IsInvalidArgument(text.status())) {
       return absl::InvalidArgumentError(absl::StrCat(
           text.status().message(),
-          "; split it: give nodes, and the pods of each namespace, in files of their own (or give "
+          "; split it: give nodes, and the pods of each namespace, in separate files (or give "
           "no file, and the cluster is asked)"));
     }
     if (!text.ok()) return text.status();

@@ -121,7 +121,7 @@ void YamlReader::ForEach(Value value, const std::string& path,
   if (value.type() != Type::kList) {
     Fail(value, path,
          absl::StrCat("must be a list, not ", ShownValue(value),
-                      "; write each entry on a line of its own after a dash, or all in [ ]"));
+                      "; write each entry on a separate line after a dash, or all in [ ]"));
     return;
   }
   for (size_t i = 0; i < value.size(); ++i) {

@@ -175,10 +175,10 @@ TEST(ParseAgentConfig, RefusalsSayWhereWhatAndHowToMendIt) {
        "2: the document: holds the control character 0x04; remove it, and save the text as UTF-8"},
       // Lists.
       {"resources: rdma/hca\n",
-       "1: resources: must be a list, not rdma/hca; write each entry on a line of its own after a "
+       "1: resources: must be a list, not rdma/hca; write each entry on a separate line after a "
        "dash, or all in [ ]"},
       {"resources:\n  name: rdma/hca\n",
-       "2: resources: must be a list, not a mapping; write each entry on a line of its own after a "
+       "2: resources: must be a list, not a mapping; write each entry on a separate line after a "
        "dash, or all in [ ]"},
       {"rails:\n\nresources: [{name: a/b}]\n",
        "1: rails: has no value; give it one, or leave the field out"},
@@ -317,7 +317,7 @@ TEST(ParseAgentConfig, RefusalsInASelector) {
        "interfaces, linkLayers, pciAddresses, rails, numaNodes and roles"},
       {"{vendor: [\"15b3\"]}", ".vendor: this field is not known; did you mean vendors?"},
       {"{vendors: \"15b3\"}",
-       ".vendors: must be a list, not \"15b3\"; write each entry on a line of its own after a "
+       ".vendors: must be a list, not \"15b3\"; write each entry on a separate line after a "
        "dash, "
        "or all in [ ]"},
       {"{vendors: [15b]}",

@@ -53,7 +53,7 @@ struct Metrics::Series {
   prometheus::Gauge& trusted =
       prometheus::BuildGauge()
           .Name("railhead_webhook_trusted")
-          .Help("1 if the API server trusted the served certificate at the last check.")
+          .Help("1 if the API server accepted the served certificate at the last check.")
           .Register(registry)
           .Add({});
   prometheus::Family<prometheus::Gauge>& expiry =

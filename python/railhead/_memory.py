@@ -114,7 +114,7 @@ def _from_array_interface(what: Any, interface: Any) -> Memory:
     _contiguous(what, shape, interface.get("strides"), itemsize)
     data = interface.get("data")
     if data is None:
-        raise ValueError(f"this {type(what).__name__} does not say where its elements are")
+        raise ValueError(f"this {type(what).__name__} does not provide the address of its elements")
     if not isinstance(data, tuple):  # an object with the buffer protocol
         raw = _from_buffer(data)
         return Memory(raw.address + interface.get("offset", 0), _product(shape), itemsize, name, raw.readonly, (what, raw))

@@ -162,7 +162,7 @@ absl::Status ReturnVisitor::Receive(const Frame& frame, SecretOf secret_of) {
     std::optional<Secret> secret = secret_of(hello->job);
     if (!secret.has_value()) {
       Refusal refusal;
-      refusal.text = "its process does not have this connection any more";
+      refusal.text = "its process no longer has this connection";
       refusal.not_open = true;
       SendNow(fd_, EncodeFrame(FrameKind::kRefuse, EncodeRefusal(refusal))).IgnoreError();
       return absl::NotFoundError(refusal.text);

@@ -59,7 +59,7 @@ constexpr const char* kFixAttachment =
     "(perRail: true), or pass the NIC that the kubelet chose to the CNI plugin (deviceIds: "
     "pciAddress)";
 constexpr const char* kFixLeavesElsewhere =
-    "give each rail a subnet of its own, or route by source: `ip rule add from ADDRESS table N; ip "
+    "give each rail a separate subnet, or route by source: `ip rule add from ADDRESS table N; ip "
     "route add SUBNET dev INTERFACE src ADDRESS table N`, with net.ipv4.conf.all.arp_ignore=1, "
     "arp_announce=2 and rp_filter=2";
 constexpr const char* kFixNoEcn =

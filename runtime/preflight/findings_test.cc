@@ -180,7 +180,7 @@ INSTANTIATE_TEST_SUITE_P(
              },
              {absl::StrCat("warn interface | ", kRail1,
                            "its bytes to 10.1.0.3 leave by eth0, not by eth1 | give each rail a "
-                           "subnet of its own, or route by source: `ip rule add from ADDRESS table "
+                           "separate subnet, or route by source: `ip rule add from ADDRESS table "
                            "N; ip route add SUBNET dev INTERFACE src ADDRESS table N`, with "
                            "net.ipv4.conf.all.arp_ignore=1, arp_announce=2 and rp_filter=2")}},
         Case{"attached_elsewhere_beside_a_plain_rail",

@@ -171,8 +171,8 @@ class Mesh final : public collectives::Messenger {
   // PollRound also accepts new peers.
   absl::Status PollPeers(absl::Time now, size_t most);
   absl::Status PollCompanion();
-  // Polls busy peers whose descriptor is readable, without a sleep. Not `all`: other descriptors may
-  // wait.
+  // Polls busy peers whose descriptor is readable, without a sleep. If not `all`, other descriptors
+  // may wait.
   absl::Status PollSockets(absl::Time now, bool all);
   // Returns true if this wait is likely to be shorter than a spin; now and then it tries anyway.
   bool SpinsOnSockets() const {

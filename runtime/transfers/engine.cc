@@ -311,7 +311,7 @@ absl::Status Engine::Handle(Peer& peer, const Note& note, absl::Span<const std::
   };
   const bool eager = note.kind == Note::Kind::kEager;
   if (!joined.empty() && !(eager && note.IsFollowed() && joined.size() == note.size)) {
-    return wrong("sends more or less than it says");
+    return wrong("sends more or less than it has announced");
   }
   switch (note.kind) {
     case Note::Kind::kHello:

@@ -125,7 +125,7 @@ std::string Autotuner::DescribeNetwork() const {
   if (network.places > 1) {
     absl::StrAppendFormat(
         &text,
-        "  %d places of %d rank(s) or more, each with a memory of its own: hierarchical takes "
+        "  %d places of %d rank(s) or more, each with separate memory: hierarchical takes "
         "%.1f us there and %.3f ns for each byte, and what the way in brackets takes among the "
         "places\n",
         network.places, network.columns, network.local_alpha * 1e6, network.local_beta * 1e9);

@@ -211,7 +211,7 @@ TEST(AutotunerTest, ExplainsEstimatesAndWhatWasMeasured) {
               AllOf(HasSubstr("all_reduce of 1048576 bytes among 32 ranks: hierarchical ("),
                     HasSubstr("estimated: the fastest by the model, until calls of up to 1048576 "
                               "bytes have tried those marked +"),
-                    HasSubstr("4 places of 8 rank(s) or more, each with a memory of its own: "
+                    HasSubstr("4 places of 8 rank(s) or more, each with separate memory: "
                               "hierarchical takes 2.0 us there "
                               "and 0.100 ns for each byte, and what the way in brackets takes "
                               "among the places"),

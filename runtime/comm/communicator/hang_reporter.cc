@@ -69,9 +69,9 @@ absl::Time HangReporter::LastSign(int rank) {
 }
 
 void HangReporter::Away(const std::string& name, bool away) {
-  options_.log.Warn(
-      absl::StrCat(name, ": the connection over the network of the rendezvous ",
-                   away ? "is lost; reconnecting, and asking the rails meanwhile" : "is restored"));
+  options_.log.Warn(absl::StrCat(
+      name, ": the connection over the network of the rendezvous ",
+      away ? "is lost; reconnecting; the rails are queried until then" : "is restored"));
 }
 
 bool HangReporter::Look(absl::Time now) {

@@ -255,7 +255,7 @@ absl::StatusOr<bootstrap::Node::Answer> Coordinator::Answer(
     said.push_back(*std::move(statement));
     if (said.back().report.empty()) {
       if (!first) continue;
-      return absl::InternalError(absl::StrCat("rank ", rank, " says nothing of itself"));
+      return absl::InternalError(absl::StrCat("rank ", rank, " has sent no description of itself"));
     }
     absl::StatusOr<RankReport> report = ParseReport(said.back().report);
     if (!report.ok()) return report.status();

@@ -106,7 +106,7 @@ TEST(AgreementTest, WhatCannotBeDecidedIsEverybodysError) {
               HasSubstr("rank 2 (pod p2) wants to know where rank 7 is"));
   statements[2] = Encode(Statement{"", {}, 0, {}});
   EXPECT_EQ(std::string(Coordinator(kKey).Answer(statements).status().message()),
-            "rank 2 says nothing of itself");
+            "rank 2 has sent no description of itself");
   statements[2] = "x";
   EXPECT_FALSE(Coordinator(kKey).Answer(statements).ok());
 }

@@ -134,7 +134,7 @@ std::string RailInterface::Advice() const {
   const char* const ip = address_.is_v4() ? "ip" : "ip -6";
   return absl::StrCat(
       shares_subnet_ ? "another interface has an address in the same subnet, and Linux routes by "
-                       "destination: give each rail a subnet of its own, or route by source"
+                       "destination: give each rail a separate subnet, or route by source"
                      : "route by source",
       ": `", ip, " rule add from ", address, " table ", 100 + interface_.index, "; ", ip,
       " route add SUBNET dev ", interface_.name, " src ", address, " table ",
