@@ -396,7 +396,7 @@ def many_communicators():
         seconds = max(job.wait(rank) for rank in job.ranks())
         print(f"    {COMMUNICATORS} communicators in {seconds:.1f} s, {flaps} flaps")
         for rail in range(3):
-            wait_until(lambda: job.metric("railhead_rail_state", rail) == 1, f"rail {rail} is back", job)  # noqa: B023
+            wait_until(lambda: job.metric("railhead_rail_state", rail) == 1, f"rail {rail} is back", job)
         carries_again(job, 3, 0)
         job.finish()
 

@@ -123,7 +123,7 @@ def comes_back(network, job, rail):
     before = {node: network.sent(node) for node in NODES}
     used_again(job, rail)
     for node in NODES:  # each rank takes the rail back when it has tried it
-        wait_until(lambda: network.sent(node)[rail] - before[node][rail] > SIZE // 8,  # noqa: B023
+        wait_until(lambda: network.sent(node)[rail] - before[node][rail] > SIZE // 8,
                    f"node {node}: rail {rail}, which is up, is used on its interface", job)
 
 
