@@ -136,7 +136,7 @@ rhResult_t BeginTransfer(const Asked& asked, rhComm_t comm, rhRequest_t* request
     const size_t element = railhead::reduce::SizeOf(asked.datatype);
     if (!IsPlain(asked, element, comm, request)) {
       const rhResult_t wrong = MayNotBegin(asked, element, comm, request);
-      if (wrong != rhSuccess) return wrong;
+      if (wrong != rhSuccess || request == nullptr) return wrong;
     }
     auto made = std::make_unique_for_overwrite<rhRequest>();
     LaneTransfer& transfer = made->transfer;
