@@ -53,10 +53,7 @@ void Write(const Arrival& arrival, TrampolineStatus* status, int error = kSucces
 Outcome SizeOfMessage(int count, const Datatype* type, size_t* bytes) {
   if (Outcome wrong = CheckCount(count); !wrong.ok()) return wrong;
   if (Outcome wrong = CheckType(type); !wrong.ok()) return wrong;
-  constexpr size_t kMost = std::numeric_limits<int>::max();  // its product with a count fits
-  if (type->bytes > kMost) return SizeOf(count, *type, 1, bytes);
-  *bytes = static_cast<size_t>(count) * type->bytes;
-  return {};
+  return SizeOf(count, *type, 1, bytes);
 }
 
 // The number of elements of `size` bytes that `bytes` are; MPI_UNDEFINED if it is not a whole

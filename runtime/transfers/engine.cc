@@ -29,7 +29,7 @@ Engine::Peer& Engine::Add(int rank) {
 
 void Engine::Begin(Peer& peer) {
   peer.listens = true;
-  AwaitNote(peer);
+  if (!peer.joins) AwaitNote(peer);
   if (options_.greets != nullptr && options_.greets(peer.rank)) Queue(peer, Note{});
 }
 
@@ -97,9 +97,9 @@ bool Engine::SendAtOnce(const Transfer& send) {
   Peer& peer = To(send.peer);
   const size_t cost = EagerCost(send.size);
   if (!peer.joins || !peer.queued.empty() || cost > kEagerRoom - peer.eager) return false;
-  const absl::Span<const std::byte> data(send.data, send.size);
-  const NoteBytes note = EncodeEager(send.tag, data);
-  const auto rest = send.size > Note::kMostInlined ? data : absl::Span<const std::byte>();
+  const NoteBytes note = EncodeEager(send.tag, send.size, send.data);
+  absl::Span<const std::byte> rest;
+  if (send.size > Note::kMostInlined) rest = {send.data, send.size};
   if (!messenger_.SendJoined(peer.rank, note, rest)) return false;
   peer.eager += cost;
   return true;
@@ -366,7 +366,6 @@ absl::Status Engine::Handle(Peer& peer, const Note& note, absl::Span<const std::
 }
 
 void Engine::AwaitNote(Peer& peer) {
-  if (peer.joins) return;
   collectives::ReceiveBuffer buffer;
   buffer.data = peer.head.data();
   buffer.size = peer.head.size();

@@ -58,28 +58,23 @@ bool IsRight(const Note& note) {
 
 }  // namespace
 
-NoteBytes EncodeEager(int tag, absl::Span<const std::byte> data) {
+NoteBytes EncodeEager(int tag, uint64_t size, const std::byte* data) {
   NoteBytes bytes{};
   Put(bytes, 0, Note::Kind::kEager);
   Put(bytes, 4, tag);
-  Put(bytes, 8, uint64_t{data.size()});
-  if (data.size() == sizeof(uint64_t)) {
-    std::memcpy(bytes.data() + kRest, data.data(), sizeof(uint64_t));
-  } else if (!data.empty() && data.size() <= Note::kMostInlined) {
-    std::memcpy(bytes.data() + kRest, data.data(), data.size());
-  }
+  Put(bytes, 8, size);
+  if (size > 0 && size <= Note::kMostInlined) std::memcpy(bytes.data() + kRest, data, size);
   return bytes;
 }
 
 NoteBytes Encode(const Note& note) {
+  if (note.kind == Note::Kind::kEager) {
+    return EncodeEager(note.tag, note.size, note.inlined.data());
+  }
   NoteBytes bytes{};
   Put(bytes, 0, note.kind);
   Put(bytes, 4, note.tag);
   Put(bytes, 8, note.size);
-  if (note.kind == Note::Kind::kEager) {
-    std::memcpy(bytes.data() + kRest, note.inlined.data(), note.inlined.size());
-    return bytes;
-  }
   Put(bytes, 16, note.id);
   Put(bytes, 24, note.offset);
   return bytes;

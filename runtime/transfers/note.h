@@ -44,8 +44,9 @@ inline constexpr size_t kNoteBytes = 40;  // fits into a mailbox's slot header
 using NoteBytes = std::array<std::byte, kNoteBytes>;
 
 NoteBytes Encode(const Note& note);
-// As Encode, for kEager, whose bytes may be `data`: quicker, since most notes are such.
-NoteBytes EncodeEager(int tag, absl::Span<const std::byte> data);
+// As Encode, for kEager, without a Note: most notes are such. `data` has `size` bytes, of which at
+// most kMostInlined are read.
+NoteBytes EncodeEager(int tag, uint64_t size, const std::byte* data);
 // Returns Internal if it is not a note, or not one that a rank may send.
 absl::StatusOr<Note> ParseNote(absl::Span<const std::byte> bytes);
 

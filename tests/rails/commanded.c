@@ -16,8 +16,8 @@
  *   until_failure C BYTES all-reduces until one fails, at `WORDS failed: TIME` of CLOCK_MONOTONIC; stderr has the error
  *   isend C BYTES PEER    starts a transfer, and waits for it; it may fail, as above
  *   ireceive C BYTES PEER PEER -1: from any rank
- *   cycle C COUNT BYTES   makes and ends COUNT communicators of all ranks of C, each with an all-reduce and a transfer
- *                         around the ring
+ *   cycle C COUNT BYTES   makes and ends COUNT communicators of all ranks of C, in their order or the reverse, each with
+ *                         an all-reduce and a transfer around the ring, of BYTES and less
  *   compute MILLISECONDS  stays away from the library
  *
  * usage: commanded             until the end of stdin
@@ -173,18 +173,21 @@ static void Do(const char* words, const char* verb, int number, size_t bytes) {
   if (strcmp(verb, "all_reduce") == 0) CheckReceived(words, bytes, message, count);
 }
 
-/* Two communicators live at a time: the older one ends first. */
-static void Cycle(const char* words, int number, int cycles, size_t bytes) {
+/* Two communicators live at a time: the older one ends first, or every third time the newer one. */
+static void Cycle(const char* words, int number, int cycles, size_t most) {
   const double begin = Now();
   rhComm_t older = NULL;
-  int own = 0;
+  int key = 0;
   int count = 0;
-  Check(rhCommUserRank(comms[number], &own), comms[number]);
+  Check(rhCommUserRank(comms[number], &key), comms[number]);
   Check(rhCommCount(comms[number], &count), comms[number]);
   for (int cycle = 0; cycle < cycles; ++cycle) {
     rhComm_t comm = NULL;
     rhRequest_t requests[2];
-    Check(rhCommSplit(comms[number], 0, own, &comm, NULL), comms[number]);
+    int own = 0;
+    const size_t bytes = most >> cycle % 14;
+    Check(rhCommSplit(comms[number], 0, cycle % 2 == 0 ? key : count - key, &comm, NULL), comms[number]);
+    Check(rhCommUserRank(comm, &own), comm);
     for (size_t i = 0; i < bytes; ++i) sent[i] = Value(i, cycle);
     Check(rhAllReduce(sent, received, bytes, rhUint8, rhSum, comm, NULL), comm);
     CheckReceived(words, bytes, cycle, count);
@@ -195,8 +198,9 @@ static void Cycle(const char* words, int number, int cycles, size_t bytes) {
       rhRequestFree(requests[i]);
     }
     CheckReceived(words, bytes, cycle, 1);
-    if (older != NULL) Check(rhCommDestroy(older), NULL);
-    older = comm;
+    rhComm_t const ends = cycle % 3 == 0 ? comm : older;
+    if (cycle % 3 != 0) older = comm;
+    if (ends != NULL) Check(rhCommDestroy(ends), NULL);
   }
   if (older != NULL) Check(rhCommDestroy(older), NULL);
   printf("%s: %.3f\n", words, Now() - begin);

@@ -386,7 +386,7 @@ def many_communicators():
         flaps = 0
         while any(job.left(rank) for rank in job.ranks()):
             rail = flaps % 3
-            repair = (network.unplug(rail, "ab"[flaps % 2]) if flaps % 4 < 2 else network.swallow(rail))
+            repair = network.unplug(rail, "ab"[flaps % 2]) if flaps % 4 < 2 else network.swallow(rail)
             time.sleep(0.2 + 0.3 * (flaps % 3))
             repair()
             time.sleep(0.3)

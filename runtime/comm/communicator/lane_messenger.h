@@ -46,7 +46,8 @@ class LaneMessenger final : public collectives::Messenger {
 
   // Returns true if messages to that rank go through shared memory.
   bool InMemory(int peer) const { return Number(peer) != kElsewhere; }
-  // Returns the ranks, outside of shared memory, that became reachable since the last call.
+  // Returns the ranks, outside of shared memory, that became reachable since the last call, and
+  // whether there are any.
   bool HasOpened() const { return !opened_.empty(); }
   std::vector<int> TakeOpened() { return std::exchange(opened_, {}); }
 
