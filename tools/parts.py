@@ -8,7 +8,8 @@ A part's name is the name of its log, out/parts/<name>.log, and of its row in th
 import dataclasses
 import os
 
-# Limit on concurrent work: two parts that keep all cores busy, or a few that mostly wait.
+# Limit on concurrent work: two parts that keep all cores busy, or a few that mostly wait. Parts whose ranks wait busily
+# count as two, although they often wait: beside others they would only take time from them.
 CAPACITY = 4
 
 
@@ -22,6 +23,7 @@ class Part:
     cluster: bool = False  # needs root and namespaces: --cluster of tools/check_machine.py
     emulated: bool = False  # needs what emulated nodes need: --emulated
     torch: bool = False  # needs the environment of tools/torch-venv.sh: --torch
+    tmp_in_memory: bool = False  # its temporary files are small: TMPDIR in memory, where there is enough
     foreground: bool = False  # prints to the terminal; its own last line ends the run
 
 
@@ -79,34 +81,34 @@ PARTS = (
     Part("bench-build", "cmake --build --preset release --target railhead_benches", ("unit-build",)),
 
     Part("chart", _KUBE + _CONTROLLERS + _KUBECONFORM + "tests/chart/run.sh; tests/chart/apiserver.sh",
-         (*_TESTED, "controllers", "kubeconform"), cluster=True),
+         (*_TESTED, "controllers", "kubeconform"), cluster=True, tmp_in_memory=True),
     # FRAMEWORKS="torch jax mlx keras mxnet": all (`make training`).
     Part("framework-pods", _KUBE + _CONTROLLERS + _PYTHON + "tests/chart/frameworks_run_test.py; "
          "tests/chart/apiserver.sh frameworks_run_test", (*_TESTED, "controllers", "wheel"), weight=1, cluster=True,
-         torch=True),
+         torch=True, tmp_in_memory=True),
     Part("node", _PYTHON + "tests/kubelet/run.py", _TESTED, weight=1, cluster=True),
-    Part("kube-client", _KUBE + _ALONE + "tests/kube/run.sh", _TESTED, weight=1, cluster=True),
-    Part("rails", _PYTHON + "tests/rails/run.py; " + _PYTHON + "tests/rails/programs.py --count 200", ("unit-build", "packages-testbed"), weight=1, cluster=True),
+    Part("kube-client", _KUBE + _ALONE + "tests/kube/run.sh", _TESTED, weight=1, cluster=True, tmp_in_memory=True),
+    Part("rails", _PYTHON + "tests/rails/run.py; " + _PYTHON + "tests/rails/programs.py --count 200", ("unit-build", "packages-testbed"), weight=1, cluster=True, tmp_in_memory=True),
     Part("random-programs", _PYTHON + "tests/rails/programs.py --count ${COUNT:-2000} --seed ${SEED:-1} "
          "${KINDS:+--kinds $KINDS} ${LANES:+--lanes $LANES}", ("unit-build", "packages-testbed"), weight=CAPACITY,
-         limit=86400, cluster=True),
+         limit=86400, cluster=True, tmp_in_memory=True),
     Part("rails-slow", _PYTHON + "tests/rails/run.py --slow", ("unit-build", "packages-testbed"), weight=1, cluster=True),
     Part("portable-test", _PYTHON + "tests/portable/run.py", ("portable", "packages-testbed"), weight=1, cluster=True),
     Part("portable-aarch64-test", _PYTHON + "tests/portable/run.py --machine aarch64",
-         ("wheel-aarch64", "packages-testbed"), weight=1, cluster=True, torch=True),
+         ("wheel-aarch64", "packages-testbed"), cluster=True, torch=True),
     Part("wheel-test", _PYTHON + "tests/wheel/run.py", ("wheel", "packages-testbed"), weight=1, cluster=True),
     Part("frameworks", "for minor in ${TORCH:-2.15}; do " + _PYTHON + "tests/frameworks/run.py --torch $minor; done",
-         ("wheel", "packages-testbed"), weight=1, cluster=True, torch=True),
+         ("wheel", "packages-testbed"), cluster=True, torch=True),
     Part("torch-suite", "for minor in ${TORCH:-2.15}; do " + _PYTHON +
          "tests/frameworks/run.py --torch $minor torch-suite; done", ("wheel", "packages-testbed"), cluster=True, torch=True),
     Part("training", _PYTHON + "tests/training/run.py", ("wheel", "packages-testbed"), weight=1, cluster=True),
-    Part("mpi", _PYTHON + "tests/mpi/run.py", ("wheel", "programs", "packages-testbed"), weight=1, cluster=True, torch=True),
+    Part("mpi", _PYTHON + "tests/mpi/run.py", ("wheel", "programs", "packages-testbed"), cluster=True, torch=True),
     Part("launchers", _PYTHON + "tests/launchers/run.py", ("programs", "packages-testbed"), weight=1, cluster=True,
          torch=True),
-    Part("unit", f"ctest --preset release --parallel {os.cpu_count()} --output-on-failure", ("unit-build",)),
+    Part("unit", f"ctest --preset release --parallel {os.cpu_count()} --output-on-failure", ("unit-build",), tmp_in_memory=True),
     Part("newcomer", _PYTHON + "tests/testbed/kernel_test.py; " + _PYTHON + "tests/newcomer/run.py", ("packages-testbed",), weight=1, cluster=True),
     Part("discovery", _PYTHON + "tests/discovery/run.py", ("unit-build", "packages-testbed"), weight=1,
-         cluster=True),
+         cluster=True, tmp_in_memory=True),
     Part("fuzz", f"ctest --preset corpora --label-regex fuzz --parallel {os.cpu_count()}", ("fuzz-build",),
          weight=1),
     Part("fuzz-more",
@@ -124,7 +126,7 @@ PARTS = (
          _PYTHON + "tests/kubelet/run.py 1000; tools/bench.sh gangs days; " + _PYTHON + "tests/e2e/run.py --long",
          (*_TESTED, "bench-build", "controllers", "cni", "node-disk", "image-base"), weight=CAPACITY, limit=43200, cluster=True, emulated=True),
     Part("e2e", _PYTHON + "tests/e2e/run.py", (*_TESTED, "node-disk", "image-base"), weight=CAPACITY,
-         emulated=True),
+         emulated=True, tmp_in_memory=True),
     Part("demo", "exec " + _PYTHON + "tests/e2e/demo.py", ("programs", "kube", "node-disk", "image-base"), weight=CAPACITY,
          emulated=True, foreground=True),
 )

@@ -8,6 +8,7 @@ need: the failure of what the only target needs ends the run at once. Ctrl-C end
 Exits with 0 if all parts passed.
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -19,6 +20,7 @@ import sys
 import time
 
 import check_machine
+from memory_folder import memory_folder
 from parts import CAPACITY, PARTS, TEST
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -71,9 +73,13 @@ class Running:
         self._to_terminal = to_terminal and not part.foreground
         self.late = False
         self._ended = None
+        self._temporary = contextlib.ExitStack()  # closed once the part has ended
+        env = environment()
+        if part.tmp_in_memory and (folder := self._temporary.enter_context(memory_folder(part.name))):
+            env["TMPDIR"] = env["TEST_TMPDIR"] = str(folder)  # the latter: GoogleTest
         out = None if part.foreground else open(self.log, "wb")
         self._child = subprocess.Popen(
-            ["bash", "-euo", "pipefail", "-c", part.command], cwd=ROOT, env=environment(),
+            ["bash", "-euo", "pipefail", "-c", part.command], cwd=ROOT, env=env,
             stdin=subprocess.DEVNULL, stdout=out, stderr=None if out is None else subprocess.STDOUT,
             start_new_session=True)
         if out is not None:
@@ -100,6 +106,10 @@ class Running:
                 self._child.returncode = os.waitstatus_to_exitcode(status)
                 self._ended = self._child.returncode, usage.ru_utime + usage.ru_stime
         return self._ended
+
+    def close(self):
+        """Deletes its temporary files. No process of it may be left."""
+        self._temporary.close()
 
     def signal(self, number):
         try:
@@ -147,6 +157,7 @@ class Running:
 
 def end(running):
     """Ends parts: first as Ctrl-C does, so that they can clean up, then by force."""
+    ended = list(running)
     for number, patience in ((signal.SIGINT, 60), (signal.SIGTERM, 20), (signal.SIGKILL, 5)):
         for part in running:
             part.signal(number)
@@ -157,6 +168,8 @@ def end(running):
                 deadline = min(deadline, time.monotonic() + 2)
             running = [part for part in running if part.lives()]
             time.sleep(0.1)
+    for part in ended:
+        part.close()
 
 
 class Run:
@@ -217,6 +230,8 @@ class Run:
             if ended is None:
                 continue
             self._running.remove(running)
+            running.signal(signal.SIGTERM)  # end processes that it left behind
+            running.close()
             code, cpu = ended
             name, seconds = running.part.name, running.seconds()
             passed = code == 0 and not running.late
@@ -231,7 +246,6 @@ class Run:
             if name != self._single:
                 print(running.tail(), flush=True)
             self._failures[name] = [f"{name}: {why}{log}", *running.failures()]
-            running.signal(signal.SIGTERM)  # end processes that it left behind
             self._drop_useless()
             return  # it has changed what runs
 

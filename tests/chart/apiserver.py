@@ -47,21 +47,20 @@ class Cluster(ControlPlane):
 
     def forgets_kinds(self):
         """Returns whether the server has none of Railhead's kinds. It removes them after their definitions."""
-        words = self.kubectl("api-versions").stdout + self.kubectl("get", "apiservices", "-o", "name").stdout
-        return "railhead.io" not in words
+        services = self.get("apiservices")["items"]
+        names = (*self.api.groups(), *(service["metadata"]["name"] for service in services))
+        return not any(name.endswith("railhead.io") for name in names)
 
-    def may(self, user, verb, what, *options):
-        """Returns whether the API server allows the user to do this."""
-        done = self.kubectl("auth", "can-i", verb, what, *options, f"--as={user}", check=False)
-        if done.stdout.strip() not in ("yes", "no"):
-            raise AssertionError(f"kubectl auth can-i {verb} {what}:\n{done.stderr}")
-        return done.stdout.strip() == "yes"
+    def may(self, user, verb, what, space=None):
+        """Returns whether the API server allows the user, a service account, to do this in a namespace, or the default
+        one."""
+        return self.api.may(user, verb, what, space)
 
     def wait_for_rights(self):
         """Waits until the API server knows the roles of the operator and the agents: its cache of them is late."""
         for user, *right in (
             (OPERATOR, "list", "nodes"),
-            (OPERATOR, "patch", "secrets/railhead-operator-ca", "-n", NAMESPACE),
+            (OPERATOR, "patch", "secrets/railhead-operator-ca", NAMESPACE),
             (AGENT, "patch", "nodes"),
         ):
             wait_until(lambda user=user, right=right: self.may(user, *right), f"the right of {user} to {right}")

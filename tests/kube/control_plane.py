@@ -154,7 +154,7 @@ class ControlPlane:
         (self._folder / "tokens.csv").write_text(f"{token},admin,1,system:masters\n")
         self.token, self.port, self.authority = token, port, crt
         self.etcd = f"http://127.0.0.1:{etcd}"
-        self._api = KubeApi(
+        self.api = KubeApi(
             ("127.0.0.1", port), ssl.create_default_context(cafile=crt), token
         )
         self._run(
@@ -222,7 +222,7 @@ class ControlPlane:
         )
 
     def wait_until_ready(self):
-        wait_until(self._api.is_ready, "kube-apiserver", self._log("kube-apiserver"))
+        wait_until(self.api.is_ready, "kube-apiserver", self._log("kube-apiserver"))
 
     def kill_apiserver(self):
         """Kills the API server without a shutdown: its clients are not notified."""
@@ -256,7 +256,7 @@ class ControlPlane:
     def get(self, *arguments):
         """Returns the JSON that `kubectl get` prints, without starting a process."""
         try:
-            return self._api.get(*map(str, arguments))
+            return self.api.get(*map(str, arguments))
         except ApiError as error:
             raise AssertionError(f"get {' '.join(map(str, arguments))}: {error}") from error
 
