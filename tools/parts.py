@@ -105,7 +105,9 @@ PARTS = (
     Part("mpi", _PYTHON + "tests/mpi/run.py", ("wheel", "programs", "packages-testbed"), cluster=True, torch=True),
     Part("launchers", _PYTHON + "tests/launchers/run.py", ("programs", "packages-testbed"), weight=1, cluster=True,
          torch=True),
-    Part("unit", f"ctest --preset release --parallel {os.cpu_count()} --output-on-failure", ("unit-build",), tmp_in_memory=True),
+    # Most of the longest tests wait: they share cores.
+    Part("unit", f"ctest --preset release --parallel {2 * os.cpu_count()} --output-on-failure", ("unit-build",),
+         tmp_in_memory=True),
     Part("newcomer", _PYTHON + "tests/testbed/kernel_test.py; " + _PYTHON + "tests/newcomer/run.py", ("packages-testbed",), weight=1, cluster=True),
     Part("discovery", _PYTHON + "tests/discovery/run.py", ("unit-build", "packages-testbed"), weight=1,
          cluster=True, tmp_in_memory=True),
