@@ -80,7 +80,8 @@ class RunningAgent {
 
 class AgentTest : public ::testing::Test {
  protected:
-  AgentTest() : base_(std::filesystem::temp_directory_path() / "railhead-agent-XXXXXX") {
+  // A short name: the paths of sockets are limited.
+  AgentTest() : base_(std::filesystem::temp_directory_path() / "a-XXXXXX") {
     EXPECT_NE(mkdtemp(base_.data()), nullptr);
     std::filesystem::create_directories(base_ + "/dp");
     std::filesystem::create_directories(base_ + "/scratch");

@@ -8,9 +8,9 @@ of the CPU time of the unit tests; in memory it takes a hundredth of that.
 import contextlib
 import os
 import pathlib
+import secrets
 import shutil
 import stat
-import tempfile
 
 SHM = pathlib.Path("/dev/shm")
 LEAST_FREE = 8 << 30  # bytes, in the file system and in memory; tests keep less than 2 GiB of files
@@ -36,16 +36,25 @@ def _runs_programs(folder):
         program.unlink()
 
 
+def _make(shm):
+    """Makes a folder with the rights of /tmp. Its path is short, since paths of sockets are limited to 107 bytes."""
+    while True:
+        folder = shm / f"rh-{secrets.token_hex(3)}"
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir()
+            folder.chmod(0o1777)
+            return folder
+
+
 @contextlib.contextmanager
-def memory_folder(name, shm=SHM, least_free=LEAST_FREE):
+def memory_folder(shm=SHM, least_free=LEAST_FREE):
     """Makes a new folder in memory for the `with`, and deletes it with all files. Yields its path, or None where the
-    memory is scarce or programs in such a folder cannot be started. The path is short, since the paths of sockets are
-    limited to 107 bytes."""
+    memory is scarce or programs in such a folder cannot be started."""
     folder = None
     with contextlib.suppress(OSError):
         space = os.statvfs(shm)
         if min(space.f_bavail * space.f_frsize, _available_memory()) >= least_free:
-            folder = pathlib.Path(tempfile.mkdtemp(prefix=f"{name}-", dir=shm))
+            folder = _make(shm)
             if not _runs_programs(folder):
                 folder.rmdir()
                 folder = None

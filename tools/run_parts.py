@@ -75,7 +75,7 @@ class Running:
         self._ended = None
         self._temporary = contextlib.ExitStack()  # closed once the part has ended
         env = environment()
-        if part.tmp_in_memory and (folder := self._temporary.enter_context(memory_folder(part.name))):
+        if part.tmp_in_memory and (folder := self._temporary.enter_context(memory_folder())):
             env["TMPDIR"] = env["TEST_TMPDIR"] = str(folder)  # the latter: GoogleTest
         out = None if part.foreground else open(self.log, "wb")
         self._child = subprocess.Popen(

@@ -27,6 +27,12 @@ constexpr absl::string_view kFix =
     "; it must be a TCPStore of PyTorch 2.2 or newer: update PyTorch, or set "
     "TORCHELASTIC_USE_AGENT_STORE=False and MASTER_PORT to a free port in all processes";
 
+// Returns the error of a store that ended the connection in any way.
+absl::Status Closed(const absl::Status& why) {
+  return absl::UnavailableError(
+      absl::StrCat("it closed the connection (", why.message(), ")", kFix));
+}
+
 // Returns true if both ends of a connection to `there` from `here` are on this host.
 bool IsThisHost(const net::IpAddress& here, const net::IpAddress& there) {
   constexpr char kLoopback = 127;  // the first byte of IPv4 addresses
@@ -49,7 +55,8 @@ class StoreConnection {
   }
 
   absl::Status Send(const std::string& query, absl::Time deadline) {
-    return net::SendAll(fd_.get(), query, deadline);
+    absl::Status sent = net::SendAll(fd_.get(), query, deadline);
+    return sent.ok() || absl::IsDeadlineExceeded(sent) ? sent : Closed(sent);
   }
 
   // Returns the answer to `query` as `parse` reads it.
@@ -58,7 +65,8 @@ class StoreConnection {
                             absl::StatusOr<std::optional<Value>> (*parse)(absl::string_view),
                             absl::Time deadline) {
     constexpr size_t kPart = 512;
-    absl::Status lost = Send(query, deadline);
+    if (absl::Status sent = Send(query, deadline); !sent.ok()) return sent;
+    absl::Status lost;
     std::string answer;
     while (lost.ok()) {
       absl::StatusOr<std::optional<Value>> value = parse(answer);
@@ -72,8 +80,7 @@ class StoreConnection {
       lost = open.status();
       if (open.ok() && !*open) lost = absl::UnavailableError("end of the stream");
     }
-    return absl::UnavailableError(
-        absl::StrCat("it closed the connection (", lost.message(), ")", kFix));
+    return Closed(lost);
   }
 
   int fd() const { return fd_.get(); }
@@ -140,7 +147,7 @@ absl::Status AgentStore::Publish(uint16_t port, absl::Time deadline, const Halt&
   const absl::StatusOr<net::SocketAddress> here = net::LocalAddress(store->fd());
   if (!here.ok()) return here.status();
   const absl::StatusOr<net::SocketAddress> there = net::RemoteAddress(store->fd());
-  if (!there.ok()) return there.status();
+  if (!there.ok()) return Closed(there.status());
   StoredAddress stored;
   stored.port = port;
   // Usually rank 0 runs on the store's host, and the others know how to reach that.
