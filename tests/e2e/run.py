@@ -18,7 +18,7 @@ from doctor_faults import doctor_names_each_fault
 from gangs import a_gang_lands_in_one_leaf
 from helm_test import helm_test_passes_skips_and_fails
 from interrupted_demo import an_interrupt_is_no_answer, interrupted_demo_leaves_nothing
-from iwarp import every_collective_is_right_over_iwarp, iwarp_rails
+from iwarp import iwarp_rails
 from lost_device import lost_device_falls_back_loudly, required_rdma_fails_fast
 from lost_rail import a_lost_rail_is_survived
 from main_job import main_job
@@ -38,15 +38,14 @@ from railbed.console import Console, Failure, wait_for
 ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_device_falls_back_loudly,
                   required_rdma_fails_fast, restarts_do_not_disturb, a_lost_rail_is_survived,
                   every_collective_is_right, preflight_tells_what_is_wrong, a_pod_takes_its_own_gid,
-                  iwarp_rails, a_dead_link_is_told_and_recovers, too_many_hcas_stay_pending,
-                  chart_refuses_unknown_values, who_holds_an_hca_may_pin_memory, upgrade_keeps_the_webhook,
-                  uninstall_leaves_nothing)
+                  a_dead_link_is_told_and_recovers, too_many_hcas_stay_pending, chart_refuses_unknown_values,
+                  who_holds_an_hca_may_pin_memory, upgrade_keeps_the_webhook, uninstall_leaves_nothing)
 WITHOUT = (an_interrupt_is_no_answer, interrupted_demo_leaves_nothing)
 # With the pods' networks by Multus.
 WITH_MULTUS = (multus_macvlan, multus_ipvlan, multus_host_device)
 # Test cases of minutes or hours; `make soak` runs them, and then uninstalls the chart.
-LONG = (aligned_sets, a_gang_lands_in_one_leaf, every_collective_is_right_over_iwarp, helm_test_passes_skips_and_fails,
-        doctor_names_each_fault, alerts_fire_and_end, slow_parts_raise_alerts, no_alert_while_all_is_well, *WITH_MULTUS,
+LONG = (iwarp_rails, aligned_sets, a_gang_lands_in_one_leaf, helm_test_passes_skips_and_fails, doctor_names_each_fault,
+        alerts_fire_and_end, slow_parts_raise_alerts, no_alert_while_all_is_well, *WITH_MULTUS,
         rdma_exclusive)
 
 
