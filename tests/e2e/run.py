@@ -34,19 +34,18 @@ from stage import FOLDER, NAMESPACE, PATIENCE, Stage
 from user_values import user_values_win
 from railbed.console import Console, Failure, wait_for
 
-# From memlock on, test cases use features that are off by default, until upgrade_keeps_the_webhook.
 ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_device_falls_back_loudly,
                   required_rdma_fails_fast, restarts_do_not_disturb, a_lost_rail_is_survived,
                   every_collective_is_right, preflight_tells_what_is_wrong, a_pod_takes_its_own_gid,
                   a_dead_link_is_told_and_recovers, too_many_hcas_stay_pending, chart_refuses_unknown_values,
-                  who_holds_an_hca_may_pin_memory, upgrade_keeps_the_webhook, uninstall_leaves_nothing)
+                  upgrade_keeps_the_webhook, uninstall_leaves_nothing)
 WITHOUT = (an_interrupt_is_no_answer, interrupted_demo_leaves_nothing)
 # With the pods' networks by Multus.
 WITH_MULTUS = (multus_macvlan, multus_ipvlan, multus_host_device)
 # Test cases of minutes or hours; `make soak` runs them, and then uninstalls the chart.
-LONG = (iwarp_rails, aligned_sets, a_gang_lands_in_one_leaf, helm_test_passes_skips_and_fails, doctor_names_each_fault,
-        alerts_fire_and_end, slow_parts_raise_alerts, no_alert_while_all_is_well, *WITH_MULTUS,
-        rdma_exclusive)
+LONG = (iwarp_rails, who_holds_an_hca_may_pin_memory, aligned_sets, a_gang_lands_in_one_leaf,
+        helm_test_passes_skips_and_fails, doctor_names_each_fault, alerts_fire_and_end, slow_parts_raise_alerts,
+        no_alert_while_all_is_well, *WITH_MULTUS, rdma_exclusive)
 
 
 def kernels_trouble(stage):
