@@ -81,7 +81,7 @@ PARTS = (
     Part("bench-build", "cmake --build --preset release --target railhead_benches", ("unit-build",)),
 
     Part("chart", _KUBE + _CONTROLLERS + _KUBECONFORM + "tests/chart/run.sh; tests/chart/apiserver.sh",
-         (*_TESTED, "controllers", "kubeconform"), cluster=True, tmp_in_memory=True),
+         (*_TESTED, "controllers", "kubeconform"), weight=3, cluster=True, tmp_in_memory=True),  # 15 API servers
     # FRAMEWORKS="torch jax mlx keras mxnet": all (`make training`).
     Part("framework-pods", _KUBE + _CONTROLLERS + _PYTHON + "tests/chart/frameworks_run_test.py; "
          "tests/chart/apiserver.sh frameworks_run_test", (*_TESTED, "controllers", "wheel"), weight=1, cluster=True,
