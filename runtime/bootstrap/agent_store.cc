@@ -66,9 +66,8 @@ class StoreConnection {
                             absl::Time deadline) {
     constexpr size_t kPart = 512;
     if (absl::Status sent = Send(query, deadline); !sent.ok()) return sent;
-    absl::Status lost;
     std::string answer;
-    while (lost.ok()) {
+    while (true) {
       absl::StatusOr<std::optional<Value>> value = parse(answer);
       if (!value.ok()) {
         return absl::Status(value.status().code(), absl::StrCat(value.status().message(), kFix));
@@ -77,10 +76,9 @@ class StoreConnection {
       absl::Status ready = net::WaitReadable(fd_.get(), deadline, halt_);
       if (!ready.ok()) return ready;
       const absl::StatusOr<bool> open = net::ReceiveSome(fd_.get(), kPart, &answer);
-      lost = open.status();
-      if (open.ok() && !*open) lost = absl::UnavailableError("end of the stream");
+      if (!open.ok()) return Closed(open.status());
+      if (!*open) return Closed(absl::UnavailableError("end of the stream"));
     }
-    return Closed(lost);
   }
 
   int fd() const { return fd_.get(); }
