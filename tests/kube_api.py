@@ -18,8 +18,8 @@ _OPTIONS = {"-n": "namespace", "--namespace": "namespace", "-l": "labelSelector"
 
 
 class ApiError(Exception):
-    """The server did not respond, or responded with a status other than 200 and 201. Another try may help if it is busy, or if
-    it ended the connection of a client that waited for a CPU."""
+    """The server did not respond, or responded with a status other than 200 and 201. Another try may help if it is busy,
+    or if it ended the connection of a client that waited for a CPU."""
 
     def __init__(self, text, may_help):
         super().__init__(text)
@@ -30,17 +30,18 @@ def body_of(host, path, connect, name, timeout=TIMEOUT, headers=None, body=None)
     """Returns the body of the response to a GET, or to a POST of `body`, over the socket that `connect` makes. Messages
     contain `name`. Starts no process, since the emulated nodes need the CPU."""
     connection = http.client.HTTPConnection(host, timeout=timeout)
+    method = "GET" if body is None else "POST"
     try:
         connection.sock = connect()
-        connection.request("GET" if body is None else "POST", path, body, headers or {})
+        connection.request(method, path, body, headers or {})
         answer = connection.getresponse()
         text = answer.read().decode()
     except (OSError, http.client.HTTPException) as error:
-        raise ApiError(f"{name}: {error!r}", not isinstance(error, ConnectionRefusedError)) from error
+        raise ApiError(f"{method} {name}: {error!r}", not isinstance(error, ConnectionRefusedError)) from error
     finally:
         connection.close()
     if answer.status not in (200, 201):
-        raise ApiError(f"{name}: {answer.status}: {text.strip()[-300:]}", answer.status in BUSY)
+        raise ApiError(f"{method} {name}: {answer.status}: {text.strip()[-300:]}", answer.status in BUSY)
     return text
 
 

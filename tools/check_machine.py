@@ -108,9 +108,14 @@ def disk(emulated, torch):
                    "RAILHEAD_CACHE to a folder on a larger disk")
 
 
-def memory(emulated):
+def available_memory():
+    """Returns the GiB that programs can still get without swapping."""
     text = pathlib.Path("/proc/meminfo").read_text("ascii")
-    available = int(re.search(r"^MemAvailable:\s+(\d+)", text, re.MULTILINE)[1]) / 2**20
+    return int(re.search(r"^MemAvailable:\s+(\d+)", text, re.MULTILINE)[1]) / 2**20
+
+
+def memory(emulated):
+    available = available_memory()
     needed = MEMORY["emulated" if emulated else "build"]
     if available < needed:
         yield (f"{available:.1f} GiB of memory are available, and {needed} GiB are needed: end something large, "

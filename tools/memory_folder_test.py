@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """memory_folder: where it makes a folder, and where it does not."""
 
+import os
 import pathlib
 import subprocess
 import tempfile
 import unittest
+from unittest import mock
 
 from memory_folder import memory_folder
 
@@ -15,20 +17,27 @@ class MemoryFolder(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.shm = pathlib.Path(folder.name)
 
-    def test_it_lasts_as_long_as_the_with(self):
-        with memory_folder(self.shm, least_free=1) as folder:
-            self.assertEqual(folder.parent, self.shm)
-            self.assertEqual(folder.stat().st_mode & 0o7777, 0o1777)
-            program = folder / "program"
-            program.write_text("#!/bin/sh\nexit 7\n")
-            program.chmod(0o700)
-            self.assertEqual(subprocess.run([program], check=False).returncode, 7)
+    def test_it_is_like_tmp_until_its_cleanup(self):
+        folder = memory_folder(self.shm, least_free=0)
+        path = pathlib.Path(folder.name)
+        self.assertEqual(path.parent, self.shm)
+        self.assertEqual(path.stat().st_mode & 0o7777, 0o1777)
+        program = path / "program"
+        program.write_text("#!/bin/sh\nexit 7\n")
+        program.chmod(0o700)
+        self.assertEqual(subprocess.run([program], check=False).returncode, 7)
+        folder.cleanup()
         self.assertEqual(list(self.shm.iterdir()), [])
 
     def test_scarce_memory_and_a_missing_file_system_are_no_errors(self):
-        for shm, least in ((self.shm, 1 << 60), (self.shm / "none", 1)):
-            with memory_folder(shm, least_free=least) as folder:
-                self.assertIsNone(folder)
+        for shm, least in ((self.shm, 1 << 30), (self.shm / "none", 0)):
+            self.assertIsNone(memory_folder(shm, least_free=least))
+        self.assertEqual(list(self.shm.iterdir()), [])
+
+    def test_there_is_none_where_programs_cannot_be_started(self):
+        space = mock.Mock(f_bavail=1 << 40, f_frsize=1, f_flag=os.ST_NOEXEC)
+        with mock.patch("os.statvfs", return_value=space):
+            self.assertIsNone(memory_folder(self.shm, least_free=0))
         self.assertEqual(list(self.shm.iterdir()), [])
 
 

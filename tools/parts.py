@@ -8,8 +8,8 @@ A part's name is the name of its log, out/parts/<name>.log, and of its row in th
 import dataclasses
 import os
 
-# Limit on concurrent work: two parts that keep all cores busy, or a few that mostly wait. Parts whose ranks wait busily
-# count as two, although they often wait: beside others they would only take time from them.
+# Limit on concurrent work: two parts that keep all cores busy, or a few that mostly wait. Long parts
+# whose ranks wait busily count as the former: beside others they would only take time from them.
 CAPACITY = 4
 
 

@@ -8,7 +8,6 @@ need: the failure of what the only target needs ends the run at once. Ctrl-C end
 Exits with 0 if all parts passed.
 """
 
-import contextlib
 import fcntl
 import json
 import os
@@ -73,10 +72,10 @@ class Running:
         self._to_terminal = to_terminal and not part.foreground
         self.late = False
         self._ended = None
-        self._temporary = contextlib.ExitStack()  # closed once the part has ended
+        self._temporary = memory_folder() if part.tmp_in_memory else None
         env = environment()
-        if part.tmp_in_memory and (folder := self._temporary.enter_context(memory_folder())):
-            env["TMPDIR"] = env["TEST_TMPDIR"] = str(folder)  # the latter: GoogleTest
+        if self._temporary:
+            env["TMPDIR"] = env["TEST_TMPDIR"] = self._temporary.name  # the latter: GoogleTest
         out = None if part.foreground else open(self.log, "wb")
         self._child = subprocess.Popen(
             ["bash", "-euo", "pipefail", "-c", part.command], cwd=ROOT, env=env,
@@ -109,7 +108,8 @@ class Running:
 
     def close(self):
         """Deletes its temporary files. No process of it may be left."""
-        self._temporary.close()
+        if self._temporary:
+            self._temporary.cleanup()
 
     def signal(self, number):
         try:

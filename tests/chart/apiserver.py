@@ -51,11 +51,6 @@ class Cluster(ControlPlane):
         names = (*self.api.groups(), *(service["metadata"]["name"] for service in services))
         return not any(name.endswith("railhead.io") for name in names)
 
-    def may(self, user, verb, what, space=None):
-        """Returns whether the API server allows the user, a service account, to do this in a namespace, or the default
-        one."""
-        return self.api.may(user, verb, what, space)
-
     def wait_for_rights(self):
         """Waits until the API server knows the roles of the operator and the agents: its cache of them is late."""
         for user, *right in (
@@ -63,7 +58,7 @@ class Cluster(ControlPlane):
             (OPERATOR, "patch", "secrets/railhead-operator-ca", NAMESPACE),
             (AGENT, "patch", "nodes"),
         ):
-            wait_until(lambda user=user, right=right: self.may(user, *right), f"the right of {user} to {right}")
+            wait_until(lambda user=user, right=right: self.api.may(user, *right), f"the right of {user} to {right}")
 
 
 def pod(name, limits=None, requests=None, init=None, resources=True):

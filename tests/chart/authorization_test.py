@@ -15,7 +15,7 @@ class Authorization(ChartScene):
         self.install()
 
         def may(verb, what, space=NAMESPACE):
-            return self.cluster.may(OPERATOR, verb, what, space)
+            return self.cluster.api.may(OPERATOR, verb, what, space)
 
         secret, hook = (
             "secrets/railhead-operator-ca",

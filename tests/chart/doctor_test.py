@@ -391,7 +391,7 @@ class Doctor(unittest.TestCase):
             "create", "clusterrolebinding", "in-a-pod", "--clusterrole=cluster-admin", "--serviceaccount=default:in-a-pod"
         )
         account = "system:serviceaccount:default:in-a-pod"
-        wait_until(lambda: self.cluster.may(account, "list", "namespaces"), "its rights")
+        wait_until(lambda: self.cluster.api.may(account, "list", "namespaces"), "its rights")
         config = yaml.safe_load(self.cluster.kubeconfig.read_text())
         host, port = config["clusters"][0]["cluster"]["server"].removeprefix("https://").rsplit(":", 1)
         account = self.folder / "account"

@@ -26,7 +26,7 @@ class JobSecrets(unittest.TestCase):
 
     def wait_for_right_to_pods(self, there=True):
         """The server knows a change of a role after a moment."""
-        wait_until(lambda: self.cluster.may(AGENT, "get", "pods", "default") == there, "the right to get pods")
+        wait_until(lambda: self.cluster.api.may(AGENT, "get", "pods", "default") == there, "the right to get pods")
 
     def agent(self):
         spec = self.cluster.get("daemonset", "railhead-device-plugin", "-n", NAMESPACE)["spec"]
@@ -49,11 +49,11 @@ class JobSecrets(unittest.TestCase):
     def test_3_an_agent_gets_pods_by_name_and_nobody_reads_the_key(self):
         self.wait_for_right_to_pods()
         for verb in ("list", "watch", "create", "update", "patch", "delete"):
-            self.assertFalse(self.cluster.may(AGENT, verb, "pods", "default"), verb)
+            self.assertFalse(self.cluster.api.may(AGENT, verb, "pods", "default"), verb)
         for user in (AGENT, OPERATOR):
             for verb in ("get", "list", "watch", "patch", "update", "delete"):
-                self.assertFalse(self.cluster.may(user, verb, f"secrets/{KEY}", NAMESPACE), verb)
-                self.assertFalse(self.cluster.may(user, verb, "secrets", "default"), verb)
+                self.assertFalse(self.cluster.api.may(user, verb, f"secrets/{KEY}", NAMESPACE), verb)
+                self.assertFalse(self.cluster.api.may(user, verb, "secrets", "default"), verb)
 
     def test_4_what_is_turned_off_takes_the_right_and_the_key_away(self):
         for off in ("devicePlugin.jobSecrets.enabled=false", "devicePlugin.nodeFacts=false"):

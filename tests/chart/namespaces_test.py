@@ -88,7 +88,7 @@ class Namespaces(unittest.TestCase):
 
         # The operator loses the right to a namespace: a new replica then serves the others.
         self.cluster.kubectl("delete", "rolebinding", f"{NAMESPACE}-{NAME}", "-n", GOES)
-        wait_until(lambda: not self.cluster.may(OPERATOR, "list", "pods", GOES), "the end of the right")
+        wait_until(lambda: not self.cluster.api.may(OPERATOR, "list", "pods", GOES), "the end of the right")
         self.cluster.kubectl("delete", "pod", "wrong", "-n", "team-b", "--force")
         self.cluster.kubectl("delete", "railreports", "--all", "-n", "team-b")
         self.replica.end()
