@@ -65,7 +65,7 @@ std::vector<size_t> NearestHcas(const NodeInventory& inventory, const Gpu& gpu) 
   std::vector<size_t> nearest;
   Level best = Level::kSys;
   for (size_t i = 0; i < inventory.hcas.size(); ++i) {
-    if (!inventory.hcas[i].usable) continue;
+    if (!inventory.hcas[i].health.usable()) continue;
     const Level level = LevelBetween(gpu, inventory.hcas[i]);
     if (level < best) {
       nearest.clear();

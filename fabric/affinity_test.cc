@@ -34,7 +34,6 @@ Hca HcaAt(const std::string& path, int numa) {
   Hca hca;
   hca.path = ParsePciPath(path);
   hca.numa_node = numa;
-  hca.usable = true;
   return hca;
 }
 
@@ -74,9 +73,9 @@ TEST(NearestTest, LooksAtUsableDevicesOnly) {
                     HcaAt("pci0000:00/0000:00:02.0/0000:02:00.0", 0),
                     HcaAt("pci0000:00/0000:00:03.0/0000:03:00.0", 0)};
   EXPECT_THAT(NearestHcas(inventory, inventory.gpus[0]), ElementsAre(0));
-  inventory.hcas[0].usable = false;
+  inventory.hcas[0].health.Set(Stage::kRules, "port 1 is DOWN");
   EXPECT_THAT(NearestHcas(inventory, inventory.gpus[0]), ElementsAre(1, 2));
-  inventory.hcas[1].usable = inventory.hcas[2].usable = false;
+  inventory.hcas[1].health = inventory.hcas[2].health = inventory.hcas[0].health;
   EXPECT_THAT(NearestHcas(inventory, inventory.gpus[0]), IsEmpty());
 }
 

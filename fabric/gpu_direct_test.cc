@@ -40,7 +40,6 @@ class GpuDirectTest : public ::testing::Test {
     hca.name = name;
     hca.pci_address = address;
     hca.path = ParsePciPath(absl::StrCat("/sys/devices/", path));
-    hca.usable = true;
     return hca;
   }
   void Driver(const std::string& text) {

@@ -56,8 +56,8 @@ TEST_P(RoleMachineTest, RolesAndRailsAreWhatPeopleWouldSay) {
     EXPECT_EQ(absl::StrCat(hca.rail < 0 ? "-" : absl::StrCat(hca.rail), " ", ToString(hca.role)),
               device.says)
         << device.name;
-    EXPECT_EQ(hca.usable, hca.offered) << device.name << ": " << hca.reason;
-    EXPECT_EQ(hca.offered, TroubleOf(hca, PodNetwork::kHost).empty()) << hca.reason;
+    EXPECT_EQ(hca.health.usable(), hca.offered) << device.name << ": " << hca.health.reason();
+    EXPECT_EQ(hca.offered, TroubleOf(hca, PodNetwork::kHost).empty()) << hca.health.reason();
   }
 }
 
@@ -75,7 +75,7 @@ TEST(SwitchManagement, IsReadOnceAndTold) {
       ReadInventory(tree.root(), DefaultGpuVendors(), &known);
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->hcas.back().role, HcaRole::kSwitchManagement);
-  EXPECT_THAT(again->hcas.back().reason, HasSubstr("NVLink switches"));
+  EXPECT_THAT(again->hcas.back().health.reason(), HasSubstr("NVLink switches"));
   // Until the card is another one.
   testing::FakeHca gone;
   gone.name = "ibp5s0";

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "fabric/gid_table.h"
+#include "fabric/hca_health.h"
 #include "fabric/hca_netdev.h"
 #include "fabric/hca_role.h"
 #include "fabric/inventory.h"
@@ -135,8 +136,6 @@ constexpr std::array<HcaRule, 8> kRules = {RoleTrouble,   ShareTrouble,  LimitTr
 }  // namespace
 
 std::string TroubleOf(const Hca& hca, PodNetwork network) {
-  // Applies in any state, as the state may be outdated.
-  if (!hca.withheld.empty()) return hca.withheld;
   std::vector<std::string> troubles;
   for (const HcaRule rule : kRules) {
     std::string trouble = rule(hca, network);
@@ -146,9 +145,8 @@ std::string TroubleOf(const Hca& hca, PodNetwork network) {
 }
 
 void Judge(Hca& hca, PodNetwork network) {
-  if (!hca.present) return;
-  hca.reason = TroubleOf(hca, network);
-  hca.usable = hca.reason.empty();
+  if (!hca.present || hca.health.Has(Stage::kHang)) return;
+  hca.health.Set(Stage::kRules, TroubleOf(hca, network));
 }
 
 void JudgeTogether(std::vector<Hca>& hcas, const std::vector<PodNetwork>& networks) {
@@ -157,17 +155,14 @@ void JudgeTogether(std::vector<Hca>& hcas, const std::vector<PodNetwork>& networ
            !hcas[i].host_gid.empty();
   };
   for (size_t i = 0; i < hcas.size(); ++i) {
-    if (!counts(i)) continue;
-    for (size_t k = 0; k < hcas.size(); ++k) {
-      if (k == i || !counts(k) || hcas[k].host_gid != hcas[i].host_gid) continue;
-      const std::string trouble =
+    std::string trouble;
+    for (size_t k = 0; k < hcas.size() && trouble.empty(); ++k) {
+      if (k == i || !counts(i) || !counts(k) || hcas[k].host_gid != hcas[i].host_gid) continue;
+      trouble =
           absl::StrCat("it has the same address as ", Named(hcas[k]), " (GID ", hcas[i].host_gid,
                        "), so either may receive the other's packets; give each a unique address");
-      hcas[i].reason =
-          hcas[i].reason.empty() ? trouble : absl::StrCat(hcas[i].reason, "; ", trouble);
-      hcas[i].usable = false;
-      break;
     }
+    hcas[i].health.Set(Stage::kSharedAddress, std::move(trouble));
   }
 }
 

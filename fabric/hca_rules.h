@@ -25,11 +25,11 @@ enum class PodNetwork {
 // JudgeTogether for faults between HCAs.
 std::string TroubleOf(const Hca& hca, PodNetwork network);
 
-// Sets `usable` and `reason`. Ignores an HCA that is not present.
+// Sets the fault of Stage::kRules. Ignores an HCA that is missing or hangs, whose state is old.
 void Judge(Hca& hca, PodNetwork network);
 
-// Call after Judge: finds rails with the same address on the host, as one may answer for the other.
-// `networks` is parallel to `hcas`.
+// Sets the faults of Stage::kSharedAddress: of rails with the same address on the host, as one
+// may answer for the other. `networks` is parallel to `hcas`.
 void JudgeTogether(std::vector<Hca>& hcas, const std::vector<PodNetwork>& networks);
 
 // Returns the PCI function whose port the HCA shares with that function's own device: of a virtual

@@ -95,9 +95,9 @@ TEST(HcaRules, EverythingIsToldInTheTablesOrder) {
 TEST(HcaRules, WhatIsMissingIsNotJudged) {
   Hca hca = RoceHca();
   hca.present = false;
-  hca.reason = "it has vanished";
+  hca.health.Set(Stage::kMissing, "it has vanished");
   Judge(hca, PodNetwork::kHost);
-  EXPECT_EQ(hca.reason, "it has vanished");
+  EXPECT_EQ(hca.health.reason(), "it has vanished");
 }
 
 TEST(HcaRules, TwoWithOneAddressAreTold) {
@@ -105,17 +105,16 @@ TEST(HcaRules, TwoWithOneAddressAreTold) {
                            RoceHca("mlx5_2", "0000:1a:00.0")};
   for (Hca& hca : hcas) {
     hca.host_gid = "0000:0000:0000:0000:0000:ffff:0a00:0001";
-    hca.usable = true;
   }
   hcas[2].host_gid = "0000:0000:0000:0000:0000:ffff:0a00:0002";
   const std::vector<Hca> before = hcas;
   JudgeTogether(hcas, {PodNetwork::kHost, PodNetwork::kMoved, PodNetwork::kHost});
   EXPECT_EQ(hcas, before) << "a pod's interface may have any address";
   JudgeTogether(hcas, {PodNetwork::kHost, PodNetwork::kHost, PodNetwork::kHost});
-  EXPECT_THAT(hcas[0].reason, HasSubstr("the same address as mlx5_1 (0000:19:00.0)"));
-  EXPECT_THAT(hcas[1].reason, HasSubstr("the same address as mlx5_0 (0000:18:00.0)"));
-  EXPECT_FALSE(hcas[0].usable || hcas[1].usable);
-  EXPECT_TRUE(hcas[2].usable);
+  EXPECT_THAT(hcas[0].health.reason(), HasSubstr("the same address as mlx5_1 (0000:19:00.0)"));
+  EXPECT_THAT(hcas[1].health.reason(), HasSubstr("the same address as mlx5_0 (0000:18:00.0)"));
+  EXPECT_FALSE(hcas[0].health.usable() || hcas[1].health.usable());
+  EXPECT_TRUE(hcas[2].health.usable());
 }
 
 class ChooseRailsTest : public ::testing::Test {

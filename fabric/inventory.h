@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fabric/gid_table.h"
+#include "fabric/hca_health.h"
 #include "fabric/hca_role.h"
 #include "fabric/pci_path.h"
 #include "fabric/rail_limit.h"
@@ -43,8 +44,7 @@ struct Hca {
   int rail = -1;                          // position on the node; see AssignRails
   bool offered = true;                    // false: not a rail; see ChooseRails (hca_rules.h)
   std::vector<std::string> char_devices;  // as seen on the host: "/dev/infiniband/uverbs0"
-  bool usable = false;
-  std::string reason;  // why it is not usable, and the fix; "" if usable; see hca_rules.h
+  Health health;
 
   // Inputs of the rules.
   HcaRole role = HcaRole::kPhysicalFunction;
@@ -56,15 +56,11 @@ struct Hca {
       AddressKind::kUnknown;   // address of interfaces outside the host's namespace
   std::string host_gid;        // the host's first routable GID; "" if none
   std::string device_trouble;  // fault of its device nodes; "" if none
-  std::string withheld;        // why it is withheld whatever its state; "" if not
   std::string shares_with;     // the HCA whose port it shares and that is the rail
   bool chosen = false;         // to be the rail instead of that one
   bool beyond_limit = false;   // there are kHighestRail + 1 rails before it
   // Its interface moves into the pod that gets it, by the node agent's configuration.
   bool move_interface = false;
-  // Why it is withheld although it works: a container's device nodes are no longer those of its
-  // HCAs, by the node agent's records; "" if not.
-  std::string renumbered;
 
   // Device within its PCI function: "" for the function's own, "sf88" for a subfunction, "soft" for
   // software on its interface.

@@ -7,11 +7,19 @@
 #include <utility>
 
 #include "fabric/affinity.h"
+#include "fabric/hca_health.h"
 #include "fabric/inventory.h"
 
 namespace railhead::fabric {
 
 using Json = nlohmann::ordered_json;
+
+void to_json(Json& json, const Health& health) {
+  json = Json::array();
+  for (const auto& [stage, text] : health.troubles()) {
+    json.push_back({{"stage", std::string(ToString(stage))}, {"text", text}});
+  }
+}
 
 std::string ToJson(const NodeInventory& inventory) {
   Json hcas = Json::array();
@@ -29,8 +37,9 @@ std::string ToJson(const NodeInventory& inventory) {
                  {"ports", ports},
                  {"rail", hca.rail},
                  {"charDevices", hca.char_devices},
-                 {"usable", hca.usable},
-                 {"reason", hca.reason},
+                 {"usable", hca.health.usable()},
+                 {"reason", hca.health.reason()},
+                 {"troubles", hca.health},
                  {"role", std::string(ToString(hca.role))},
                  {"address", std::string(ToString(hca.address))}};
     if (hca.pod_address != AddressKind::kUnknown) {

@@ -21,7 +21,7 @@ Hca MakeHca(const std::string& name, const std::string& pci, bool usable = true)
   Hca hca;
   hca.name = name;
   hca.pci_address = pci;
-  hca.usable = usable;
+  hca.health.Set(Stage::kRules, usable ? "" : "port 1 is DOWN");
   hca.ports = {HcaPort{1, usable ? "ACTIVE" : "DOWN", "InfiniBand", 400}};
   if (usable) hca.char_devices = {"/dev/infiniband/uverbs0"};
   return hca;
@@ -119,6 +119,7 @@ TEST(InventoryJson, HasTheAgreedForm) {
       ],
       "usable": true,
       "reason": "",
+      "troubles": [],
       "role": "pf",
       "address": ""
     }
@@ -128,6 +129,30 @@ TEST(InventoryJson, HasTheAgreedForm) {
   "nearest": []
 }
 )");
+}
+
+TEST(InventoryJson, HasEveryTroubleAndTheGravestAsReason) {
+  Hca hca = MakeHca("mlx5_0", "", false);
+  hca.health.Set(Stage::kSharedAddress, "it has the same address as mlx5_1");
+  hca.health.Set(Stage::kHang, "reading it does not end");
+  EXPECT_THAT(ToJson(Inventory({hca})), HasSubstr(R"(
+      "usable": false,
+      "reason": "reading it does not end",
+      "troubles": [
+        {
+          "stage": "hang",
+          "text": "reading it does not end"
+        },
+        {
+          "stage": "rules",
+          "text": "port 1 is DOWN"
+        },
+        {
+          "stage": "shared-address",
+          "text": "it has the same address as mlx5_1"
+        }
+      ],
+)"));
 }
 
 TEST(InventoryJson, NamesThatAreNotUtf8DoNotBreakIt) {

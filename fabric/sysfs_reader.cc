@@ -23,6 +23,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "fabric/gid_table.h"
+#include "fabric/hca_health.h"
 #include "fabric/hca_netdev.h"
 #include "fabric/hca_role.h"
 #include "fabric/hca_rules.h"
@@ -223,7 +224,8 @@ Hca WithoutReading(const RootFiles& files, const std::string& name, const Hca& b
   hca.role = RoleOf(EvidenceOf(files, hca, place.on_pci));
   const bool same = before.pci_address == hca.pci_address && before.part == hca.part;
   if (same && !before.ports.empty()) hca = before;
-  hca.withheld = kHangs;
+  hca.health = {};
+  hca.health.Set(Stage::kHang, kHangs);
   return hca;
 }
 
@@ -328,7 +330,5 @@ absl::StatusOr<NodeInventory> ReadInventory(const std::string& root,
   if (absl::Status there = check_sys(); !there.ok()) return there;
   return inventory;
 }
-
-bool Hangs(const Hca& hca) { return hca.withheld == kHangs; }
 
 }  // namespace railhead::fabric

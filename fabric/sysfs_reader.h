@@ -43,16 +43,12 @@ inline constexpr int kMaxVpdReads = 3;
 //
 // `reading` is called with the name of each HCA before it is read, and with "" before other files,
 // because hung firmware blocks the read. Of HCAs in `hanging` (by name, as read before, or with
-// their name alone) nothing is read but links and PCI attributes, which need no firmware; see
-// Hangs.
+// their name alone) nothing is read but links and PCI attributes, which need no firmware, and
+// the rest is old or missing (Stage::kHang).
 absl::StatusOr<NodeInventory> ReadInventory(
     const std::string& root, const std::vector<std::string>& gpu_vendors = DefaultGpuVendors(),
     KnownVpd* known = nullptr, const std::function<void(const std::string&)>& reading = {},
     const std::map<std::string, Hca>& hanging = {});
-
-// Returns true if the inventory was read without this HCA. It is withheld. Its attributes, except
-// for its location, are old or missing.
-bool Hangs(const Hca& hca);
 
 }  // namespace railhead::fabric
 

@@ -75,7 +75,6 @@ TEST_F(SysfsReaderTest, ReadsAPairOfRxeDevices) {
   expected.ports = {HcaPort{1, "ACTIVE", "Ethernet", 2.5}};
   expected.rail = 0;
   expected.char_devices = {"/dev/infiniband/uverbs0"};
-  expected.usable = true;
   expected.part = "soft";
   expected.role = HcaRole::kSoftware;
   expected.interface_here = true;
@@ -92,15 +91,15 @@ TEST_F(SysfsReaderTest, AdviceFitsWhatIsWrongWithThePort) {
   hca.netdev = "eth0";
   hca.state = "2: INIT";
   tree_.AddHca(hca);
-  EXPECT_THAT(Read().hcas[0].reason, HasSubstr("subnet manager"));
-  EXPECT_THAT(Read().hcas[0].reason, Not(HasSubstr("cable")));
+  EXPECT_THAT(Read().hcas[0].health.reason(), HasSubstr("subnet manager"));
+  EXPECT_THAT(Read().hcas[0].health.reason(), Not(HasSubstr("cable")));
   tree_.SetState("mlx5_0", "1: DOWN");
-  EXPECT_THAT(Read().hcas[0].reason, HasSubstr("check the cable"));
+  EXPECT_THAT(Read().hcas[0].health.reason(), HasSubstr("check the cable"));
   tree_.Write("/sys/class/infiniband/mlx5_0/ports/1/link_layer", "Ethernet\n");
   tree_.Write("/sys/class/net/eth0/flags", "0x1003\n");
-  EXPECT_THAT(Read().hcas[0].reason, HasSubstr("check the cable"));
+  EXPECT_THAT(Read().hcas[0].health.reason(), HasSubstr("check the cable"));
   tree_.Write("/sys/class/net/eth0/flags", "0x1002\n");
-  EXPECT_THAT(Read().hcas[0].reason, HasSubstr("ip link set eth0 up"));
+  EXPECT_THAT(Read().hcas[0].health.reason(), HasSubstr("ip link set eth0 up"));
 }
 
 TEST_F(SysfsReaderTest, TellsVirtualFunctionsAndSubfunctions) {
@@ -115,7 +114,7 @@ TEST_F(SysfsReaderTest, TellsVirtualFunctionsAndSubfunctions) {
   tree_.AddHca(virtual_function);
   tree_.Link("/sys/bus/pci/devices/0000:01:00.1/physfn", "../0000:01:00.0");
   EXPECT_TRUE(Read().hcas[1].orphan) << "its PF is not on the bus";
-  EXPECT_THAT(Read().hcas[1].reason, HasSubstr("virtual function of 0000:01:00.0"));
+  EXPECT_THAT(Read().hcas[1].health.reason(), HasSubstr("virtual function of 0000:01:00.0"));
   tree_.MakeFolder("/sys/bus/pci/devices/0000:01:00.0");
   const std::string sf = "/sys/devices/pci0000:00/0000:01:00.0/mlx5_core.sf.4";
   tree_.Write(sf + "/sfnum", "88\n");
@@ -131,7 +130,7 @@ TEST_F(SysfsReaderTest, TellsVirtualFunctionsAndSubfunctions) {
   EXPECT_EQ(by_name["mlx5_2"].pci_address, "0000:01:00.0");
   EXPECT_EQ(by_name["mlx5_2"].part, "sf88");
   EXPECT_FALSE(by_name["mlx5_1"].orphan);
-  EXPECT_TRUE(by_name["mlx5_0"].usable) << by_name["mlx5_0"].reason;
+  EXPECT_TRUE(by_name["mlx5_0"].health.usable()) << by_name["mlx5_0"].health.reason();
 }
 
 // In exclusive mode it is seen in its pod alone; its device node stays in /dev.
@@ -161,7 +160,7 @@ TEST_F(SysfsReaderTest, ReadsAnIwarpDevice) {
   EXPECT_EQ(inventory.hcas[0].name, "siw0");
   EXPECT_EQ(inventory.hcas[0].netdev, "eth1");
   EXPECT_EQ(inventory.hcas[0].pci_address, "0000:00:03.0");
-  EXPECT_TRUE(inventory.hcas[0].usable) << inventory.hcas[0].reason;
+  EXPECT_TRUE(inventory.hcas[0].health.usable()) << inventory.hcas[0].health.reason();
   tree_.Write("/sys/class/net/eth1/address", "52:54:00:00:09:01\n");
   EXPECT_EQ(Read().hcas[1].netdev, "");
 }
@@ -186,7 +185,6 @@ TEST_F(SysfsReaderTest, ReadsAPciDevice) {
   expected.ports = {HcaPort{1, "ACTIVE", "InfiniBand", 400}};
   expected.rail = 0;
   expected.char_devices = {"/dev/infiniband/uverbs0"};
-  expected.usable = true;
   EXPECT_THAT(inventory.hcas, ElementsAre(expected));
 }
 
@@ -236,7 +234,7 @@ TEST_F(SysfsReaderTest, ASideOfAnotherDeviceIsNoRail) {
   std::vector<std::string> rails;
   for (const Hca& hca : inventory.hcas) {
     if (hca.offered) rails.push_back(absl::StrCat(hca.rail, " ", hca.name));
-    EXPECT_EQ(hca.usable, hca.offered) << hca.name << ": " << hca.reason;
+    EXPECT_EQ(hca.health.usable(), hca.offered) << hca.name << ": " << hca.health.reason();
     EXPECT_EQ(hca.rail >= 0, hca.offered);
   }
   EXPECT_THAT(rails, ElementsAre("0 mlx5_0", "1 mlx5_1", "2 my_dma", "3 smile"));
@@ -285,17 +283,17 @@ TEST_F(SysfsReaderTest, AnHcaThatHangsIsAtItsPlaceAndWithheld) {
     EXPECT_EQ(hca.role, before.hcas[i].role);
     EXPECT_EQ(hca.pci_address, before.hcas[i].pci_address);
     EXPECT_EQ(hca.part, before.hcas[i].part);
-    EXPECT_TRUE(Hangs(hca));
-    EXPECT_FALSE(hca.usable);
-    EXPECT_THAT(hca.reason, HasSubstr("does not end"));
-    EXPECT_THAT(hca.reason, Not(HasSubstr("no port")));
+    EXPECT_TRUE(hca.health.Has(Stage::kHang));
+    EXPECT_FALSE(hca.health.usable());
+    EXPECT_THAT(hca.health.reason(), HasSubstr("does not end"));
+    EXPECT_THAT(hca.health.reason(), Not(HasSubstr("no port")));
   }
   // If it is the same HCA as before, its earlier state is kept.
   const NodeInventory known = look({{"rxe0", before.hcas[0]}});
   EXPECT_EQ(read, "mlx5_0,,,");
   EXPECT_EQ(known.hcas[0].ports, before.hcas[0].ports);
-  EXPECT_FALSE(known.hcas[0].usable);
-  EXPECT_TRUE(known.hcas[1].usable);
+  EXPECT_FALSE(known.hcas[0].health.usable());
+  EXPECT_TRUE(known.hcas[1].health.usable());
   EXPECT_EQ(look({{"rxe0", before.hcas[1]}}).hcas[0].ports.size(), 0U);
 }
 
@@ -337,7 +335,7 @@ TEST_F(SysfsReaderTest, NeedsNeitherInterfaceNorPci) {
   tree_.AddRxe(bare);
   const NodeInventory inventory = Read();
   ASSERT_EQ(inventory.hcas.size(), 1u);
-  EXPECT_TRUE(inventory.hcas[0].usable) << inventory.hcas[0].reason;
+  EXPECT_TRUE(inventory.hcas[0].health.usable()) << inventory.hcas[0].health.reason();
   EXPECT_EQ(inventory.hcas[0].pci_address, "");
   EXPECT_EQ(inventory.hcas[0].netdev, "");
 }
@@ -350,7 +348,7 @@ TEST_F(SysfsReaderTest, PicksTheInterfaceOfTheActivePort) {
   tree_.Write(function + "/net/ibp24s0/dev_port", "0\n");
   tree_.Write(function + "/net/ibp24s1/dev_port", "1\n");
   const NodeInventory inventory = Read();
-  EXPECT_TRUE(inventory.hcas[0].usable) << inventory.hcas[0].reason;
+  EXPECT_TRUE(inventory.hcas[0].health.usable()) << inventory.hcas[0].health.reason();
   EXPECT_EQ(inventory.hcas[0].netdev, "ibp24s1");
   EXPECT_EQ(DataPort(inventory.hcas[0])->port, 2);
   // A RoCE port names its interface itself.
@@ -363,9 +361,9 @@ TEST_F(SysfsReaderTest, PortDownIsListedWithTheReasonAndKeepsItsRail) {
   tree_.AddHca(Mlx(1));
   tree_.SetState("mlx5_0", "1: DOWN");
   const NodeInventory inventory = Read();
-  EXPECT_FALSE(inventory.hcas[0].usable);
-  EXPECT_THAT(inventory.hcas[0].reason, HasSubstr("port 1 is DOWN"));
-  EXPECT_TRUE(inventory.hcas[1].usable);
+  EXPECT_FALSE(inventory.hcas[0].health.usable());
+  EXPECT_THAT(inventory.hcas[0].health.reason(), HasSubstr("port 1 is DOWN"));
+  EXPECT_TRUE(inventory.hcas[1].health.usable());
   EXPECT_EQ(inventory.hcas[1].rail, 1);
 }
 
@@ -373,7 +371,7 @@ TEST_F(SysfsReaderTest, StateThatOnlyLooksActiveIsNot) {
   tree_.AddHca(Mlx(0));
   for (const std::string state : {"5: ACTIVE_DEFER", "ACTIVE", "", "2: INIT"}) {
     tree_.SetState("mlx5_0", state);
-    EXPECT_FALSE(Read().hcas[0].usable) << state;
+    EXPECT_FALSE(Read().hcas[0].health.usable()) << state;
   }
 }
 
@@ -382,8 +380,8 @@ TEST_F(SysfsReaderTest, MissingUverbsNode) {
   mlx.device_node = false;
   tree_.AddHca(mlx);
   const Hca hca = Read().hcas[0];
-  EXPECT_FALSE(hca.usable);
-  EXPECT_THAT(hca.reason, HasSubstr("/dev/infiniband/uverbs0 is missing"));
+  EXPECT_FALSE(hca.health.usable());
+  EXPECT_THAT(hca.health.reason(), HasSubstr("/dev/infiniband/uverbs0 is missing"));
   EXPECT_THAT(hca.char_devices, ElementsAre());
 }
 
@@ -393,7 +391,7 @@ TEST_F(SysfsReaderTest, AFolderWhereTheNodeShouldBe) {
   mlx.device_node = false;
   tree_.AddHca(mlx);
   tree_.MakeFolder("/dev/infiniband/uverbs0");
-  EXPECT_THAT(Read().hcas[0].reason, HasSubstr("not a character device"));
+  EXPECT_THAT(Read().hcas[0].health.reason(), HasSubstr("not a character device"));
 }
 
 TEST_F(SysfsReaderTest, ANodeOfAnotherDriverLoadIsRefused) {
@@ -406,13 +404,13 @@ TEST_F(SysfsReaderTest, ANodeOfAnotherDriverLoadIsRefused) {
     // Without the right to make devices, a link to a real one does: it must be refused, too.
     tree_.Link("/dev/infiniband/uverbs0", "/dev/null");
   }
-  EXPECT_FALSE(Read().hcas[0].usable);
+  EXPECT_FALSE(Read().hcas[0].health.usable());
 }
 
 TEST_F(SysfsReaderTest, NoUverbsInSysfs) {
   tree_.AddHca(Mlx(0));
   tree_.Remove("/sys/class/infiniband_verbs");
-  EXPECT_THAT(Read().hcas[0].reason, HasSubstr("ib_uverbs"));
+  EXPECT_THAT(Read().hcas[0].health.reason(), HasSubstr("ib_uverbs"));
 }
 
 TEST_F(SysfsReaderTest, EveryReasonIsTold) {
@@ -420,8 +418,8 @@ TEST_F(SysfsReaderTest, EveryReasonIsTold) {
   mlx.state = "1: DOWN";
   mlx.device_node = false;
   tree_.AddHca(mlx);
-  EXPECT_THAT(Read().hcas[0].reason, HasSubstr("DOWN"));
-  EXPECT_THAT(Read().hcas[0].reason, HasSubstr("uverbs0"));
+  EXPECT_THAT(Read().hcas[0].health.reason(), HasSubstr("DOWN"));
+  EXPECT_THAT(Read().hcas[0].health.reason(), HasSubstr("uverbs0"));
 }
 
 TEST_F(SysfsReaderTest, NodeWithoutRdmaIsEmptyAndAWrongRootIsAnError) {
@@ -439,8 +437,8 @@ TEST_F(SysfsReaderTest, HostileNamesAreRefusedNotLost) {
   tree_.AddHca(odd);
   const NodeInventory inventory = Read();
   ASSERT_EQ(inventory.hcas.size(), 1u);
-  EXPECT_FALSE(inventory.hcas[0].usable);
-  EXPECT_THAT(inventory.hcas[0].reason, HasSubstr("name"));
+  EXPECT_FALSE(inventory.hcas[0].health.usable());
+  EXPECT_THAT(inventory.hcas[0].health.reason(), HasSubstr("name"));
 }
 
 TEST_F(SysfsReaderTest, LinkLoopsAndLinksOutside) {
@@ -452,7 +450,7 @@ TEST_F(SysfsReaderTest, LinkLoopsAndLinksOutside) {
   const NodeInventory inventory = Read();
   ASSERT_EQ(inventory.hcas.size(), 3u);
   for (const Hca& hca : inventory.hcas) {
-    EXPECT_EQ(hca.usable, hca.name == "mlx5_0") << hca.name << hca.reason;
+    EXPECT_EQ(hca.health.usable(), hca.name == "mlx5_0") << hca.name << hca.health.reason();
   }
 }
 
@@ -488,10 +486,10 @@ TEST_F(SysfsReaderTest, GarbageInEveryAttribute) {
     const NodeInventory inventory = Read();
     ASSERT_EQ(inventory.hcas.size(), 1u);
     const Hca& hca = inventory.hcas[0];
-    ASSERT_EQ(hca.usable, hca.reason.empty());
+    ASSERT_EQ(hca.health.usable(), hca.health.reason().empty());
     ASSERT_GE(hca.numa_node, -1);
     ASSERT_FALSE(ToJson(inventory).empty());
-    if (hca.usable) {
+    if (hca.health.usable()) {
       ASSERT_EQ(hca.ports[0].state, "ACTIVE");
     }
     tree_.Write(files[0], "4: ACTIVE\n");

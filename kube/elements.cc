@@ -9,6 +9,14 @@ const Json::array_t& ElementsAt(const Json& object, std::initializer_list<absl::
   return list != nullptr && list->is_array() ? list->get_ref<const Json::array_t&>() : kNoElements;
 }
 
+std::string LabelOf(const Json& object, absl::string_view name) {
+  return StringAt(object, {"metadata", "labels", name});
+}
+
+std::string AnnotationOf(const Json& object, absl::string_view name) {
+  return StringAt(object, {"metadata", "annotations", name});
+}
+
 const Json* FindCondition(const Json& object, absl::string_view type) {
   for (const Json& condition : ElementsAt(object, {"status", "conditions"})) {
     if (StringAt(condition, {"type"}) == type) return &condition;

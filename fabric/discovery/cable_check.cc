@@ -11,7 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "fabric/discovery/finding.h"
+#include "base/finding.h"
+#include "fabric/discovery/checks.h"
 #include "fabric/discovery/leaf_groups.h"
 #include "fabric/discovery/leaf_rails.h"
 #include "fabric/discovery/network.h"
@@ -83,11 +84,11 @@ class Checker {
     // If most cables of a node are unknown, no source covers the node.
     if (unseen.empty() || cabled < unseen.size()) return;
     findings_.push_back(
-        {FindingKind::kContradiction, true, node.node,
-         absl::StrCat("rail ", absl::StrJoin(unseen, ", "), " of ", node.node,
+        {Severity::kFail, kContradiction, node.node,
+         absl::StrCat("rail ", absl::StrJoin(unseen, ", "),
                       " is up according to its node agent, but no source shows a cable on it; the "
-                      "agent is trusted: check that the switch sends LLDP on this port and that "
-                      "the subnet's list is current")});
+                      "agent is trusted"),
+         "check that the switch sends LLDP on this port and that the subnet's list is current"});
   }
 
   // Returns the switch where nodes of the same kind have the rail; for the only node of a kind,
@@ -116,13 +117,14 @@ class Checker {
     const auto usual = static_cast<size_t>(
         std::count_if(shown.begin(), shown.end(), [](int at) { return at >= 0; }));
     findings_.push_back(
-        {FindingKind::kContradiction, rails < usual && rails * 2 > usual, node.node,
-         absl::StrCat("no other node has the NICs of ", node.node, ", and its rails (", rails,
+        {rails < usual && rails * 2 > usual ? Severity::kFail : Severity::kNote, kContradiction,
+         node.node,
+         absl::StrCat("no other node has its NICs, and its rails (", rails,
                       ") are at other switches than those of its neighbours (", usual, "): rail ",
                       moved[0],
                       moved.size() == 1 ? "" : absl::StrCat(", and ", moved.size() - 1, " more"),
-                      "; no cable is reported as wrong: if a NIC is missing, reinsert it and "
-                      "restart the node agent, or cordon the node")});
+                      "; no cable is reported as wrong"),
+         "if a NIC is missing, reinsert it and restart the node agent, or cordon the node"});
   }
 
   // If the nodes of a leaf are evenly divided, no cable can be reported as wrong.
@@ -145,40 +147,38 @@ class Checker {
             " at ", SwitchName(at)));
       }
       findings_.push_back(
-          {FindingKind::kContradiction, true, "",
-           absl::StrCat("nodes of one leaf have rail ", std::get<size_t>(where),
-                        " at several switches without a majority: ", absl::StrJoin(sides, ", "),
-                        "; so no cable is reported as wrong: compare them with the plan")});
+          {Severity::kFail, kContradiction, absl::StrCat("rail ", std::get<size_t>(where)),
+           absl::StrCat("nodes of one leaf have it at several switches without a majority: ",
+                        absl::StrJoin(sides, ", "), "; so no cable is reported as wrong"),
+           "compare the cables with the plan"});
     }
   }
 
   void TellMiswired(const NodeRails& node, const std::string& name, const Cable& cable, size_t rail,
                     int group) {
-    const std::string nic = absl::StrCat(name, " (rail ", rail, ") of ", node.node, " is at ",
-                                         SwitchName(cable.at), " port ", cable.port);
+    const std::string nic =
+        absl::StrCat(name, " (rail ", rail, ") is at ", SwitchName(cable.at), " port ", cable.port);
     const int right = Right(node, group, rail);
-    const std::string there = right < 0 || right == cable.at
-                                  ? "the node's other NICs are elsewhere: move the cable"
-                                  : absl::StrCat("most nodes of its leaf have rail ", rail, " at ",
-                                                 SwitchName(right), ": move the cable");
+    const auto tell = [&](const char* check, absl::string_view where) {
+      const bool elsewhere = right < 0 || right == cable.at;
+      findings_.push_back(
+          {Severity::kFail, check, node.node,
+           absl::StrCat(nic, where,
+                        elsewhere ? "; the node's other NICs are elsewhere"
+                                  : absl::StrCat("; most nodes of its leaf have rail ", rail,
+                                                 " at ", SwitchName(right))),
+           elsewhere ? "move the cable to its leaf's switch of this rail"
+                     : absl::StrCat("move the cable to ", SwitchName(right))});
+    };
     for (size_t other = 0; other < node.rails.size(); ++other) {
       if (rails_.Of(group, node.kind, other).right() != cable.at || other == rail) continue;
-      findings_.push_back(
-          {FindingKind::kMiswired, true, node.node,
-           absl::StrCat(nic, ", where other nodes have rail ", other, "; ", there)});
-      return;
+      return tell(kMiswired, absl::StrCat(", where other nodes have rail ", other));
     }
     const auto leaves = leaves_of_.find(cable.at);
     if (leaves != leaves_of_.end() && leaves->second.count(group) == 0) {
-      findings_.push_back({FindingKind::kTwoLeaves, true, node.node,
-                           absl::StrCat(nic,
-                                        ", a switch of another leaf, so the node is in two "
-                                        "leaves; ",
-                                        there)});
-      return;
+      return tell(kTwoLeaves, ", a switch of another leaf, so the node is in two leaves");
     }
-    findings_.push_back({FindingKind::kMiswired, true, node.node,
-                         absl::StrCat(nic, ", which is not a leaf switch; ", there)});
+    tell(kMiswired, ", which is not a leaf switch");
   }
 
   std::string SwitchName(int at) const { return network_.switches[static_cast<size_t>(at)]; }

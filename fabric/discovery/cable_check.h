@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "fabric/discovery/finding.h"
+#include "base/finding.h"
 #include "fabric/discovery/leaf_groups.h"
 #include "fabric/discovery/leaf_rails.h"
 #include "fabric/discovery/network.h"

@@ -13,8 +13,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/finding.h"
 #include "fabric/discovery/cable_check.h"
-#include "fabric/discovery/finding.h"
+#include "fabric/discovery/checks.h"
 #include "fabric/discovery/free_name.h"
 #include "fabric/discovery/leaf_groups.h"
 #include "fabric/discovery/leaf_rails.h"
@@ -141,10 +142,11 @@ class Placer {
     std::vector<std::string> names;
     names.reserve(switches.size());
     for (const int at : switches) names.push_back(SwitchName(at));
-    findings_.push_back({FindingKind::kNoPlace, false, "",
-                         absl::StrCat(Listed(hosts), ": at ", Listed(names),
+    findings_.push_back({Severity::kNote, kNoPlace, Listed(hosts),
+                         absl::StrCat("at ", Listed(names),
                                       ", above the leaves of other nodes; ignored, so no job is "
-                                      "placed there")});
+                                      "placed there"),
+                         "nothing to do for hosts without GPUs; connect others to a leaf"});
     return true;
   }
 
@@ -269,11 +271,9 @@ class Placer {
       names.push_back(absl::StrCat(tiers.sideways.size() - kMaxNamed, " more pairs"));
     }
     findings_.push_back(
-        {FindingKind::kCycle, false, "",
-         absl::StrCat(
-             "cables connect switches of one tier, which a tree cannot contain: ",
-             absl::StrJoin(names, ", "),
-             "; they are ignored. A dragonfly is not recognized: write its FabricModel by hand")});
+        {Severity::kNote, kCycle, absl::StrJoin(names, ", "),
+         "cables connect these switches of one tier, which a tree cannot contain; they are ignored",
+         "nothing to do for a tree; a dragonfly is not recognized: write its FabricModel by hand"});
   }
 
   const Network& network_;

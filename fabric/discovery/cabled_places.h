@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric/discovery/finding.h"
+#include "base/finding.h"
 #include "fabric/discovery/network.h"
 #include "fabric/discovery/node_rails.h"
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -13,8 +14,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/finding.h"
 #include "fabric/discovery/cabled_places.h"
-#include "fabric/discovery/finding.h"
+#include "fabric/discovery/checks.h"
 #include "fabric/discovery/label_places.h"
 #include "fabric/discovery/listed.h"
 #include "fabric/discovery/network.h"
@@ -38,6 +40,11 @@ using Path = std::vector<std::string>;
 
 bool PathLess(const Path& a, const Path& b) {
   return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), NaturalLess);
+}
+
+// Returns the check's place in the order of findings.
+ptrdiff_t OrderOf(absl::string_view check) {
+  return std::find(std::begin(kChecks), std::end(kChecks), check) - std::begin(kChecks);
 }
 
 class Fusion {
@@ -89,8 +96,8 @@ class Fusion {
     TellMissing();
     std::stable_sort(found_.findings.begin(), found_.findings.end(),
                      [](const Finding& a, const Finding& b) {
-                       if (a.trouble != b.trouble) return a.trouble;
-                       if (a.kind != b.kind) return a.kind < b.kind;
+                       if (a.severity != b.severity) return a.severity > b.severity;
+                       if (a.check != b.check) return OrderOf(a.check) < OrderOf(b.check);
                        return NaturalLess(a.object, b.object);
                      });
     return std::move(found_);
@@ -134,11 +141,12 @@ class Fusion {
       // contradiction.
       if (value == most.first || most.second * 2 <= all) continue;
       found_.findings.push_back(
-          {FindingKind::kContradiction, true, nodes_[i].node,
-           absl::StrCat(nodes_[i].node, " is in leaf ", cabled.paths[i].back(),
-                        " by its cables, but ", labels.scheme, "'s labels say ",
-                        labels.levels.back(), " ", value, " where those of its neighbours say ",
-                        most.first, "; cables take precedence: correct the labels")});
+          {Severity::kFail, kContradiction, nodes_[i].node,
+           absl::StrCat("in leaf ", cabled.paths[i].back(), " by its cables, but ", labels.scheme,
+                        "'s labels say ", labels.levels.back(), " ", value,
+                        " where those of its neighbours say ", most.first,
+                        "; cables take precedence"),
+           "correct the labels"});
     }
   }
 
@@ -229,11 +237,11 @@ class Fusion {
       const bool unread = known != nullptr && !node.facts && !known->facts_fault.empty();
       if (unread) {
         found_.findings.push_back(
-            {FindingKind::kNoFacts, true, node.node,
-             absl::StrCat("the facts of the node agent of ", node.node,
-                          " (annotation railhead.io/node-facts) cannot be read, and are ignored: ",
-                          known->facts_fault,
-                          "; check that agent and reader have the same release")});
+            {Severity::kFail, kNoFacts, node.node,
+             absl::StrCat("the facts of its node agent (annotation railhead.io/node-facts) cannot "
+                          "be read, and are ignored: ",
+                          known->facts_fault),
+             "check that agent and reader have the same release"});
       }
       if (paths_[i].empty() && (node.facts || (known != nullptr && known->gpus > 0))) {
         no_place.push_back(node.node);
@@ -242,22 +250,22 @@ class Fusion {
       }
     }
     if (!no_place.empty()) {
-      found_.findings.push_back({FindingKind::kNoPlace, true, "",
-                                 absl::StrCat(Listed(no_place),
-                                              ": neither a cable nor a label gives their place; "
-                                              "ignored, so no job is placed there")});
+      found_.findings.push_back(
+          {Severity::kFail, kNoPlace, Listed(no_place),
+           "neither a cable nor a label gives their place; ignored, so no job is placed there",
+           "label them with topology.railhead.io/LEVEL, or add the LLDP neighbours or the "
+           "InfiniBand subnet as a source"});
     }
     if (!no_facts.empty()) {
       found_.findings.push_back(
-          {FindingKind::kNoFacts, with_facts > 0, "",
-           absl::StrCat(Listed(no_facts),
-                        ": no facts of a node agent (annotation "
-                        "railhead.io/node-facts), so rails are counted by the names of NICs and "
-                        "dead ones may be missed; check that the agent runs there")});
+          {with_facts > 0 ? Severity::kFail : Severity::kNote, kNoFacts, Listed(no_facts),
+           "no facts of a node agent (annotation railhead.io/node-facts), so rails are counted by "
+           "the names of NICs and dead ones may be missed",
+           "check that the agent runs there"});
     }
     if (seen_.nodes.empty()) {
-      found_.findings.push_back({FindingKind::kNoFacts, false, "",
-                                 "the number of GPUs is taken as 0, as Kubernetes is not a source; "
+      found_.findings.push_back({Severity::kNote, kNoFacts, "all nodes",
+                                 "the number of GPUs is taken as 0, as Kubernetes is not a source",
                                  "add the output of `kubectl get nodes,pods -A -o json`"});
     }
   }
@@ -281,26 +289,6 @@ std::vector<RailWire> WiresOf(const FabricNode& node, int rails) {
     wires.push_back({rail, "", "", "", 0, dead, false});
   }
   return wires;
-}
-
-absl::string_view FindingName(FindingKind kind) {
-  switch (kind) {
-    case FindingKind::kMiswired:
-      return "miswired";
-    case FindingKind::kTwoLeaves:
-      return "two-leaves";
-    case FindingKind::kStorage:
-      return "storage";
-    case FindingKind::kContradiction:
-      return "contradiction";
-    case FindingKind::kCycle:
-      return "cycle";
-    case FindingKind::kNoFacts:
-      return "no-facts";
-    case FindingKind::kNoPlace:
-      break;
-  }
-  return "no-place";
 }
 
 absl::StatusOr<DiscoveredFabric> FuseObservations(const Observations& seen,

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "fabric/discovery/finding.h"
+#include "base/finding.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/model/fabric_model.h"
 

@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "fabric/discovery/finding.h"
+#include "base/finding.h"
+#include "fabric/discovery/checks.h"
 #include "fabric/discovery/fusion.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/model/fabric_model.h"
@@ -76,7 +77,7 @@ TEST_F(FusionKinds, RailsOfAnotherKindOfMachineAreNotCompared) {
   found = Fuse();
   EXPECT_THAT(Names(found), ElementsAre("miswired", "miswired"));
   EXPECT_EQ(found.findings[0].object, "small4");
-  EXPECT_THAT(found.findings[0].message,
+  EXPECT_THAT(FindingLine(found.findings[0]),
               HasSubstr(", where other nodes have rail 2; most nodes of its leaf have "
                         "rail 1 at l2"));
 }
@@ -92,8 +93,8 @@ TEST_F(FusionKinds, ANodeThatLostANicIsToldAndNotItsCables) {
   DiscoveredFabric found = Fuse();
   ASSERT_THAT(Names(found), ElementsAre("contradiction"));
   EXPECT_THAT(
-      found.findings[0].message,
-      HasSubstr("no other node has the NICs of n3, and its rails (3) are at other switches "
+      FindingLine(found.findings[0]),
+      HasSubstr("n3: no other node has its NICs, and its rails (3) are at other switches "
                 "than those of its neighbours (4): rail 1 is at l2 as rail 2 of others, and "
                 "1 more"));
   Node("n4", 2);  // less than a lost NIC or two
@@ -139,7 +140,8 @@ TEST_F(FusionKinds, StorageAtSeveralSwitchesIsToldWithTheirNumber) {
   }
   const DiscoveredFabric found = Fuse();
   ASSERT_EQ(Names(found)[0], "storage");
-  EXPECT_THAT(found.findings[0].message, HasSubstr("rail 3 is at storage0 and 2 more, a network"));
+  EXPECT_THAT(FindingLine(found.findings[0]),
+              HasSubstr("rail 3: is at storage0 and 2 more, a network"));
 }
 
 TEST_F(FusionKinds, StorageThatAgentsOfferIsToldOfEachKind) {
@@ -155,8 +157,10 @@ TEST_F(FusionKinds, StorageThatAgentsOfferIsToldOfEachKind) {
   }
   const DiscoveredFabric found = Fuse();
   ASSERT_THAT(Names(found), ElementsAre("storage", "storage"));
-  EXPECT_THAT(found.findings[0].message, HasSubstr("rail 3 of 3 nodes such as a0 is at storage0"));
-  EXPECT_THAT(found.findings[1].message, HasSubstr("rail 0 of 3 nodes such as b0 is at storage0"));
+  EXPECT_THAT(FindingLine(found.findings[0]),
+              HasSubstr("rail 0 of 3 nodes such as b0: is at storage0"));
+  EXPECT_THAT(FindingLine(found.findings[1]),
+              HasSubstr("rail 3 of 3 nodes such as a0: is at storage0"));
 }
 
 TEST_F(FusionKinds, ASilentNodeHasTheRailsOfTheSameMachines) {
@@ -238,7 +242,7 @@ TEST_F(FusionKinds, StorageThatAgentsOfferIsToldThoughOnlySilentNodesShowIt) {
   }
   const DiscoveredFabric found = Fuse();
   ASSERT_EQ(Names(found)[0], "storage");
-  EXPECT_THAT(found.findings[0].message, HasSubstr("rail 3 is at storage0"));
+  EXPECT_THAT(FindingLine(found.findings[0]), HasSubstr("rail 3: is at storage0"));
 }
 
 TEST_F(FusionKinds, ASmallerKindIsNoBrokenLargerOne) {
@@ -280,7 +284,8 @@ TEST_F(FusionKinds, ANicThatOneNodeHasBesideTheOthersIsNoRail) {
       for (const RailWire& wire : found.wires[n]) EXPECT_EQ(wire.nic, absl::StrCat("e", wire.rail));
     }
     ASSERT_THAT(Names(found), ElementsAre("note storage", "note no-facts"));
-    EXPECT_THAT(found.findings[0].message, HasSubstr(" of n1: no other machine of its kind"));
+    EXPECT_THAT(FindingLine(found.findings[0]),
+                HasSubstr("n1: no other machine of its kind has a NIC named "));
   }
 }
 
@@ -304,7 +309,8 @@ TEST_F(FusionKinds, ALoneMachineThatIsWiredOtherwiseHasRailsOfItsOwn) {
     EXPECT_EQ(node.hcas, node.name == "odd" ? 5 : 4) << node.name;
     EXPECT_THAT(node.dead_rails, IsEmpty()) << node.name;
   }
-  for (const Finding& finding : found.findings) EXPECT_FALSE(finding.trouble) << finding.message;
+  for (const Finding& finding : found.findings)
+    EXPECT_EQ(finding.severity, Severity::kNote) << FindingLine(finding);
 }
 
 TEST_F(FusionKinds, ManyOddMachinesDoNotHideTheKindOfMost) {
@@ -321,7 +327,7 @@ TEST_F(FusionKinds, ManyOddMachinesDoNotHideTheKindOfMost) {
   EXPECT_THAT(NodeOf(found, "lame").dead_rails, ElementsAre(2));
   EXPECT_THAT(NodeOf(found, "odd7").dead_rails, IsEmpty());
   ASSERT_GE(found.findings.size(), 2);
-  EXPECT_EQ(found.findings[0].kind, FindingKind::kMiswired);
+  EXPECT_EQ(found.findings[0].check, kMiswired);
   EXPECT_EQ(found.findings[0].object, "wrong");
 }
 
@@ -376,8 +382,8 @@ TEST_F(FusionBonds, AllSlavesCountInAnyOrder) {
   more_ = {{"n1", "e1", "b1"}};
   found = FuseBonds();
   ASSERT_THAT(Names(found), ElementsAre("two-leaves"));
-  EXPECT_THAT(found.findings[0].message,
-              HasSubstr("e1 of bond mlx5_bond_0 (rail 0) of n1 is at b1 port "));
+  EXPECT_THAT(FindingLine(found.findings[0]),
+              HasSubstr("n1: e1 of bond mlx5_bond_0 (rail 0) is at b1 port "));
   EXPECT_TRUE(found.wires[1][0].miswired);
   EXPECT_FALSE(found.wires[1][1].miswired);
 
@@ -386,8 +392,8 @@ TEST_F(FusionBonds, AllSlavesCountInAnyOrder) {
   places_["n1"].second = {0, 3, 2, 1};
   found = FuseBonds();
   ASSERT_THAT(Names(found), ElementsAre("miswired", "miswired"));
-  EXPECT_THAT(found.findings[0].message,
-              HasSubstr("e1 of bond mlx5_bond_0 (rail 0) of n1 is at a3"));
+  EXPECT_THAT(FindingLine(found.findings[0]),
+              HasSubstr("n1: e1 of bond mlx5_bond_0 (rail 0) is at a3"));
 }
 
 }  // namespace

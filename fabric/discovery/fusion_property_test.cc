@@ -17,7 +17,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "fabric/discovery/finding.h"
+#include "base/finding.h"
+#include "fabric/discovery/checks.h"
 #include "fabric/discovery/fusion.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/discovery/source.h"
@@ -53,7 +54,8 @@ std::vector<std::string> With(std::vector<std::string> texts, std::string more) 
 }
 
 void ExpectNoTrouble(const DiscoveredFabric& found) {
-  for (const Finding& finding : found.findings) EXPECT_FALSE(finding.trouble) << finding.message;
+  for (const Finding& finding : found.findings)
+    EXPECT_EQ(finding.severity, Severity::kNote) << FindingLine(finding);
 }
 
 TEST(FusionProperty, WhatWasBuiltIsFoundFromEachSource) {
@@ -70,7 +72,7 @@ TEST(FusionProperty, WhatWasBuiltIsFoundFromEachSource) {
           With(AsLldp(built, random), AsKubernetes(built, true, random))}) {
       const DiscoveredFabric found = Discover(texts, random);
       ExpectModel(found.model, built.model);
-      EXPECT_TRUE(found.findings.empty()) << found.findings[0].message;
+      EXPECT_TRUE(found.findings.empty()) << FindingLine(found.findings[0]);
       for (size_t n = 0; n < found.wires.size(); ++n) {
         for (const RailWire& wire : found.wires[n]) {
           EXPECT_EQ(wire.at, built.nodes[n].switches[static_cast<size_t>(wire.rail)]);
@@ -81,7 +83,7 @@ TEST(FusionProperty, WhatWasBuiltIsFoundFromEachSource) {
     by_labels.topology = FabricTopology::kFatTree;  // labels do not say
     const DiscoveredFabric found = Discover({AsKubernetes(built, true, random)}, random);
     ExpectModel(found.model, by_labels);
-    EXPECT_TRUE(found.findings.empty()) << found.findings[0].message;
+    EXPECT_TRUE(found.findings.empty()) << FindingLine(found.findings[0]);
     if (HasFatalFailure() || HasNonfatalFailure()) return;
   }
 }
@@ -118,7 +120,7 @@ TEST(FusionProperty, SilentNodesAreLikeThoseOfTheirKind) {
       const DiscoveredFabric found = Discover(texts, random);
       ExpectModel(found.model, built.model);
       for (const Finding& finding : found.findings) {
-        EXPECT_EQ(finding.kind, FindingKind::kNoFacts) << finding.message;
+        EXPECT_EQ(finding.check, kNoFacts) << FindingLine(finding);
         ++silent;
       }
     }
@@ -128,7 +130,7 @@ TEST(FusionProperty, SilentNodesAreLikeThoseOfTheirKind) {
 }
 
 // Node, rail, kind.
-using Fault = std::tuple<std::string, int, FindingKind>;
+using Fault = std::tuple<std::string, int, std::string>;
 
 // At most one node of a leaf, none in leaves with a dead rail: what is right is what most have.
 std::set<Fault> Miswire(BuiltFabric& built, std::mt19937& random) {
@@ -149,15 +151,15 @@ std::set<Fault> Miswire(BuiltFabric& built, std::mt19937& random) {
     const size_t b = (a + 1 + random() % (rails - (rails > 1 ? 1 : 0))) % rails;
     if (rail_optimized && random() % 2 == 0 && a != b) {
       std::swap(node.switches[a], node.switches[b]);
-      faults.emplace(node.name, static_cast<int>(a), FindingKind::kMiswired);
-      faults.emplace(node.name, static_cast<int>(b), FindingKind::kMiswired);
+      faults.emplace(node.name, static_cast<int>(a), kMiswired);
+      faults.emplace(node.name, static_cast<int>(b), kMiswired);
     } else if (rails > 2) {
       const size_t other = (l + 1) % leaves.size();
       node.switches[a] = right[static_cast<size_t>(leaves[other].first)].switches[a];
       if (node.switches[a].empty()) {
         node.switches[a] = right[static_cast<size_t>(leaves[other].first) + 1].switches[a];
       }
-      faults.emplace(node.name, static_cast<int>(a), FindingKind::kTwoLeaves);
+      faults.emplace(node.name, static_cast<int>(a), kTwoLeaves);
     }
   }
   return faults;
@@ -183,9 +185,10 @@ TEST(FusionProperty, EachMiswiredCableIsFoundAndNothingElse) {
       for (const Finding& finding : found.findings) {
         int rail = -1;
         for (int r = 0; r < built.model.rails; ++r) {
-          if (absl::StrContains(finding.message, absl::StrCat("(rail ", r, ")"))) rail = r;
+          if (absl::StrContains(FindingLine(finding), absl::StrCat("(rail ", r, ")"))) rail = r;
         }
-        EXPECT_TRUE(told.emplace(finding.object, rail, finding.kind).second) << finding.message;
+        EXPECT_TRUE(told.emplace(finding.object, rail, finding.check).second)
+            << FindingLine(finding);
       }
       EXPECT_EQ(told, faults);
       size_t marked = 0;

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "fabric/discovery/finding.h"
+#include "base/finding.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/testing/fusion_fixture.h"
 
@@ -33,8 +33,9 @@ TEST_F(Fusion, InfiniBandIsBelievedBeforeLldp) {
   const DiscoveredFabric found = Fuse();
   EXPECT_EQ(found.wires[0][0].at, "a");
   ASSERT_THAT(Names(found), ElementsAre("contradiction"));
-  EXPECT_THAT(found.findings[0].message, HasSubstr("mlx5_0 of n0 is at a according to the subnet "
-                                                   "(f:1), and at b according to the node's LLDP"));
+  EXPECT_THAT(FindingLine(found.findings[0]),
+              HasSubstr("n0: mlx5_0 is at a according to the subnet "
+                        "(f:1), and at b according to the node's LLDP"));
 }
 
 TEST_F(Fusion, StorageThatAgentsOfferForComputeIsTold) {
@@ -50,8 +51,10 @@ TEST_F(Fusion, StorageThatAgentsOfferForComputeIsTold) {
   const DiscoveredFabric found = Fuse();
   EXPECT_EQ(found.model.rails, 3) << "what pods are given is a rail";
   ASSERT_THAT(Names(found), ElementsAre("storage"));
-  EXPECT_THAT(found.findings[0].message, HasSubstr("rail 2 is at st, a network without the other"));
-  EXPECT_THAT(found.findings[0].message, HasSubstr("runs at 100 Gbit/s, and the others at 400"));
+  EXPECT_THAT(FindingLine(found.findings[0]),
+              HasSubstr("rail 2: is at st, a network without the other"));
+  EXPECT_THAT(FindingLine(found.findings[0]),
+              HasSubstr("runs at 100 Gbit/s, and the others at 400"));
 }
 
 TEST_F(Fusion, WithoutFactsNicsOfAnotherNetworkAreNoRails) {
@@ -94,9 +97,10 @@ TEST_F(Fusion, ManagementSwitchesAreNoPartOfTheTree) {
   EXPECT_EQ(found.model.domains[0][1].name, "s1");
   EXPECT_EQ(found.model.nodes[4].hcas, 1) << "eth0 is no rail without facts either";
   EXPECT_THAT(Names(found), ElementsAre("miswired", "no-facts", "note storage"));
-  EXPECT_THAT(found.findings[0].message, HasSubstr("mlx5_1 (rail 1) of n5 is at mgmt"));
-  EXPECT_THAT(found.findings[2].message, HasSubstr("mgmt: 4 of the 5 nodes with a cable at it have "
-                                                   "no rail there (but NICs such as eth0 of n0)"));
+  EXPECT_THAT(FindingLine(found.findings[0]), HasSubstr("n5: mlx5_1 (rail 1) is at mgmt"));
+  EXPECT_THAT(FindingLine(found.findings[2]),
+              HasSubstr("mgmt: 4 of the 5 nodes with a cable at it have "
+                        "no rail there (but NICs such as eth0 of n0)"));
 
   // Nothing but that was seen of a node's NICs: no leaf is made of it.
   seen_ = {};
@@ -146,8 +150,9 @@ TEST_F(Fusion, WithoutAMajorityNothingIsCalledWrong) {
   DiscoveredFabric found = Fuse();
   EXPECT_EQ(found.model.domains[0].size(), 1) << "they share their switches";
   ASSERT_THAT(Names(found), ElementsAre("contradiction", "contradiction"));
-  EXPECT_THAT(found.findings[0].message, HasSubstr("rail 0 at several switches"));
-  EXPECT_THAT(found.findings[0].message,
+  EXPECT_THAT(FindingLine(found.findings[0]),
+              HasSubstr("rail 0: nodes of one leaf have it at several switches"));
+  EXPECT_THAT(FindingLine(found.findings[0]),
               HasSubstr("n0 at a0, n1 at a1; so no cable is reported as wrong"));
   EXPECT_FALSE(found.wires[1][0].miswired);
   Node("n2", 2);
@@ -168,7 +173,7 @@ TEST_F(Fusion, TheLargestOfSeveralNetworksIsNoMajority) {
   DiscoveredFabric found = Fuse();
   EXPECT_EQ(found.model.rails, 4) << "planes, of which one carries two rails";
   ASSERT_THAT(Names(found), ElementsAre("note storage", "note no-facts"));
-  EXPECT_THAT(found.findings[0].message, HasSubstr("it is not clear which are for storage"));
+  EXPECT_THAT(FindingLine(found.findings[0]), HasSubstr("it is not clear which are for storage"));
   for (const char* name : {"n0", "n1"}) Link(name, "e5", "a");
   found = Fuse();
   EXPECT_EQ(found.model.rails, 3) << "three of five are most";
@@ -195,7 +200,7 @@ TEST_F(Fusion, AMissingNicRenumbersNoOther) {
   EXPECT_EQ(found.wires[6][2].nic, "mlx5_5");
   EXPECT_EQ(found.wires[6][2].rail, 3) << "it is at the switch of rail 3";
   EXPECT_THAT(Names(found), ElementsAre("note no-facts", "note no-facts"));
-  EXPECT_THAT(found.findings[0].message, HasSubstr("n6: some NICs may be missing"));
+  EXPECT_THAT(FindingLine(found.findings[1]), HasSubstr("n6: some NICs may be missing"));
 
   Switch("storage");
   for (int r = 1; r < 4; ++r) Uplink("l0", absl::StrCat("l", r));
@@ -306,8 +311,8 @@ TEST_F(Fusion, HostsOfOneNameGiveTheOthersNoRails) {
   EXPECT_EQ(found.model.rails, 2);
   EXPECT_EQ(found.model.nodes[2].hcas, 2);
   EXPECT_THAT(Names(found), ElementsAre("contradiction", "note no-facts"));
-  EXPECT_THAT(found.findings[0].message, HasSubstr("node has 100 NICs with cables"));
-  EXPECT_THAT(found.findings[0].message, HasSubstr("98 of its NICs are ignored"));
+  EXPECT_THAT(FindingLine(found.findings[0]), HasSubstr("node: has 100 NICs with cables"));
+  EXPECT_THAT(FindingLine(found.findings[0]), HasSubstr("98 of its NICs are ignored"));
   for (int r = 2; r < 70; ++r) {
     for (const char* name : {"n0", "n1"}) Link(name, absl::StrCat("e", r), "a");
   }
@@ -340,7 +345,7 @@ TEST_F(Fusion, CablesAreBelievedBeforeLabels) {
   EXPECT_EQ(found.model.domains[1][1].count, 3);
   ASSERT_THAT(Names(found), ElementsAre("contradiction"));
   EXPECT_EQ(found.findings[0].object, "n5");
-  EXPECT_THAT(found.findings[0].message, HasSubstr("labels say leaf l0 where those of its"));
+  EXPECT_THAT(FindingLine(found.findings[0]), HasSubstr("labels say leaf l0 where those of its"));
 }
 
 TEST_F(Fusion, LabelsPlaceWhoHasNoCableInSight) {
@@ -356,7 +361,7 @@ TEST_F(Fusion, LabelsPlaceWhoHasNoCableInSight) {
   EXPECT_EQ(found.model.domains[0][1].count, 3);
   EXPECT_EQ(found.model.nodes.back().name, "n4");
   ASSERT_THAT(Names(found), ElementsAre("no-place"));
-  EXPECT_THAT(found.findings[0].message, HasSubstr("n5: neither a cable nor a label"));
+  EXPECT_THAT(FindingLine(found.findings[0]), HasSubstr("n5: neither a cable nor a label"));
 }
 
 TEST_F(Fusion, ARailThatIsUpWithoutACableInSightIsTold) {
@@ -368,8 +373,8 @@ TEST_F(Fusion, ARailThatIsUpWithoutACableInSightIsTold) {
   Link("n0", "mlx5_1", "a");
   const DiscoveredFabric found = Fuse();
   ASSERT_THAT(Names(found), ElementsAre("contradiction"));
-  EXPECT_THAT(found.findings[0].message,
-              HasSubstr("rail 1 (mlx5_1) of n1 is up according to its node agent"));
+  EXPECT_THAT(FindingLine(found.findings[0]),
+              HasSubstr("n1: rail 1 (mlx5_1) is up according to its node agent"));
   EXPECT_THAT(found.model.nodes[1].dead_rails, IsEmpty());
 }
 
@@ -382,7 +387,8 @@ TEST_F(Fusion, LabelsThatContradictOneAnotherAreTold) {
   Label(Node("n5", 1), {"s0"});
   const DiscoveredFabric found = Fuse();
   EXPECT_THAT(Names(found), ElementsAre("contradiction", "cycle", "cycle", "no-place", "no-place"));
-  EXPECT_THAT(found.findings[0].message, HasSubstr("labels of n2 say that leaf l0 lies in s1"));
+  EXPECT_THAT(FindingLine(found.findings[0]),
+              HasSubstr("n2: Topograph's labels say that leaf l0 lies in s1"));
   EXPECT_EQ(found.model.domains[1][1].count, 3) << "n2 is where most nodes say";
   EXPECT_EQ(found.model.domains[1].back().name, "x-leaf");
 }
@@ -437,7 +443,7 @@ TEST_F(Fusion, ZonesContradictNobody) {
   }
   DiscoveredFabric found = Fuse();
   ASSERT_THAT(Names(found), ElementsAre("no-place")) << "nor do they place a node in a leaf";
-  EXPECT_THAT(found.findings[0].message, HasSubstr("n9: neither a cable nor a label"));
+  EXPECT_THAT(FindingLine(found.findings[0]), HasSubstr("n9: neither a cable nor a label"));
   for (SeenNode& node : seen_.nodes) {
     node.places.push_back({"Topograph", {{"leaf", node.name < "n5" ? "l0" : "l1"}}});
   }
@@ -502,15 +508,17 @@ TEST_F(Fusion, TheSchemeThatMostNodesHaveCounts) {
   ASSERT_THAT(Names(found), ElementsAre("contradiction"));
   EXPECT_THAT(found.model.levels, ElementsAre("spine", "leaf")) << "NVIDIA's know more";
   EXPECT_EQ(found.findings[0].object, "n3");
-  EXPECT_THAT(found.findings[0].message, HasSubstr("AWS's labels contradict those of NVIDIA: "
-                                                   "layer-3 y and leaf u share n3, and neither"));
+  EXPECT_THAT(FindingLine(found.findings[0]), HasSubstr("AWS's labels contradict those of NVIDIA: "
+                                                        "layer-3 y and leaf u share these nodes, "
+                                                        "and neither"));
 
   // Whoever has other labels alone is not placed by them.
   seen_.nodes[0].places.pop_back();
   found = Fuse();
   EXPECT_EQ(found.model.nodes.size(), 5);
   EXPECT_THAT(Names(found), ElementsAre("contradiction", "no-place", "note no-place"));
-  EXPECT_THAT(found.findings[2].message, HasSubstr("n0: no labels of NVIDIA, which more nodes"));
+  EXPECT_THAT(FindingLine(found.findings[2]),
+              HasSubstr("n0: no labels of NVIDIA, which more nodes"));
 }
 
 TEST_F(Fusion, LevelsAreThoseThatMostNodesInTheFabricHave) {
@@ -534,7 +542,7 @@ TEST_F(Fusion, LevelsAreThoseThatMostNodesInTheFabricHave) {
   EXPECT_THAT(found.model.levels, ElementsAre("region", "zone"));
   ASSERT_FALSE(found.findings.empty());
   EXPECT_THAT(
-      found.findings[0].message,
+      FindingLine(found.findings[0]),
       HasSubstr("n6, n7: some labels of Kubernetes are missing (most nodes have region, zone)"));
 }
 
@@ -549,7 +557,7 @@ TEST_F(Fusion, LoopsAndCablesBetweenLeavesAreTold) {
   const DiscoveredFabric found = Fuse();
   EXPECT_THAT(Names(found), ElementsAre("cycle", "note cycle", "note no-facts"));
   EXPECT_EQ(found.findings[0].object, "sp");
-  EXPECT_THAT(found.findings[1].message, HasSubstr("a and b"));
+  EXPECT_THAT(FindingLine(found.findings[1]), HasSubstr("a and b"));
   EXPECT_THAT(found.model.levels, ElementsAre("spine", "leaf"));
 }
 
@@ -576,8 +584,8 @@ TEST_F(Fusion, NodesWithoutFactsAreTold) {
   EXPECT_EQ(found.model.nodes[0].used_hcas, 1) << "no more than there are";
   EXPECT_EQ(found.model.nodes[1].gpus, 4);
   EXPECT_THAT(Names(found), ElementsAre("no-facts", "note no-place"));
-  EXPECT_THAT(found.findings[0].message, HasSubstr("n1: no facts of a node agent"));
-  EXPECT_THAT(found.findings[1].message, HasSubstr("nas: not a node of the cluster"));
+  EXPECT_THAT(FindingLine(found.findings[0]), HasSubstr("n1: no facts of a node agent"));
+  EXPECT_THAT(FindingLine(found.findings[1]), HasSubstr("nas: not a node of the cluster"));
 }
 
 TEST_F(Fusion, HcasThatKubernetesOffersAreRailsOfNodesWithoutCables) {
@@ -647,7 +655,8 @@ TEST_F(Fusion, FactsThatCannotBeReadAreTold) {
   EXPECT_EQ(found.model.nodes.size(), 2);
   ASSERT_THAT(Names(found), ElementsAre("no-facts"));
   EXPECT_EQ(found.findings[0].object, "n1");
-  EXPECT_THAT(found.findings[0].message, HasSubstr("cannot be read, and are ignored: n1:1: ver"));
+  EXPECT_THAT(FindingLine(found.findings[0]),
+              HasSubstr("cannot be read, and are ignored: n1:1: ver"));
 }
 
 TEST_F(Fusion, DomainsHaveNamesOfTheirOwn) {
@@ -680,7 +689,8 @@ TEST_F(Fusion, AddressesAndAmbiguousNamesAreNotShortened) {
   ASSERT_EQ(found.model.nodes.size(), 1);
   EXPECT_EQ(found.model.nodes[0].name, "10.0.0.1");
   ASSERT_THAT(Names(found), ElementsAre("no-place", "note no-place"));
-  EXPECT_THAT(found.findings[1].message, HasSubstr("10, 10.9.9.9, n0, n0.z.example: not a node"));
+  EXPECT_THAT(FindingLine(found.findings[1]),
+              HasSubstr("10, 10.9.9.9, n0, n0.z.example: not a node"));
 }
 
 TEST_F(Fusion, NamesOfHostsHaveNoCase) {

@@ -7,7 +7,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "fabric/discovery/finding.h"
+#include "base/finding.h"
+#include "fabric/discovery/checks.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/testing/fusion_fixture.h"
 
@@ -57,9 +58,10 @@ TEST_F(HostsAbove, OneAtEachSpineMakesNoLeafOfIt) {
     EXPECT_EQ(found.model.nodes.size(), 16);
     EXPECT_THAT(found.switches[0][0], ElementsAre("s0", "s1"));
     const Finding& told = found.findings.back();
-    EXPECT_EQ(told.kind, FindingKind::kNoPlace);
-    EXPECT_FALSE(told.trouble);
-    EXPECT_THAT(told.message, HasSubstr("ufm0, ufm1: at s0, s1, above the leaves of other nodes"));
+    EXPECT_EQ(told.check, kNoPlace);
+    EXPECT_EQ(told.severity, Severity::kNote);
+    EXPECT_THAT(FindingLine(told),
+                HasSubstr("ufm0, ufm1: at s0, s1, above the leaves of other nodes"));
   }
 }
 

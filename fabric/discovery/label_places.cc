@@ -11,7 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "fabric/discovery/finding.h"
+#include "base/finding.h"
+#include "fabric/discovery/checks.h"
 #include "fabric/discovery/free_name.h"
 #include "fabric/discovery/label_schemes.h"
 #include "fabric/discovery/listed.h"
@@ -160,21 +161,21 @@ class Reader {
     const auto most =
         std::max_element(around.begin(), around.end(),
                          [](const auto& a, const auto& b) { return a.second < b.second; });
-    findings_.push_back(
-        {FindingKind::kContradiction, true, node,
-         absl::StrCat(places_.scheme, "'s labels of ", node, " say that ", places_.levels[level],
-                      " ", path[level], " lies in ", path[level - 1], ", those of ", most->second,
-                      " other nodes that it lies in ", most->first.back(),
-                      "; the majority takes precedence: correct the labels")});
+    findings_.push_back({Severity::kFail, kContradiction, node,
+                         absl::StrCat(places_.scheme, "'s labels say that ", places_.levels[level],
+                                      " ", path[level], " lies in ", path[level - 1], ", those of ",
+                                      most->second, " other nodes that it lies in ",
+                                      most->first.back(), "; the majority takes precedence"),
+                         "correct the labels"});
     std::copy(most->first.begin(), most->first.end(), path.begin());
   }
 
   void Tell(const std::string& inner, const std::string& outer) {
     findings_.push_back(
-        {FindingKind::kCycle, true, inner,
-         absl::StrCat(
-             places_.scheme, "'s labels say that ", inner, " lies in ", outer,
-             " and vice versa; the levels of each node are used unchanged: correct the labels")});
+        {Severity::kFail, kCycle, inner,
+         absl::StrCat("lies in ", outer, " by ", places_.scheme,
+                      "'s labels, and vice versa; the levels of each node are used unchanged"),
+         "correct the labels"});
   }
 
   LabelPlaces& places_;
@@ -202,10 +203,10 @@ LabelPlaces PlacesByLabels(const std::vector<SeenNode>& nodes, std::vector<Findi
   }
   if (!fewer.empty()) {
     findings.push_back(
-        {FindingKind::kNoPlace, true, fewer.size() == 1 ? fewer[0] : "",
-         absl::StrCat(Listed(fewer), ": some labels of ", places.scheme,
-                      " are missing (most nodes have ", absl::StrJoin(places.levels, ", "),
-                      "); the existing ones are not used: add the missing ones")});
+        {Severity::kFail, kNoPlace, Listed(fewer),
+         absl::StrCat("some labels of ", places.scheme, " are missing (most nodes have ",
+                      absl::StrJoin(places.levels, ", "), "); the existing ones are not used"),
+         "add the missing labels"});
   }
   Reader reader(places, findings);
   reader.Settle();

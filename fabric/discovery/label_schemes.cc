@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "fabric/discovery/finding.h"
+#include "base/finding.h"
+#include "fabric/discovery/checks.h"
 #include "fabric/discovery/listed.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/discovery/place_labels.h"
@@ -117,15 +118,16 @@ void TellOtherSchemes(const std::vector<SeenNode>& nodes, const std::string& cho
     if (crossings.empty()) continue;
     const Crossing& first = crossings[0];
     findings.push_back(
-        {FindingKind::kContradiction, true, first.nodes.size() == 1 ? first.nodes[0] : "",
+        {Severity::kFail, kContradiction, Listed(first.nodes),
          absl::StrCat(other, "'s labels contradict those of ", chosen, ": ", first.other.first, " ",
                       first.other.second.back(), " and ", first.chosen.first, " ",
-                      first.chosen.second.back(), " share ", Listed(first.nodes),
-                      ", and neither contains the other",
+                      first.chosen.second.back(),
+                      " share these nodes, and neither contains the other",
                       crossings.size() == 1
                           ? ""
                           : absl::StrCat(" (and ", crossings.size() - 1, " more such pairs)"),
-                      "; ", chosen, "'s labels take precedence: correct the labels")});
+                      "; ", chosen, "'s labels take precedence"),
+         "correct the labels"});
   }
   std::vector<std::string> lacking;
   for (const SeenNode* node : counting) {
@@ -133,10 +135,11 @@ void TellOtherSchemes(const std::vector<SeenNode>& nodes, const std::string& cho
   }
   if (lacking.empty()) return;
   std::sort(lacking.begin(), lacking.end());
-  findings.push_back({FindingKind::kNoPlace, false, "",
-                      absl::StrCat(Listed(lacking), ": no labels of ", chosen,
+  findings.push_back({Severity::kNote, kNoPlace, Listed(lacking),
+                      absl::StrCat("no labels of ", chosen,
                                    ", which more nodes have; labels of other schemes are ignored, "
-                                   "as one scheme applies to all nodes")});
+                                   "as one scheme applies to all nodes"),
+                      absl::StrCat("label them as ", chosen, " does, or all nodes in one scheme")});
 }
 
 }  // namespace railhead::fabric

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "fabric/discovery/finding.h"
+#include "base/finding.h"
 #include "fabric/discovery/fusion.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/discovery/source.h"
@@ -95,9 +95,9 @@ TEST_F(LldpFabrics, FirmwareOfNicsIsNoSwitch) {
     } else {
       EXPECT_THAT(found.model.levels, ElementsAre("leaf"));
     }
-    EXPECT_THAT(found.findings.back().message,
+    EXPECT_THAT(FindingLine(found.findings.back()),
                 HasSubstr("chassis mac b8:3f:d2:00:00:00, chassis mac b8:3f:d2:00:00:01, "));
-    EXPECT_THAT(found.findings.back().message, HasSubstr("and 2 more: neither a name nor"));
+    EXPECT_THAT(FindingLine(found.findings.back()), HasSubstr("and 2 more: neither a name nor"));
   }
 }
 

@@ -13,7 +13,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "fabric/discovery/finding.h"
+#include "base/finding.h"
+#include "fabric/discovery/checks.h"
 #include "fabric/discovery/listed.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/natural_order.h"
@@ -151,10 +152,11 @@ class Builder {
         network_.switch_links.insert(std::minmax(near.at, far.at));
       } else if (looped_.insert(near.at).second) {
         const std::string& name = network_.switches[static_cast<size_t>(near.at)];
-        findings_.push_back({FindingKind::kCycle, true, name,
-                             absl::StrCat("a cable leads from port ", link.near.port, " of ", name,
-                                          " to its own port ", link.far.port, " (", link.where,
-                                          "); it is ignored: unplug it")});
+        findings_.push_back(
+            {Severity::kFail, kCycle, name,
+             absl::StrCat("a cable leads from port ", link.near.port, " to its own port ",
+                          link.far.port, " (", link.where, "); it is ignored"),
+             "unplug the cable"});
       }
     } else if (far.at >= 0 && !near.node.empty()) {
       claims_[{near.node, link.near.port}].push_back(
@@ -178,30 +180,30 @@ class Builder {
       const auto other = std::find_if(claims.begin(), claims.end(),
                                       [&](const Claim& claim) { return claim.at != best.at; });
       if (other == claims.end()) continue;
-      findings_.push_back({FindingKind::kContradiction, true, nic.first,
-                           absl::StrCat(nic.second, " of ", nic.first, " is at ", Name(best.at),
-                                        " according to ", Words(best.evidence, best.by_node), " (",
-                                        best.where, "), and at ", Name(other->at), " according to ",
-                                        Words(other->evidence, other->by_node), " (", other->where,
-                                        "); the first takes precedence: one of them may be "
-                                        "outdated, so record both again")});
+      findings_.push_back(
+          {Severity::kFail, kContradiction, nic.first,
+           absl::StrCat(nic.second, " is at ", Name(best.at), " according to ",
+                        Words(best.evidence, best.by_node), " (", best.where, "), and at ",
+                        Name(other->at), " according to ", Words(other->evidence, other->by_node),
+                        " (", other->where, "); the first takes precedence"),
+           "one of them may be outdated: record both again"});
     }
   }
 
   void Strangers() {
-    const auto tell = [this](std::vector<std::string>& names, const char* what) {
+    const auto tell = [this](std::vector<std::string>& names, const char* what, const char* fix) {
       if (names.empty()) return;
       std::sort(names.begin(), names.end(), NaturalLess);
       names.erase(std::unique(names.begin(), names.end()), names.end());
-      findings_.push_back({FindingKind::kNoPlace, false, "", absl::StrCat(Listed(names), what)});
+      findings_.push_back({Severity::kNote, kNoPlace, Listed(names), what, fix});
     };
-    tell(strangers_,
-         ": not a node of the cluster, so ignored; a switch must not send a host's system "
-         "description by LLDP (\"Debian GNU/Linux\")");
-    tell(nameless_, ": no host name in the node description, so ignored; run rdma-ndd on it");
+    tell(strangers_, "not a node of the cluster, so ignored",
+         "nothing to do for other hosts; a switch must not send a host's system description by "
+         "LLDP (\"Debian GNU/Linux\")");
+    tell(nameless_, "no host name in the node description, so ignored", "run rdma-ndd on it");
     tell(firmware_,
-         ": neither a name nor capabilities in LLDP, as the firmware of NICs sends it, so ignored; "
-         "if one is a switch, let it send its name");
+         "neither a name nor capabilities in LLDP, as the firmware of NICs sends it, so ignored",
+         "nothing to do for NICs; if one is a switch, let it send its name");
   }
 
   std::string Name(int at) const { return network_.switches[static_cast<size_t>(at)]; }

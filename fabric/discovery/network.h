@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "fabric/discovery/finding.h"
+#include "base/finding.h"
 #include "fabric/discovery/observations.h"
 
 namespace railhead::fabric {

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "fabric/discovery/finding.h"
+#include "base/finding.h"
+#include "fabric/discovery/checks.h"
 #include "fabric/discovery/leaf_groups.h"
 #include "fabric/discovery/listed.h"
 #include "fabric/discovery/machine_kinds.h"
@@ -31,19 +32,19 @@ bool Crowded(const Nics& nics) { return nics.size() > kMaxRails; }
 
 void TellCrowded(const std::string& node, size_t nics, size_t left_out,
                  std::vector<Finding>& findings) {
-  findings.push_back(
-      {FindingKind::kContradiction, true, node,
-       absl::StrCat(node, " has ", nics, " NICs with cables; the maximum is ", kMaxRails,
-                    " rails, so several hosts probably share this name; ", left_out,
-                    " of its NICs are ignored: give each host a unique name")});
+  findings.push_back({Severity::kFail, kContradiction, node,
+                      absl::StrCat("has ", nics, " NICs with cables; the maximum is ", kMaxRails,
+                                   " rails, so several hosts probably share this name; ", left_out,
+                                   " of its NICs are ignored"),
+                      "give each host a unique name"});
 }
 
 void TellMore(const std::string& node, const std::vector<std::string>& nics,
               std::vector<Finding>& findings) {
-  findings.push_back(
-      {FindingKind::kStorage, false, node,
-       absl::StrCat(Listed(nics), " of ", node,
-                    ": no other machine of its kind has a NIC of this name; not used as a rail")});
+  findings.push_back({Severity::kNote, kStorage, node,
+                      absl::StrCat("no other machine of its kind has a NIC named ", Listed(nics),
+                                   "; not used as a rail"),
+                      "if it is a rail, run the node agent, whose facts list the rails"});
 }
 
 // Assigns rails to the NICs as in `kind` (omitting NICs that it lacks), or, without a kind, by
@@ -102,11 +103,10 @@ void FromCables(const Network& network, const Rows& rows, std::vector<Finding>& 
   }
   if (uncertain.empty()) return;
   findings.push_back(
-      {FindingKind::kNoFacts, false, "",
-       absl::StrCat(
-           Listed(uncertain),
-           ": some NICs may be missing from the sources, so rails follow from switches, not ",
-           "from names, and no cable is reported as miswired")});
+      {Severity::kNote, kNoFacts, Listed(uncertain),
+       "some NICs may be missing from the sources, so rails follow from switches, not from names, "
+       "and no cable is reported as miswired",
+       "run the node agent there, whose facts list the rails"});
 }
 
 }  // namespace

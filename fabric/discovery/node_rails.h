@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric/discovery/finding.h"
+#include "base/finding.h"
 #include "fabric/discovery/leaf_groups.h"
 #include "fabric/discovery/network.h"
 #include "fabric/discovery/observations.h"

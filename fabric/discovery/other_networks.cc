@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "fabric/discovery/finding.h"
+#include "base/finding.h"
+#include "fabric/discovery/checks.h"
 #include "fabric/discovery/network.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/discovery/rail_cables.h"
@@ -114,12 +115,14 @@ void LeaveOtherNetworksOut(const Observations& seen, Network& network,
   for (const auto& [which, count] : at) {
     const std::string& name = network.switches[static_cast<size_t>(which)];
     findings.push_back(
-        {FindingKind::kStorage, false, name,
-         absl::StrCat(name, ": ", count.without(), " of the ", count.all(),
+        {Severity::kNote, kStorage, name,
+         absl::StrCat(count.without(), " of the ", count.all(),
                       " nodes with a cable at it have no rail there (but NICs such as ",
                       count.first,
                       ") according to their node agents; treated as a switch of the management or "
-                      "storage network, so it is neither a leaf nor above one")});
+                      "storage network, so it is neither a leaf nor above one"),
+         "nothing to do if it is one; else add its NICs to the resources in the node agents' "
+         "configuration"});
   }
   std::erase_if(network.switch_links, [&](const auto& link) {
     return at.count(link.first) > 0 || at.count(link.second) > 0;

@@ -12,7 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "fabric/discovery/finding.h"
+#include "base/finding.h"
+#include "fabric/discovery/checks.h"
 #include "fabric/discovery/network.h"
 #include "fabric/discovery/node_rails.h"
 
@@ -184,14 +185,19 @@ bool Known(const Rows& rows, size_t rail) {
                      [&](const NodeRails* row) { return row->rails[rail].there(); });
 }
 
+std::string NodesOf(const Rows& rows) {
+  return rows.size() == 1 ? rows[0]->node
+                          : absl::StrCat(rows.size(), " nodes such as ", rows[0]->node);
+}
+
 void TellSplit(const Rows& rows, std::vector<Finding>& findings) {
   findings.push_back(
-      {FindingKind::kStorage, false, "",
-       absl::StrCat("the NICs of ", rows.size(),
-                    " nodes are in several networks, and no network has more ",
-                    "than half of their ", rows[0]->rails.size(), " rails: it is not clear ",
-                    "which are for storage, so all are used as rails; if some are not, give ",
-                    "them a separate resource in the node agents' configuration")});
+      {Severity::kNote, kStorage, NodesOf(rows),
+       absl::StrCat("their NICs are in several networks, and no network has more than half of "
+                    "their ",
+                    rows[0]->rails.size(),
+                    " rails: it is not clear which are for storage, so all are used as rails"),
+       "if some are not rails, give them a separate resource in the node agents' configuration"});
 }
 
 }  // namespace
@@ -218,11 +224,12 @@ void LeaveOutsidersOut(const Network& network, const Rows& rows, std::vector<Fin
       for (const NodeRails* row : group.rows) {
         if (name.empty()) name = row->rails[*rail].nic;
       }
-      findings.push_back({FindingKind::kStorage, false, "",
-                          absl::StrCat(name, " of ", group.rows.size(), " nodes is at ",
-                                       ShownSwitches(group.rows, *rail, network),
+      findings.push_back({Severity::kNote, kStorage,
+                          absl::StrCat(name, " of ", NodesOf(group.rows)),
+                          absl::StrCat("at ", ShownSwitches(group.rows, *rail, network),
                                        ", a network without most NICs: treated as the storage or "
-                                       "management network, not as a rail")});
+                                       "management network, not as a rail"),
+                          "if it is a rail, run the node agent, whose facts list the rails"});
       for (NodeRails* row : group.rows) {
         row->rails.erase(row->rails.begin() + static_cast<std::ptrdiff_t>(*rail));
       }
@@ -265,16 +272,13 @@ void TellOutsiders(const Network& network, const Rows& rows, std::vector<Finding
         why.push_back(absl::StrCat("runs at ", usual[rail], " Gbit/s, and the others at ", middle));
       }
       if (why.empty()) continue;
-      const std::string whose =
-          groups.size() == 1
-              ? ""
-              : absl::StrCat(" of ", group.rows.size(), " nodes such as ", group.rows[0]->node);
       findings.push_back(
-          {FindingKind::kStorage, true, "",
-           absl::StrCat(
-               "rail ", rail, whose, " ", absl::StrJoin(why, " and "),
-               ": it is probably a storage NIC, but the node agents offer it for compute; give it "
-               "a separate resource in their configuration (resources, selectors)")});
+          {Severity::kFail, kStorage,
+           absl::StrCat("rail ", rail,
+                        groups.size() == 1 ? "" : absl::StrCat(" of ", NodesOf(group.rows))),
+           absl::StrCat(absl::StrJoin(why, " and "),
+                        "; it is probably a storage NIC, but the node agents offer it for compute"),
+           "give it a separate resource in their configuration (resources, selectors)"});
     }
   }
 }

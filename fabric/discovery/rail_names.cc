@@ -7,6 +7,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/finding.h"
+#include "fabric/discovery/checks.h"
 #include "fabric/discovery/listed.h"
 
 namespace railhead::fabric {
@@ -81,12 +83,11 @@ void CompareRailNames(const Observations& seen, std::vector<Finding>& findings) 
       if (differs) nodes.push_back(node.name);
     }
     if (nodes.empty()) continue;
-    findings.push_back(
-        {FindingKind::kContradiction, true, nodes.size() == 1 ? nodes[0] : "",
-         absl::StrCat(Listed(nodes), ": rails differ from NicInterfaceNameTemplate ", names.name,
-                      " (", names.where, "): ", example,
-                      "; agents take precedence: correct the template's railPciAddresses, or "
-                      "`rails` in the node agents' configuration")});
+    findings.push_back({Severity::kFail, kContradiction, Listed(nodes),
+                        absl::StrCat("rails differ from NicInterfaceNameTemplate ", names.name,
+                                     " (", names.where, "): ", example, "; agents take precedence"),
+                        "correct the template's railPciAddresses, or `rails` in the node agents' "
+                        "configuration"});
   }
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "fabric/discovery/finding.h"
+#include "base/finding.h"
 #include "fabric/discovery/observations.h"
 
 namespace railhead::fabric {

@@ -65,17 +65,17 @@ TEST(RailNames, WhereAgentsDoNotAgreeIsTold) {
   CompareRailNames(seen, findings);
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].object, "n1");
-  EXPECT_TRUE(findings[0].trouble);
+  EXPECT_EQ(findings[0].severity, Severity::kFail);
   EXPECT_EQ(
-      findings[0].message,
+      FindingLine(findings[0]),
       "n1: rails differ from NicInterfaceNameTemplate t (k.json:3): r1 of n1 "
-      "is rail 1 by its name, but rail 0 according to its node agent; agents take precedence: "
+      "is rail 1 by its name, but rail 0 according to its node agent; agents take precedence; "
       "correct the template's railPciAddresses, or `rails` in the node agents' configuration");
   seen.nodes.push_back(Node("n3", {2}));
   findings.clear();
   CompareRailNames(seen, findings);
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].object, "");
+  EXPECT_EQ(findings[0].object, "n1, n3");
   findings.clear();
   seen.rail_names[0].devices = 2;
   CompareRailNames(seen, findings);

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
-#include "fabric/discovery/finding.h"
+#include "base/finding.h"
 #include "fabric/discovery/fusion.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/discovery/source.h"
@@ -47,7 +47,9 @@ void Run(absl::string_view text) {
     return;
   }
   Require(found->wires.size() == found->model.nodes.size());
-  for (const Finding& finding : found->findings) Require(!finding.message.empty());
+  for (const Finding& finding : found->findings) {
+    Require(!finding.object.empty() && !finding.observed.empty() && !finding.fix.empty());
+  }
   const absl::StatusOr<FabricModel> model = ParseFabricModel(ToYaml(found->model), "found");
   Require(model.ok() && *model == found->model);
 }

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <utility>
@@ -41,8 +42,8 @@ void ExpectRoundTrip(const NodeInventory& inventory, const HostFacts& host) {
     EXPECT_EQ(rail.rail, hca.rail);
     EXPECT_EQ(rail.device, hca.name);
     EXPECT_EQ(rail.netdev, hca.netdev);
-    EXPECT_EQ(rail.usable, hca.usable);
-    EXPECT_EQ(rail.reason, hca.reason);
+    EXPECT_EQ(rail.usable, hca.health.usable());
+    EXPECT_EQ(rail.reason, hca.health.Text());
     EXPECT_EQ(rail.slaves, hca.slaves);
     const HcaPort* port = DataPort(hca);
     if (port == nullptr) continue;
@@ -74,17 +75,52 @@ TEST(NodeFacts, EveryRailNumberOfAnAgentCanBeRead) {
     hca.name = absl::StrCat("mlx5_", rail);
     hca.rail = rail;
     hca.offered = true;
-    hca.usable = rail % 2 == 0;
-    hca.reason = hca.usable
-                     ? ""
-                     : "port 1 is INIT: no subnet manager has configured it; start opensm or "
-                       "the switch's own, and look at ibstat";
+    if (rail % 2 != 0) {
+      hca.health.Set(Stage::kRules,
+                     "port 1 is INIT: no subnet manager has configured it; start opensm or "
+                     "the switch's own, and look at ibstat");
+    }
     inventory.hcas.push_back(std::move(hca));
   }
   ExpectRoundTrip(inventory, {});
   const HostFacts no_gpu_direct = {.gpu_direct = GpuDirect{}};
   ASSERT_GT(GpuDirectTrouble(*no_gpu_direct.gpu_direct).size(), 60);
   ExpectRoundTrip(inventory, no_gpu_direct);
+}
+
+TEST(NodeFacts, EveryTroubleIsReadAlsoByOtherReleases) {
+  NodeInventory inventory;
+  inventory.hcas.resize(2);
+  inventory.hcas[0].rail = 0;
+  inventory.hcas[0].name = "mlx5_0";
+  inventory.hcas[1].rail = 1;
+  inventory.hcas[1].name = "mlx5_1";
+  Health& health = inventory.hcas[1].health;
+  health.Set(Stage::kFlapDamping, "its link flaps");
+  health.Set(Stage::kRules, "port 1 is DOWN");
+  ExpectRoundTrip(inventory, {});
+  const std::string text = WriteNodeFacts(inventory, {});
+  EXPECT_EQ(ReadNodeFacts(text, "node")->rails[1].reason, "port 1 is DOWN; its link flaps");
+
+  nlohmann::json facts = nlohmann::json::parse(text);
+  nlohmann::json& rail = facts["rails"][1];
+  EXPECT_FALSE(facts["rails"][0].contains("troubles")) << "annotations are short";
+  EXPECT_EQ(rail["troubles"].dump(), R"([{"stage":"rules","text":"port 1 is DOWN"},)"
+                                     R"({"stage":"flap-damping","text":"its link flaps"}])");
+  EXPECT_EQ(rail["reason"], "port 1 is DOWN") << "an older reader reads this alone";
+  // A newer agent.
+  rail["troubles"][1] = {{"stage", "vibration"}, {"text", "it shakes"}, {"since", 5}};
+  EXPECT_EQ(ReadNodeFacts(facts.dump(), "node")->rails[1].reason, "port 1 is DOWN; it shakes");
+  // An older agent.
+  rail.erase("troubles");
+  EXPECT_EQ(ReadNodeFacts(facts.dump(), "node")->rails[1].reason, "port 1 is DOWN");
+
+  rail["troubles"] = {{{"stage", "rules"}}};
+  EXPECT_THAT(std::string(ReadNodeFacts(facts.dump(), "node").status().message()),
+              HasSubstr("rails[1].troubles[0].text"));
+  rail["troubles"] = "DOWN";
+  EXPECT_THAT(std::string(ReadNodeFacts(facts.dump(), "node").status().message()),
+              HasSubstr("rails[1].troubles"));
 }
 
 TEST(NodeFacts, ADamagedTextIsReadOrRefusedWithItsField) {

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "base/document_error.h"
@@ -63,6 +64,16 @@ SeenRail RailOf(JsonReader& reader, const JsonValue& value, const std::string& p
   }
   const JsonValue* reason = reader.Find(value, path, "reason", Type::kText);
   if (reason != nullptr) rail.reason = PrintableText(reason->text, kMaxReason);
+  // Older agents write only the gravest fault, as `reason`.
+  const JsonValue* troubles = reader.Find(value, path, "troubles", Type::kList);
+  std::vector<absl::string_view> texts;
+  for (size_t i = 0; troubles != nullptr && i < troubles->fields.size(); ++i) {
+    const std::string of_trouble = absl::StrCat(path, ".troubles[", i, "]");
+    const JsonValue& trouble = troubles->fields[i].value;
+    const JsonValue* text = reader.Need(trouble, of_trouble, "text", Type::kText);
+    if (text != nullptr) texts.push_back(text->text);
+  }
+  if (!texts.empty()) rail.reason = PrintableText(absl::StrJoin(texts, "; "), kMaxReason);
   return rail;
 }
 

@@ -20,7 +20,7 @@ struct SeenRail {
   std::string netdev;  // "ens1np0"; empty: none
   double gbps = 0;
   bool usable = true;
-  std::string reason;               // why it is not usable
+  std::string reason;               // why it is not usable: all faults, the gravest first
   int port = 0;                     // port of the HCA that carries its data; 0: unknown
   std::vector<std::string> slaves;  // interfaces of `netdev`, if that is a bond
   std::string link_layer = {};      // "InfiniBand" or "Ethernet"; empty: unknown

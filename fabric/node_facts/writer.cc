@@ -9,6 +9,7 @@
 #include "fabric/gpu_direct.h"
 #include "fabric/hca_role.h"
 #include "fabric/inventory.h"
+#include "fabric/inventory_json.h"
 
 namespace railhead::fabric {
 namespace {
@@ -26,8 +27,8 @@ OrderedJson RailOf(const NodeInventory& inventory, const Hca& hca) {
                       {"numaNode", hca.numa_node},
                       {"netdev", hca.netdev},
                       {"nearestGpus", NearestGpus(inventory, hca)},
-                      {"usable", hca.usable},
-                      {"reason", hca.reason},
+                      {"usable", hca.health.usable()},
+                      {"reason", hca.health.reason()},
                       {"role", std::string(ToString(hca.role))}};
   if (hca.address != AddressKind::kUnknown) {
     rail["address"] = std::string(ToString(hca.address));
@@ -35,6 +36,7 @@ OrderedJson RailOf(const NodeInventory& inventory, const Hca& hca) {
   if (hca.pod_address != AddressKind::kUnknown) {
     rail["podAddress"] = std::string(ToString(hca.pod_address));
   }
+  if (!hca.health.usable()) rail["troubles"] = hca.health;
   if (!hca.slaves.empty()) rail["slaves"] = hca.slaves;
   return rail;
 }

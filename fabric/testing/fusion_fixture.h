@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "fabric/discovery/finding.h"
+#include "base/testing/finding_checks.h"
 #include "fabric/discovery/fusion.h"
 #include "fabric/discovery/observations.h"
 
@@ -61,12 +61,15 @@ class FusionFixture : public ::testing::Test {
   DiscoveredFabric Fuse() {
     absl::StatusOr<DiscoveredFabric> found = FuseObservations(seen_, "f");
     EXPECT_TRUE(found.ok()) << found.status();
-    return found.ok() ? *std::move(found) : DiscoveredFabric();
+    if (!found.ok()) return {};
+    for (const Finding& finding : found->findings) ExpectWhole(finding);
+    return *std::move(found);
   }
   static std::vector<std::string> Names(const DiscoveredFabric& found) {
     std::vector<std::string> names;
     for (const Finding& finding : found.findings) {
-      names.push_back(absl::StrCat(finding.trouble ? "" : "note ", FindingName(finding.kind)));
+      names.push_back(
+          absl::StrCat(finding.severity == Severity::kNote ? "note " : "", finding.check));
     }
     return names;
   }
