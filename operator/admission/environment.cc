@@ -13,12 +13,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "jobs/job.h"
 #include "kube/elements.h"
 #include "kube/json.h"
 #include "operator/admission/gang_gate.h"
 #include "operator/admission/lists.h"
-#include "operator/jobs/job_rank.h"
-#include "operator/jobs/workload.h"
 #include "operator/objects/names.h"
 #include "operator/objects/not_done.h"
 #include "operator/objects/pod_rules.h"
@@ -61,7 +60,7 @@ void AddRankOfGang(const Json& pod, const std::string& size, const InjectionConf
 
 // Adds RANK, WORLD_SIZE and the address of rank 0 if the pod's kind of job defines them. A rank
 // without a size is useless, and may keep a program from running alone.
-void AddRankOfJob(const JobRank& rank, const PodAdmission& admission,
+void AddRankOfJob(const jobs::Rank& rank, const PodAdmission& admission,
                   std::vector<Json>& variables) {
   if (!rank.rank || (!rank.world && rank.world_source.is_null())) return;
   variables.push_back(Variable("RANK", absl::StrCat(*rank.rank)));
@@ -92,7 +91,7 @@ bool HasAnotherRank(const PodAdmission& admission, const std::string& size) {
 
 // The variables of the pod's containers, in the order in which they are written. `gang_size`: not
 // empty if the rank is that in the gang.
-std::vector<Json> VariablesOf(const JobRank& rank, const std::string& gang_size,
+std::vector<Json> VariablesOf(const jobs::Rank& rank, const std::string& gang_size,
                               const PodAdmission& admission) {
   std::vector<Json> variables;
   if (gang_size.empty()) {
@@ -233,8 +232,8 @@ absl::StatusOr<RankVariables> AddVariables(const std::string& pointer,
 }
 
 // Notes which variables of a rank the container lacks.
-void NoteWhatIsMissing(const std::string& container, const RankVariables& has, const JobRank& rank,
-                       PodAdmission& admission) {
+void NoteWhatIsMissing(const std::string& container, const RankVariables& has,
+                       const jobs::Rank& rank, PodAdmission& admission) {
   if (has.counts_itself) {
     NoteNotDone(NoteOf(NotDone::kOwnWorldSize, Cause::kOwnWorldSize, {container}), admission);
     return;
@@ -249,7 +248,7 @@ void NoteWhatIsMissing(const std::string& container, const RankVariables& has, c
         NoteOf(NotDone::kHalfSet, has.rank ? Cause::kRankAlone : Cause::kSizeAlone, {container}),
         admission);
   }
-  for (const NotDoneNote& note : rank.not_done) NoteNotDone(note, admission);
+  for (const jobs::NoRank& missing : rank.missing) NoteNotDone(NoteOf(missing), admission);
 }
 
 // Warns of a container that disables RDMA although its profile requires it: its job would fail.
@@ -295,13 +294,13 @@ absl::Status TellContainer(const std::string& pointer, const std::string& text,
 }  // namespace
 
 absl::Status AddEnvironment(PodAdmission& admission) {
-  const JobRank rank = JobRankOf(admission.draft.object(), admission.annotations);
+  const jobs::Rank rank = jobs::RankOf(admission.draft.object());
   std::string gang_size;
   if (admission.config.gangs) {
     gang_size = SizeOfRankedGang(admission.draft.object(), admission.config.gang_kinds,
                                  admission.annotations, rank);
   }
-  if (!gang_size.empty() && gangs::IsInSchedulingGroup(admission.draft.object())) {
+  if (!gang_size.empty() && jobs::IsInSchedulingGroup(admission.draft.object())) {
     if (HasAnotherRank(admission, gang_size)) {
       gang_size.clear();
     } else {
@@ -325,7 +324,8 @@ absl::Status AddEnvironment(PodAdmission& admission) {
           ": injected variables override envFrom; to keep your own, list them under env"));
     }
   }
-  for (const NotDoneNote& note : rank.not_done) {
+  for (const jobs::NoRank& missing : rank.missing) {
+    const NotDoneNote note = NoteOf(missing);
     if (note.reason == NotDone::kGroupUnknown) NoteNotDone(note, admission);
   }
   return absl::OkStatus();

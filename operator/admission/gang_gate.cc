@@ -12,12 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "jobs/job.h"
+#include "jobs/job_set.h"
 #include "kube/elements.h"
 #include "operator/admission/lists.h"
-#include "operator/jobs/job_rank.h"
-#include "operator/jobs/workload.h"
 #include "operator/objects/names.h"
-#include "operator/objects/owner.h"
 #include "operator/objects/pod_bounds.h"
 #include "operator/objects/pod_rules.h"
 #include "operator/objects/rdma_resources.h"
@@ -25,7 +24,6 @@
 namespace railhead::op {
 namespace {
 
-using gangs::IsInSchedulingGroup;
 using gangs::kGangLabel;
 using gangs::kGangSize;
 using gangs::kGate;
@@ -34,8 +32,9 @@ using gangs::kPreferWait;
 using gangs::kRequireLevel;
 using gangs::kTimeout;
 using gangs::kTimeoutPolicy;
-using gangs::Workload;
-using gangs::WorkloadOf;
+using jobs::IsInSchedulingGroup;
+using jobs::Job;
+using jobs::JobOf;
 
 using kube::Find;
 using kube::FindPath;
@@ -57,13 +56,13 @@ std::string GangOf(const Json& object, const std::string& kind, const GangKinds&
 }
 
 std::string KindOfPod(const Json& pod) {
-  const std::optional<Workload> workload = WorkloadOf(pod);
-  return workload ? workload->kind : "";
+  const std::optional<Job> job = JobOf(pod);
+  return job ? std::string(job->kind->name) : "";
 }
 
 std::string KindOfJob(const Json& job) {
-  const std::optional<Workload> workload = WorkloadOf(job);
-  return workload ? workload->kind : "Job";
+  const std::string kind = KindOfPod(job);
+  return kind.empty() ? "Job" : kind;
 }
 
 std::string AnnotationField(absl::string_view annotation) {
@@ -127,7 +126,7 @@ MaybeNoWait WhyNoGang(const Json& pod, const std::string& gang, const Annotation
   if (!absl::SimpleAtoi(size->second, &pods) || pods < 1 || pods > gangs::kMostPods) {
     return NoWait{native ? Cause::kNativeGangSizeNoNumber : Cause::kGangSizeNoNumber};
   }
-  if (gang == "true" && !ControllerOf(pod) && !WorkloadOf(pod)) {
+  if (gang == "true" && !jobs::ControllerOf(pod) && !JobOf(pod)) {
     return NoWait{native ? Cause::kNativeTrueWithoutOwner : Cause::kTrueWithoutOwner};
   }
   return std::nullopt;
@@ -157,7 +156,7 @@ MaybeNoWait WhyNoGate(const Json& pod, const std::string& gang, const Annotation
     return NoWait{Cause::kOtherScheduler, {scheduler}};
   }
   if (!StringAt(pod, {"spec", "nodeName"}).empty()) return NoWait{Cause::kNodeNamed};
-  if (const std::string exclusive = gangs::ExclusiveTopologyOf(pod); !exclusive.empty()) {
+  if (const std::string exclusive = jobs::ExclusiveTopologyOf(pod); !exclusive.empty()) {
     return NoWait{Cause::kExclusiveTopology, {exclusive}};
   }
   if (const std::string device = DeviceClassAskedFor(pod); !device.empty()) {
@@ -227,18 +226,18 @@ bool IgnoresDisruptions(const Json& job) {
 }  // namespace
 
 void AddGangSize(const Json& pod, const GangKinds& kinds, Annotations& annotations) {
-  const std::optional<Workload> workload = WorkloadOf(pod);
-  if (!workload || !workload->size || GangOf(pod, workload->kind, kinds).empty()) return;
-  annotations.emplace(kGangSize, absl::StrCat(*workload->size));
+  const std::optional<Job> job = JobOf(pod);
+  if (!job || !job->size || GangOf(pod, KindOfPod(pod), kinds).empty()) return;
+  annotations.emplace(kGangSize, absl::StrCat(*job->size));
 }
 
 std::string SizeOfRankedGang(const Json& pod, const GangKinds& kinds,
-                             const Annotations& annotations, const JobRank& rank) {
-  const std::optional<Workload> workload = WorkloadOf(pod);
-  const std::string gang = GangOf(pod, workload ? workload->kind : "", kinds);
+                             const Annotations& annotations, const jobs::Rank& rank) {
+  const std::optional<Job> job = JobOf(pod);
+  const std::string gang = GangOf(pod, KindOfPod(pod), kinds);
   const bool native = IsInSchedulingGroup(pod);
   const bool numbered = annotations.contains(gangs::kCompletionIndex);
-  if (gang.empty() || (!numbered && ((workload && workload->index) || rank.rank)) ||
+  if (gang.empty() || (!numbered && ((job && job->index) || rank.rank)) ||
       (native ? WhyNoGang : WhyNoGate)(pod, gang, annotations).has_value()) {
     return "";
   }
@@ -300,7 +299,8 @@ void StampGangSize(const GangKinds& kinds, int parallelism, Annotations& annotat
   const std::string name = by_template ? GangOf(*pod_template) : GangOf(job);
   int jobs = 0;
   const auto own = annotations.find(kGangSize);
-  if (absl::SimpleAtoi(StringAt(job, {"metadata", "labels", kReplicatedJobReplicas}), &jobs) &&
+  if (absl::SimpleAtoi(StringAt(job, {"metadata", "labels", jobs::kReplicatedJobReplicas}),
+                       &jobs) &&
       jobs > 0) {
     // Only the user knows the size of a gang that the pods of several owners join.
     if (own != annotations.end() && !name.empty() && name != "true") return;

@@ -11,15 +11,15 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "jobs/kind.h"
 #include "kube/json.h"
-#include "operator/jobs/job_rank.h"
 #include "operator/objects/annotations.h"
 #include "operator/objects/draft.h"
 #include "operator/objects/not_done.h"
 
 namespace railhead::op {
 
-// Kinds of jobs (jobs/workload.h) whose pods wait for each other without a request.
+// Kinds of jobs (jobs/job.h) whose pods wait for each other without a request.
 using GangKinds = std::set<std::string>;
 
 // Adds the gang's size to the annotations of a pod that waits for its gang, by request or by kind,
@@ -30,7 +30,7 @@ void AddGangSize(const kube::Json& pod, const GangKinds& kinds, Annotations& ann
 // index gives it, or kube-scheduler places the pod and ignores its index. Empty for other pods.
 // `annotations`: of the pod, with the size. `rank`: from its kind of job.
 std::string SizeOfRankedGang(const kube::Json& pod, const GangKinds& kinds,
-                             const Annotations& annotations, const JobRank& rank);
+                             const Annotations& annotations, const jobs::Rank& rank);
 
 // Adds the gate to a pod that gets one, and the label that its kind implies. `annotations`: of the
 // pod. `refused`: why a pod that requests a gate, or whose kind does, gets none. A pod of a

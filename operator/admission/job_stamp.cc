@@ -8,9 +8,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "jobs/job_set.h"
+#include "jobs/labels.h"
+#include "jobs/mpirun.h"
 #include "operator/admission/gang_gate.h"
-#include "operator/jobs/job_rank.h"
-#include "operator/jobs/mpirun.h"
 #include "operator/objects/annotations.h"
 #include "operator/objects/names.h"
 
@@ -24,7 +25,7 @@ using kube::StringAt;
 constexpr char kTemplate[] = "/spec/template";
 
 // Stamps that depend on how many pods the Job has.
-constexpr const char* kSizeStamps[] = {kWorldSize, gangs::kGangSize};
+constexpr const char* kSizeStamps[] = {jobs::kWorldSize, gangs::kGangSize};
 
 int CountAt(const Json& job, absl::string_view field) {
   const Json* value = FindPath(job, {"spec", field});
@@ -53,7 +54,7 @@ void WarnOfLostRanks(int completions, int parallelism, Draft& job) {
 // Returns whether mpirun assigns the ranks in the Job's pods, so that its size is not theirs.
 bool HasRanksOfMpirun(const Json& job) {
   const Json* spec = FindPath(job, {"spec", "template", "spec"});
-  return spec != nullptr && IsStartedByMpirun(*spec);
+  return spec != nullptr && jobs::IsStartedByMpirun(*spec);
 }
 
 // Returns the stamps that a Job would get if its template had no stamp.
@@ -94,12 +95,12 @@ absl::Status StampTemplate(const InjectionConfig& config, Draft& job) {
   absl::StatusOr<Annotations> wanted = ReadAnnotations(*job.At(kTemplate));
   if (!wanted.ok()) return wanted.status();
   if (IsIndexed(job.object()) && !by_mpirun) {
-    const int jobs = JobsTogether(job.object(), *wanted);
+    const int jobs = jobs::JobsTogether(job.object(), *job.At(kTemplate));
     const std::string world = absl::StrCat(int64_t{completions} * jobs);
-    const auto [stamp, is_new] = wanted->emplace(kWorldSize, world);
+    const auto [stamp, is_new] = wanted->emplace(jobs::kWorldSize, world);
     // As of one that was made out of another's YAML.
     if (!is_new && stamp->second != world) {
-      job.Warn(absl::StrCat("spec.template.metadata.annotations[", kWorldSize, "] is ",
+      job.Warn(absl::StrCat("spec.template.metadata.annotations[", jobs::kWorldSize, "] is ",
                             stamp->second, ", but spec.completions is ", completions,
                             jobs == 1 ? "" : absl::StrCat(" in each of ", jobs, " Jobs"),
                             ": remove the annotation if WORLD_SIZE is to follow spec.completions"));

@@ -11,10 +11,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "jobs/labels.h"
+#include "jobs/mpirun.h"
 #include "operator/admission/lists.h"
 #include "operator/admission/quoted.h"
-#include "operator/jobs/mpirun.h"
-#include "operator/jobs/workload.h"
 #include "operator/objects/pod_rules.h"
 
 namespace railhead::op {
@@ -23,27 +23,16 @@ namespace {
 using kube::Json;
 using kube::StringAt;
 
-// The job of a launcher; nullopt for other pods.
-std::optional<gangs::Workload> JobOfLauncher(const Json& pod) {
-  std::optional<gangs::Workload> job = gangs::WorkloadOf(pod);
-  if (!job) return std::nullopt;
-  // A TrainJob is a JobSet; only that of an MPI runtime has a launcher.
-  const bool of_mpi =
-      job->kind == "MPIJob" || (job->kind == "JobSet" && IsStartedByMpirun(pod["spec"]));
-  return of_mpi ? job : std::nullopt;
-}
-
 // Host of rank 0: the first in mpirun's list of hosts. Empty: unknown.
-std::string HostOfRank0(const PodAdmission& admission, const gangs::Workload& job) {
+std::string HostOfRank0(const PodAdmission& admission, const jobs::Job& job) {
   if (!admission.containers.empty()) return gangs::DnsNameOf(admission.draft.object());
   const std::string subdomain = StringAt(admission.draft.object(), {"spec", "subdomain"});
-  return absl::StrCat(job.name, job.kind == "MPIJob" ? "-worker-0" : "-node-0-0",
-                      subdomain.empty() ? "" : ".", subdomain);
+  return absl::StrCat(job.name, job.kind->first_worker, subdomain.empty() ? "" : ".", subdomain);
 }
 
 // Returns the variables of ranks, by name.
 std::map<std::string, std::string> VariablesOfRanks(const PodAdmission& admission,
-                                                    const gangs::Workload& job) {
+                                                    const jobs::Job& job) {
   std::map<std::string, std::string> variables = admission.settings.environment;
   variables["RAILHEAD_JOB"] = job.name;
   if (std::string host = HostOfRank0(admission, job); !host.empty()) {
@@ -56,16 +45,16 @@ std::map<std::string, std::string> VariablesOfRanks(const PodAdmission& admissio
 }  // namespace
 
 bool IsLauncher(const Json& pod) {
-  return !StringAt(pod, {"metadata", "annotations", kLauncher}).empty();
+  return !StringAt(pod, {"metadata", "annotations", jobs::kLauncher}).empty();
 }
 
 absl::Status PassOnEnvironment(PodAdmission& admission) {
   Draft& draft = admission.draft;
   if (!IsLauncher(draft.object())) return absl::OkStatus();
-  const std::string kind = admission.annotations[kLauncher];
-  const std::optional<gangs::Workload> job = JobOfLauncher(draft.object());
+  const std::string kind = admission.annotations[jobs::kLauncher];
+  const std::optional<jobs::Job> job = jobs::JobOfMpirun(draft.object());
   if (!job || (kind != "openmpi" && kind != "hydra")) {
-    draft.Warn(absl::StrCat("metadata.annotations[", kLauncher, "]: ", Quoted(kind),
+    draft.Warn(absl::StrCat("metadata.annotations[", jobs::kLauncher, "]: ", Quoted(kind),
                             " must be openmpi or hydra, on the launcher of an MPIJob, or of a "
                             "TrainJob with an MPI runtime"));
     return absl::OkStatus();

@@ -2,7 +2,7 @@
 //
 // Launcher of an MPIJob, or of a TrainJob with an MPI runtime. mpirun starts ranks by ssh in other
 // pods, without the variables of their containers, so the launcher must forward them. It does so if
-// its template has the annotation kLauncher (mpirun.h). A launcher that requests no RDMA is
+// its template has the annotation kLauncher (jobs/labels.h). A launcher that requests no RDMA is
 // otherwise unchanged. Pure.
 #ifndef RAILHEAD_OPERATOR_ADMISSION_LAUNCHER_H_
 #define RAILHEAD_OPERATOR_ADMISSION_LAUNCHER_H_

@@ -5,10 +5,9 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
+#include "jobs/fields.h"
 #include "kube/elements.h"
-#include "operator/jobs/workload.h"
 #include "operator/objects/names.h"
 #include "operator/objects/pod_bounds.h"
 #include "operator/objects/pod_rules.h"
@@ -16,6 +15,8 @@
 namespace railhead::op::gangs {
 namespace {
 
+using jobs::NumberIn;
+using kube::AnnotationOf;
 using kube::Find;
 using kube::FindPath;
 using kube::Json;
@@ -23,19 +24,9 @@ using kube::StringAt;
 
 constexpr int kMostIndex = 1'000'000'000;
 
-std::string Annotation(const Json& pod, absl::string_view name) {
-  return StringAt(pod, {"metadata", "annotations", name});
-}
-
 // A longer value is not one that admission accepts, and equals none that is.
 std::string ShortAnnotation(const Json& pod, absl::string_view name) {
-  return Annotation(pod, name).substr(0, kMostOfAnAnnotation + 1);
-}
-
-std::optional<int> NumberIn(const std::string& text, int min, int max) {
-  int number = 0;
-  if (!absl::SimpleAtoi(text, &number) || number < min || number > max) return std::nullopt;
-  return number;
+  return AnnotationOf(pod, name).substr(0, kMostOfAnAnnotation + 1);
 }
 
 // Returns nullopt for a duration that admission would reject.
@@ -69,33 +60,32 @@ void ReadScheduling(const Json& pod, Membership& member) {
 std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, const PodExcess& excess,
                                        bool bound) {
   GangTerms terms;
-  terms.gang = StringAt(pod, {"metadata", "labels", kGangLabel});
-  const std::optional<int> size = NumberIn(Annotation(pod, kGangSize), 1, kMostPods);
+  terms.gang = kube::LabelOf(pod, kGangLabel);
+  const std::optional<int> size = NumberIn(AnnotationOf(pod, kGangSize), 1, kMostPods);
   if (terms.gang.empty() || !size) return std::nullopt;
   terms.size = *size;
-  terms.owner = ControllerOf(pod).value_or(Owner());
-  terms.kind = terms.owner.kind;
-  terms.evictable = Annotation(pod, kEvictable) == "true";
+  terms.owner = jobs::ControllerOf(pod).value_or(jobs::Owner());
+  terms.kind = &jobs::KindOf(terms.owner);
+  terms.evictable = AnnotationOf(pod, kEvictable) == "true";
   Membership member;
-  member.index = NumberIn(Annotation(pod, kCompletionIndex), 0, kMostIndex);
-  if (const std::optional<Workload> workload = WorkloadOf(pod)) {
+  member.index = NumberIn(AnnotationOf(pod, kCompletionIndex), 0, kMostIndex);
+  if (const std::optional<jobs::Job> job = jobs::JobOf(pod)) {
     // A named gang has the job's pods of all kinds, which define their own order.
     const bool part = terms.gang == "true";
-    terms.group = part ? workload->part : workload->whole;
-    terms.group_name = workload->name;
+    terms.group = part ? job->part : job->whole;
+    terms.group_name = job->name;
     // Not for a named gang: its parts are recreated one after the other.
-    if (part) terms.attempt = workload->attempt;
-    member.index = part ? workload->index : std::nullopt;
-    // A PodGroup does not create pods; their owner does.
-    if (workload->kind != "PodGroup") terms.kind = workload->kind;
+    if (part) terms.attempt = job->attempt;
+    member.index = part ? job->index : std::nullopt;
+    if (job->kind->creates_pods) terms.kind = job->kind;
   }
   member.dns_name = DnsNameOf(pod);
   terms.require_level = ShortAnnotation(pod, kRequireLevel);
   terms.prefer_level = ShortAnnotation(pod, kPreferLevel);
-  terms.prefer_wait = DurationIn(Annotation(pod, kPreferWait)).value_or(absl::ZeroDuration());
-  terms.timeout = DurationIn(Annotation(pod, kTimeout)).value_or(absl::InfiniteDuration());
-  terms.fails_at_timeout = Annotation(pod, kTimeoutPolicy) == "fail";
-  terms.same_rails = Annotation(pod, kSameRails) == "true";
+  terms.prefer_wait = DurationIn(AnnotationOf(pod, kPreferWait)).value_or(absl::ZeroDuration());
+  terms.timeout = DurationIn(AnnotationOf(pod, kTimeout)).value_or(absl::InfiniteDuration());
+  terms.fails_at_timeout = AnnotationOf(pod, kTimeoutPolicy) == "fail";
+  terms.same_rails = AnnotationOf(pod, kSameRails) == "true";
   terms.pattern = ShortAnnotation(pod, kPattern);
   if (const Json* priority = Find(spec, "priority");
       priority != nullptr && priority->is_number_integer()) {
@@ -112,11 +102,11 @@ std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, const 
   member.has_selector = selector != nullptr && selector->is_object();
   member.too_large = WhyNotKept(excess);
   member.one_on_a_node = !excess.claims && OneOnANode(pod);
-  member.native = IsInSchedulingGroup(pod);
-  member.released = !member.native && !member.gate && !Annotation(pod, kPlacement).empty();
+  member.native = jobs::IsInSchedulingGroup(pod);
+  member.released = !member.native && !member.gate && !AnnotationOf(pod, kPlacement).empty();
   const Json* rank = FindPath(pod, {"metadata", "annotations", kRank});
   member.wants_rank = member.native && rank != nullptr && *rank == "";
-  if (!member.gate) member.rank = NumberIn(Annotation(pod, kRank), 0, kMostIndex);
+  if (!member.gate) member.rank = NumberIn(AnnotationOf(pod, kRank), 0, kMostIndex);
   if (bound) return member;
   member.rules = excess.rules ? ReadHostname(spec) : ReadNodeRules(spec);
   ReadScheduling(pod, member);
@@ -154,8 +144,8 @@ std::optional<StoredPod> ReadStoredPod(const Json& pod, const RdmaResources& rdm
   stored.member = MembershipOf(pod, *spec, excess, !stored.node.empty());
   const bool ended = phase == "Succeeded" || phase == "Failed";
   if (!stored.member && !stored.leaving && !ended) {
-    const std::optional<Workload> workload = WorkloadOf(pod);
-    if (workload) stored.beside = PartOfSeveralTemplates(*workload);
+    const std::optional<jobs::Job> job = jobs::JobOf(pod);
+    if (job) stored.beside = jobs::PartOfSeveralTemplates(*job);
   }
   if (!stored.member && stored.beside.empty() && (stored.node.empty() || ended)) {
     return std::nullopt;

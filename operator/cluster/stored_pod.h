@@ -11,25 +11,25 @@
 
 #include "absl/time/time.h"
 #include "base/shared_value.h"
+#include "jobs/job.h"
 #include "kube/json.h"
 #include "operator/objects/claims.h"
 #include "operator/objects/label_set.h"
 #include "operator/objects/node_rules.h"
-#include "operator/objects/owner.h"
 #include "operator/objects/resources.h"
 
 namespace railhead::op::gangs {
 
 // Fields that the pods of a gang mostly share.
 struct GangTerms {
-  std::string gang;  // value of the label
-  int size = 0;      // of the gang, in pods
-  Owner owner;       // empty: no controller
-  std::string kind;  // of its workload, else of its owner (owners.h)
+  std::string gang;                            // value of the label
+  int size = 0;                                // of the gang, in pods
+  jobs::Owner owner;                           // empty: no controller
+  const jobs::Kind* kind = &jobs::KindOf({});  // of its job, else of its owner
   // Key and name of a gang of several owners' pods; empty: all pods of its owner.
   std::string group;
   std::string group_name;
-  std::string attempt;  // attempt of the group (workload.h)
+  std::string attempt;  // attempt of the group (jobs/job.h)
   std::string require_level;
   std::string prefer_level;
   absl::Duration prefer_wait;  // maximum wait for room in one domain of that level
@@ -84,7 +84,7 @@ struct StoredPod {
   LabelSet labels;                  // of gangs' pods, and of pods with devices
   std::optional<Membership> member;
   // For an existing pod that is not a member, because it requests no RDMA: the group it belongs to
-  // (workload.h). Empty: none.
+  // (jobs/job.h). Empty: none.
   std::string beside;
 
   bool operator==(const StoredPod&) const = default;

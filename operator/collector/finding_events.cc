@@ -8,9 +8,8 @@
 namespace railhead::op {
 namespace {
 
-using verdict::Finding;
 using verdict::PodFacts;
-using verdict::Severity;
+using verdict::PodFinding;
 
 constexpr char kComponent[] = "railhead-operator";
 constexpr std::ptrdiff_t kMostWarnings =
@@ -33,7 +32,7 @@ bool IsRefusal(const absl::Status& status) {
 
 // Returns the Event for a finding. Its object is the pod; for admission's notes, the pod's
 // controller, once for all of its pods.
-kube::Event EventOf(const Finding& finding, const PodFacts& pod) {
+kube::Event EventOf(const PodFinding& finding, const PodFacts& pod) {
   kube::Event event;
   event.space = pod.space;
   if (finding.reason == verdict::Reason::kNotDone && pod.terms->owner) {
@@ -47,9 +46,9 @@ kube::Event EventOf(const Finding& finding, const PodFacts& pod) {
     event.name = pod.name;
     event.uid = pod.uid;
   }
-  event.warning = finding.severity == Severity::kWarning;
-  event.reason = std::string(verdict::RowOf(finding.reason).name);
-  event.message = finding.message;
+  event.warning = finding.severity == Severity::kFail;
+  event.reason = finding.check;
+  event.message = FindingLine(finding);
   event.part = finding.part;
   return event;
 }
@@ -69,24 +68,16 @@ bool FindingEvents::HasRoom(const std::map<Key, Told>& told, Severity severity, 
   const auto lately = std::count_if(told.begin(), told.end(), [now](const auto& entry) {
     return now - entry.second.at < kEventsLive;
   });
-  return lately < (severity == Severity::kWarning ? kMostWarnings : kMostInfos);
-}
-
-kube::EventRecorder& FindingEvents::RecorderOf(Severity severity) {
-  return severity == Severity::kWarning ? warnings_ : infos_;
-}
-
-EventBudget& FindingEvents::BudgetOf(verdict::Severity severity) {
-  return severity == Severity::kWarning ? warning_budget_ : info_budget_;
+  return lately < (severity == Severity::kFail ? kMostWarnings : kMostInfos);
 }
 
 absl::Status FindingEvents::Tell(const std::string& job, const verdict::JobFacts& facts,
-                                 const std::vector<Finding>& findings) {
+                                 const std::vector<PodFinding>& findings) {
   const absl::Time now = clock_();
   std::map<std::string, const PodFacts*> pods;
   for (const verdict::JudgedPod& judged : facts.pods) pods[judged.pod->name] = judged.pod.get();
   Job& of_job = jobs_[job];
-  for (const Finding& finding : findings) {
+  for (const PodFinding& finding : findings) {
     const auto kind = of_job.told.find({finding.reason, finding.severity});
     if (kind == of_job.told.end()) continue;
     const auto told =
@@ -101,20 +92,20 @@ absl::Status FindingEvents::Tell(const std::string& job, const verdict::JobFacts
   if (now < of_job.refused_until) return absl::OkStatus();
   absl::Status trouble;
   bool infos_have_room = true;
-  for (const Finding& finding : findings) {
+  for (const PodFinding& finding : findings) {
     const PodFacts& pod = *pods.at(finding.pod);
     auto& told = of_job.told[{finding.reason, finding.severity}];
     const kube::Event event = EventOf(finding, pod);
     const Key key = {event.uid, finding.part};
     if (told.contains(key) || !HasRoom(told, finding.severity, now)) continue;
-    if (finding.severity == Severity::kInfo && !infos_have_room) continue;
-    EventBudget& budget = BudgetOf(finding.severity);
+    if (!event.warning && !infos_have_room) continue;
+    EventBudget& budget = event.warning ? warning_budget_ : info_budget_;
     const absl::Status recorded =
         budget.Allows(pod.space, now)
-            ? RecorderOf(finding.severity).Record(event)
+            ? (event.warning ? warnings_ : infos_).Record(event)
             : absl::ResourceExhaustedError("its namespace has used its quota of Events for now");
     if (recorded.ok()) budget.Spend(pod.space, now);
-    if (finding.severity == Severity::kInfo && absl::IsResourceExhausted(recorded)) {
+    if (!event.warning && absl::IsResourceExhausted(recorded)) {
       infos_have_room = false;  // not important enough for a retry
       continue;
     }

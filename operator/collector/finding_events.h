@@ -42,7 +42,7 @@ class FindingEvents {
   // Reports new findings of a job in their order. The first error ends it; call again for the rest.
   // If the server rejects Events of this job, pauses reporting for it and returns the error once.
   absl::Status Tell(const std::string& job, const verdict::JobFacts& facts,
-                    const std::vector<verdict::Finding>& findings);
+                    const std::vector<verdict::PodFinding>& findings);
   // Call when the job is gone.
   void Forget(const std::string& job);
 
@@ -52,16 +52,14 @@ class FindingEvents {
     absl::Time at;
     absl::Time found;  // last time
   };
-  using Kind = std::pair<verdict::Reason, verdict::Severity>;
+  using Kind = std::pair<verdict::Reason, Severity>;
   struct Job {
     std::map<Kind, std::map<Key, Told>> told;
     absl::Time refused_until = absl::InfinitePast();
   };
 
   // Returns whether one more of this kind may be reported.
-  static bool HasRoom(const std::map<Key, Told>& told, verdict::Severity severity, absl::Time now);
-  kube::EventRecorder& RecorderOf(verdict::Severity severity);
-  EventBudget& BudgetOf(verdict::Severity severity);
+  static bool HasRoom(const std::map<Key, Told>& told, Severity severity, absl::Time now);
 
   const std::function<absl::Time()> clock_;
   kube::EventRecorder warnings_;

@@ -1,27 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/collector/job_index.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
-#include "absl/types/span.h"
+#include "jobs/job.h"
 
 namespace railhead::op {
 namespace {
 
-// Kinds whose pods are the ranks of one program: those of the training operators that people use.
-constexpr absl::string_view kPrograms[] = {"JobSet",     "JAXJob", "MPIJob",   "PaddleJob",
-                                           "PyTorchJob", "TFJob",  "TrainJob", "XGBoostJob"};
-constexpr absl::string_view kMayBePrograms[] = {"StatefulSet", "LeaderWorkerSet"};
-
-bool IsOneOf(absl::Span<const absl::string_view> kinds, const std::string& kind) {
-  return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
-}
-
-bool IsRank(const verdict::PodFacts& pod) {
-  return IsOneOf(kPrograms, pod.terms->owner->kind) ||
-         (pod.terms->owner->kind == "Job" && pod.rank.has_value());
+bool AreRanks(jobs::Kind::Pods pods, const verdict::PodFacts& pod) {
+  using Pods = jobs::Kind::Pods;
+  return pods == Pods::kOneProgram || (pods == Pods::kOneProgramIfIndexed && pod.rank.has_value());
 }
 
 }  // namespace
@@ -29,17 +19,17 @@ bool IsRank(const verdict::PodFacts& pod) {
 std::string JobName::Key() const { return absl::StrJoin({space, kind, name, uid}, "/"); }
 
 JobName JobOf(const verdict::PodFacts& pod) {
-  if (pod.terms->owner.has_value() && IsRank(pod)) {
-    const Owner& owner = *pod.terms->owner;
+  const jobs::Owner owner = pod.terms->owner.value_or(jobs::Owner());
+  const jobs::Kind::Pods pods = jobs::KindOf(owner).pods;
+  if (AreRanks(pods, pod)) {
     if (const std::string& name = pod.terms->replicated_job; !name.empty()) {
       return {pod.space, owner.kind, name, pod.terms->job_set_uid, "", true, true};
     }
     return {pod.space, owner.kind, owner.name, owner.uid, owner.api, true, true};
   }
   if (!pod.terms->gang.empty()) return {pod.space, kGangKind, pod.terms->gang, "", "", true, true};
-  if (!pod.terms->owner.has_value()) return {pod.space, "Pod", pod.name, pod.uid, "v1"};
-  const Owner& owner = *pod.terms->owner;
-  if (IsOneOf(kMayBePrograms, owner.kind)) {
+  if (owner.kind.empty()) return {pod.space, "Pod", pod.name, pod.uid, "v1"};
+  if (pods == jobs::Kind::Pods::kPerhapsOneProgram) {
     return {pod.space, owner.kind, owner.name, owner.uid, owner.api, true, false};
   }
   return {pod.space, owner.kind, owner.name, pod.uid, owner.api};

@@ -20,18 +20,13 @@ namespace railhead::op {
 namespace {
 
 using kube::Json;
-using verdict::Finding;
-using verdict::Severity;
+using verdict::PodFinding;
 
 constexpr size_t kMostName = 200;   // of 253 that the API allows
 constexpr size_t kMostOwners = 16;  // pods of a gang
 constexpr size_t kMostExamples = 3;
 constexpr size_t kMostReasons = 48;   // the table has fewer
 constexpr size_t kMostSummary = 256;  // it is one line of a terminal
-
-const char* NameOf(Severity severity) {
-  return severity == Severity::kWarning ? "Warning" : "Info";
-}
 
 // Returns equal values in all processes.
 uint64_t Fingerprint(const std::string& text) {
@@ -86,7 +81,7 @@ Json OwnersOf(const JobName& job, const verdict::JobFacts& facts) {
   std::set<std::string> uids;
   for (const verdict::JudgedPod& judged : facts.pods) {
     if (owners.size() == kMostOwners) break;
-    const std::optional<Owner>& owner = judged.pod->terms->owner;
+    const std::optional<jobs::Owner>& owner = judged.pod->terms->owner;
     const bool of_owners = job.kind != kGangKind && owner.has_value();
     if (!uids.insert(of_owners ? owner->uid : judged.pod->uid).second) continue;
     owners.push_back(of_owners ? Reference(owner->api, owner->kind, owner->name, owner->uid)
@@ -158,11 +153,10 @@ Json StatusOf(Json reasons, size_t pods) {
 }  // namespace
 
 RailReport ReportOf(const JobName& job, const verdict::JobFacts& facts,
-                    const std::vector<Finding>& findings) {
+                    const std::vector<PodFinding>& findings) {
   std::map<std::pair<bool, std::string>, OfReason> by_reason;  // warnings first
-  for (const Finding& finding : findings) {
-    OfReason& of_reason = by_reason[{finding.severity == Severity::kInfo,
-                                     std::string(verdict::RowOf(finding.reason).name)}];
+  for (const PodFinding& finding : findings) {
+    OfReason& of_reason = by_reason[{finding.severity == Severity::kWarn, finding.check}];
     of_reason.pods.insert(finding.pod);
     if (of_reason.fix.empty()) of_reason.fix = finding.fix;
   }
@@ -174,7 +168,7 @@ RailReport ReportOf(const JobName& job, const verdict::JobFacts& facts,
       if (examples.size() < kMostExamples) examples.push_back(pod);
     }
     reasons.push_back({{"reason", key.second},
-                       {"severity", NameOf(key.first ? Severity::kInfo : Severity::kWarning)},
+                       {"severity", key.first ? "Info" : "Warning"},
                        {"pods", of_reason.pods.size()},
                        {"examples", std::move(examples)},
                        {"fix", of_reason.fix}});

@@ -30,7 +30,7 @@ struct RailReport {
 // Builds the report of a job that has pods. Per reason: the number of pods, the first three of
 // them, and the fix.
 RailReport ReportOf(const JobName& job, const verdict::JobFacts& facts,
-                    const std::vector<verdict::Finding>& findings);
+                    const std::vector<verdict::PodFinding>& findings);
 
 // Returns the key of a report, unique in the cluster.
 std::string ReportKey(const std::string& space, const std::string& name);

@@ -16,8 +16,8 @@ namespace railhead::op {
 namespace {
 
 using kube::Json;
-using verdict::Finding;
 using verdict::MakeFinding;
+using verdict::PodFinding;
 using verdict::Reason;
 
 const JobName kJob = {"team", "Job", "train", "uid-job", "batch/v1", true, true};
@@ -35,10 +35,10 @@ verdict::JobFacts FactsOf(int pods) {
   return facts;
 }
 
-Finding NotUsed(int pod) {
+PodFinding NotUsed(int pod) {
   return MakeFinding(Reason::kRdmaNotUsed, absl::StrCat("train-", pod), "", {"no rails"});
 }
-Finding Outdated(int pod) {
+PodFinding Outdated(int pod) {
   return MakeFinding(Reason::kProfileOutdated, absl::StrCat("train-", pod), "", {"h100", "1", "2"});
 }
 
@@ -63,8 +63,8 @@ TEST(RailReportTest, SaysOfEachReasonHowManyPodsAndTheFixWarningsFirst) {
 }
 
 TEST(RailReportTest, WhatMayPassIsAnInfo) {
-  Finding finding = NotUsed(0);
-  SayThatItMayPass("soon", finding);
+  PodFinding finding = NotUsed(0);
+  MarkTransient("soon", finding);
   EXPECT_EQ(ReportOf(kJob, FactsOf(1), {finding}).status["severity"], "Info");
 }
 
@@ -159,7 +159,7 @@ TEST(RailReportTest, LongNamesStayDifferentOnes) {
 }
 
 TEST(RailReportTest, ASummaryOfEverythingIsOneShortLine) {
-  std::vector<Finding> findings;
+  std::vector<PodFinding> findings;
   for (const verdict::ReasonRow& row : verdict::Reasons()) {
     findings.push_back(MakeFinding(row.reason, "train-0", "", {}));
   }
@@ -169,7 +169,7 @@ TEST(RailReportTest, ASummaryOfEverythingIsOneShortLine) {
 }
 
 TEST(MergeTest, WhatNoPageTellsIsKnownToBeOver) {
-  const Finding unknown = MakeFinding(Reason::kResourceUnknown, "train-0", "", {"rdma/hcas"});
+  const PodFinding unknown = MakeFinding(Reason::kResourceUnknown, "train-0", "", {"rdma/hcas"});
   const Json before = ReportOf(kJob, FactsOf(4), {NotUsed(0), unknown, Outdated(1)}).status;
   EXPECT_EQ(Merge(before, ReportOf(kJob, FactsOf(4), {}).status),
             ReportOf(kJob, FactsOf(4), {NotUsed(0)}).status);

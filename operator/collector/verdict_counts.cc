@@ -9,12 +9,10 @@
 namespace railhead::op {
 
 VerdictCounts CountPods(const std::string& space, const std::string& job,
-                        const std::vector<verdict::Finding>& findings) {
+                        const std::vector<verdict::PodFinding>& findings) {
   std::map<VerdictSeries, std::set<absl::string_view>> pods;
-  for (const verdict::Finding& finding : findings) {
-    const verdict::ReasonRow& row = verdict::RowOf(finding.reason);
-    VerdictSeries series = {finding.severity == verdict::Severity::kWarning, space, job,
-                            std::string(row.name)};
+  for (const verdict::PodFinding& finding : findings) {
+    VerdictSeries series = {finding.severity == Severity::kFail, space, job, finding.check};
     if (finding.place.has_value()) {
       series.rail = absl::StrCat(finding.place->rail);
       series.node = finding.place->node;

@@ -46,7 +46,7 @@ VerdictCounts FairlyChosen(const VerdictCounts& counts, size_t most);
 
 // Counts pods by series, for the job of that namespace and name.
 VerdictCounts CountPods(const std::string& space, const std::string& job,
-                        const std::vector<verdict::Finding>& findings);
+                        const std::vector<verdict::PodFinding>& findings);
 
 }  // namespace railhead::op
 

@@ -14,7 +14,7 @@
 #include "base/yaml/document.h"
 #include "base/yaml/reader.h"
 #include "base/yaml/scalar.h"
-#include "operator/jobs/workload.h"
+#include "jobs/job.h"
 #include "operator/objects/variable_name.h"
 
 namespace railhead::op {
@@ -58,7 +58,7 @@ class Reader : public YamlReader {
   std::set<std::string> Kinds(Value value, const std::string& path) {
     std::set<std::string> kinds;
     ForEach(value, path, [&](Value item, const std::string& item_path) {
-      kinds.insert(OneOf(item, item_path, gangs::WorkloadKinds()));
+      kinds.insert(OneOf(item, item_path, jobs::KindNames()));
     });
     return kinds;
   }

@@ -37,7 +37,7 @@ struct InjectionConfig {
   bool memlock_raised = false;
   // Pods that request to start with their gang are gated; the leader places them.
   bool gangs = false;
-  // Kinds of jobs (jobs/workload.h) whose pods are gangs without a request.
+  // Kinds of jobs (jobs/job.h) whose pods are gangs without a request.
   std::set<std::string> gang_kinds = {};
   // Smaller gangs may no longer overtake a gang that has waited for this time; infinite: they
   // always may.

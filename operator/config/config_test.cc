@@ -8,6 +8,10 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
+
+#include "jobs/job.h"
+#include "kube/json.h"
 
 namespace railhead::op {
 namespace {
@@ -135,6 +139,14 @@ TEST(ParseInjectionConfigTest, NamesFileLineAndField) {
     EXPECT_THAT(Error(std::string("rendezvousPort: ") + port),
                 HasSubstr("rendezvousPort: must be a whole number from 1 to 65535"));
   }
+}
+
+TEST(ParseInjectionConfigTest, TheChartKnowsTheSameKindsOfJobs) {
+  std::ifstream file(RAILHEAD_SOURCE_DIR "/charts/railhead/values.schema.json");
+  const kube::Json kinds = kube::Json::parse(file).at(kube::Json::json_pointer(
+      "/properties/operator/properties/gangs/properties/kinds/items/enum"));
+  EXPECT_THAT(kinds.get<std::vector<std::string>>(),
+              ::testing::UnorderedElementsAreArray(jobs::KindNames()));
 }
 
 TEST(LoadInjectionConfigTest, NamesTheFile) {

@@ -17,9 +17,9 @@
 namespace railhead::op {
 namespace {
 
-using verdict::Finding;
 using verdict::JobFacts;
 using verdict::PodFacts;
+using verdict::PodFinding;
 
 // Number of scraper threads per pace.
 constexpr int kAskers = 2;
@@ -237,7 +237,7 @@ absl::Status Collector::JudgeJob(const std::string& job) {
     queue_.AddAfter(job, kUntilSynced);
     return absl::OkStatus();
   }
-  const std::vector<Finding> findings = verdict::Judge(facts, Cluster());
+  const std::vector<PodFinding> findings = verdict::Judge(facts, Cluster());
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     counts_.erase(job);

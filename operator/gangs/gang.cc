@@ -253,15 +253,15 @@ std::string WhyNotComplete(const Gang& gang) {
   const size_t there = gang.gated.size() + gang.released.size() +
                        static_cast<size_t>(gang.succeeded) + static_cast<size_t>(gang.beside);
   if (gang.begun() || there >= static_cast<size_t>(first.member->terms->size)) return "";
-  return absl::StrCat(there, " of ", first.member->terms->size, " pods exist (", Field(kGangSize),
-                      "); the gang is placed when all exist",
-                      // With the label true each of them is a gang.
-                      first.member->terms->kind == "JobSet" && first.member->terms->gang != "true"
-                          ? absl::StrCat(", which never happens if a replicatedJob is created only "
-                                         "when another one is ready (startupPolicy, dependsOn); "
-                                         "in that case set the label ",
-                                         kGangLabel, " to \"true\"")
-                          : "");
+  const absl::string_view in_order = first.member->terms->kind->parts_in_order;
+  return absl::StrCat(
+      there, " of ", first.member->terms->size, " pods exist (", Field(kGangSize),
+      "); the gang is placed when all exist",
+      // With the label true each part is a gang.
+      !in_order.empty() && first.member->terms->gang != "true"
+          ? absl::StrCat(", which never happens ", in_order, "; in that case set the label ",
+                         kGangLabel, " to \"true\"")
+          : "");
 }
 
 bool IsTooLarge(const Gang& gang) {

@@ -43,7 +43,7 @@ struct Gang {
   std::string lineage;  // equal for all attempts of a gang that is recreated
   std::string space;
   std::string name;  // for users: the owner's, or the label's value
-  Owner owner;
+  jobs::Owner owner;
   int size = 0;
   int priority = 0;
   absl::Time created;  // of its first pod

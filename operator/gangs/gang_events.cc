@@ -14,7 +14,7 @@ constexpr absl::Duration kUntilRepeated = absl::Minutes(30);
 // For the whole cluster.
 constexpr kube::EventLimits kLimits = {200, absl::Milliseconds(500)};
 
-kube::Event About(const Owner& owner, const StoredPod& pod) {
+kube::Event About(const jobs::Owner& owner, const StoredPod& pod) {
   kube::Event event;
   event.space = pod.space;
   if (owner.uid.empty()) {

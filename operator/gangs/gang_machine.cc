@@ -10,7 +10,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "operator/gangs/native_ranks.h"
-#include "operator/jobs/owners.h"
 #include "operator/objects/names.h"
 
 namespace railhead::op::gangs {
@@ -44,21 +43,21 @@ bool IsForRoom(const StoredPod& pod, const std::string& node, const ClusterRoom&
 }
 
 bool MayBeEvicted(const Membership& member) {
-  using Eviction = OwnerRules::Eviction;
-  const Eviction eviction = RulesOfOwner(member.terms->kind).eviction;
+  using Eviction = jobs::Kind::Eviction;
+  const Eviction eviction = member.terms->kind->eviction;
   return eviction == Eviction::kMadeAgain ||
          (eviction == Eviction::kMayCost && member.terms->evictable);
 }
 
 std::string WhatToDo(const Membership& member, bool for_room) {
   if (!for_room) return "it stays unchanged until this is fixed";
-  const OwnerRules& rules = RulesOfOwner(member.terms->kind);
-  if (rules.eviction == OwnerRules::Eviction::kIsTheEnd) {
+  const jobs::Kind& kind = *member.terms->kind;
+  if (kind.eviction == jobs::Kind::Eviction::kIsTheEnd) {
     return "it has no controller that would recreate it: delete and recreate it yourself";
   }
   return absl::StrCat(
       "it is not evicted, because its owner may count that as a failure: make room there",
-      rules.evictable.empty() ? "" : ", or ", rules.evictable, " when you recreate it");
+      kind.evictable.empty() ? "" : ", or ", kind.evictable, " when you recreate it");
 }
 
 std::string InTheWay(const StoredPod& pod, const std::string& node) {
@@ -169,8 +168,8 @@ void GangMachine::EndOrdered(const std::vector<Decision>& decisions, absl::Time 
     const Gang& gang = decision.gang;
     if (decision.state != Decision::State::kIncomplete || gang.gated.size() != 1) continue;
     const PodValue& pod = gang.gated.front();
-    const OwnerRules& rules = RulesOfOwner(pod->member->terms->kind);
-    if (!rules.may_be_in_order || gang.begun() || given_up_.contains(pod->uid)) continue;
+    const absl::string_view at_once = pod->member->terms->kind->at_once;
+    if (at_once.empty() || gang.begun() || given_up_.contains(pod->uid)) continue;
     const auto seen = alone_.find(pod->uid);
     const absl::Time since = seen == alone_.end() ? now : seen->second;
     alone[pod->uid] = since;
@@ -186,7 +185,7 @@ void GangMachine::EndOrdered(const std::vector<Decision>& decisions, absl::Time 
          absl::StrCat(
              "its pods are created one after the other, so they do not wait for each other: "
              "the scheduler places each alone; to start them together, ",
-             rules.at_once)});
+             at_once)});
   }
   alone_ = std::move(alone);
 }

@@ -76,7 +76,7 @@ StoredPod MakePod(const std::string& gang, int index, int cpus, GangTerms terms)
   pod.member.emplace();
   terms.gang = "true";
   terms.owner = {"batch/v1", "Job", gang, gang};
-  terms.kind = "Job";
+  terms.kind = &jobs::KindOf(terms.owner);
   pod.member->terms = std::move(terms);
   pod.member->index = index;
   pod.member->created = kStart;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "jobs/job.h"
 #include "kube/elements.h"
 #include "operator/cluster/stored_pod.h"
 #include "operator/config/config.h"
@@ -20,7 +21,6 @@
 #include "operator/gangs/node_tree.h"
 #include "operator/gangs/planner.h"
 #include "operator/gangs/stored_node.h"
-#include "operator/jobs/workload.h"
 #include "placement/topology/stored_topology.h"
 
 namespace railhead::op::gangs {
@@ -110,10 +110,10 @@ std::vector<Subject> SubjectsOf(const ClusterObjects& objects, const std::vector
   if (by_key.empty()) {
     for (const Json& pod : objects.pods) {
       const std::string here = StringAt(pod, {"metadata", "namespace"});
-      const Owner owner = ControllerOf(pod).value_or(Owner());
+      const jobs::Owner owner = jobs::ControllerOf(pod).value_or(jobs::Owner());
       const std::string name = StringAt(pod, {"metadata", "name"});
       // A JobSet's pods are controlled by its Jobs.
-      const std::optional<Workload> workload = WorkloadOf(pod);
+      const std::optional<jobs::Job> workload = jobs::JobOf(pod);
       const bool of_workload = workload.has_value() && workload->name == job;
       if ((!space.empty() && here != space) || (owner.name != job && name != job && !of_workload)) {
         continue;
@@ -124,7 +124,9 @@ std::vector<Subject> SubjectsOf(const ClusterObjects& objects, const std::vector
                                                                : name)];
       subject.space = here;
       subject.name = job;
-      subject.kind = owner.name == job ? owner.kind : of_workload ? workload->kind : "Pod";
+      subject.kind = owner.name == job ? owner.kind
+                     : of_workload     ? std::string(workload->kind->name)
+                                       : "Pod";
       subject.pod = name;
       subject.uids.insert(StringAt(pod, {"metadata", "uid"}));
       if (owner.name == job) subject.owners.insert(owner.uid);

@@ -4,10 +4,16 @@
 #ifndef RAILHEAD_OPERATOR_OBJECTS_NAMES_H_
 #define RAILHEAD_OPERATOR_OBJECTS_NAMES_H_
 
+#include "jobs/labels.h"
+
 namespace railhead::op::gangs {
 
+using jobs::kCompletionIndex;
+using jobs::kGangLabel;  // set by users
+using jobs::kGangSize;   // set by admission; by users for pods without a Job
+using jobs::kMostPods;
+
 // Set by users.
-inline constexpr char kGangLabel[] = "railhead.io/gang";  // a name, or "true": all of one owner
 inline constexpr char kRequireLevel[] = "railhead.io/require-level";
 inline constexpr char kPreferLevel[] = "railhead.io/prefer-level";
 inline constexpr char kPreferWait[] = "railhead.io/prefer-wait";  // wait for that level; "10m"
@@ -17,9 +23,7 @@ inline constexpr char kTimeoutPolicy[] = "railhead.io/gang-timeout-policy";  // 
 inline constexpr char kSameRails[] = "railhead.io/same-rails";
 inline constexpr char kPattern[] = "railhead.io/pattern";  // ring, tree or alltoall
 
-// Set by admission; by users for pods without a Job.
-inline constexpr char kGangSize[] = "railhead.io/gang-size";  // in pods
-// On a Job's template: evicting one of its pods is not a failure of the Job.
+// Set by admission, on a Job's template: evicting one of its pods is not a failure of the Job.
 inline constexpr char kEvictable[] = "railhead.io/evictable";
 inline constexpr char kGate[] = "railhead.io/gang";  // scheduling gate
 
@@ -29,9 +33,6 @@ inline constexpr char kMaster[] = "railhead.io/master-addr";   // rank 0, if it 
 inline constexpr char kPlacement[] = "railhead.io/placement";  // name of the decision
 
 inline constexpr char kHostname[] = "kubernetes.io/hostname";
-inline constexpr char kCompletionIndex[] = "batch.kubernetes.io/job-completion-index";
-
-inline constexpr int kMostPods = 100'000;  // of a gang
 
 }  // namespace railhead::op::gangs
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/substitute.h"
+#include "jobs/job.h"
 
 namespace railhead::op {
 namespace {
@@ -46,8 +47,6 @@ struct CauseRow {
   absl::string_view fix;
 };
 
-constexpr absl::string_view kUseAJob =
-    "if these pods are the ranks of a job, use an Indexed Job or a JobSet";
 constexpr absl::string_view kSetGangSize =
     "set it to the number of pods, or recreate their Job if it was created while the operator was "
     "unavailable";
@@ -55,73 +54,6 @@ constexpr absl::string_view kCorrect = "correct it, or remove it";
 constexpr absl::string_view kSetAllOrNone = "set RANK, WORLD_SIZE and MASTER_ADDR, or none of them";
 
 constexpr CauseRow kCauseRows[] = {
-    {Cause::kNoOwner, "NoOwner", 0, "no RANK: the pod belongs to no job", kUseAJob},
-    {Cause::kNoOrder, "NoOrder", 1, "no RANK: the pods of a $0 have no order", kUseAJob},
-    {Cause::kNoNumberOfPods, "NoNumberOfPods", 0,
-     "no RANK: the pods of a StatefulSet do not contain their number",
-     "annotate its template with railhead.io/world-size: the number of its pods"},
-    {Cause::kElastic, "Elastic", 1, "no RANK: an elastic $0 assigns no ranks to its pods",
-     "start the program with torchrun, which assigns ranks to its processes"},
-    {Cause::kNotAWorker, "NotAWorker", 1,
-     "no RANK: this pod of the $0 is a parameter server or an evaluator",
-     "request RDMA only in the workers"},
-    {Cause::kByMpirun, "ByMpirun", 0,
-     "no RANK: mpirun assigns ranks to the processes that it starts over ssh, which do not see "
-     "this "
-     "container's variables",
-     "let the launcher pass the variables on: its template needs the annotation "
-     "railhead.io/launcher: openmpi (or hydra)"},
-    {Cause::kByRay, "ByRay", 0, "no RANK: Ray starts and numbers the ranks inside its workers",
-     "let Ray Train start them, or set RANK, WORLD_SIZE and MASTER_ADDR in the task of each"},
-    {Cause::kWorkflow, "Workflow", 0, "no RANK: the steps of a Workflow are not the ranks of a job",
-     "let a step of type resource create an Indexed Job or a JobSet"},
-    {Cause::kKindUnknown, "KindUnknown", 1,
-     "no RANK: the pod belongs to a '$0', a kind that Railhead does not know",
-     "set RANK, WORLD_SIZE and MASTER_ADDR, or use an Indexed Job or a JobSet"},
-    {Cause::kNotIndexed, "NotIndexed", 0, "no RANK: the Job is not Indexed",
-     "set spec.completionMode to Indexed"},
-    {Cause::kPodGroup, "PodGroup", 0, "no RANK: the pods of a PodGroup have no order",
-     "add the label railhead.io/gang to them, or use an Indexed Job"},
-    {Cause::kNoTaskIndex, "NoTaskIndex", 0, "no RANK: VC_TASK_INDEX is missing",
-     "add the plugins env and svc to spec.plugins of the Volcano Job"},
-    {Cause::kSeveralTasks, "SeveralTasks", 0,
-     "no RANK: the Volcano Job has several tasks, whose order is unknown",
-     "add the plugin pytorch to spec.plugins, or use a single task"},
-    {Cause::kIndexNoNumber, "IndexNoNumber", 1,
-     "no RANK: annotation batch.kubernetes.io/job-completion-index is '$0', which is not a number",
-     "let the Job controller set it"},
-    {Cause::kPodIndexNoNumber, "PodIndexNoNumber", 1,
-     "no RANK: label apps.kubernetes.io/pod-index is '$0'",
-     "let the StatefulSet controller set it"},
-    {Cause::kJobsContradict, "JobsContradict", 3,
-     "no RANK: label jobset.sigs.k8s.io/job-index is '$0', there are $1 Jobs, and annotation "
-     "railhead.io/world-size is '$2'",
-     "recreate the JobSet, or give each Job its own ranks with the annotation "
-     "railhead.io/rank-group: job"},
-    {Cause::kNoStamp, "NoStamp", 0,
-     "no RANK or WORLD_SIZE: annotation railhead.io/world-size is missing",
-     "recreate the Job: it was created while the operator was unavailable"},
-    {Cause::kNoTaskSize, "NoTaskSize", 0,
-     "no RANK or WORLD_SIZE: annotation railhead.io/world-size is missing",
-     "add the plugin svc to spec.plugins of the Volcano Job, or annotate the task's template with "
-     "railhead.io/world-size"},
-    {Cause::kNoGroupSize, "NoGroupSize", 0,
-     "no RANK or WORLD_SIZE: the pod lacks the label worker-index or the annotation size of "
-     "leaderworkerset.sigs.k8s.io",
-     "let the LeaderWorkerSet controller set them"},
-    {Cause::kNoWorkers, "NoWorkers", 1,
-     "no RANK: the $0 gives its pods no number of workers, or contradictory numbers",
-     "give it at least two workers, or set RANK, WORLD_SIZE and MASTER_ADDR"},
-    {Cause::kNotAboveRank, "NotAboveRank", 2,
-     "no RANK or WORLD_SIZE: annotation railhead.io/world-size is '$0', not a number greater than "
-     "the rank $1",
-     "set it to the number of pods, or remove it"},
-    {Cause::kOutsideGroup, "OutsideGroup", 2,
-     "no RANK or WORLD_SIZE: worker index $0 is outside a group of size $1",
-     "let its controller set leaderworkerset.sigs.k8s.io/size"},
-    {Cause::kRankGroup, "RankGroup", 1,
-     "metadata.annotations[railhead.io/rank-group] is '$0' and is treated as replicatedjob",
-     "set it to replicatedjob or job"},
     {Cause::kOwnWorldSize, "OwnWorldSize", 1,
      "container $0 gets no RANK: its own WORLD_SIZE is not the number of the job's pods",
      "remove WORLD_SIZE, or set RANK as well"},
@@ -166,8 +98,7 @@ constexpr CauseRow kCauseRows[] = {
      "remove it, and name a level in metadata.annotations[railhead.io/require-level]"},
     {Cause::kDeviceClass, "DeviceClass", 1,
      "the pod does not wait for its gang: resource $0 is not listed by nodes, so the free amount "
-     "on "
-     "each node is unknown",
+     "on each node is unknown",
      "remove the label, or let kube-scheduler place the pods together (spec.schedulingGroup)"},
     {Cause::kTooLarge, "TooLarge", 3,
      "the pod does not wait for its gang: $0 takes $1 bytes in memory, and the operator keeps at "
@@ -175,8 +106,7 @@ constexpr CauseRow kCauseRows[] = {
      "shorten it: select nodes and pods by one label instead of a list of values"},
     {Cause::kRuleAboutPods, "RuleAboutPods", 1,
      "the pod does not wait for its gang: $0 is not supported for gangs, except an anti-affinity "
-     "to "
-     "pods like this one with the topologyKey kubernetes.io/hostname",
+     "to pods like this one with the topologyKey kubernetes.io/hostname",
      "remove it, or make it a preference"},
     {Cause::kPattern, "Pattern", 0,
      "the pod does not wait for its gang: metadata.annotations[railhead.io/pattern] must be ring, "
@@ -184,8 +114,7 @@ constexpr CauseRow kCauseRows[] = {
      kCorrect},
     {Cause::kSameRails, "SameRails", 0,
      "the pod does not wait for its gang: metadata.annotations[railhead.io/same-rails] must be "
-     "true "
-     "or false",
+     "true or false",
      kCorrect},
     {Cause::kLevel, "Level", 1,
      "the pod does not wait for its gang: metadata.annotations[$0] must be the name of a level, "
@@ -229,24 +158,38 @@ std::string Argument(absl::string_view text) {
   return IsArgument(word) ? word : std::string(kNotAWord);
 }
 
-const CauseRow& RowOf(Cause cause) {
-  return *std::find_if(std::begin(kCauseRows), std::end(kCauseRows),
-                       [cause](const CauseRow& row) { return row.cause == cause; });
+// Returns null if there is none.
+const NotDoneRow* RowOf(absl::string_view word) {
+  const auto* row = std::find_if(std::begin(kNotDoneRows), std::end(kNotDoneRows),
+                                 [word](const NotDoneRow& one) { return one.word == word; });
+  return row == std::end(kNotDoneRows) ? nullptr : row;
+}
+
+// Returns the cause with this word, of the table or of a kind.
+std::optional<jobs::Cause> CauseOf(absl::string_view word) {
+  for (const CauseRow& row : kCauseRows) {
+    if (row.word == word) return jobs::Cause{"", row.word, row.arguments, row.what, row.fix};
+  }
+  const jobs::Cause* of_kind = jobs::CauseOf(word);
+  return of_kind == nullptr ? std::nullopt : std::optional(*of_kind);
+}
+
+NotDoneNote Note(NotDone reason, absl::string_view cause, size_t count,
+                 const std::vector<std::string>& arguments) {
+  NotDoneNote note{reason, cause, {}};
+  for (const std::string& argument : arguments) note.arguments.push_back(Argument(argument));
+  note.arguments.resize(count, std::string(kNotAWord));
+  return note;
 }
 
 std::optional<NotDoneNote> ParseLine(absl::string_view line) {
   const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(words.front(), absl::MaxSplits('/', 1));
-  const auto* row = std::find_if(std::begin(kNotDoneRows), std::end(kNotDoneRows),
-                                 [&](const NotDoneRow& r) { return r.word == parts.first; });
-  const auto* cause = std::find_if(std::begin(kCauseRows), std::end(kCauseRows),
-                                   [&](const CauseRow& r) { return r.word == parts.second; });
-  if (row == std::end(kNotDoneRows) || cause == std::end(kCauseRows) ||
-      words.size() != 1 + cause->arguments) {
-    return std::nullopt;
-  }
-  NotDoneNote note{row->reason, cause->cause, {}};
+  const NotDoneRow* row = RowOf(parts.first);
+  const std::optional<jobs::Cause> cause = CauseOf(parts.second);
+  if (row == nullptr || !cause || words.size() != 1 + cause->arguments) return std::nullopt;
+  NotDoneNote note{row->reason, cause->word, {}};
   for (const absl::string_view word : absl::MakeConstSpan(words).subspan(1)) {
     if (!IsArgument(word) && word != kNotAWord) return std::nullopt;
     note.arguments.emplace_back(word);
@@ -275,15 +218,19 @@ const NotDoneRow& RowOf(NotDone reason) {
                        [reason](const NotDoneRow& row) { return row.reason == reason; });
 }
 
-std::string NotDoneNote::what() const { return Fill(RowOf(cause).what, *this); }
+std::string NotDoneNote::what() const { return Fill(CauseOf(cause)->what, *this); }
 
-std::string NotDoneNote::fix() const { return Fill(RowOf(cause).fix, *this); }
+std::string NotDoneNote::fix() const { return Fill(CauseOf(cause)->fix, *this); }
 
 NotDoneNote NoteOf(NotDone reason, Cause cause, const std::vector<std::string>& arguments) {
-  NotDoneNote note{reason, cause, {}};
-  for (const std::string& argument : arguments) note.arguments.push_back(Argument(argument));
-  note.arguments.resize(RowOf(cause).arguments, std::string(kNotAWord));
-  return note;
+  const auto* row = std::find_if(std::begin(kCauseRows), std::end(kCauseRows),
+                                 [cause](const CauseRow& one) { return one.cause == cause; });
+  return Note(reason, row->word, row->arguments, arguments);
+}
+
+NotDoneNote NoteOf(const jobs::NoRank& missing) {
+  const jobs::Cause& cause = *missing.cause;
+  return Note(RowOf(cause.reason)->reason, cause.word, cause.arguments, missing.arguments);
 }
 
 std::string SentenceOf(const NotDoneNote& note) {
@@ -298,8 +245,8 @@ std::string FormatNotDone(absl::Span<const NotDoneNote> notes) {
 
 std::string EncodeNotDone(absl::Span<const NotDoneNote> notes) {
   return Lines(notes, [](const NotDoneNote& note) {
-    return absl::StrCat(RowOf(note.reason).word, "/", RowOf(note.cause).word,
-                        note.arguments.empty() ? "" : " ", absl::StrJoin(note.arguments, " "));
+    return absl::StrCat(RowOf(note.reason).word, "/", note.cause, note.arguments.empty() ? "" : " ",
+                        absl::StrJoin(note.arguments, " "));
   });
 }
 

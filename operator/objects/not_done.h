@@ -7,8 +7,8 @@
 //   SizeInvalid/NotAboveRank 4 5
 //
 // The first word is stable, for programs. Users may change the annotation, so it contains no text
-// for people: what happened, and what to do, are in a table (not_done.cc), and arguments are words
-// of few characters. Containers get the sentences in the variable RAILHEAD_NOT_DONE, and the
+// for people: what happened, and what to do, are in tables (not_done.cc, jobs/), and arguments are
+// words of few characters. Containers get the sentences in the variable RAILHEAD_NOT_DONE, and the
 // verdict reports them as an Event. Pure.
 #ifndef RAILHEAD_OPERATOR_OBJECTS_NOT_DONE_H_
 #define RAILHEAD_OPERATOR_OBJECTS_NOT_DONE_H_
@@ -19,6 +19,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "jobs/kind.h"
 
 namespace railhead::op {
 
@@ -57,32 +58,9 @@ struct NotDoneRow {
 
 const NotDoneRow& RowOf(NotDone reason);
 
-// Causes, each with its sentence and fix in the table. $0, $1, ...: its arguments.
+// Causes beside those of the kinds of jobs (jobs/kind.h), each with its sentence and fix in the
+// table. $0, $1, ...: its arguments.
 enum class Cause {
-  // No RANK, by the kind of job.
-  kNoOwner,
-  kNoOrder,         // kind
-  kNoNumberOfPods,  // of a StatefulSet
-  kElastic,         // kind
-  kNotAWorker,      // kind
-  kByMpirun,
-  kByRay,
-  kWorkflow,
-  kKindUnknown,  // kind
-  kNotIndexed,
-  kPodGroup,
-  kNoTaskIndex,
-  kSeveralTasks,
-  kIndexNoNumber,     // index
-  kPodIndexNoNumber,  // index
-  kJobsContradict,    // label, number of Jobs, size
-  kNoStamp,
-  kNoTaskSize,
-  kNoGroupSize,
-  kNoWorkers,     // kind
-  kNotAboveRank,  // size, rank
-  kOutsideGroup,  // index, size
-  kRankGroup,     // annotation
   // No RANK, by a container.
   kOwnWorldSize,  // container
   kRankAlone,     // container
@@ -115,11 +93,11 @@ enum class Cause {
 
 struct NotDoneNote {
   NotDone reason;
-  Cause cause;
+  absl::string_view cause;             // its word, in the table or of a kind
   std::vector<std::string> arguments;  // words
 
   bool operator==(const NotDoneNote&) const = default;
-  auto operator<=>(const NotDoneNote&) const = default;  // arbitrary order
+  std::strong_ordering operator<=>(const NotDoneNote&) const = default;  // arbitrary order
 
   std::string what() const;  // "no RANK: the Job is not Indexed"
   std::string fix() const;   // "set spec.completionMode to Indexed"
@@ -128,6 +106,7 @@ struct NotDoneNote {
 // Returns a note. An argument that is not a word of at most 63 letters, digits, '.', '_', '-' and
 // '/' becomes "?": users choose some of them. A longer one is cut.
 NotDoneNote NoteOf(NotDone reason, Cause cause, const std::vector<std::string>& arguments = {});
+NotDoneNote NoteOf(const jobs::NoRank& missing);
 
 // Returns "no RANK: the Job is not Indexed; set spec.completionMode to Indexed".
 std::string SentenceOf(const NotDoneNote& note);

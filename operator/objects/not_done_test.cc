@@ -11,19 +11,26 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "operator/testing/hostile_texts.h"
+#include "jobs/kinds.h"
+#include "kube/testing/hostile_texts.h"
 
 namespace railhead::op {
 namespace {
 
 using ::testing::IsEmpty;
 
-std::vector<Cause> Causes() {
-  std::vector<Cause> causes;
+// A note of each cause.
+std::vector<NotDoneNote> NotesWith(const std::vector<std::string>& arguments) {
+  std::vector<NotDoneNote> notes;
   for (int i = 0; i <= static_cast<int>(Cause::kSamePriority); ++i) {
-    causes.push_back(static_cast<Cause>(i));
+    notes.push_back(NoteOf(NotDone::kGang, static_cast<Cause>(i), arguments));
   }
-  return causes;
+  std::set<const jobs::Cause*> causes;  // several kinds have some of them
+  for (const jobs::Kind* kind : jobs::kKinds) {
+    causes.insert(kind->causes.begin(), kind->causes.end());
+  }
+  for (const jobs::Cause* cause : causes) notes.push_back(NoteOf({cause, arguments}));
+  return notes;
 }
 
 constexpr NotDone kReasons[] = {NotDone::kNoJob, NotDone::kSizeInvalid, NotDone::kGang,
@@ -31,9 +38,8 @@ constexpr NotDone kReasons[] = {NotDone::kNoJob, NotDone::kSizeInvalid, NotDone:
 
 TEST(NotDoneTest, EachCauseHasItsSentenceAndComesBackFromTheAnnotation) {
   std::set<std::string> sentences;
-  std::vector<NotDoneNote> notes;
-  for (const Cause cause : Causes()) {
-    const NotDoneNote note = NoteOf(NotDone::kGang, cause, {"one", "2", "three/3"});
+  const std::vector<NotDoneNote> notes = NotesWith({"one", "2", "three/3"});
+  for (const NotDoneNote& note : notes) {
     EXPECT_FALSE(note.what().empty());
     EXPECT_FALSE(note.fix().empty());
     EXPECT_FALSE(absl::StrContains(SentenceOf(note), "$")) << SentenceOf(note);
@@ -41,13 +47,12 @@ TEST(NotDoneTest, EachCauseHasItsSentenceAndComesBackFromTheAnnotation) {
     sentences.insert(SentenceOf(note));
   }
   // Two kinds of a missing size differ in the fix, and all others in everything.
-  EXPECT_EQ(sentences.size(), Causes().size());
+  EXPECT_EQ(sentences.size(), notes.size());
 }
 
 TEST(NotDoneTest, NoArgumentBecomesMoreThanAWord) {
-  for (const std::string& text : HostileTexts()) {
-    for (const Cause cause : Causes()) {
-      const NotDoneNote note = NoteOf(NotDone::kGang, cause, {text, text, text});
+  for (const std::string& text : kube::HostileTexts()) {
+    for (const NotDoneNote& note : NotesWith({text, text, text})) {
       const std::string annotation = EncodeNotDone({note});
       EXPECT_FALSE(absl::StrContains(annotation, text)) << annotation;
       EXPECT_FALSE(absl::StrContains(SentenceOf(note), text));
@@ -58,7 +63,7 @@ TEST(NotDoneTest, NoArgumentBecomesMoreThanAWord) {
 
 // The pod's owner writes the annotation.
 TEST(NotDoneTest, WhatAUserWritesIsNoAdvice) {
-  for (const std::string& text : HostileTexts()) {
+  for (const std::string& text : kube::HostileTexts()) {
     for (const std::string& line :
          {text, absl::StrCat("NoIndex: no RANK; ", text), absl::StrCat("NoIndex/", text),
           absl::StrCat("NoIndex/NotIndexed ", text),

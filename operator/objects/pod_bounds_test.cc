@@ -116,8 +116,8 @@ size_t KeptBytes(const StoredPod& pod) {
   const GangTerms& terms = *pod.member->terms;
   for (const std::string* text :
        {&terms.gang, &terms.owner.api, &terms.owner.kind, &terms.owner.name, &terms.owner.uid,
-        &terms.kind, &terms.group, &terms.group_name, &terms.attempt, &terms.require_level,
-        &terms.prefer_level, &terms.pattern, &*pod.member->unschedulable_why}) {
+        &terms.group, &terms.group_name, &terms.attempt, &terms.require_level, &terms.prefer_level,
+        &terms.pattern, &*pod.member->unschedulable_why}) {
     bytes += text->size();
   }
   for (const auto& [key, value] : pod.member->rules->selector) bytes += key.size() + value.size();

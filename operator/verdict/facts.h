@@ -19,8 +19,8 @@
 #include "base/shared_list.h"
 #include "base/shared_value.h"
 #include "fabric/node_facts/seen_rail.h"
+#include "jobs/owner.h"
 #include "operator/objects/not_done.h"
-#include "operator/objects/owner.h"
 #include "operator/profiles/profile.h"
 #include "operator/verdict/runtime_report.h"
 
@@ -56,8 +56,8 @@ struct ContainerFacts {
 
 // Fields that the pods of a job mostly share.
 struct PodTerms {
-  std::optional<Owner> owner;  // nullopt for a pod created by hand
-  std::string gang;            // label of pods scheduled together; mostly empty
+  std::optional<jobs::Owner> owner;  // nullopt for a pod created by hand
+  std::string gang;                  // label of pods scheduled together; mostly empty
   // If its Job forms one job with the other Jobs of its JobSet's replicatedJob: the name of that
   // job, as in RAILHEAD_JOB, and the JobSet's uid, if known.
   std::string replicated_job;

@@ -44,12 +44,12 @@ void Run(absl::string_view text) {
     }
   }
   const Cluster cluster(std::move(nodes), {{"p", {2, Fabric::kInfiniBand, RequireRdma::kFail}}});
-  const std::vector<Finding> findings = Judge(job, cluster);
+  const std::vector<PodFinding> findings = Judge(job, cluster);
   Require(Judge(job, cluster) == findings);
-  for (const Finding& finding : findings) {
+  for (const PodFinding& finding : findings) {
     if (finding.pod.size() > 253) continue;  // no name that the API allows
-    Require(finding.message.size() < 4096);
-    Require(absl::StrContains(finding.message, "; "));
+    Require(FindingLine(finding).size() < 4096);
+    Require(absl::StrContains(FindingLine(finding), "; "));
   }
 }
 

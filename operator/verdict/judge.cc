@@ -11,7 +11,7 @@
 
 namespace railhead::op::verdict {
 
-std::vector<Finding> Judge(const JobFacts& job, const Cluster& cluster) {
+std::vector<PodFinding> Judge(const JobFacts& job, const Cluster& cluster) {
   Findings findings;
   Pods pods;
   for (const JudgedPod& judged : job.pods) {
@@ -24,15 +24,16 @@ std::vector<Finding> Judge(const JobFacts& job, const Cluster& cluster) {
   }
   JudgeLostRails(pods, cluster, job, findings);
   if (job.comparable && AreAllThere(pods)) JudgeTogether(pods, cluster, job.one_program, findings);
-  const auto key = [](const Finding& finding) {
-    return std::make_tuple(finding.severity == Severity::kInfo, absl::string_view(finding.pod),
+  const auto key = [](const PodFinding& finding) {
+    return std::make_tuple(finding.severity == Severity::kWarn, absl::string_view(finding.pod),
                            finding.reason, absl::string_view(finding.part));
   };
   std::stable_sort(findings.begin(), findings.end(),
-                   [&](const Finding& a, const Finding& b) { return key(a) < key(b); });
-  findings.erase(std::unique(findings.begin(), findings.end(),
-                             [&](const Finding& a, const Finding& b) { return key(a) == key(b); }),
-                 findings.end());
+                   [&](const PodFinding& a, const PodFinding& b) { return key(a) < key(b); });
+  findings.erase(
+      std::unique(findings.begin(), findings.end(),
+                  [&](const PodFinding& a, const PodFinding& b) { return key(a) == key(b); }),
+      findings.end());
   return findings;
 }
 

@@ -40,7 +40,7 @@ inline constexpr double kLeastMemlockForGpus = 64 << 20;
 // Only known facts count. A pod without a report is diagnosed by its spec and node only, a finished
 // pod not at all. If a profile specifies or allows TCP, using it is not a fault. A report's
 // refutation remains valid after the runtime ends.
-std::vector<Finding> Judge(const JobFacts& job, const Cluster& cluster);
+std::vector<PodFinding> Judge(const JobFacts& job, const Cluster& cluster);
 
 }  // namespace railhead::op::verdict
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/testing/finding_checks.h"
 #include "operator/verdict/runtime_page.h"
 #include "operator/verdict/testing/cases.h"
 #include "operator/verdict/testing/page.h"
@@ -36,22 +37,25 @@ using testing::Scene;
 
 // That these and no others are told, all of this severity.
 void ExpectTold(const std::vector<Expected>& all, Severity severity,
-                const std::vector<Finding>& findings) {
+                const std::vector<PodFinding>& findings) {
   std::multiset<std::pair<std::string, std::string>> told;
-  for (const Finding& finding : findings) {
-    EXPECT_EQ(finding.severity, severity) << finding.message;
-    EXPECT_THAT(finding.message, HasSubstr(absl::StrCat("; ", finding.fix)));
-    told.emplace(finding.pod, RowOf(finding.reason).name);
-    EXPECT_LE(finding.message.size(), 1024U);
-    EXPECT_EQ(finding.message.find_first_of("\n\r$"), std::string::npos) << finding.message;
-    EXPECT_THAT(finding.message, HasSubstr(absl::StrCat("pod ", finding.pod)));
+  for (const PodFinding& finding : findings) {
+    EXPECT_EQ(finding.severity, severity) << FindingLine(finding);
+    EXPECT_THAT(FindingLine(finding), HasSubstr(absl::StrCat("; ", finding.fix)));
+    told.emplace(finding.pod, finding.check);
+    ExpectWhole(finding);
+    EXPECT_LE(FindingLine(finding).size(), 1024U);
+    EXPECT_EQ(FindingLine(finding).find_first_of("\n\r$"), std::string::npos)
+        << FindingLine(finding);
+    EXPECT_THAT(FindingLine(finding), HasSubstr(absl::StrCat("pod ", finding.pod)));
   }
   std::multiset<std::pair<std::string, std::string>> wanted;
   for (const Expected& expected : all) {
     wanted.emplace(expected.pod, expected.reason);
-    for (const Finding& finding : findings) {
-      if (finding.pod != expected.pod || RowOf(finding.reason).name != expected.reason) continue;
-      for (const std::string& part : expected.says) EXPECT_THAT(finding.message, HasSubstr(part));
+    for (const PodFinding& finding : findings) {
+      if (finding.pod != expected.pod || finding.check != expected.reason) continue;
+      for (const std::string& part : expected.says)
+        EXPECT_THAT(FindingLine(finding), HasSubstr(part));
     }
   }
   EXPECT_EQ(told, wanted);
@@ -62,7 +66,7 @@ class BadCaseTest : public ::testing::TestWithParam<Case> {};
 TEST_P(BadCaseTest, IsToldWithItsReasonAndNothingElse) {
   Scene scene;
   GetParam().spoil(scene);
-  ExpectTold(GetParam().expected, Severity::kWarning, scene.Judge());
+  ExpectTold(GetParam().expected, Severity::kFail, scene.Judge());
 }
 
 TEST_P(BadCaseTest, IsNoWarningWhileItMayPass) {
@@ -77,7 +81,7 @@ TEST_P(BadCaseTest, IsNoWarningWhileItMayPass) {
     }());
     return;
   }
-  ExpectTold(GetParam().first, Severity::kInfo, scene.Judge());
+  ExpectTold(GetParam().first, Severity::kWarn, scene.Judge());
 }
 
 TEST_P(BadCaseTest, IsNotToldOfPodsThatHaveFinished) {
@@ -96,7 +100,10 @@ TEST(ReasonsTest, EachOfTheTableIsToldInSomeCase) {
     for (const Case& one : *cases) {
       Scene scene;
       one.spoil(scene);
-      for (const Finding& finding : scene.Judge()) told.insert(finding.reason);
+      for (const PodFinding& finding : scene.Judge()) {
+        told.insert(finding.reason);
+        ExpectWhole(finding);
+      }
     }
   }
   std::set<std::string> names;
@@ -127,13 +134,13 @@ class GoodCaseTest : public ::testing::TestWithParam<Case> {};
 TEST_P(GoodCaseTest, IsNotWarnedOf) {
   Scene scene;
   GetParam().spoil(scene);
-  ExpectTold(GetParam().first, Severity::kInfo, scene.Judge());
+  ExpectTold(GetParam().first, Severity::kWarn, scene.Judge());
 }
 
 std::vector<std::string> WarningsOf(const Scene& scene) {
   std::vector<std::string> messages;
-  for (const Finding& finding : scene.Judge()) {
-    if (finding.severity == Severity::kWarning) messages.push_back(finding.message);
+  for (const PodFinding& finding : scene.Judge()) {
+    if (finding.severity == Severity::kFail) messages.push_back(FindingLine(finding));
   }
   return messages;
 }
@@ -201,12 +208,12 @@ INSTANTIATE_TEST_SUITE_P(Matrix, TimelessCaseTest, ::testing::ValuesIn(TimelessC
 TEST(JudgeTest, WhatAUserWroteIsOneLineThatLeavesRoomForTheFix) {
   Scene scene;
   scene.UserSets(0, "NCCL_IB_HCA", "a\nb$1" + std::string(3000, 'x'));
-  const std::vector<Finding> findings = scene.Judge();
+  const std::vector<PodFinding> findings = scene.Judge();
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_THAT(findings[0].message, HasSubstr("NCCL_IB_HCA=a\\nb$1xxx"));
-  EXPECT_THAT(findings[0].message, HasSubstr("x..., which matches none"));
-  EXPECT_THAT(findings[0].message, HasSubstr("remove the variable"));
-  EXPECT_LE(findings[0].message.size(), 1024U);
+  EXPECT_THAT(FindingLine(findings[0]), HasSubstr("NCCL_IB_HCA=a\\nb$1xxx"));
+  EXPECT_THAT(FindingLine(findings[0]), HasSubstr("x..., which matches none"));
+  EXPECT_THAT(FindingLine(findings[0]), HasSubstr("remove the variable"));
+  EXPECT_LE(FindingLine(findings[0]).size(), 1024U);
 }
 
 // What a page may still take back is said once no page comes, and what none could is said at once.
@@ -219,7 +226,7 @@ TEST(JudgeTest, OnlyWhatAReportCouldTakeBackWaitsForIt) {
   scene.Container(2).erase("volumeMounts");
   const auto pods = [&scene] {
     std::set<std::string> told;
-    for (const Finding& finding : scene.Judge()) told.insert(finding.pod);
+    for (const PodFinding& finding : scene.Judge()) told.insert(finding.pod);
     return told;
   };
   scene.silence.assign(4, absl::Seconds(59));
@@ -242,7 +249,7 @@ TEST(JudgeTest, FindingsNameRailAndNode) {
   testing::LoseRail(scene, 2, 6, {1, 3});
   testing::SetRail(scene, 2, 6, false, "port 1 is DOWN");
   testing::BreakRail(scene, 1, 3, "port 1 is DOWN", "port");
-  const std::vector<Finding> findings = scene.Judge();
+  const std::vector<PodFinding> findings = scene.Judge();
   ASSERT_EQ(findings.size(), 2U);
   EXPECT_EQ(findings[0].place, (RailPlace{3, "n1"}));
   EXPECT_EQ(findings[0].part, "rail 3");
@@ -254,7 +261,7 @@ TEST(JudgeTest, OfAReasonAndAPartThereIsOneFindingAndWarningsComeFirst) {
   scene.profiles["h100"].generation = 3;  // an info for each pod
   scene.UserSets(3, "NCCL_SOCKET_IFNAME", "=eno1");
   scene.UserSets(3, "GLOO_SOCKET_IFNAME", "eno2");
-  const std::vector<Finding> findings = scene.Judge();
+  const std::vector<PodFinding> findings = scene.Judge();
   ASSERT_EQ(findings.size(), 5U);
   EXPECT_EQ(findings[0].reason, Reason::kSocketInterfaceUnknown);
   EXPECT_EQ(findings[0].pod, "train-3");
@@ -317,10 +324,10 @@ TEST(JudgeTest, AJobOfManyPodsIsJudgedWithoutGoingThroughAllNodesForEach) {
     pod.name = absl::StrCat("train-", i);
     job.pods.emplace_back().pod = std::make_shared<const PodFacts>(pod);
   }
-  const std::vector<Finding> findings = Judge(job, cluster);
+  const std::vector<PodFinding> findings = Judge(job, cluster);
   ASSERT_EQ(findings.size(), 2048U);
   EXPECT_EQ(findings[0].reason, Reason::kRailsDownAtNodes);
-  EXPECT_THAT(findings[0].message, HasSubstr("node n0 has 4 of 8 usable"));
+  EXPECT_THAT(FindingLine(findings[0]), HasSubstr("node n0 has 4 of 8 usable"));
 }
 
 TEST(JudgeTest, NothingAtAllIsFine) { EXPECT_THAT(Judge({}, {}), IsEmpty()); }

@@ -15,11 +15,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
+#include "jobs/fields.h"
+#include "jobs/job.h"
 #include "kube/elements.h"
-#include "operator/jobs/job_rank.h"
-#include "operator/jobs/mpirun.h"
-#include "operator/jobs/workload.h"
-#include "operator/objects/annotations.h"
 #include "operator/objects/names.h"
 #include "operator/objects/rdma_containers.h"
 #include "operator/verdict/container_facts.h"
@@ -27,22 +25,15 @@
 namespace railhead::op::verdict {
 namespace {
 
+using kube::AnnotationOf;
 using kube::Find;
 using kube::FindPath;
 using kube::Json;
+using kube::LabelOf;
 using kube::StringAt;
 
 constexpr absl::string_view kMetricsPort = "railhead.io/metrics-port";
 constexpr absl::string_view kNetworkStatus = "k8s.v1.cni.cncf.io/network-status";
-
-constexpr char kJobSetName[] = "jobset.sigs.k8s.io/jobset-name";
-constexpr char kJobSetUid[] = "jobset.sigs.k8s.io/jobset-uid";
-constexpr char kReplicatedJobName[] = "jobset.sigs.k8s.io/replicatedjob-name";
-
-// Labels by which schedulers know the pods that are placed together: the coscheduling plugin's, and
-// Kueue's for plain pods.
-constexpr absl::string_view kGangLabels[] = {"scheduling.x-k8s.io/pod-group",
-                                             "kueue.x-k8s.io/pod-group-name"};
 
 // Labels that distinguish the pods of successive templates during a rolling update (apps/v1:
 // ControllerRevisionHashLabelKey, DefaultDeploymentUniqueLabelKey).
@@ -54,16 +45,6 @@ constexpr size_t kMostValues = 4096;  // bytes of the variables' values of all c
 constexpr size_t kMostContainers = 64;
 constexpr size_t kMostInterfaces = 64;
 constexpr size_t kMostWords = 1024;  // bytes of the scheduler's message
-
-std::string Annotation(const Json& pod, absl::string_view name) {
-  return StringAt(pod, {"metadata", "annotations", name});
-}
-
-std::optional<int> NumberIn(const std::string& text, int min, int max) {
-  int number = 0;
-  if (!absl::SimpleAtoi(text, &number) || number < min || number > max) return std::nullopt;
-  return number;
-}
 
 bool IsTrue(const Json& object, absl::string_view name) {
   const Json* value = Find(object, name);
@@ -87,7 +68,7 @@ std::optional<std::set<std::string>> InterfacesOf(const Json& pod, const Json& s
   if (IsTrue(spec, "hostNetwork")) return std::nullopt;
   const Json* claims = Find(spec, "resourceClaims");
   if (claims != nullptr && !claims->is_null() && !claims->empty()) return std::nullopt;
-  if (const std::string status = Annotation(pod, kNetworkStatus); !status.empty()) {
+  if (const std::string status = AnnotationOf(pod, kNetworkStatus); !status.empty()) {
     const absl::StatusOr<Json> networks = kube::ParseJson(status);
     if (!networks.ok() || !networks->is_array()) return std::nullopt;
     std::set<std::string> names = {"lo"};
@@ -110,30 +91,22 @@ std::optional<std::set<std::string>> InterfacesOf(const Json& pod, const Json& s
   return std::set<std::string>{"lo", "eth0"};
 }
 
-std::string Label(const Json& pod, absl::string_view name) {
-  return StringAt(pod, {"metadata", "labels", name});
-}
-
 std::string GangOf(const Json& pod, bool has_owner) {
-  for (const absl::string_view label : kGangLabels) {
-    if (std::string gang = Label(pod, label); !gang.empty()) return gang;
-  }
+  if (std::string group = jobs::GroupOf(pod); !group.empty()) return group;
   // Ours may have the pods of several kinds of owners, and need not be a name.
-  std::string gang = Label(pod, gangs::kGangLabel);
+  std::string gang = LabelOf(pod, gangs::kGangLabel);
   return has_owner || gang == "true" || gang == "false" ? "" : gang;
 }
 
-// The Jobs of a JobSet's replicatedJob form one job, in which their pods have their ranks, unless
-// an annotation makes each Job independent.
-void ReadReplicatedJob(const Json& pod, PodFacts& facts, PodTerms& terms) {
-  if (!facts.rank || !facts.world || Label(pod, kReplicatedJobReplicas).empty()) return;
-  const absl::StatusOr<Annotations> annotations = ReadAnnotations(pod);
-  if (!annotations.ok() || JobsTogether(pod, *annotations) == 1) return;
-  const auto rank = gangs::IndexInReplicatedJob(pod, *facts.world, *facts.rank);
-  if (!rank) return;
-  facts.rank = rank;
-  terms.replicated_job = absl::StrCat(Label(pod, kJobSetName), "-", Label(pod, kReplicatedJobName));
-  terms.job_set_uid = Label(pod, kJobSetUid);
+// Ranks that the pods' Jobs number: those of other kinds are in their variables.
+void ReadRank(const Json& pod, PodFacts& facts, PodTerms& terms) {
+  jobs::Rank rank = jobs::RankOf(pod);
+  if (!rank.index) return;
+  facts.rank = rank.rank ? rank.rank : rank.index;
+  facts.world = rank.world;
+  if (!rank.set_uid) return;
+  terms.replicated_job = std::move(rank.job);
+  terms.job_set_uid = *std::move(rank.set_uid);
 }
 
 // Returns when the last container with RDMA started: a helper beside them may have ended, or fail
@@ -187,7 +160,7 @@ std::optional<PodFacts> PodFactsOf(const Json& pod, const RdmaResources& rdma) {
   facts.space = StringAt(pod, {"metadata", "namespace"});
   facts.name = StringAt(pod, {"metadata", "name"});
   facts.uid = StringAt(pod, {"metadata", "uid"});
-  terms.owner = ControllerOf(pod);
+  terms.owner = jobs::ControllerOf(pod);
   if (terms.owner &&
       (terms.owner->kind.empty() || terms.owner->name.empty() || terms.owner->uid.empty())) {
     terms.owner.reset();
@@ -195,31 +168,26 @@ std::optional<PodFacts> PodFactsOf(const Json& pod, const RdmaResources& rdma) {
   terms.gang = GangOf(pod, terms.owner.has_value());
   for (const absl::string_view label : kRevisionLabels) {
     if (!terms.revision.empty()) break;
-    terms.revision = Label(pod, label).substr(0, kMostOfALabel);
+    terms.revision = LabelOf(pod, label).substr(0, kMostOfALabel);
   }
   absl::ParseTime(absl::RFC3339_full, StringAt(pod, {"metadata", "creationTimestamp"}),
                   &facts.created, nullptr);
   facts.node = StringAt(*spec, {"nodeName"});
-  facts.admitted = !Annotation(pod, "railhead.io/injected").empty();
-  ReadStamp(Annotation(pod, "railhead.io/profile"), terms);
-  const std::string kept = Annotation(pod, "railhead.io/kept-environment");
+  facts.admitted = !AnnotationOf(pod, "railhead.io/injected").empty();
+  ReadStamp(AnnotationOf(pod, "railhead.io/profile"), terms);
+  const std::string kept = AnnotationOf(pod, "railhead.io/kept-environment");
   for (const absl::string_view name : absl::StrSplit(kept, ',', absl::SkipEmpty())) {
     const absl::Span<const absl::string_view> known = WatchedVariables();
     if (std::find(known.begin(), known.end(), name) != known.end()) terms.kept.emplace(name);
   }
-  terms.not_done = ParseNotDone(Annotation(pod, kNotDone));
-  if (!IsStartedByMpirun(*spec)) {
-    facts.rank =
-        NumberIn(Annotation(pod, "batch.kubernetes.io/job-completion-index"), 0, 1'000'000'000);
-    facts.world = NumberIn(Annotation(pod, "railhead.io/world-size"), 1, 1'000'000'000);
-    ReadReplicatedJob(pod, facts, terms);
-  }
+  terms.not_done = ParseNotDone(AnnotationOf(pod, kNotDone));
+  ReadRank(pod, facts, terms);
   facts.host_network = IsTrue(*spec, "hostNetwork");
   terms.interfaces = InterfacesOf(pod, *spec);
-  facts.metrics_port = NumberIn(Annotation(pod, kMetricsPort), 1, 65535).value_or(0);
+  facts.metrics_port = jobs::NumberIn(AnnotationOf(pod, kMetricsPort), 1, 65535).value_or(0);
   // As of admission before it wrote that.
-  if (facts.metrics_port == 0 && Annotation(pod, "prometheus.io/scrape") == "true" &&
-      Annotation(pod, "prometheus.io/port") == "9402") {
+  if (facts.metrics_port == 0 && AnnotationOf(pod, "prometheus.io/scrape") == "true" &&
+      AnnotationOf(pod, "prometheus.io/port") == "9402") {
     facts.metrics_port = 9402;
   }
   size_t room = kMostValues;

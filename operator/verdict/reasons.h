@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All findings that the diagnosis can make: one table of reasons, with cause and fix.
+// All findings that the diagnosis can make: one table of reasons, with cause and fix. A severity is
+// kFail (the job runs slower than intended, or not at all) or kWarn (for information, or may pass).
+// RailReports and metrics call these Warning and Info, types of Events Warning and Normal.
 #ifndef RAILHEAD_OPERATOR_VERDICT_REASONS_H_
 #define RAILHEAD_OPERATOR_VERDICT_REASONS_H_
 
@@ -10,6 +12,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "base/finding.h"
 
 namespace railhead::op::verdict {
 
@@ -54,11 +57,6 @@ enum class Reason {
   kRateDiffers,
 };
 
-enum class Severity {
-  kInfo,     // for information; no fault
-  kWarning,  // the job runs slower than intended, or not at all
-};
-
 struct ReasonRow {
   Reason reason;
   Severity severity;
@@ -78,30 +76,27 @@ struct RailPlace {
   bool operator==(const RailPlace&) const = default;
 };
 
-// A fault of one pod. A pod has one finding per reason and part, which identify it and do not
-// change; the message may change.
-struct Finding {
+// A fault of one pod; the check is the reason's name. A pod has one finding per reason and part,
+// which identify it and do not change; what was observed may change.
+struct PodFinding : Finding {
   Reason reason;
-  std::string pod;                         // its name
-  std::string part;                        // container, "rail N" or a word; empty: the whole pod
-  std::optional<RailPlace> place;          // set if the reason concerns a rail
-  std::string message;                     // one line: pod, container, cause and fix
-  std::string fix;                         // end of the message
-  Severity severity = Severity::kWarning;  // usually that of the reason
+  std::string pod;                 // its name
+  std::string part;                // container, "rail N" or a word; empty: the whole pod
+  std::optional<RailPlace> place;  // set if the reason concerns a rail
 
-  bool operator==(const Finding&) const = default;
+  bool operator==(const PodFinding&) const = default;
 };
 
-// Returns a finding with the message "pod P, container C: WHAT; FIX". `container` may be empty.
-// `seen`: values of the placeholders.
-Finding MakeFinding(Reason reason, absl::string_view pod, absl::string_view container,
-                    const std::vector<std::string>& seen);
+// Returns a finding about "pod P, container C". `container` may be empty. `seen`: values of the
+// placeholders.
+PodFinding MakeFinding(Reason reason, absl::string_view pod, absl::string_view container,
+                       const std::vector<std::string>& seen);
 // Likewise, for a reason that concerns a rail.
-Finding MakeRailFinding(Reason reason, absl::string_view pod, absl::string_view container,
-                        const RailPlace& place, const std::vector<std::string>& seen);
+PodFinding MakeRailFinding(Reason reason, absl::string_view pod, absl::string_view container,
+                           const RailPlace& place, const std::vector<std::string>& seen);
 
-// Marks the finding as possibly transient: an info, not yet a warning.
-void SayThatItMayPass(absl::string_view why, Finding& finding);
+// Makes it a warning that may pass, not a failure; `why` follows what was observed.
+void MarkTransient(absl::string_view why, PodFinding& finding);
 
 }  // namespace railhead::op::verdict
 

@@ -19,7 +19,7 @@
 
 namespace railhead::op::verdict {
 
-using Findings = std::vector<Finding>;
+using Findings = std::vector<PodFinding>;
 using Pods = std::vector<const JudgedPod*>;
 
 // Explains why a waiting pod has no node. `just_lost`: of the job.

@@ -37,27 +37,27 @@ std::vector<std::string> DownAt(const std::string& name, const NodeFacts& node,
 }
 
 // Marks the finding as transient while nodes with the resource may still come.
-void SayWhileNodesMayCome(const JudgedPod& judged, const Cluster& cluster, Finding& finding) {
+void SayWhileNodesMayCome(const JudgedPod& judged, const Cluster& cluster, PodFinding& finding) {
   if (cluster.may_grow() && judged.waiting < kUntilNodesCome) {
-    SayThatItMayPass("unless such nodes are being created", finding);
+    MarkTransient("unless such nodes are being created", finding);
   } else if (!cluster.has_devices() && judged.waiting < kUntilAgentsCome) {
-    SayThatItMayPass("unless the node agents are still starting", finding);
+    MarkTransient("unless the node agents are still starting", finding);
   }
 }
 
-Finding RailsDown(const JudgedPod& judged, const Cluster& cluster, const std::string& resource,
-                  const std::string& count, const std::string& name, const Devices& just_lost) {
+PodFinding RailsDown(const JudgedPod& judged, const Cluster& cluster, const std::string& resource,
+                     const std::string& count, const std::string& name, const Devices& just_lost) {
   const NodeFacts& node = *cluster.FindNode(name);
   const std::vector<std::string> down = DownAt(name, node, just_lost);
   const std::string what =
       down.empty() ? absl::StrCat("node ", name, " has ", CountIn(node.allocatable, resource),
                                   " of ", CountIn(node.capacity, resource), " usable")
                    : absl::StrCat("node ", name, ", ", absl::StrJoin(down, ", "));
-  Finding finding =
+  PodFinding finding =
       MakeFinding(Reason::kRailsDownAtNodes, judged.pod->name, "", {resource, count, what});
   // An agent that starts again takes all devices away for a moment.
   if (down.empty() && judged.waiting < kUntilAgentsCome) {
-    SayThatItMayPass("unless its node agent is still starting", finding);
+    MarkTransient("unless its node agent is still starting", finding);
   }
   return finding;
 }
@@ -74,7 +74,7 @@ void JudgeScheduling(const JudgedPod& judged, const Cluster& cluster, const Devi
     const Offer* offer = cluster.FindOffer(resource);
     const std::string count = absl::StrCat(asked);
     if (offer == nullptr || offer->most == 0) {
-      Finding finding = MakeFinding(Reason::kResourceUnknown, pod.name, "", {resource});
+      PodFinding finding = MakeFinding(Reason::kResourceUnknown, pod.name, "", {resource});
       SayWhileNodesMayCome(judged, cluster, finding);
       findings.push_back(std::move(finding));
     } else if (asked <= offer->most_healthy) {
@@ -82,8 +82,8 @@ void JudgeScheduling(const JudgedPod& judged, const Cluster& cluster, const Devi
     } else if (asked <= offer->most) {
       findings.push_back(RailsDown(judged, cluster, resource, count, offer->roomiest, just_lost));
     } else {
-      Finding finding = MakeFinding(Reason::kTooManyDevices, pod.name, "",
-                                    {resource, count, absl::StrCat(offer->most)});
+      PodFinding finding = MakeFinding(Reason::kTooManyDevices, pod.name, "",
+                                       {resource, count, absl::StrCat(offer->most)});
       SayWhileNodesMayCome(judged, cluster, finding);
       findings.push_back(std::move(finding));
     }

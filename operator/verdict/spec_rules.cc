@@ -66,10 +66,10 @@ void JudgeNotDone(const PodFacts& pod, Findings& findings) {
   for (const NotDoneNote& note : pod.terms->not_done) {
     const NotDoneRow& row = op::RowOf(note.reason);
     if (row.level == NotDoneLevel::kQuiet) continue;
-    Finding finding = MakeFinding(Reason::kNotDone, pod.name, "",
-                                  {std::string(row.word), note.what(), note.fix()});
+    PodFinding finding = MakeFinding(Reason::kNotDone, pod.name, "",
+                                     {std::string(row.word), note.what(), note.fix()});
     finding.part = std::string(row.word);
-    if (row.level == NotDoneLevel::kInfo) finding.severity = Severity::kInfo;
+    if (row.level == NotDoneLevel::kInfo) finding.severity = Severity::kWarn;
     findings.push_back(std::move(finding));
   }
 }

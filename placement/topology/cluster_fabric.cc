@@ -9,7 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "fabric/discovery/finding.h"
+#include "base/finding.h"
+#include "fabric/discovery/checks.h"
 #include "fabric/discovery/listed.h"
 #include "fabric/discovery/observations.h"
 
@@ -19,7 +20,6 @@ namespace {
 using fabric::DiscoveredFabric;
 using fabric::FabricModel;
 using fabric::FabricNode;
-using fabric::FindingKind;
 using fabric::RailWire;
 using fabric::SeenNode;
 using fabric::SeenRail;
@@ -82,19 +82,20 @@ ClusterFabric Given(const FabricModel& model, const std::map<std::string, const 
   for (const auto& [name, node] : seen) {
     if (InFabric(*node) && in_model.count(name) == 0) unknown.push_back(name);
   }
-  const auto tell = [&fabric](FindingKind kind, bool trouble, const std::vector<std::string>& names,
-                              absl::string_view what) {
+  const auto tell = [&fabric](Severity severity, const char* check,
+                              const std::vector<std::string>& names, const char* what,
+                              const char* fix) {
     if (names.empty()) return;
-    fabric.found.findings.push_back({kind, trouble, names.size() == 1 ? names[0] : "",
-                                     absl::StrCat(fabric::Listed(names), ": ", what)});
+    fabric.found.findings.push_back({severity, check, fabric::Listed(names), what, fix});
   };
-  tell(FindingKind::kContradiction, true, more_rails,
-       "more rails than spec.model.rails, according to the node agent; the excess is ignored: "
+  tell(Severity::kFail, fabric::kContradiction, more_rails,
+       "more rails than spec.model.rails, according to the node agent; the excess is ignored",
        "correct spec.model.rails");
-  tell(FindingKind::kNoPlace, true, unknown,
-       "not in spec.model, so without a place: add them there, or remove spec.model to discover "
-       "the fabric");
-  tell(FindingKind::kNoPlace, false, absent, "in spec.model, but the cluster has no such nodes");
+  tell(Severity::kFail, fabric::kNoPlace, unknown, "not in spec.model, so without a place",
+       "add them there, or remove spec.model to discover the fabric");
+  tell(Severity::kNote, fabric::kNoPlace, absent,
+       "in spec.model, but the cluster has no such nodes",
+       "nothing to do if they will join; else remove them from spec.model");
   return fabric;
 }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "fabric/discovery/finding.h"
+#include "base/finding.h"
 #include "fabric/discovery/source.h"
 #include "kube/json.h"
 #include "placement/topology/stored_topology.h"
@@ -84,7 +84,7 @@ TEST(FindFabric, LabelsSayWhereNodesAreAndAgentsWhatTheyHave) {
   ASSERT_EQ(fabric->found.model.nodes.size(), 2);
   EXPECT_THAT(fabric->found.model.nodes[1].dead_rails, ElementsAre(2));
   ASSERT_EQ(fabric->found.findings.size(), 1);
-  EXPECT_THAT(fabric->found.findings[0].message, HasSubstr("n2: neither a cable nor a label"));
+  EXPECT_THAT(FindingLine(fabric->found.findings[0]), HasSubstr("n2: neither a cable nor a label"));
 }
 
 TEST(FindFabric, WithoutAnyLabelItSaysWhatToGive) {
@@ -126,7 +126,7 @@ TEST(FindFabric, WhatPeopleGiveCountsAndNodesTellOfThemselves) {
   EXPECT_EQ(fabric->found.model.nodes[0].hcas, 4);
   EXPECT_EQ(fabric->found.model.domains[0][1].count, 0);
   std::vector<std::string> messages;
-  for (const fabric::Finding& finding : fabric->found.findings) messages.push_back(finding.message);
+  for (const Finding& finding : fabric->found.findings) messages.push_back(FindingLine(finding));
   EXPECT_THAT(messages, ElementsAre(HasSubstr("n0: more rails than spec.model.rails"),
                                     HasSubstr("n2: not in spec.model"),
                                     HasSubstr("n1: in spec.model, but the cluster has no")));

@@ -9,7 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "fabric/discovery/finding.h"
+#include "absl/types/span.h"
+#include "base/finding.h"
 #include "fabric/model/fabric_model.h"
 #include "kube/elements.h"
 
@@ -19,7 +20,6 @@ namespace {
 using fabric::FabricDomain;
 using fabric::FabricModel;
 using fabric::FabricNode;
-using fabric::Finding;
 using kube::Json;
 
 constexpr size_t kMaxLeaves = 2000;
@@ -95,21 +95,18 @@ Json DeadRails(const FabricModel& model) {
   return dead;
 }
 
-std::vector<const Finding*> Troubles(const std::vector<Finding>& findings) {
-  std::vector<const Finding*> troubles;
-  for (const Finding& finding : findings) {
-    if (finding.trouble) troubles.push_back(&finding);
-  }
-  return troubles;
+// Faults come first.
+absl::Span<const Finding> Troubles(const std::vector<Finding>& findings) {
+  return absl::MakeConstSpan(findings).first(Count(findings, Severity::kFail));
 }
 
-Json Conflicts(const std::vector<const Finding*>& troubles) {
+Json Conflicts(absl::Span<const Finding> troubles) {
   Json conflicts = Json::array();
-  for (const Finding* finding : troubles) {
+  for (const Finding& finding : troubles) {
     if (conflicts.size() == kMaxConflicts) break;
-    conflicts.push_back({{"kind", std::string(fabric::FindingName(finding->kind))},
-                         {"object", Cut(finding->object, 253)},
-                         {"message", Cut(finding->message, kMaxText)}});
+    conflicts.push_back({{"kind", finding.check},
+                         {"object", Cut(finding.object, 253)},
+                         {"message", Cut(FindingLine(finding), kMaxText)}});
   }
   return conflicts;
 }
@@ -136,12 +133,12 @@ std::vector<Condition> Conditions(const TopologyReport& report) {
     Condition consistent = {"Consistent", troubles.empty(), "NoConflict", ""};
     if (!troubles.empty()) {
       consistent.reason = "Conflicts";
-      consistent.message = Cut(
-          troubles.size() == 1
-              ? troubles[0]->message
-              : absl::StrCat(troubles.size(),
-                             " conflicts (status.conflicts); the first: ", troubles[0]->message),
-          kMaxText);
+      consistent.message =
+          Cut(troubles.size() == 1
+                  ? FindingLine(troubles[0])
+                  : absl::StrCat(troubles.size(), " conflicts (status.conflicts); the first: ",
+                                 FindingLine(troubles[0])),
+              kMaxText);
     }
     conditions.push_back(std::move(consistent));
   }

@@ -9,14 +9,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "fabric/discovery/finding.h"
+#include "fabric/discovery/checks.h"
 #include "fabric/model/fabric_model.h"
 #include "kube/json.h"
 
 namespace railhead::topology {
 namespace {
 
-using fabric::FindingKind;
 using kube::Json;
 using ::testing::HasSubstr;
 
@@ -94,18 +93,18 @@ TEST(TopologyStatus, IsWrittenOnlyWhenItIsAnother) {
 
   // A finding: Consistent turns, the others have been so since then.
   report.fabric->found.findings = {
-      {FindingKind::kMiswired, true, "n0", "n0 is wrong: move the cable"},
-      {FindingKind::kNoFacts, false, "", "good to know"}};
+      {Severity::kFail, fabric::kMiswired, "n0", "is wrong", "move the cable"},
+      {Severity::kNote, fabric::kNoFacts, "n1", "good to know", "nothing to do"}};
   object = StatusToApply(stored, report, kLater);
   ASSERT_TRUE(object.has_value());
   EXPECT_EQ((*object)["status"]["lastChange"], "1970-01-01T00:33:20Z");
   const Json consistent = ConditionOf(*object, "Consistent");
   EXPECT_EQ(consistent["status"], "False");
   EXPECT_EQ(consistent["lastTransitionTime"], "1970-01-01T00:33:20Z");
-  EXPECT_EQ(consistent["message"], "n0 is wrong: move the cable");
+  EXPECT_EQ(consistent["message"], "n0: is wrong; move the cable");
   EXPECT_EQ(ConditionOf(*object, "Published")["lastTransitionTime"], "1970-01-01T00:16:40Z");
   EXPECT_EQ((*object)["status"]["conflicts"].dump(),
-            R"([{"kind":"miswired","message":"n0 is wrong: move the cable","object":"n0"}])");
+            R"([{"kind":"miswired","message":"n0: is wrong; move the cable","object":"n0"}])");
   EXPECT_EQ((*object)["status"]["conflictCount"], 1);
 }
 
@@ -130,8 +129,9 @@ TEST(TopologyStatus, IsBounded) {
   // Leaves of one node each with the longest names, and nothing but contradictions.
   report.fabric = Fabric(20000, 1, std::string(248, 'l'));
   for (int i = 0; i < 1000; ++i) {
-    report.fabric->found.findings.push_back(
-        {FindingKind::kContradiction, true, std::string(300, 'o'), std::string(5000, '\xc3')});
+    report.fabric->found.findings.push_back({Severity::kFail, fabric::kContradiction,
+                                             std::string(300, 'o'), std::string(5000, '\xc3'),
+                                             "fix"});
   }
   const Json object = *StatusToApply({}, report, kNow);
   EXPECT_LT(kube::DumpJson(object).size(), kMaxStatus + 4096);

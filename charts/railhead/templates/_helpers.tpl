@@ -185,7 +185,7 @@ annotations of its pod, as CEL expressions. */}}
 ({{ .annotations }}[?'railhead.io/rank-group'].orValue('') == 'job' || {{ .labels }}[?'jobset.sigs.k8s.io/jobset-name'].orValue('') == '' || !{{ .labels }}[?'jobset.sigs.k8s.io/replicatedjob-replicas'].orValue('').matches('^[1-9][0-9]{0,8}$') ? 1 : int({{ .labels }}['jobset.sigs.k8s.io/replicatedjob-replicas']))
 {{- end -}}
 
-{{/* CEL: whether mpirun starts the ranks in the pods of a spec, as operator/jobs/mpirun.h determines it. Call with
+{{/* CEL: whether mpirun starts the ranks in the pods of a spec, as jobs/mpirun.h determines it. Call with
 (dict "of" "object.spec"). */}}
 {{- define "railhead.startedByMpirun" -}}
 ({{ .of }}.?volumes.orValue([]).exists(v, v.name in ['mpi-ssh-auth', 'mpi-hostfile']) || {{ .of }}.containers.exists(c, c.?env.orValue([]).exists(e, e.name in ['OMPI_MCA_orte_default_hostfile', 'PRTE_MCA_prte_default_hostfile', 'I_MPI_HYDRA_HOST_FILE', 'HYDRA_HOST_FILE'])) || {{ .of }}.containers[0].?command.orValue([])[?0].orValue('').matches('(^|/)(mpirun|mpiexec|mpiexec[.]hydra|orterun|prterun|sshd)$'))

@@ -100,7 +100,7 @@ void GangWorld::MakePod(const std::string& name, Job& job, int index) {
   terms.gang = job.kind.empty() ? name : "true";
   terms.size = job.size;
   if (!job.kind.empty()) terms.owner = {"v1", job.kind, name, name};
-  terms.kind = job.kind;
+  terms.kind = &jobs::KindOf({"", job.kind, "", ""});
   terms.evictable = job.evictable;
   terms.priority = job.priority;
   Membership member;

@@ -191,6 +191,6 @@ Cluster Scene::MakeCluster() const {
   return Cluster(std::move(known), profiles, settings);
 }
 
-std::vector<Finding> Scene::Judge() const { return verdict::Judge(Job(), MakeCluster()); }
+std::vector<PodFinding> Scene::Judge() const { return verdict::Judge(Job(), MakeCluster()); }
 
 }  // namespace railhead::op::verdict::testing

@@ -59,7 +59,7 @@ struct Scene {
   // Return the facts as read from API and pods.
   JobFacts Job() const;
   verdict::Cluster MakeCluster() const;
-  std::vector<Finding> Judge() const;
+  std::vector<PodFinding> Judge() const;
 };
 
 }  // namespace railhead::op::verdict::testing

@@ -1,30 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/objects/object_name.h"
+#include "jobs/owner.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "kube/json.h"
-#include "operator/objects/owner.h"
-#include "operator/testing/hostile_texts.h"
+#include "kube/testing/hostile_texts.h"
 
-namespace railhead::op {
+namespace railhead::jobs {
 namespace {
 
-TEST(ObjectNameTest, NamesAreNamesAndNothingElseIs) {
-  for (const char* name : {"a", "0", "train-0", "my.pod", "A_label.Value", "n-1-x7k2p"}) {
-    EXPECT_TRUE(IsObjectName(name)) << name;
-  }
-  EXPECT_TRUE(IsObjectName(std::string(253, 'a')));
-  for (const char* name : {"", "-a", ".", "_a", "a/b", "a b", "a:b", "a=b", "\xc3\xa9"}) {
-    EXPECT_FALSE(IsObjectName(name)) << name;
-  }
-  for (const std::string& text : HostileTexts()) EXPECT_FALSE(IsObjectName(text)) << text;
-}
-
 // The API server accepts any text in an owner reference.
-TEST(ObjectNameTest, AnOwnerWhosePartsAreNoNamesIsNone) {
+TEST(OwnerTest, AnOwnerWhosePartsAreNoNamesIsNone) {
   const kube::Json good = {{"apiVersion", "batch/v1"},
                            {"kind", "Job"},
                            {"name", "train"},
@@ -34,13 +22,24 @@ TEST(ObjectNameTest, AnOwnerWhosePartsAreNoNamesIsNone) {
   ASSERT_TRUE(ControllerOf(pod));
   EXPECT_EQ(ControllerOf(pod)->name, "train");
   for (const char* part : {"apiVersion", "kind", "name", "uid"}) {
-    for (const std::string& text : HostileTexts()) {
+    for (const std::string& text : kube::HostileTexts()) {
       pod["metadata"]["ownerReferences"][0] = good;
       pod["metadata"]["ownerReferences"][0][part] = text;
       EXPECT_FALSE(ControllerOf(pod)) << part << " " << text;
+      EXPECT_EQ(OwnerOf(pod), Owner()) << part << " " << text;
     }
   }
 }
 
+TEST(OwnerTest, TheControllerGoesBeforeOtherOwners) {
+  kube::Json pod = kube::Json::parse(R"({"metadata": {"ownerReferences": [
+      {"uid": "0"}, {"kind": "Workflow", "uid": "1"}, {"kind": "Pod", "uid": "2"},
+      {"kind": "Job", "uid": "3", "controller": true}]}})");
+  EXPECT_EQ(OwnerOf(pod).uid, "3");
+  pod["metadata"]["ownerReferences"].erase(3);
+  EXPECT_FALSE(ControllerOf(pod));
+  EXPECT_EQ(OwnerOf(pod).uid, "1");
+}
+
 }  // namespace
-}  // namespace railhead::op
+}  // namespace railhead::jobs

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/jobs/mpirun.h"
+#include "jobs/mpirun.h"
 
 #include <algorithm>
 #include <iterator>
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "jobs/fields.h"
+#include "jobs/job.h"
 #include "kube/elements.h"
 
-namespace railhead::op {
+namespace railhead::jobs {
 namespace {
 
 using kube::Json;
@@ -45,6 +47,13 @@ std::string ProgramOf(const Json& container) {
 
 }  // namespace
 
+constexpr Cause kByMpirun = {
+    "KindHasNoRanks", "ByMpirun", 0,
+    "no RANK: mpirun assigns ranks to the processes that it starts over ssh, which do not see this "
+    "container's variables",
+    "let the launcher pass the variables on: its template needs the annotation "
+    "railhead.io/launcher: openmpi (or hydra)"};
+
 bool IsStartedByMpirun(const Json& spec) {
   const auto& containers = kube::ElementsAt(spec, {"containers"});
   return HasNamed(spec, "volumes", kVolumes) ||
@@ -54,4 +63,18 @@ bool IsStartedByMpirun(const Json& spec) {
          (!containers.empty() && IsIn(kPrograms, ProgramOf(containers.front())));
 }
 
-}  // namespace railhead::op
+std::optional<Job> JobOfMpirun(const Json& pod) {
+  std::optional<Job> job = JobOf(pod);
+  if (!job || job->kind->first_worker.empty()) return std::nullopt;
+  const Json* spec = kube::Find(pod, "spec");
+  const bool by_mpirun = job->kind->by_mpirun || (spec != nullptr && IsStartedByMpirun(*spec));
+  return by_mpirun ? job : std::nullopt;
+}
+
+Rank RankByMpirun(const Pod& pod) {
+  Rank rank = {.job = pod.job ? pod.job->name : JobNameOf(pod)};
+  if (!HasAnnotation(pod.json, kLauncher)) rank.missing.push_back({&kByMpirun});
+  return rank;
+}
+
+}  // namespace railhead::jobs

@@ -3,15 +3,15 @@
 // Pods whose ranks mpirun starts, whatever their controller: a launcher, which runs mpirun, and the
 // pods in which it starts ranks by ssh. Ranks of the pods themselves would contradict mpirun's.
 // Pure. The chart's admission policy has the same rule (_helpers.tpl, railhead.startedByMpirun).
-#ifndef RAILHEAD_OPERATOR_JOBS_MPIRUN_H_
-#define RAILHEAD_OPERATOR_JOBS_MPIRUN_H_
+#ifndef RAILHEAD_JOBS_MPIRUN_H_
+#define RAILHEAD_JOBS_MPIRUN_H_
 
+#include <optional>
+
+#include "jobs/kind.h"
 #include "kube/json.h"
 
-namespace railhead::op {
-
-// Annotation of a launcher's template: "openmpi", or "hydra" (MPICH, Intel MPI).
-inline constexpr char kLauncher[] = "railhead.io/launcher";
+namespace railhead::jobs {
 
 // Returns whether the spec, of a pod or of its template, shows one of:
 //  - a volume mpi-ssh-auth or mpi-hostfile, as Kubeflow Trainer adds them for an MPI runtime;
@@ -19,6 +19,14 @@ inline constexpr char kLauncher[] = "railhead.io/launcher";
 //  - a first container that runs mpirun, or sshd.
 bool IsStartedByMpirun(const kube::Json& spec);
 
-}  // namespace railhead::op
+// Returns the job of a pod whose ranks mpirun starts, if its kind has launchers; else nullopt.
+std::optional<Job> JobOfMpirun(const kube::Json& pod);
 
-#endif  // RAILHEAD_OPERATOR_JOBS_MPIRUN_H_
+// Returns the rank of a pod in which mpirun starts ranks: none. Nothing is missing in a launcher
+// that passes variables on (railhead.io/launcher).
+extern const Cause kByMpirun;
+Rank RankByMpirun(const Pod& pod);
+
+}  // namespace railhead::jobs
+
+#endif  // RAILHEAD_JOBS_MPIRUN_H_

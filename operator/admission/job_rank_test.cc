@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/jobs/job_rank.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "jobs/job.h"
 #include "operator/admission/mutation.h"
 #include "operator/objects/not_done.h"
 
@@ -23,7 +22,15 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-JobRank RankOf(const Json& pod) { return JobRankOf(pod, ReadAnnotations(pod).value()); }
+struct JobRank : jobs::Rank {
+  std::vector<NotDoneNote> not_done = {};  // of what is missing
+};
+
+JobRank RankOf(const Json& pod) {
+  JobRank rank = {jobs::RankOf(pod)};
+  for (const jobs::NoRank& missing : rank.missing) rank.not_done.push_back(NoteOf(missing));
+  return rank;
+}
 
 // A pod as JobSet's and the Job's controllers make it, of `jobs` Jobs with `pods` pods each.
 Json JobSetPod(int jobs, int pods, int job, int index) {

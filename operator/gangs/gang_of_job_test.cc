@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/jobs/workload.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,85 +38,7 @@ Json JobSetPod(int job, int index, int size = 8) {
       {"spec", {{"schedulingGates", {{{"name", kGate}}}}}}};
 }
 
-Json KubeflowPod(const char* controller, const char* env) {
-  return {{"metadata",
-           {{"labels",
-             {{"training.kubeflow.org/job-name", "bert"},
-              {"training.kubeflow.org/operator-name", controller},
-              {"training.kubeflow.org/replica-type", "worker"},
-              {"training.kubeflow.org/replica-index", "2"}}}}},
-          {"spec", {{"containers", {{{"name", "c"}, {"env", Json::parse(env)}}}}}}};
-}
-
-TEST(Workload, AllJobsOfAReplicatedJobAreOne) {
-  const std::optional<Workload> workload = WorkloadOf(JobSetPod(1, 3));
-  ASSERT_TRUE(workload.has_value());
-  EXPECT_EQ(workload->kind, "JobSet");
-  EXPECT_EQ(workload->name, "js");
-  EXPECT_EQ(workload->part, "JobSet/js/1234/workers");
-  EXPECT_EQ(workload->size, 8);
-  EXPECT_EQ(workload->index, 7);
-  EXPECT_EQ(WorkloadOf(JobSetPod(0, 3))->part, workload->part);
-}
-
-TEST(Workload, AGroupOfALeaderWorkerSet) {
-  Json pod = Json::parse(R"({"metadata": {
-    "labels": {"leaderworkerset.sigs.k8s.io/name": "serve",
-               "leaderworkerset.sigs.k8s.io/group-index": "3",
-               "leaderworkerset.sigs.k8s.io/worker-index": "0"},
-    "annotations": {"leaderworkerset.sigs.k8s.io/size": "4"}}})");
-  const std::optional<Workload> workload = WorkloadOf(pod);
-  ASSERT_TRUE(workload.has_value());
-  EXPECT_EQ(workload->kind, "LeaderWorkerSet");
-  EXPECT_EQ(workload->part, "LeaderWorkerSet/serve/3");
-  EXPECT_EQ(workload->size, 4);
-  EXPECT_EQ(workload->index, 0);
-  pod["metadata"]["labels"].erase("leaderworkerset.sigs.k8s.io/group-index");
-  EXPECT_FALSE(WorkloadOf(pod).has_value());
-}
-
-TEST(Workload, WhatKubeflowTellsContainers) {
-  const auto of = [](const char* controller, const char* env) {
-    return *WorkloadOf(KubeflowPod(controller, env));
-  };
-  Workload workload = of("pytorchjob-controller", R"([
-    {"name": "WORLD_SIZE", "value": "32"}, {"name": "PET_NPROC_PER_NODE", "value": "8"},
-    {"name": "RANK", "value": "3"}])");
-  EXPECT_EQ(workload.kind, "PyTorchJob");
-  EXPECT_EQ(workload.part, "PyTorchJob/bert");
-  EXPECT_EQ(workload.size, 4);
-  EXPECT_EQ(workload.index, 3);
-  EXPECT_EQ(of("pytorchjob-controller", R"([{"name": "WORLD_SIZE", "value": "4"}])").size, 4);
-  EXPECT_EQ(of("pytorchjob-controller", R"([{"name": "PET_NNODES", "value": "6"},
-    {"name": "WORLD_SIZE", "value": "4"}])")
-                .size,
-            6);
-  EXPECT_EQ(of("jaxjob-controller", R"([{"name": "NUM_PROCESSES", "value": "5"},
-    {"name": "PROCESS_ID", "value": "1"}])")
-                .size,
-            5);
-  // What may change, or is not said, is not guessed.
-  for (const char* env : {R"([{"name": "PET_NNODES", "value": "1:4"}])", R"([])", R"({})",
-                          R"([{"name": "WORLD_SIZE", "value": "9"},
-                              {"name": "PET_NPROC_PER_NODE", "value": "8"}])",
-                          R"([{"name": "WORLD_SIZE", "value": "9"},
-                              {"name": "PET_NPROC_PER_NODE", "value": "auto"}])"}) {
-    EXPECT_EQ(of("pytorchjob-controller", env).size, std::nullopt) << env;
-  }
-  workload = of("mpi-operator", R"([{"name": "WORLD_SIZE", "value": "9"}])");
-  EXPECT_EQ(workload.kind, "MPIJob");
-  EXPECT_EQ(workload.size, std::nullopt);
-  EXPECT_EQ(workload.index, 2);
-  EXPECT_FALSE(WorkloadOf(KubeflowPod("other", "[]")).has_value());
-}
-
-TEST(Workload, PodsOfASchedulingGroup) {
-  const Json pod = {{"spec", {{"schedulingGroup", {{"podGroupName", "pg"}}}}}};
-  EXPECT_EQ(WorkloadOf(pod)->part, "PodGroup/pg");
-  EXPECT_FALSE(WorkloadOf(Json{{"spec", Json::object()}}).has_value());
-}
-
-TEST(Workload, PodsOfSeveralJobsAreOneGangInTheOrderOfAll) {
+TEST(GangOfJobTest, PodsOfSeveralJobsAreOneGangInTheOrderOfAll) {
   std::vector<PodValue> pods;
   for (int job = 1; job >= 0; --job) {
     for (int index = 0; index < 4; ++index) {
@@ -134,7 +53,7 @@ TEST(Workload, PodsOfSeveralJobsAreOneGangInTheOrderOfAll) {
   EXPECT_EQ(RanksOf(gangs[0])[7], 7);
 }
 
-TEST(Workload, AnotherJobSetOfTheNameAndAnotherLabelAreOtherGangs) {
+TEST(GangOfJobTest, AnotherJobSetOfTheNameAndAnotherLabelAreOtherGangs) {
   std::vector<PodValue> pods;
   for (const char* change :
        {R"({})", R"({"jobset.sigs.k8s.io/jobset-uid": "5"})", R"({"railhead.io/gang": "all"})",
@@ -146,7 +65,7 @@ TEST(Workload, AnotherJobSetOfTheNameAndAnotherLabelAreOtherGangs) {
   EXPECT_EQ(GangsOf(pods, {}, {}).size(), 4U);
 }
 
-TEST(Workload, AJobSetThatStartsAnewWaitsForAllPodsOfThatTry) {
+TEST(GangOfJobTest, AJobSetThatStartsAnewWaitsForAllPodsOfThatTry) {
   std::vector<PodValue> pods;
   const auto add = [&pods](Json pod, const char* attempt) {
     pod["metadata"]["labels"]["jobset.sigs.k8s.io/restart-attempt"] = attempt;
@@ -171,7 +90,7 @@ TEST(Workload, AJobSetThatStartsAnewWaitsForAllPodsOfThatTry) {
   EXPECT_EQ(WhyNotComplete(GangsOf(pods, {}, {})[1]), "");
 }
 
-TEST(Workload, AGangOfReplicatedJobsThatWaitForEachOtherIsToldSo) {
+TEST(GangOfJobTest, AGangOfReplicatedJobsThatWaitForEachOtherIsToldSo) {
   Json pod = JobSetPod(0, 0);
   const auto why = [&pod] {
     return WhyNotComplete(GangsOf({std::make_shared<StoredPod>(*ReadStoredPod(pod))}, {}, {})[0]);
@@ -181,7 +100,7 @@ TEST(Workload, AGangOfReplicatedJobsThatWaitForEachOtherIsToldSo) {
   EXPECT_THAT(why(), HasSubstr("startupPolicy, dependsOn); in that case set the label"));
 }
 
-TEST(Workload, GroupsOfAGangWithANameAreReplacedOneAfterTheOther) {
+TEST(GangOfJobTest, GroupsOfAGangWithANameAreReplacedOneAfterTheOther) {
   std::vector<PodValue> pods;
   for (const char* revision : {"a", "b"}) {
     Json pod = JobSetPod(0, 0);
@@ -210,7 +129,7 @@ Json GroupPod(const char* group, int index) {
           {"spec", Json::object()}};
 }
 
-TEST(Workload, ALeaderThatAsksForNoRdmaIsThereNevertheless) {
+TEST(GangOfJobTest, ALeaderThatAsksForNoRdmaIsThereNevertheless) {
   std::vector<PodValue> pods;
   const auto add = [&pods](const Json& pod) {
     if (auto stored = ReadStoredPod(pod)) {
@@ -232,22 +151,6 @@ TEST(Workload, ALeaderThatAsksForNoRdmaIsThereNevertheless) {
   EXPECT_THAT(WhyNotComplete(GangsOf(pods, {}, {})[0]), HasSubstr("2 of 3 pods exist"));
   add(GroupPod("0", 0));
   EXPECT_EQ(WhyNotComplete(GangsOf(pods, {}, {})[0]), "");
-}
-
-TEST(Workload, TemplatesOfAJobSetAreAlikeSoNothingIsBesideThem) {
-  EXPECT_EQ(PartOfSeveralTemplates(*WorkloadOf(JobSetPod(0, 0))), "");
-  EXPECT_EQ(PartOfSeveralTemplates(*WorkloadOf(GroupPod("0", 0))), "LeaderWorkerSet/serve/0@a");
-}
-
-TEST(Workload, WhoeverPlacesTheFirstPodBeforeTheOthersAreMade) {
-  EXPECT_EQ(ExclusiveTopologyOf(JobSetPod(0, 0)), "");
-  for (const char* annotation : {"alpha.jobset.sigs.k8s.io/exclusive-topology",
-                                 "leaderworkerset.sigs.k8s.io/exclusive-topology",
-                                 "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"}) {
-    Json pod = JobSetPod(0, 0);
-    pod["metadata"]["annotations"][annotation] = "rack";
-    EXPECT_EQ(ExclusiveTopologyOf(pod), annotation);
-  }
 }
 
 }  // namespace
