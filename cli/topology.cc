@@ -17,13 +17,14 @@
 #include "absl/strings/string_view.h"
 #include "base/document_error.h"
 #include "base/file.h"
+#include "base/finding.h"
 #include "base/json/json_text.h"
 #include "base/printable_text.h"
 #include "cli/access/cluster.h"
 #include "cli/output/files.h"
 #include "cli/topology_svg.h"
 #include "cli/topology_tree.h"
-#include "fabric/discovery/finding.h"
+#include "fabric/discovery/checks.h"
 #include "fabric/discovery/fusion.h"
 #include "fabric/discovery/kubernetes_reader.h"
 #include "fabric/discovery/observations.h"
@@ -137,9 +138,11 @@ absl::StatusOr<Loaded> Ask(kube::Api& api, const std::optional<std::string>& nam
     if (!given.ok()) {
       found->findings.insert(
           found->findings.begin(),
-          {fabric::FindingKind::kContradiction, true, topology::kTopologyName,
-           absl::StrCat(Named(given.status().message()),
-                        "; until it is corrected, labels determine where nodes are")});
+          {Severity::kFail, fabric::kContradiction,
+           absl::StrCat("FabricTopology ", topology::kTopologyName),
+           absl::StrCat(given.status().message(),
+                        "; until it is corrected, labels determine where nodes are"),
+           "correct this field of the FabricTopology"});
     }
     return Loaded{*std::move(found), std::move(seen->nodes)};
   }
@@ -216,11 +219,11 @@ absl::StatusOr<std::map<std::string, std::string>> UidsOf(
 
 OrderedJson ToJson(const DiscoveredFabric& found) {
   OrderedJson findings = OrderedJson::array();
-  for (const fabric::Finding& finding : found.findings) {
-    findings.push_back({{"kind", std::string(fabric::FindingName(finding.kind))},
-                        {"trouble", finding.trouble},
-                        {"object", finding.object},
-                        {"message", finding.message}});
+  for (const Finding& finding : found.findings) {
+    OrderedJson& entry = findings.emplace_back(ToJson(finding));
+    entry["kind"] = finding.check;
+    entry["trouble"] = finding.severity == Severity::kFail;
+    entry["message"] = FindingLine(finding);
   }
   OrderedJson wires = OrderedJson::array();
   for (size_t node = 0; node < found.wires.size(); ++node) {
@@ -291,13 +294,8 @@ int RunTopology(const TopologyOptions& options, kube::Api* api, std::ostream& ou
   }
   out.flush();
   if (!out) return fail(absl::UnavailableError("cannot write the output"));
-  bool trouble = false;
-  for (const fabric::Finding& finding : found.findings) {
-    trouble = trouble || finding.trouble;
-    err << (finding.trouble ? "" : "note: ") << fabric::FindingName(finding.kind) << ": "
-        << PrintableText(finding.message) << "\n";
-  }
-  return trouble ? kTrouble : kNoTrouble;
+  err << FindingsTable(found.findings);
+  return Worst(found.findings) == Severity::kFail ? kTrouble : kNoTrouble;
 }
 
 }  // namespace railhead::cli

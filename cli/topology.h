@@ -25,8 +25,8 @@ constexpr int kNoTrouble = 0;
 constexpr int kBadSource = 1;  // also if output cannot be written
 constexpr int kTrouble = 2;    // result printed, but the fabric has faults to repair
 
-// Prints the result to `out`; findings and errors, one per line, to `err`. Uses `api` if there are
-// no files. Returns the exit code.
+// Prints the result to `out`; a table of the findings, or the error, to `err`. Uses `api` if no
+// files are given. Returns the exit code.
 int RunTopology(const TopologyOptions& options, kube::Api* api, std::ostream& out,
                 std::ostream& err);
 

@@ -10,11 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "base/finding.h"
 #include "cli/output/words.h"
 #include "cli/svg_parts.h"
 #include "cli/svg_text.h"
 #include "cli/topology_summary.h"
-#include "fabric/discovery/finding.h"
 #include "fabric/discovery/fusion.h"
 #include "fabric/model/fabric_model.h"
 
@@ -265,10 +265,10 @@ class Drawing {
     y += 32;
     const size_t shown = std::min(found_.findings.size(), kMostFindings);
     for (size_t i = 0; i < shown; ++i) {
-      const fabric::Finding& finding = found_.findings[i];
+      const Finding& finding = found_.findings[i];
       body_ +=
-          SvgText(kMargin, y, finding.trouble ? "bad" : "small", fabric::FindingName(finding.kind));
-      for (const std::string& line : Wrapped(finding.message, 150)) {
+          SvgText(kMargin, y, finding.severity == Severity::kFail ? "bad" : "small", finding.check);
+      for (const std::string& line : Wrapped(FindingLine(finding), 150)) {
         body_ += SvgText(kMargin + 110, y, "finding", line);
         y += 17;
       }

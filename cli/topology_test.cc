@@ -290,14 +290,19 @@ TEST_F(Topology, WrongCablesAreToldWithTheExitStatus) {
   folder_.Write("subnet.txt", Subnet(true));
   EXPECT_EQ(Run(), kTrouble);
   EXPECT_THAT(out_.str(), HasSubstr("    n2  !!  5 of 8"));
-  EXPECT_THAT(err_.str(), HasSubstr("miswired: mlx5_0 (rail 0) of n2 is at leaf<1> port 3, where "
-                                    "other nodes have rail 1; most nodes of its leaf have rail 0 "
-                                    "at leaf<0>: move the cable\n"));
+  EXPECT_THAT(err_.str(),
+              HasSubstr("FAIL  miswired  n2: mlx5_0 (rail 0) is at leaf<1> port 3, where "
+                        "other nodes have rail 1; most nodes of its leaf have rail 0 "
+                        "at leaf<0>\n                fix: move the cable to leaf<0>\n"));
   options_.output = "json";
   EXPECT_EQ(Run(), kTrouble);
   const json answer = json::parse(out_.str());
   EXPECT_EQ(answer["findings"].size(), 2);
-  EXPECT_EQ(answer["findings"][1]["kind"], "miswired");
+  EXPECT_EQ(answer["findings"][1],
+            json::parse(R"({"severity": "fail", "check": "miswired", "object": "n2",
+    "observed": "mlx5_1 (rail 1) is at leaf<0> port 3, where other nodes have rail 0; most nodes of its leaf have rail 1 at leaf<1>",
+    "fix": "move the cable to leaf<1>", "kind": "miswired", "trouble": true,
+    "message": "n2: mlx5_1 (rail 1) is at leaf<0> port 3, where other nodes have rail 0; most nodes of its leaf have rail 1 at leaf<1>; move the cable to leaf<1>"})"));
   EXPECT_EQ(answer["wires"][4], json::parse(R"({"node": "n2", "rail": 0, "nic": "mlx5_0",
     "switch": "leaf<1>", "port": "3", "gbps": 400.0, "dead": false, "miswired": true})"));
 }

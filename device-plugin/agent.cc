@@ -359,9 +359,10 @@ bool Agent::DependsOnHolders() const {
   if (!offer_.renumbered.empty()) return true;
   return std::any_of(plugins_.begin(), plugins_.end(), [](const auto& plugin) {
     const std::shared_ptr<const DeviceSnapshot> known = plugin.second->devices();
-    return std::any_of(
-        known->devices.begin(), known->devices.end(),
-        [&known](const Device& device) { return !device.hca.usable && known->Healthy(device); });
+    return std::any_of(known->devices.begin(), known->devices.end(),
+                       [&known](const Device& device) {
+                         return !device.hca.health.usable() && known->Healthy(device);
+                       });
   });
 }
 

@@ -38,8 +38,10 @@ std::string HcaTable(const fabric::NodeInventory& inventory) {
         kRow, OrDash(hca.rail), hca.name, OrDash(hca.pci_address), OrDash(hca.numa_node),
         OrDash(hca.netdev), found == nullptr ? "-" : std::to_string(port.port),
         OrDash(port.link_layer), port.rate_gbps, std::string(fabric::ToString(hca.role)),
-        OrDash(std::string(fabric::ToString(hca.address))), hca.usable ? "yes" : "no");
-    if (!hca.usable) reasons += fmt::format("{}: {}\n", hca.name, hca.reason);
+        OrDash(std::string(fabric::ToString(hca.address))), hca.health.usable() ? "yes" : "no");
+    for (const auto& [stage, text] : hca.health.troubles()) {
+      reasons += fmt::format("{}: {}\n", hca.name, text);
+    }
   }
   return reasons.empty() ? table : table + "\nNot usable:\n" + reasons;
 }

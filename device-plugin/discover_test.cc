@@ -18,12 +18,11 @@ TEST(Discover, TableTellsDevicesAndReasons) {
   good.pci_address = "0000:00:03.0";
   good.netdev = "eth1";
   good.ports = {fabric::HcaPort{1, "ACTIVE", "Ethernet", 2.5}};
-  good.usable = true;
   good.role = fabric::HcaRole::kSoftware;
   good.address = fabric::AddressKind::kLinkLocal;
   fabric::Hca bad;
   bad.name = "rxe1";
-  bad.reason = "it has no port";
+  bad.health.Set(fabric::Stage::kRules, "it has no port");
   inventory.hcas = {good, bad};
   fabric::AssignRails(inventory.hcas);
   EXPECT_EQ(
@@ -37,12 +36,21 @@ TEST(Discover, TableTellsDevicesAndReasons) {
       "\nNot usable:\nrxe1: it has no port\n");
 }
 
+TEST(Discover, EveryReasonHasItsLine) {
+  fabric::NodeInventory inventory;
+  inventory.hcas.resize(1);
+  inventory.hcas[0].name = "rxe0";
+  inventory.hcas[0].health.Set(fabric::Stage::kSymbolErrors, "its link is noisy");
+  inventory.hcas[0].health.Set(fabric::Stage::kRules, "it has no port");
+  EXPECT_THAT(ToTable(inventory), ::testing::EndsWith("\nNot usable:\nrxe0: it has no port\n"
+                                                      "rxe0: its link is noisy\n"));
+}
+
 TEST(Discover, TellsWhichHcasAreNearest) {
   fabric::NodeInventory inventory;
   for (const char* name : {"mlx5_0", "mlx5_1"}) {
     fabric::Hca hca;
     hca.name = name;
-    hca.usable = true;
     hca.path = {"pci0000:00", {"0000:00:01.0", name}};
     inventory.hcas.push_back(hca);
   }

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "kube/elements.h"
-#include "operator/objects/object_name.h"
+#include "kube/object_name.h"
 
 namespace railhead::cli {
 namespace {
@@ -33,7 +33,7 @@ std::optional<Release> ReleaseOf(const Json& object) {
   }
   Release release = {SpaceIn(object),
                      StringAt(object, {"metadata", "labels", "app.kubernetes.io/instance"})};
-  if (!op::IsObjectName(release.space) || !op::IsObjectName(release.name)) return std::nullopt;
+  if (!kube::IsObjectName(release.space) || !kube::IsObjectName(release.name)) return std::nullopt;
   return release;
 }
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "base/finding.h"
 #include "cli/doctor/evidence.h"
-#include "cli/doctor/finding.h"
 
 namespace railhead::cli::doctor {
 
@@ -20,23 +20,25 @@ class Notes {
   explicit Notes(absl::string_view check) : check_(check) {}
 
   void Warn(std::string object, std::string cause, std::string fix) {
-    Add(Verdict::kWarn, std::move(object), std::move(cause), std::move(fix));
+    Add(Severity::kWarn, std::move(object), std::move(cause), std::move(fix));
   }
   void Fail(std::string object, std::string cause, std::string fix) {
-    Add(Verdict::kFail, std::move(object), std::move(cause), std::move(fix));
+    Add(Severity::kFail, std::move(object), std::move(cause), std::move(fix));
   }
   // Adds a pass if the check has no other findings.
   void Conclude(std::string pass) {
-    if (findings_.empty()) Add(Verdict::kPass, "", std::move(pass), "");
+    if (findings_.empty()) Add(Severity::kOk, "", std::move(pass), "");
+  }
+  // An empty object is the cluster; an empty cause, one that an object of the API server omits.
+  void Add(Severity severity, std::string object, std::string cause, std::string fix) {
+    if (object.empty()) object = "cluster";
+    if (cause.empty()) cause = "no cause is given";
+    findings_.push_back(
+        {severity, std::string(check_), std::move(object), std::move(cause), std::move(fix)});
   }
   std::vector<Finding> Take() && { return std::move(findings_); }
 
  private:
-  void Add(Verdict verdict, std::string object, std::string cause, std::string fix) {
-    findings_.push_back(
-        {verdict, std::string(check_), std::move(object), std::move(cause), std::move(fix)});
-  }
-
   const absl::string_view check_;
   std::vector<Finding> findings_;
 };

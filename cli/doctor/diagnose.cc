@@ -84,18 +84,12 @@ Diagnosis Diagnose(const Evidence& evidence, const Scope& scope) {
     row.run(evidence, notes);
     std::vector<Finding> findings = std::move(notes).Take();
     std::stable_sort(findings.begin(), findings.end(),
-                     [](const Finding& a, const Finding& b) { return a.verdict > b.verdict; });
+                     [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
     for (Finding& finding : findings) diagnosis.findings.push_back(std::move(finding));
     if (!evidence.unreachable.empty()) return diagnosis;  // after the first check
   }
   diagnosis.next = NextSteps(evidence, scope);
   return diagnosis;
-}
-
-Verdict Worst(const Diagnosis& diagnosis) {
-  Verdict worst = Verdict::kPass;
-  for (const Finding& finding : diagnosis.findings) worst = std::max(worst, finding.verdict);
-  return worst;
 }
 
 }  // namespace railhead::cli::doctor

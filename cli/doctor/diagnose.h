@@ -5,11 +5,12 @@
 #ifndef RAILHEAD_CLI_DOCTOR_DIAGNOSE_H_
 #define RAILHEAD_CLI_DOCTOR_DIAGNOSE_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "base/finding.h"
 #include "cli/doctor/evidence.h"
-#include "cli/doctor/finding.h"
 
 namespace railhead::cli::doctor {
 
@@ -20,13 +21,21 @@ struct Check {
 };
 std::vector<Check> Checks();
 
+// A command for what the API server does not show.
+struct NextStep {
+  std::string symptom;  // "bandwidth is low"
+  std::string command;
+};
+
+struct Diagnosis {
+  std::vector<Finding> findings;  // in the order of Checks(); per check the worst first
+  std::vector<NextStep> next;
+};
+
 // Diagnoses the cluster. Each check that could run has at least one finding. Findings of agents,
 // operator and topology are repeated verbatim; pods are diagnosed by the operator's rules
 // (operator/verdict).
 Diagnosis Diagnose(const Evidence& evidence, const Scope& scope);
-
-// Returns the worst verdict of all findings.
-Verdict Worst(const Diagnosis& diagnosis);
 
 }  // namespace railhead::cli::doctor
 

@@ -61,9 +61,8 @@ int RunDoctor(const DoctorOptions& options, kube::Api& api, const std::function<
     err << "railhead doctor: cannot write the output\n";
     return kFailed;
   }
-  return Worst(diagnosis) == Verdict::kFail   ? kFailed
-         : Worst(diagnosis) == Verdict::kWarn ? kWarned
-                                              : kAllPass;
+  const Severity worst = Worst(diagnosis.findings);
+  return worst == Severity::kFail ? kFailed : worst == Severity::kWarn ? kWarned : kAllPass;
 }
 
 }  // namespace railhead::cli::doctor

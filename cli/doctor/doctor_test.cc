@@ -17,11 +17,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/testing/finding_checks.h"
 #include "cli/doctor/collect.h"
 #include "cli/doctor/diagnose.h"
 #include "kube/auth/certificates.h"
 #include "kube/client.h"
-#include "operator/testing/hostile_texts.h"
+#include "kube/testing/hostile_texts.h"
 
 namespace railhead::cli::doctor {
 namespace {
@@ -323,6 +324,7 @@ class DoctorTest : public ::testing::Test {
     const int status = RunDoctor({scope, true, false, kVersion}, server_, Now, out, err);
     error_ = err.str();
     answer_ = json::parse(out.str(), nullptr, false);
+    if (answer_.is_object()) ExpectWholeFindings();
     return status;
   }
   std::string Text() {
@@ -330,6 +332,18 @@ class DoctorTest : public ::testing::Test {
     std::ostringstream err;
     RunDoctor({{}, false, false, kVersion}, server_, Now, out, err);
     return out.str();
+  }
+  void ExpectWholeFindings() const {
+    for (const json& finding : answer_["findings"]) {
+      const std::string verdict = finding["verdict"];
+      const Severity severity = verdict == "pass"   ? Severity::kOk
+                                : verdict == "warn" ? Severity::kWarn
+                                                    : Severity::kFail;
+      EXPECT_EQ(finding["severity"], std::string(SeverityName(severity)));
+      EXPECT_EQ(finding["cause"], finding["observed"]);
+      ExpectWhole(
+          {severity, finding["check"], finding["object"], finding["observed"], finding["fix"]});
+    }
   }
   // Those that are no pass.
   json Findings() const {
@@ -852,7 +866,7 @@ TEST_F(DoctorTest, AgesAreByTheServersClock) {
 TEST_F(DoctorTest, PeopleGetATableTheFixAndTheNextCommands) {
   server_.Break("n1", 1, "port 1 is DOWN");
   const std::string text = Text();
-  EXPECT_THAT(text, HasSubstr("pass  install    release railhead in railhead-system\n"));
+  EXPECT_THAT(text, HasSubstr("ok    install    cluster: release railhead in railhead-system\n"));
   EXPECT_THAT(text, HasSubstr("FAIL  nodes      node n1: 1 of 2 rails carry data; rail 1 (mlx5_1): "
                               "port 1 is DOWN\n                 fix: repair the cable"));
   EXPECT_THAT(text, HasSubstr("helm test railhead --namespace railhead-system --logs"));
@@ -952,7 +966,7 @@ void ExpectNoAdviceOf(const std::string& text, const json& answer) {
 
 TEST_F(DoctorTest, NothingThatATenantWroteIsAdvice) {
   int warned = 0;
-  for (const std::string& text : op::HostileTexts()) {
+  for (const std::string& text : kube::HostileTexts()) {
     if (absl::StrContains(text, "\xff")) continue;  // objects are UTF-8
     SCOPED_TRACE(text.substr(0, 60));
     server_.Event("Node", "team", "n0", true, "DeviceScanHangs", text);
@@ -979,7 +993,7 @@ TEST_F(DoctorTest, NothingThatATenantWroteIsAdvice) {
 // In whichever order the namespaces are listed.
 TEST_F(DoctorTest, TheInstallationIsThatOfTheAdministrator) {
   for (const char* space : {"aaa", "zzz", "railhead-systems"}) {
-    for (const std::string& text : {std::string("mine"), op::HostileTexts().front()}) {
+    for (const std::string& text : {std::string("mine"), kube::HostileTexts().front()}) {
       server_ = Server();
       PutImpostor(server_, space, text);
       EXPECT_EQ(Run(), kAllPass) << Findings().dump(1);

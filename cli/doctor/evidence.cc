@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "cli/output/command.h"
+#include "jobs/job.h"
 #include "kube/elements.h"
 #include "operator/cluster/stored_pod.h"
-#include "operator/jobs/workload.h"
 #include "operator/verdict/node_facts.h"
 #include "operator/verdict/pod_facts.h"
 
@@ -233,9 +233,9 @@ void AddPod(const Json& pod, Evidence& evidence) {
       rdma.waits_since = TimeOf(StringAt(*scheduled, {"lastTransitionTime"}));
     }
     // The pods of a workload are found by its name, as those of a gang are.
-    if (const auto workload = op::gangs::WorkloadOf(pod); workload && facts->terms->gang.empty()) {
+    if (const auto job = jobs::JobOf(pod); job && facts->terms->gang.empty()) {
       op::verdict::PodTerms terms = *facts->terms;
-      terms.gang = workload->name;
+      terms.gang = job->name;
       facts->terms = std::move(terms);
     }
     rdma.facts = std::make_shared<const op::verdict::PodFacts>(*std::move(facts));

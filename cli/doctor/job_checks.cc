@@ -47,21 +47,16 @@ std::string JobOf(const verdict::PodFacts& pod) {
                       pod.terms->owner.has_value() ? pod.terms->owner->name : pod.name);
 }
 
-void Add(bool warning, std::string object, std::string cause, std::string fix, Notes& notes) {
-  if (warning) {
-    notes.Fail(std::move(object), std::move(cause), std::move(fix));
-  } else {
-    notes.Warn(std::move(object), std::move(cause), std::move(fix));
-  }
-}
-
 void RepeatReport(const Report& report, Notes& notes) {
   for (const Report::Reason& reason : report.reasons) {
     const auto named = static_cast<int64_t>(reason.examples.size());
-    Add(reason.warning, JobOf(report),
+    notes.Add(
+        reason.warning ? Severity::kFail : Severity::kWarn, JobOf(report),
         absl::StrCat(reason.reason, ": ", reason.pods, " of ", Counted(report.pods, "pod"), ", ",
                      absl::StrJoin(reason.examples, ", "), reason.pods > named ? ", ..." : ""),
-        reason.fix, notes);
+        reason.fix.empty()
+            ? Command("kubectl -n $0 describe railreport $1", {report.space, report.name})
+            : reason.fix);
   }
 }
 
@@ -97,23 +92,15 @@ verdict::Cluster ClusterOf(const Evidence& evidence) {
   return {std::move(nodes), std::move(profiles), settings};
 }
 
-// Returns the finding without its fix and the pod, which are printed elsewhere.
-std::string CauseOf(const verdict::Finding& finding) {
-  std::string cause = finding.message;
-  const size_t at = cause.rfind(absl::StrCat("; ", finding.fix));
-  if (!finding.fix.empty() && at != std::string::npos) cause.erase(at, 2 + finding.fix.size());
-  return absl::StrCat(verdict::RowOf(finding.reason).name, ": ", cause);
-}
-
 // Applies the operator's rules to spec and node; the pods' runtimes are not queried.
 void JudgePods(const Evidence& evidence, Notes& notes) {
   const verdict::Cluster cluster = ClusterOf(evidence);
   const auto reported = ReportedBy(evidence.reports);
   struct Seen {
-    verdict::Finding first;
+    verdict::PodFinding first;
     int64_t pods = 0;
   };
-  std::map<std::pair<std::string, verdict::Reason>, Seen> seen;  // by job
+  std::map<std::pair<std::string, verdict::Reason>, Seen> seen;  // by job and reason
   for (const RdmaPod& pod : evidence.pods) {
     verdict::JobFacts job;
     job.comparable = false;
@@ -122,11 +109,10 @@ void JudgePods(const Evidence& evidence, Notes& notes) {
     judged.from_start = false;
     judged.waiting = std::max(evidence.now - pod.waits_since, absl::ZeroDuration());
     job.pods.push_back(std::move(judged));
-    for (verdict::Finding& finding : verdict::Judge(job, cluster)) {
-      const std::string reason(verdict::RowOf(finding.reason).name);
-      if (reported.contains({pod.facts->uid, reason}) ||
+    for (verdict::PodFinding& finding : verdict::Judge(job, cluster)) {
+      if (reported.contains({pod.facts->uid, finding.check}) ||
           (pod.facts->terms->owner.has_value() &&
-           reported.contains({pod.facts->terms->owner->uid, reason}))) {
+           reported.contains({pod.facts->terms->owner->uid, finding.check}))) {
         continue;
       }
       Seen& of_job = seen[{JobOf(*pod.facts), finding.reason}];
@@ -134,11 +120,13 @@ void JudgePods(const Evidence& evidence, Notes& notes) {
     }
   }
   for (const auto& [key, of_job] : seen) {
-    Add(of_job.first.severity == verdict::Severity::kWarning, key.first,
+    const verdict::PodFinding& first = of_job.first;
+    notes.Add(
+        first.severity, key.first,
         absl::StrCat(
-            CauseOf(of_job.first),
+            first.check, ": ", first.object, ": ", first.observed,
             of_job.pods > 1 ? absl::StrCat(" (and ", of_job.pods - 1, " more of its pods)") : ""),
-        of_job.first.fix, notes);
+        first.fix);
   }
 }
 

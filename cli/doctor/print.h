@@ -6,12 +6,12 @@
 
 #include <string>
 
+#include "cli/doctor/diagnose.h"
 #include "cli/doctor/evidence.h"
-#include "cli/doctor/finding.h"
 
 namespace railhead::cli::doctor {
 
-// Formats the findings by check, one line each with the fix below, at most 20 per check. Then
+// Formats the findings as a table, with at most 20 per check. Then
 // commands for what the API server does not show, and a summary line.
 std::string Text(const Diagnosis& diagnosis, bool colours);
 

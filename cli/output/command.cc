@@ -6,14 +6,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "operator/objects/object_name.h"
+#include "kube/object_name.h"
 
 namespace railhead::cli {
 
 std::string Command(absl::string_view format, std::initializer_list<absl::string_view> names) {
   std::vector<std::pair<std::string, absl::string_view>> places;
   for (const absl::string_view name : names) {
-    places.emplace_back(absl::StrCat("$", places.size()), op::IsObjectName(name) ? name : "NAME");
+    places.emplace_back(absl::StrCat("$", places.size()), kube::IsObjectName(name) ? name : "NAME");
   }
   return absl::StrReplaceAll(format, places);
 }

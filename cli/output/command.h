@@ -13,7 +13,7 @@
 namespace railhead::cli {
 
 // Returns the command with the names in its places $0, $1, ... A text that is not a name
-// (operator/objects/object_name.h) is left out: the place shows NAME, for the reader to fill in.
+// (kube/object_name.h) is left out: the place shows NAME, for the reader to fill in.
 //
 //   Command("kubectl -n $0 logs $1 --tail=50", {pod.space, pod.name})
 std::string Command(absl::string_view format, std::initializer_list<absl::string_view> names);

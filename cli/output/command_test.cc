@@ -7,7 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "operator/testing/hostile_texts.h"
+#include "kube/testing/hostile_texts.h"
 
 namespace railhead::cli {
 namespace {
@@ -20,7 +20,7 @@ TEST(Command, HasItsNames) {
 }
 
 TEST(Command, LeavesOutWhatIsNoName) {
-  for (const std::string& text : op::HostileTexts()) {
+  for (const std::string& text : kube::HostileTexts()) {
     EXPECT_EQ(Command("railhead why $0 -n $1", {text, "team"}), "railhead why NAME -n team")
         << text;
     EXPECT_EQ(Command("railhead why $0 -n $1", {"train", text}), "railhead why train -n NAME");

@@ -22,6 +22,7 @@
 #include "device-plugin/devices/kubelet_checkpoint.h"
 #include "device-plugin/grant/job_key.h"
 #include "device-plugin/kubelet/pod_resources.h"
+#include "jobs/job.h"
 #include "kube/client.h"
 #include "kube/json.h"
 
@@ -175,7 +176,7 @@ absl::Status JobSecrets::FillOne(const std::string& name, const std::string& uid
     if (!pod.ok()) return pod.status();
     // Another pod with this name and these devices: kubelet's list is from another time.
     if (uid.empty() || kube::StringAt(*pod, {"metadata", "uid"}) != uid) continue;
-    const absl::StatusOr<std::string> job = JobOf(*pod);
+    const absl::StatusOr<std::string> job = jobs::IdentityOf(*pod);
     if (!job.ok()) {
       return folders_.PutNone(name, PrintableText(job.status().message(), kReasonLimit));
     }

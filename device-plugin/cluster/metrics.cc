@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "device-plugin/cluster/node_facts.h"
 #include "fabric/gpu_direct.h"
+#include "fabric/hca_health.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
@@ -81,7 +82,19 @@ class Page {
            "1 while kubelet can allocate this device to a pod, else 0; the agent's log and "
            "`railhead-device-plugin discover` show the cause.");
     for (const Device& device : metrics_.devices->devices) {
-      Add(DeviceLabels(device), device.hca.usable ? 1 : 0);
+      Add(DeviceLabels(device), device.hca.health.usable() ? 1 : 0);
+    }
+    Family(
+        "railhead_device_trouble", MetricType::Gauge,
+        "1 for each reason why this device is not healthy: missing, hang, identity, rules (role, "
+        "ports, device nodes, addresses), shared-address, symbol-errors, renumbering, "
+        "flap-damping or assignment. The node's annotation railhead.io/node-facts has the texts.");
+    for (const Device& device : metrics_.devices->devices) {
+      for (const auto& [stage, text] : device.hca.health.troubles()) {
+        MetricLabels labels = DeviceLabels(device);
+        labels.push_back({"stage", std::string(fabric::ToString(stage))});
+        Add(std::move(labels), 1);
+      }
     }
     Family("railhead_device_renumbered", MetricType::Gauge,
            "1 while a container that holds this device, or can open it, has device nodes "
@@ -89,7 +102,7 @@ class Page {
            "driver; else 0. Delete the pod that the node's Event RailDown names, so that it is "
            "given devices again; until then the device is not offered.");
     for (const Device& device : metrics_.devices->devices) {
-      Add(DeviceLabels(device), device.hca.renumbered.empty() ? 0 : 1);
+      Add(DeviceLabels(device), device.hca.health.Has(fabric::Stage::kRenumbering) ? 1 : 0);
     }
     Family("railhead_device_allocated", MetricType::Gauge,
            "1 while a pod holds this device, else 0. Absent while kubelet's PodResources API does "

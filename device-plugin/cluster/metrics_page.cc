@@ -15,6 +15,7 @@
 #include "device-plugin/cluster/node_facts.h"
 #include "device-plugin/devices/container_devices.h"
 #include "device-plugin/devices/device_list.h"
+#include "fabric/hca_health.h"
 #include "fabric/inventory.h"
 #include "fabric/port_counters.h"
 #include "fabric/root_files.h"
@@ -96,7 +97,7 @@ std::string MetricsPage::Text() const {
   std::map<Port, Port> keys;  // in the page, by name of the HCA
   for (const Device& device : metrics.devices->devices) {
     // Another one may have its name now; or reading it does not end.
-    if (!device.hca.present || fabric::Hangs(device.hca)) continue;
+    if (!device.hca.present || device.hca.health.Has(fabric::Stage::kHang)) continue;
     for (const fabric::HcaPort& port : device.hca.ports) {
       ports.emplace_back(device.hca.name, port.port);
       keys[ports.back()] = {device.id, port.port};

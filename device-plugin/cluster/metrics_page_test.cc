@@ -39,7 +39,6 @@ class MetricsPageTest : public ::testing::Test {
     fabric::Hca hca;
     hca.name = "rxe0";
     hca.ports = {{1, "ACTIVE", "Ethernet", 100}};
-    hca.usable = true;
     fabric::NodeInventory inventory;
     inventory.hcas = {hca};
     board_.Publish(inventory, {{"rxe0", hca}});

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -32,7 +33,6 @@ fabric::Hca Mlx5() {
   hca.name = "mlx5_0";
   hca.pci_address = "0000:18:00.0";
   hca.ports = {{1, "ACTIVE", "InfiniBand", 400}};
-  hca.usable = true;
   return hca;
 }
 
@@ -147,12 +147,25 @@ TEST(Metrics, OneBadCounterDropsOnlyItselfAndIsCounted) {
 TEST(Metrics, ADeadPortAndAnUnhealthyDeviceAreZero) {
   fabric::Hca dead = Mlx5();
   dead.ports = {{1, "DOWN", "InfiniBand", 0}};
-  dead.usable = false;
+  dead.health.Set(fabric::Stage::kRules, "port 1 is DOWN");
   const std::string series = Series(Node({dead}));
   const std::string labels = R"({node="node-1",rail="0",device="mlx5_0",port="1"})";
   EXPECT_THAT(series, HasSubstr("railhead_port_state" + labels + " 0\n"));
   EXPECT_THAT(series, HasSubstr("railhead_device_healthy" + labels + " 0\n"));
   EXPECT_THAT(series, Not(HasSubstr("railhead_port_rate"))) << "not known is not zero";
+}
+
+TEST(Metrics, EachTroubleIsASeries) {
+  fabric::Hca hca = Mlx5();
+  EXPECT_THAT(Series(Node({hca})), Not(HasSubstr("railhead_device_trouble")));
+  hca.health.Set(fabric::Stage::kRenumbering, "a container has its device node");
+  hca.health.Set(fabric::Stage::kSharedAddress, "it has the same address as mlx5_1");
+  const std::string labels = R"({node="node-1",rail="0",device="mlx5_0",port="1")";
+  EXPECT_THAT(Series(Node({hca})),
+              HasSubstr(absl::StrCat(
+                  "railhead_device_healthy", labels, "} 0\nrailhead_device_trouble", labels,
+                  ",stage=\"shared-address\"} 1\nrailhead_device_trouble", labels,
+                  ",stage=\"renumbering\"} 1\nrailhead_device_renumbered", labels, "} 1\n")));
 }
 
 TEST(Metrics, PodLabelsOnlyWhereOnePodHoldsTheDevice) {

@@ -24,13 +24,13 @@ std::vector<kube::Event> RailEvents(const DeviceSnapshot& before, const DeviceSn
   std::vector<kube::Event> events;
   for (const Device& device : after.devices) {
     const Device* old = before.Find(device.id);
-    const bool was_usable = old == nullptr || old->hca.usable;
-    if (was_usable == device.hca.usable) continue;
+    const bool was_usable = old == nullptr || old->hca.health.usable();
+    if (was_usable == device.hca.health.usable()) continue;
     const std::string rail = absl::StrCat("rail ", device.hca.rail, " (", device.hca.name, ")");
     events.push_back(
-        device.hca.usable
+        device.hca.health.usable()
             ? NodeEvent(false, "RailUp", absl::StrCat(rail, " carries data again"))
-            : NodeEvent(true, "RailDown", absl::StrCat(rail, ": ", device.hca.reason)));
+            : NodeEvent(true, "RailDown", absl::StrCat(rail, ": ", device.hca.health.Text())));
   }
   return events;
 }

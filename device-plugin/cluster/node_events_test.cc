@@ -15,23 +15,23 @@ namespace {
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-DeviceSnapshot With(bool usable, const std::string& reason) {
+DeviceSnapshot With(const std::string& trouble, const std::string& hold = "") {
   DeviceSnapshot snapshot;
   fabric::Hca hca;
   hca.name = "mlx5_3";
   hca.rail = 3;
-  hca.usable = usable;
-  hca.reason = reason;
+  hca.health.Set(fabric::Stage::kRules, trouble);
+  hca.health.Set(fabric::Stage::kFlapDamping, hold);
   snapshot.devices.push_back({"mlx5_3-a", hca});
   return snapshot;
 }
 
 TEST(RailEventsTest, TellsOfChangesOnly) {
-  const DeviceSnapshot up = With(true, "");
-  const DeviceSnapshot down = With(false, "port 1 is DOWN");
+  const DeviceSnapshot up = With("");
+  const DeviceSnapshot down = With("port 1 is DOWN");
   EXPECT_THAT(RailEvents({}, up), IsEmpty()) << "a node that starts well is no news";
   EXPECT_THAT(RailEvents(up, up), IsEmpty());
-  EXPECT_THAT(RailEvents(down, With(false, "recovered")), IsEmpty());
+  EXPECT_THAT(RailEvents(down, With("", "recovered")), IsEmpty());
   for (const DeviceSnapshot& before : {up, DeviceSnapshot{}}) {
     const std::vector<kube::Event> events = RailEvents(before, down);
     ASSERT_THAT(events, SizeIs(1));
@@ -45,6 +45,16 @@ TEST(RailEventsTest, TellsOfChangesOnly) {
   EXPECT_FALSE(events[0].warning);
   EXPECT_EQ(events[0].reason, "RailUp");
   EXPECT_EQ(events[0].message, "rail 3 (mlx5_3) carries data again");
+}
+
+TEST(RailEventsTest, EveryReasonIsTold) {
+  const std::vector<kube::Event> events =
+      RailEvents(With(""), With("port 1 is DOWN", "its link flaps"));
+  ASSERT_THAT(events, SizeIs(1));
+  EXPECT_EQ(events[0].message, "rail 3 (mlx5_3): port 1 is DOWN; its link flaps");
+  EXPECT_THAT(RailEvents(With("port 1 is DOWN", "its link flaps"), With("", "its link flaps")),
+              IsEmpty())
+      << "one of two has ended";
 }
 
 TEST(PodEventTest, FindsThePodByItsDevices) {

@@ -32,7 +32,7 @@ std::map<std::string, std::string> Labels(const std::vector<const fabric::Hca*>&
     if (port == nullptr) continue;
     if (!port->link_layer.empty()) layers.insert(port->link_layer);
     // A port that is down reports the rate that it failed to keep.
-    if (!hca->usable || port->rate_gbps <= 0) continue;
+    if (!hca->health.usable() || port->rate_gbps <= 0) continue;
     slowest = slowest == 0 ? port->rate_gbps : std::min(slowest, port->rate_gbps);
   }
   if (!layers.empty()) {
@@ -51,8 +51,8 @@ std::map<std::string, std::string> Labels(const std::vector<const fabric::Hca*>&
 RailsCondition Condition(const std::vector<const fabric::Hca*>& rails) {
   std::vector<std::string> down;
   for (const fabric::Hca* hca : rails) {
-    if (!hca->usable) {
-      down.push_back(absl::StrCat("rail ", hca->rail, " (", hca->name, "): ", hca->reason));
+    if (!hca->health.usable()) {
+      down.push_back(absl::StrCat("rail ", hca->rail, " (", hca->name, "): ", hca->health.Text()));
     }
   }
   if (down.empty()) {
@@ -77,7 +77,7 @@ NodeFacts DescribeNode(const fabric::NodeInventory& inventory, const HostFacts& 
   if (rails.empty()) return {};
   // If all or none are in use, free and used rails need no distinction.
   const bool some_free = std::any_of(rails.begin(), rails.end(), [&](const fabric::Hca* hca) {
-    return hca->usable && !host.rails_in_use.contains(hca->rail);
+    return hca->health.usable() && !host.rails_in_use.contains(hca->rail);
   });
   return {Labels(rails, inventory, host), fabric::WriteNodeFacts(inventory, host),
           some_free ? absl::StrJoin(host.rails_in_use, ",") : "", Condition(rails)};

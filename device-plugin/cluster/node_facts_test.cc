@@ -27,7 +27,6 @@ fabric::Hca Rail(int rail, const std::string& layer = "InfiniBand", double rate 
       absl::StrCat("/sys/devices/pci0000:1", rail, "/0000:1", rail, ":01.0/", hca.pci_address));
   hca.numa_node = 0;
   hca.rail = rail;
-  hca.usable = true;
   hca.ports = {{1, "ACTIVE", layer, rate}};
   return hca;
 }
@@ -65,7 +64,7 @@ TEST(DescribeNodeTest, LabelsSayWhatSelectorsAskFor) {
 TEST(DescribeNodeTest, UnequalRailsAreTold) {
   fabric::NodeInventory inventory;
   inventory.hcas = {Rail(0), Rail(1, "Ethernet", 100), Rail(2, "Ethernet", 10)};
-  inventory.hcas[2].usable = false;
+  inventory.hcas[2].health.Set(fabric::Stage::kRules, "port 1 is DOWN");
   HostFacts host;
   host.memlock_bytes = 8U << 20U;
   EXPECT_THAT(
@@ -84,7 +83,7 @@ TEST(DescribeNodeTest, RailsInUseAreToldWhereOthersAreFree) {
   EXPECT_EQ(some.rails_in_use, "0,2");
   EXPECT_EQ(DescribeNode(inventory, {.rails_in_use = {0, 1, 2}}).rails_in_use, "");
   // One that nobody can have is not free.
-  inventory.hcas[1].usable = false;
+  inventory.hcas[1].health.Set(fabric::Stage::kRules, "port 1 is DOWN");
   EXPECT_EQ(DescribeNode(inventory, {.rails_in_use = {0, 2}}).rails_in_use, "");
   some.rails_in_use.clear();
   EXPECT_EQ(some, idle) << "and nothing else";
@@ -93,8 +92,7 @@ TEST(DescribeNodeTest, RailsInUseAreToldWhereOthersAreFree) {
 TEST(DescribeNodeTest, TheAnnotationIsWhatTheOperatorReads) {
   fabric::NodeInventory inventory;
   inventory.hcas = {Rail(0), Rail(1)};
-  inventory.hcas[1].usable = false;
-  inventory.hcas[1].reason = "port 1 is DOWN";
+  inventory.hcas[1].health.Set(fabric::Stage::kRules, "port 1 is DOWN");
   inventory.hcas[0].address = fabric::AddressKind::kLinkLocal;
   inventory.hcas[0].pod_address = fabric::AddressKind::kRoutable;
   inventory.hcas[1].role = fabric::HcaRole::kBond;
@@ -141,12 +139,16 @@ TEST(DescribeNodeTest, TheConditionNamesTheRailsThatAreDown) {
   for (int rail = 0; rail < 8; ++rail) inventory.hcas.push_back(Rail(rail));
   EXPECT_EQ(DescribeNode(inventory, {}).condition,
             (RailsCondition{true, "AllRailsUp", "all 8 rails carry data"}));
-  inventory.hcas[3].usable = false;
-  inventory.hcas[3].reason = "port 1 is DOWN";
+  inventory.hcas[3].health.Set(fabric::Stage::kRules, "port 1 is DOWN");
   EXPECT_EQ(DescribeNode(inventory, {}).condition,
             (RailsCondition{false, "RailsDown",
                             "7 of 8 rails carry data; rail 3 (mlx5_3): port 1 is DOWN"}));
-  for (fabric::Hca& hca : inventory.hcas) hca.usable = false;
+  inventory.hcas[3].health.Set(fabric::Stage::kFlapDamping, "its link flaps");
+  EXPECT_EQ(DescribeNode(inventory, {}).condition->message,
+            "7 of 8 rails carry data; rail 3 (mlx5_3): port 1 is DOWN; its link flaps");
+  for (fabric::Hca& hca : inventory.hcas) {
+    hca.health.Set(fabric::Stage::kRules, "port 1 is DOWN");
+  }
   const RailsCondition all = *DescribeNode(inventory, {}).condition;
   EXPECT_THAT(all.message, HasSubstr("0 of 8 rails"));
   EXPECT_THAT(all.message, HasSubstr("and 4 more"));

@@ -91,12 +91,12 @@ const fabric::Hca* DeviceSnapshot::FindHca(absl::string_view id) const {
 
 bool DeviceSnapshot::Healthy(const Device& device) const {
   const auto found = bound.find(device.id);
-  if (found == bound.end()) return device.hca.usable;
+  if (found == bound.end()) return device.hca.health.usable();
   const fabric::Hca* own = FindHca(WholeHca(device.id));
   // Unhealthy although its HCA is usable: kubelet must not allocate the slot again.
-  if (!device.hca.usable && own != nullptr && own->usable) return false;
+  if (!device.hca.health.usable() && own != nullptr && own->health.usable()) return false;
   const fabric::Hca* hca = FindHca(found->second);
-  return hca != nullptr && hca->usable;
+  return hca != nullptr && hca->health.usable();
 }
 
 bool DeviceBoard::Publish(fabric::NodeInventory inventory, std::vector<Device> devices,

@@ -25,7 +25,6 @@ fabric::NodeInventory TwoHcas() {
     fabric::Hca hca;
     hca.name = absl::StrCat("rxe", i);
     hca.pci_address = absl::StrCat("0000:00:0", 3 + i, ".0");
-    hca.usable = true;
     inventory.hcas.push_back(hca);
   }
   fabric::AssignRails(inventory.hcas);
@@ -91,9 +90,9 @@ TEST(DeviceBoard, PublishesOnlyWhatIsNew) {
   EXPECT_FALSE(board.Publish(TwoHcas(), Devices(TwoHcas())));
   EXPECT_EQ(board.Current(), first);
   std::vector<Device> sick = Devices(TwoHcas());
-  sick[0].hca.usable = false;
+  sick[0].hca.health.Set(fabric::Stage::kRules, "port 1 is DOWN");
   EXPECT_TRUE(board.Publish(TwoHcas(), sick));
-  EXPECT_TRUE(first->devices[0].hca.usable);  // an old snapshot does not change
+  EXPECT_TRUE(first->devices[0].hca.health.usable());  // an old snapshot does not change
 }
 
 TEST(DeviceBoard, AnEmptyNodeIsASnapshotToo) {
@@ -116,14 +115,16 @@ TEST(DeviceSnapshot, ASlotThatIsBoundElsewhereIsAsWellAsThatHca) {
   for (const char* name : {"m0", "m1"}) {
     fabric::Hca hca;
     hca.name = name;
-    hca.usable = true;
     snapshot.inventory.hcas.push_back(hca);
     snapshot.devices.push_back({DeviceId(name, "", 0), hca});
   }
   snapshot.bound = {{"m0-s0", "m1"}};
   const auto health = [&](bool m0, bool m1) {
-    snapshot.inventory.hcas[0].usable = snapshot.devices[0].hca.usable = m0;
-    snapshot.inventory.hcas[1].usable = snapshot.devices[1].hca.usable = m1;
+    const std::vector<bool> well = {m0, m1};
+    for (size_t i = 0; i < well.size(); ++i) {
+      snapshot.inventory.hcas[i].health.Set(fabric::Stage::kRules, well[i] ? "" : "port 1 is DOWN");
+      snapshot.devices[i].hca.health = snapshot.inventory.hcas[i].health;
+    }
     return std::pair(snapshot.Healthy(snapshot.devices[0]), snapshot.Healthy(snapshot.devices[1]));
   };
   EXPECT_EQ(health(true, true), std::pair(true, true));
@@ -131,7 +132,7 @@ TEST(DeviceSnapshot, ASlotThatIsBoundElsewhereIsAsWellAsThatHca) {
   EXPECT_EQ(health(false, true), std::pair(true, true));
   // What the configuration takes away stays taken.
   health(true, true);
-  snapshot.devices[0].hca.usable = false;
+  snapshot.devices[0].hca.health.Set(fabric::Stage::kRules, "port 1 is DOWN");
   EXPECT_FALSE(snapshot.Healthy(snapshot.devices[0]));
   health(true, true);
   snapshot.bound = {{"m0-s0", "gone"}};

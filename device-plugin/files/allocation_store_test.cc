@@ -45,7 +45,6 @@ DeviceSnapshot FourHcas(int slots) {
     hca.name = absl::StrCat("m", i);
     hca.numa_node = i;
     hca.rail = i;
-    hca.usable = true;
     hca.ports = {{.port = 1, .state = "ACTIVE", .link_layer = "InfiniBand", .rate_gbps = 400}};
     hca.char_devices = {absl::StrCat("/dev/infiniband/uverbs", i)};
     snapshot.inventory.hcas.push_back(hca);
@@ -188,8 +187,7 @@ TEST_F(AllocationStoreTest, AStartWritesTheDevicesAsTheyAreNow) {
   ASSERT_TRUE(Prepare(whole_, {"m1"}, {}).ok());
   EXPECT_THAT(Read(spec), HasSubstr("uverbs3"));
   // A port that is down is no reason not to start; a node that is not there is.
-  whole_.inventory.hcas[1].usable = false;
-  whole_.inventory.hcas[1].reason = "it has vanished";
+  whole_.inventory.hcas[1].health.Set(fabric::Stage::kRules, "it has vanished");
   EXPECT_TRUE(Prepare(whole_, {"m1"}, {}).ok());
   whole_.inventory.hcas[1].char_devices.clear();
   const absl::Status status = Prepare(whole_, {"m1"}, {});
@@ -230,11 +228,11 @@ TEST_F(AllocationStoreTest, BindsAtTheFirstStartAndForLife) {
   EXPECT_THAT(store_->BoundElsewhere(kResource), ElementsAre(Pair("m0-s0", "m2")));
   ASSERT_TRUE(Prepare(shared_, {"m0-s0"}, {Container("p", {"m0-s0"}, {"g3"})}).ok());
   EXPECT_EQ(HcasIn(spec), "m2:1:2");
-  shared_.inventory.hcas[2].usable = false;
+  shared_.inventory.hcas[2].health.Set(fabric::Stage::kRules, "port 1 is DOWN");
   ASSERT_TRUE(Prepare(shared_, {"m0-s0"}, listed).ok());
   EXPECT_EQ(HcasIn(spec), "m0:1:0");
   EXPECT_THAT(store_->BoundElsewhere(kResource), IsEmpty());
-  shared_.inventory.hcas[2].usable = true;
+  shared_.inventory.hcas[2].health = {};
   ASSERT_TRUE(Prepare(shared_, {"m0-s0"}, listed).ok());
   EXPECT_EQ(HcasIn(spec), "m0:1:0");  // it is well where it is
 }

@@ -36,9 +36,9 @@ absl::Status CheckIds(const DeviceSnapshot& snapshot, const std::vector<std::str
       return absl::NotFoundError(
           absl::StrCat("Allocate: no device ", id, " on this node; it has ", KnownIds(snapshot)));
     }
-    if (!device->hca.usable) {
+    if (!device->hca.health.usable()) {
       return absl::FailedPreconditionError(
-          absl::StrCat("Allocate: device ", id, " cannot be used: ", device->hca.reason));
+          absl::StrCat("Allocate: device ", id, " cannot be used: ", device->hca.health.Text()));
     }
   }
   return absl::OkStatus();
@@ -118,7 +118,8 @@ absl::StatusOr<Allocation> PlanForHcas(const DeviceSnapshot& snapshot, const std
           absl::StrCat(id, " is no longer on this node; check that its driver is loaded"));
     }
     if (hca->char_devices.empty()) {
-      return absl::FailedPreconditionError(absl::StrCat(id, " has no device node: ", hca->reason));
+      return absl::FailedPreconditionError(
+          absl::StrCat(id, " has no device node: ", hca->health.Text()));
     }
     named.insert(hca);
   }

@@ -34,7 +34,6 @@ class AllocationTest : public ::testing::Test {
       hca.ports = {fabric::HcaPort{1, "DOWN", "InfiniBand", 100},
                    fabric::HcaPort{2, "ACTIVE", "InfiniBand", 400}};
       hca.char_devices = {absl::StrCat("/dev/infiniband/uverbs", 7 - i)};
-      hca.usable = true;
       inventory_.hcas.push_back(hca);
       ids_.push_back(DeviceId(hca.name, hca.pci_address));
     }
@@ -145,8 +144,7 @@ TEST_F(AllocationTest, UnknownIdIsNamed) {
 }
 
 TEST_F(AllocationTest, UnusableDeviceIsNamedWithTheReason) {
-  inventory_.hcas[3].usable = false;
-  inventory_.hcas[3].reason = "no port is ACTIVE";
+  inventory_.hcas[3].health.Set(fabric::Stage::kRules, "no port is ACTIVE");
   const absl::Status status = Plan({ids_[3]}).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status));
   EXPECT_THAT(status.message(), HasSubstr(ids_[3]));

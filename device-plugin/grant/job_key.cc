@@ -7,9 +7,7 @@
 #include <openssl/kdf.h>
 #include <openssl/params.h>
 
-#include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,14 +17,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "kube/elements.h"
-#include "kube/json.h"
 
 namespace railhead::device_plugin {
 namespace {
-
-using kube::Json;
-using kube::StringAt;
 
 constexpr size_t kKeySize = 32;
 // The length of the derived keys.
@@ -42,29 +35,6 @@ std::string Prefixed(absl::string_view text) {
   }
   out.append(text.data(), text.size());
   return out;
-}
-
-// A kind of job whose pods have different controllers, and the labels that identify them.
-struct MarkedKind {
-  const char* kind;
-  const char* name;   // label with the job's name
-  const char* uid;    // label with its uid, or ""
-  const char* where;  // label and value that pods of this kind must have; "" for any
-  const char* value;
-};
-constexpr MarkedKind kMarkedKinds[] = {
-    {"JobSet", "jobset.sigs.k8s.io/jobset-name", "jobset.sigs.k8s.io/jobset-uid", "", ""},
-    {"LeaderWorkerSet", "leaderworkerset.sigs.k8s.io/name", "", "", ""},
-    {"MPIJob", "training.kubeflow.org/job-name", "", "training.kubeflow.org/operator-name",
-     "mpi-operator"},
-};
-
-// Their pods are independent, or replicas of a service.
-constexpr absl::string_view kNoJobs[] = {"ReplicaSet", "ReplicationController", "DaemonSet",
-                                         "Node"};
-
-std::string Label(const Json& pod, const char* name) {
-  return name[0] == '\0' ? "" : StringAt(pod, {"metadata", "labels", name});
 }
 
 }  // namespace
@@ -110,38 +80,6 @@ absl::StatusOr<std::string> ParseMasterKey(absl::string_view contents) {
   return absl::InvalidArgumentError(absl::StrCat("has ", key.size(), " bytes, not ",
                                                  kShortestMaster, " to ", kLongestMaster,
                                                  ": create one with 'openssl rand -hex 32'"));
-}
-
-absl::StatusOr<std::string> JobOf(const Json& pod) {
-  if (std::string said = StringAt(pod, {"metadata", "annotations", kJobAnnotation});
-      !said.empty()) {
-    return absl::StrCat("annotation/", said);
-  }
-  for (const MarkedKind& kind : kMarkedKinds) {
-    const std::string name = Label(pod, kind.name);
-    if (name.empty() || Label(pod, kind.where) != kind.value) continue;
-    return absl::StrCat(kind.kind, "/", name, "/", Label(pod, kind.uid));
-  }
-  std::string owner;
-  for (const Json& one : kube::ElementsAt(pod, {"metadata", "ownerReferences"})) {
-    const Json* controls = kube::Find(one, "controller");
-    if (controls == nullptr || *controls != true) continue;
-    owner = StringAt(one, {"kind"});
-    const std::string uid = StringAt(one, {"uid"});
-    if (uid.empty() ||
-        std::find(std::begin(kNoJobs), std::end(kNoJobs), owner) != std::end(kNoJobs)) {
-      break;
-    }
-    return absl::StrCat("controller/", uid);
-  }
-  if (std::string gang = Label(pod, "railhead.io/gang"); !gang.empty()) {
-    return absl::StrCat("gang/", gang);
-  }
-  return absl::NotFoundError(absl::StrCat(
-      owner.empty() ? "the pod has no controller"
-                    : absl::StrCat("the pods of a ", owner, " are not a job"),
-      ": make an Indexed Job or a JobSet of the ranks, give them one value in the annotation ",
-      kJobAnnotation, ", or set RAILHEAD_SECRET_FILE"));
 }
 
 absl::StatusOr<std::string> JobKey(absl::string_view master, absl::string_view pod_namespace,

@@ -15,12 +15,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "kube/json.h"
 
 namespace railhead::device_plugin {
-
-// Annotation of pods, set by users: pods of one namespace with the same value are one job.
-inline constexpr char kJobAnnotation[] = "railhead.io/job";
 
 // Returns `length` bytes (at most 255 * 32) of HKDF-SHA256 (RFC 5869), or OpenSSL's error.
 absl::StatusOr<std::string> Hkdf(absl::string_view key, absl::string_view salt,
@@ -30,17 +26,8 @@ absl::StatusOr<std::string> Hkdf(absl::string_view key, absl::string_view salt,
 // error gives the size, the allowed range, and the command that creates a key.
 absl::StatusOr<std::string> ParseMasterKey(absl::string_view contents);
 
-// Returns what identifies the job of a pod inside its namespace; the first that there is of:
-// - the annotation railhead.io/job
-// - a label of a kind of job whose pods have different controllers (JobSet, LeaderWorkerSet,
-// MPIJob)
-// - the uid of the controller, unless that makes pods that are not one job (ReplicaSet, DaemonSet)
-// - the label railhead.io/gang
-// NotFound, with the reason, for a pod that belongs to no job.
-absl::StatusOr<std::string> JobOf(const kube::Json& pod);
-
-// Returns the job's key, as the contents of a file: 64 hexadecimal digits and a line end. Internal
-// if OpenSSL cannot derive it.
+// Returns the key of a job (jobs::IdentityOf), as the contents of a file: 64 hexadecimal digits and
+// a line end. Internal if OpenSSL cannot derive it.
 absl::StatusOr<std::string> JobKey(absl::string_view master, absl::string_view pod_namespace,
                                    absl::string_view job);
 

@@ -9,13 +9,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/str_cat.h"
-#include "kube/json.h"
 
 namespace railhead::device_plugin {
 namespace {
 
-using kube::Json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -75,58 +72,6 @@ TEST(MasterKeyTest, IsLongEnoughAndNotSomeOtherFile) {
                 AllOf(HasSubstr("32 to 4096"), HasSubstr("openssl rand -hex 32"),
                       ::testing::Not(HasSubstr("kk"))));
   }
-}
-
-Json Pod(const char* metadata) { return {{"metadata", Json::parse(metadata)}}; }
-
-TEST(JobOfTest, PodsOfOneControllerAreOneJob) {
-  EXPECT_EQ(*JobOf(Pod(R"({"ownerReferences":[{"kind":"Workflow","uid":"w"},
-                           {"kind":"Job","uid":"u1","controller":true}]})")),
-            "controller/u1");
-}
-
-TEST(JobOfTest, PodsOfDifferentControllersMayBeOneJob) {
-  const std::string label = *JobOf(Pod(R"({"labels":{"jobset.sigs.k8s.io/jobset-name":"s",
-      "jobset.sigs.k8s.io/jobset-uid":"su"},
-      "ownerReferences":[{"kind":"Job","uid":"u1","controller":true}]})"));
-  EXPECT_EQ(label, "JobSet/s/su");
-  EXPECT_EQ(*JobOf(Pod(R"({"labels":{"leaderworkerset.sigs.k8s.io/name":"l"},
-                "ownerReferences":[{"kind":"StatefulSet","uid":"u1","controller":true}]})")),
-            "LeaderWorkerSet/l/");
-  EXPECT_EQ(*JobOf(Pod(R"({"labels":{"training.kubeflow.org/job-name":"m",
-                "training.kubeflow.org/operator-name":"mpi-operator"},
-                "ownerReferences":[{"kind":"Job","uid":"u1","controller":true}]})")),
-            "MPIJob/m/");
-  EXPECT_EQ(*JobOf(Pod(R"({"labels":{"training.kubeflow.org/job-name":"p",
-                "training.kubeflow.org/operator-name":"pytorchjob-controller"},
-                "ownerReferences":[{"kind":"PyTorchJob","uid":"u1","controller":true}]})")),
-            "controller/u1");
-  EXPECT_EQ(*JobOf(Pod(R"({"labels":{"railhead.io/gang":"g"}})")), "gang/g");
-}
-
-TEST(JobOfTest, TheAnnotationWinsAndIsNoOtherJob) {
-  EXPECT_EQ(*JobOf(Pod(R"({"annotations":{"railhead.io/job":"controller/u1"},
-                "ownerReferences":[{"kind":"Job","uid":"u2","controller":true}]})")),
-            "annotation/controller/u1");
-}
-
-TEST(JobOfTest, SomePodsBelongToNoJob) {
-  EXPECT_THAT(std::string(JobOf(Pod("{}")).status().message()),
-              AllOf(HasSubstr("no controller"), HasSubstr("railhead.io/job")));
-  for (const char* kind : {"ReplicaSet", "DaemonSet", "Node"}) {
-    const absl::Status status = JobOf(Pod(absl::StrCat(R"({"ownerReferences":[{"kind":")", kind,
-                                                       R"(","uid":"u","controller":true}]})")
-                                              .c_str()))
-                                    .status();
-    EXPECT_TRUE(absl::IsNotFound(status));
-    EXPECT_THAT(std::string(status.message()), HasSubstr(kind));
-  }
-  for (const char* odd : {R"({"labels":7,"annotations":[],"ownerReferences":{}})",
-                          R"({"annotations":{"railhead.io/job":7},"ownerReferences":[7,{}]})",
-                          R"({"ownerReferences":[{"kind":"Job","controller":true}]})"}) {
-    EXPECT_TRUE(absl::IsNotFound(JobOf(Pod(odd)).status())) << odd;
-  }
-  EXPECT_TRUE(absl::IsNotFound(JobOf(Json()).status()));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "device-plugin/devices/kubelet_checkpoint.h"
 #include "device-plugin/devices/secret_folder_name.h"
 #include "device-plugin/grant/job_key.h"
+#include "jobs/job.h"
 #include "kube/json.h"
 
 namespace railhead::device_plugin {
@@ -37,7 +38,7 @@ void Run(absl::string_view text) {
     Require(*JobKey(*master, "a", "b") != *JobKey(*master, "ab", ""));
   }
   const kube::Json pod = kube::Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  const absl::StatusOr<std::string> job = JobOf(pod);
+  const absl::StatusOr<std::string> job = jobs::IdentityOf(pod);
   Require(job.ok() ? !job->empty() : !job.status().message().empty());
   // The same labels and annotations make different jobs in different namespaces.
   if (job.ok()) Require(*JobKey("master", "ns", *job) != *JobKey("master", "other", *job));

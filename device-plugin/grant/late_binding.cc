@@ -10,6 +10,7 @@
 
 #include "device-plugin/devices/device_list.h"
 #include "device-plugin/grant/preference.h"
+#include "fabric/hca_health.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
@@ -20,7 +21,7 @@ DeviceSnapshot Eligible(const DeviceSnapshot& snapshot, const BindingWish& wish)
   std::map<std::string, int64_t> slots;
   for (const Device& device : snapshot.devices) {
     const std::string whole = WithoutSlot(device.id);
-    if (!whole.empty() && device.hca.usable) ++slots[whole];
+    if (!whole.empty() && device.hca.health.usable()) ++slots[whole];
   }
   std::set<std::string> own;
   for (const auto& [named, hca] : wish.now) own.insert({named, hca});
@@ -30,10 +31,10 @@ DeviceSnapshot Eligible(const DeviceSnapshot& snapshot, const BindingWish& wish)
     const std::string whole = DeviceId(hca);
     const auto load = wish.load.find(whole);
     // Its container gets the device nodes of now.
-    const bool kept =
-        own.contains(whole) && !hca.renumbered.empty() && hca.reason == hca.renumbered;
+    const bool kept = own.contains(whole) && hca.health.Has(fabric::Stage::kRenumbering) &&
+                      hca.health.troubles().size() == 1;
     const bool room = slots[whole] > (load == wish.load.end() ? 0 : load->second);
-    if (kept || (hca.usable && (room || own.contains(whole)))) {
+    if (kept || (hca.health.usable() && (room || own.contains(whole)))) {
       eligible.devices.push_back({whole, hca});
     }
   }

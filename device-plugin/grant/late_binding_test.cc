@@ -51,9 +51,10 @@ DeviceSnapshot SnapshotOf(const std::string& machine_name, int slots) {
 std::string IdOf(const fabric::Hca& hca) { return DeviceId(hca.name, hca.pci_address); }
 
 void MakeSick(DeviceSnapshot& snapshot, size_t hca) {
-  snapshot.inventory.hcas[hca].usable = false;
+  snapshot.inventory.hcas[hca].health.Set(fabric::Stage::kRules, "port 1 is DOWN");
   for (Device& device : snapshot.devices) {
-    if (device.hca.name == snapshot.inventory.hcas[hca].name) device.hca.usable = false;
+    if (device.hca.name != snapshot.inventory.hcas[hca].name) continue;
+    device.hca.health = snapshot.inventory.hcas[hca].health;
   }
 }
 
@@ -107,10 +108,24 @@ TEST_F(LateBindingTest, NeverGoesToASickOne) {
   EXPECT_EQ(Bind(h100_, {{{Id(7), Id(7)}}, false, {Gpu(0)}, {}}), (Binding{{Id(7), Id(1)}}));
 }
 
+// The container that starts gets the current device nodes.
+TEST_F(LateBindingTest, StaysAtItsOwnWhoseOnlyTroubleIsRenumbering) {
+  const Binding now = {{Id(0), Id(0)}};
+  fabric::Health& health = h100_.inventory.hcas[0].health;
+  health.Set(fabric::Stage::kRenumbering, "a container has its device node");
+  EXPECT_EQ(Bind(h100_, {now, true, {Gpu(0)}, {}}), now);
+  health.Set(fabric::Stage::kFlapDamping, "its link flaps");
+  EXPECT_EQ(Bind(h100_, {now, true, {Gpu(0)}, {}}), (Binding{{Id(0), Id(1)}}));
+  health.Set(fabric::Stage::kRenumbering, "");
+  EXPECT_EQ(Bind(h100_, {now, true, {Gpu(0)}, {}}), (Binding{{Id(0), Id(1)}}));
+}
+
 TEST_F(LateBindingTest, NeverGoesToOneThatIsNotOfferedInSlots) {
   for (Device& device : h100_.devices) {
-    if (WholeHca(device.id) == Id(0)) device.hca.usable = false;  // somebody else's, or about to be
-    if (WholeHca(device.id) == Id(1)) device.id = Id(1);          // exclusive
+    if (WholeHca(device.id) == Id(0)) {
+      device.hca.health.Set(fabric::Stage::kAssignment, "a pod may still hold this HCA");
+    }
+    if (WholeHca(device.id) == Id(1)) device.id = Id(1);  // exclusive
   }
   EXPECT_EQ(Bind(h100_, {{{Id(7), Id(7)}}, false, {Gpu(0)}, {}}), (Binding{{Id(7), Id(2)}}));
 }
@@ -207,7 +222,7 @@ TEST(LateBinding, IsAsNearAsAnyChoiceThatTheRulesAllow) {
       for (const auto& [name, hca] : wish.now) own.insert({name, hca});
       std::vector<std::string> allowed;
       for (const std::string& id : ids) {
-        if (snapshot.FindHca(id)->usable && (wish.load[id] < 2 || own.contains(id))) {
+        if (snapshot.FindHca(id)->health.usable() && (wish.load[id] < 2 || own.contains(id))) {
           allowed.push_back(id);
         }
       }
@@ -218,9 +233,9 @@ TEST(LateBinding, IsAsNearAsAnyChoiceThatTheRulesAllow) {
       for (const auto& [name, hca] : wish.now) {
         ASSERT_TRUE(bound.contains(name));
         EXPECT_TRUE(chosen.insert(bound.at(name)).second) << "one HCA twice";
-        if (snapshot.FindHca(hca)->usable) staying.insert(hca);
+        if (snapshot.FindHca(hca)->health.usable()) staying.insert(hca);
         if (bound.at(name) == hca) {
-          unusable += snapshot.FindHca(hca)->usable ? 0U : 1U;
+          unusable += snapshot.FindHca(hca)->health.usable() ? 0U : 1U;
         } else {
           EXPECT_TRUE(std::count(allowed.begin(), allowed.end(), bound.at(name)) > 0);
         }

@@ -19,10 +19,11 @@ std::string WhyNotNearest(const DeviceSnapshot& snapshot, const std::vector<std:
   well.inventory = snapshot.inventory;
   std::set<std::string> unusable;
   for (const Device& device : snapshot.devices) {
-    if (device.hca.usable || std::find(held.begin(), held.end(), device.id) != held.end()) {
+    if (device.hca.health.usable() ||
+        std::find(held.begin(), held.end(), device.id) != held.end()) {
       well.devices.push_back(device);
     } else {
-      unusable.insert(absl::StrCat(device.hca.name, " (", device.hca.reason, ")"));
+      unusable.insert(absl::StrCat(device.hca.name, " (", device.hca.health.Text(), ")"));
     }
   }
   if (!IsAligned(well, held, gpus)) {

@@ -45,15 +45,12 @@ void TellDevices(const std::string& resource, const DeviceSnapshot& before,
                  const DeviceSnapshot& after) {
   for (const Device& device : after.devices) {
     const Device* old = before.Find(device.id);
-    if (old != nullptr && old->hca.usable == device.hca.usable &&
-        old->hca.reason == device.hca.reason) {
-      continue;
-    }
-    if (device.hca.usable) {
+    if (old != nullptr && old->hca.health == device.hca.health) continue;
+    if (device.hca.health.usable()) {
       spdlog::info("{}: device {} (rail {}) is healthy", resource, device.id, device.hca.rail);
     } else {
       spdlog::warn("{}: device {} (rail {}) is unhealthy: {}", resource, device.id, device.hca.rail,
-                   device.hca.reason);
+                   device.hca.health.Text());
     }
   }
 }

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "device-plugin/config/config.h"
 #include "device-plugin/devices/device_list.h"
+#include "fabric/hca_health.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
@@ -43,9 +44,7 @@ std::vector<Device> DevicesOf(const fabric::Hca& hca, const ResourceConfig& reso
 }
 
 Device Unhealthy(Device device, const std::string& reason) {
-  device.hca.usable = false;
-  device.hca.reason =
-      device.hca.reason.empty() ? reason : absl::StrCat(device.hca.reason, "; ", reason);
+  device.hca.health.Set(fabric::Stage::kAssignment, reason);
   return device;
 }
 
@@ -56,12 +55,13 @@ std::vector<Device> DevicesOfAll(const std::vector<fabric::Hca>& hcas, int slots
   whole.name = kAllHcas;
   whole.id = kAllHcas;
   whole.rail = hcas.front().rail;
-  std::vector<std::string> reasons;
+  std::map<fabric::Stage, std::vector<std::string>> troubles;
   for (const fabric::Hca& hca : hcas) {
-    if (!hca.usable) reasons.push_back(absl::StrCat(hca.name, ": ", hca.reason));
+    for (const auto& [stage, text] : hca.health.troubles()) {
+      troubles[stage].push_back(absl::StrCat(hca.name, ": ", text));
+    }
   }
-  whole.usable = reasons.empty();
-  whole.reason = absl::StrJoin(reasons, "; ");
+  for (const auto& [stage, texts] : troubles) whole.health.Set(stage, absl::StrJoin(texts, "; "));
   std::vector<Device> devices;
   devices.reserve(static_cast<size_t>(slots));
   for (int slot = 0; slot < slots; ++slot) {

@@ -26,7 +26,7 @@ std::vector<std::string> Offered(const std::map<std::string, std::vector<Device>
   const auto found = assigned.find(resource);
   if (found == assigned.end()) return {"no such resource"};
   for (const Device& device : found->second) {
-    offered.push_back(absl::StrCat(device.id, device.hca.usable ? "" : "!"));
+    offered.push_back(absl::StrCat(device.id, device.hca.health.usable() ? "" : "!"));
   }
   return offered;
 }
@@ -37,7 +37,6 @@ class AssignTest : public ::testing::Test {
     for (const char* name : {"a", "b"}) {
       fabric::Hca hca;
       hca.name = name;
-      hca.usable = true;
       inventory_.hcas.push_back(hca);
     }
     fabric::AssignRails(inventory_.hcas);
@@ -86,22 +85,35 @@ TEST_F(AssignTest, OneDeviceMayBeAllHcas) {
   EXPECT_THAT(Offered(assigned, "rdma/all"), ElementsAre("all-s0", "all-s1"));
   EXPECT_EQ(assigned.at("rdma/all")[0].all, inventory_.hcas);
   // All of them, or none.
-  inventory_.hcas[1].usable = false;
-  inventory_.hcas[1].reason = "port 1 is DOWN";
+  inventory_.hcas[1].health.Set(fabric::Stage::kRules, "port 1 is DOWN");
   assigned = Assign(config_, inventory_, {});
   EXPECT_THAT(Offered(assigned, "rdma/all"), ElementsAre("all-s0!", "all-s1!"));
-  EXPECT_EQ(assigned.at("rdma/all")[0].hca.reason, "b: port 1 is DOWN");
-  inventory_.hcas[1].usable = true;
+  EXPECT_EQ(assigned.at("rdma/all")[0].hca.health.reason(), "b: port 1 is DOWN");
+  inventory_.hcas[1].health = {};
   // A pod has one of them from before.
   assigned = Assign(config_, inventory_, {{"rdma/hca", {"b"}}});
   EXPECT_THAT(Offered(assigned, "rdma/hca"), ElementsAre("b!"));
   EXPECT_THAT(Offered(assigned, "rdma/all"), ElementsAre("all-s0!", "all-s1!"));
-  EXPECT_THAT(assigned.at("rdma/all")[0].hca.reason, HasSubstr("b as rdma/hca"));
+  EXPECT_THAT(assigned.at("rdma/all")[0].hca.health.reason(), HasSubstr("b as rdma/hca"));
   // A pod has all of them from before.
   config_.resources = {{"rdma/hca", {}, 1}};
   assigned = Assign(config_, inventory_, {{"rdma/all", {"all-s1"}}});
   EXPECT_THAT(Offered(assigned, "rdma/all"), ElementsAre("all-s1!"));
   EXPECT_THAT(Offered(assigned, "rdma/hca"), ElementsAre("a!", "b!"));
+}
+
+TEST_F(AssignTest, ADeviceOfAllHcasHasTheTroublesOfEach) {
+  config_.resources = {{.name = "rdma/all", .all_hcas = true}};
+  inventory_.hcas[0].health.Set(fabric::Stage::kFlapDamping, "recovered");
+  inventory_.hcas[1].health.Set(fabric::Stage::kFlapDamping, "its link flaps");
+  inventory_.hcas[1].health.Set(fabric::Stage::kRenumbering, "a container has its device node");
+  const fabric::Health health =
+      Assign(config_, inventory_, {{"rdma/hca", {"a"}}}).at("rdma/all")[0].hca.health;
+  EXPECT_EQ(health.reason(), "b: a container has its device node");
+  EXPECT_EQ(health.Text(),
+            "b: a container has its device node; a: recovered; b: its link flaps; "
+            "a pod may still hold a as rdma/hca of the previous configuration");
+  EXPECT_EQ(inventory_.hcas[0].health.Text(), "recovered") << "only the device's";
 }
 
 TEST_F(AssignTest, AllHcasOfAResourceAreNotThoseOfAnother) {
@@ -147,17 +159,19 @@ TEST_F(AssignTest, WhatIsHeldAsAnotherResourceIsGivenToNobody) {
   config_.resources = {{"rdma/new", {}, 1}};
   const auto assigned = Assign(config_, inventory_, {{"rdma/hca", {"a"}}});
   EXPECT_THAT(Offered(assigned, "rdma/new"), ElementsAre("a!", "b"));
-  EXPECT_THAT(assigned.at("rdma/new")[0].hca.reason,
+  EXPECT_THAT(assigned.at("rdma/new")[0].hca.health.reason(),
               HasSubstr("a pod may still hold this HCA as rdma/hca"));
   EXPECT_THAT(Offered(assigned, "rdma/hca"), ElementsAre("a!"));
-  EXPECT_THAT(assigned.at("rdma/hca")[0].hca.reason, HasSubstr("offers this HCA differently"));
+  EXPECT_THAT(assigned.at("rdma/hca")[0].hca.health.reason(),
+              HasSubstr("offers this HCA differently"));
 }
 
 TEST_F(AssignTest, WhatIsOfferedNoMoreStaysListedWhileItIsHeld) {
   config_.resources = {Only("rdma/hca", "b")};
   const auto assigned = Assign(config_, inventory_, {{"rdma/hca", {"a"}}});
   EXPECT_THAT(Offered(assigned, "rdma/hca"), ElementsAre("a!", "b"));
-  EXPECT_THAT(assigned.at("rdma/hca")[0].hca.reason, HasSubstr("no longer offers this HCA"));
+  EXPECT_THAT(assigned.at("rdma/hca")[0].hca.health.reason(),
+              HasSubstr("no longer offers this HCA"));
 }
 
 TEST_F(AssignTest, FromExclusiveToSharedAndBack) {
@@ -203,7 +217,7 @@ TEST_F(AssignTest, NeverGivesAwayWhatIsHeld) {
       std::set<std::string> ids;
       for (const Device& device : devices) {
         EXPECT_TRUE(ids.insert(device.id).second) << device.id;
-        if (!device.hca.usable) continue;
+        if (!device.hca.health.usable()) continue;
         EXPECT_EQ(healthy.emplace(device.hca.name, resource).first->second, resource);
         const bool exclusive = device.id == device.hca.name;
         for (const auto& [holder, held_ids] : held) {

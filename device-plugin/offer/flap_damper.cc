@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "device-plugin/devices/device_list.h"
+#include "fabric/hca_health.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
@@ -41,29 +42,32 @@ void FlapDamper::Settle(const std::map<std::string, uint64_t>& link_downs,
     while (!history.troubles.empty() && now - history.troubles.front() > timing_.memory) {
       history.troubles.pop_front();
     }
-    const bool bad = !hca.usable || lost_link;
+    hca.health.Set(fabric::Stage::kFlapDamping, "");
+    const bool well = hca.health.usable();
+    const bool bad = !well || lost_link;
     if (bad) {
       history.last_bad = now;
       // A link that goes down while the HCA is already failed is the same failure.
       if (history.well && !is_new) history.troubles.push_back(now);
       history.offered = false;
     }
-    history.well = hca.usable;
-    if (!hca.usable || history.offered) continue;
+    history.well = well;
+    if (history.offered) continue;
     const bool flaps = static_cast<int>(history.troubles.size()) >= timing_.flaps;
     const Duration window = flaps ? timing_.recover_flapping : timing_.recover;
-    if (now - history.last_bad >= window) {
+    if (well && now - history.last_bad >= window) {
       history.offered = true;
       continue;
     }
-    hca.usable = false;
     // The text contains no changing numbers, as each change is a message to kubelet.
-    hca.reason =
-        flaps ? absl::StrCat("its link flaps (at least ", timing_.flaps, " failures in ",
-                             Seconds(timing_.memory), " s); offered again after ", Seconds(window),
-                             " s without failure; check cable, transceiver and switch port")
-              : absl::StrCat("recovered; offered again after ", Seconds(window),
-                             " s without failure");
+    const std::string again =
+        absl::StrCat("offered again after ", Seconds(window), " s without failure");
+    hca.health.Set(fabric::Stage::kFlapDamping,
+                   flaps ? absl::StrCat("its link flaps (at least ", timing_.flaps, " failures in ",
+                                        Seconds(timing_.memory), " s); ", again,
+                                        "; check cable, transceiver and switch port")
+                   : well ? absl::StrCat("recovered; ", again)
+                          : "");
   }
 }
 

@@ -33,11 +33,11 @@ class FlapDamper {
   FlapDamper() : FlapDamper(Timing()) {}
   explicit FlapDamper(const Timing& timing) : timing_(timing) {}
 
-  // Takes the state just read and marks HCAs that have not recovered for long enough as unusable,
-  // with the reason. A new HCA is taken as it is. `link_downs`: counter of lost links by DeviceId,
-  // if any; an increase is a failure, even if the link is up again. `away`: DeviceIds of HCAs whose
-  // link goes down because a CNI plugin moves their interface into a pod, or back; increases until
-  // the first reading after that do not count.
+  // Takes the state just read and sets the fault of each HCA: whether it flaps, or has not
+  // recovered for long enough. A new HCA is taken as it is. `link_downs`: counter of lost links by
+  // DeviceId, if any; an increase is a failure, even if the link is up again. `away`: DeviceIds of
+  // HCAs whose link goes down because a CNI plugin moves their interface into a pod, or back;
+  // increases until the first reading after that do not count.
   void Settle(const std::map<std::string, uint64_t>& link_downs, const std::set<std::string>& away,
               TimePoint now, fabric::NodeInventory& inventory);
 

@@ -26,8 +26,7 @@ class FlapDamperTest : public ::testing::Test {
     fabric::NodeInventory inventory;
     inventory.hcas.resize(1);
     inventory.hcas[0].name = "mlx5_0";
-    inventory.hcas[0].usable = usable;
-    if (!usable) inventory.hcas[0].reason = "no port is ACTIVE";
+    inventory.hcas[0].health.Set(fabric::Stage::kRules, usable ? "" : "no port is ACTIVE");
     damper_.Settle(downs_, away_, now_, inventory);
     return inventory.hcas[0];
   }
@@ -39,63 +38,76 @@ class FlapDamperTest : public ::testing::Test {
 };
 
 TEST_F(FlapDamperTest, WhatIsSeenFirstIsTakenAsItIs) {
-  EXPECT_TRUE(Look(seconds(0), true).usable);
-  EXPECT_TRUE(Look(seconds(1), true).usable);
+  EXPECT_TRUE(Look(seconds(0), true).health.usable());
+  EXPECT_TRUE(Look(seconds(1), true).health.usable());
 }
 
 TEST_F(FlapDamperTest, DownAtOnceAndUpAfterTheWindow) {
   Look(seconds(0), true);
   const fabric::Hca down = Look(seconds(1), false);
-  EXPECT_FALSE(down.usable);
-  EXPECT_EQ(down.reason, "no port is ACTIVE");
+  EXPECT_FALSE(down.health.usable());
+  EXPECT_EQ(down.health.reason(), "no port is ACTIVE");
   const fabric::Hca up = Look(seconds(1), true);
-  EXPECT_FALSE(up.usable);
-  EXPECT_EQ(up.reason, "recovered; offered again after 10 s without failure");
+  EXPECT_FALSE(up.health.usable());
+  EXPECT_EQ(up.health.reason(), "recovered; offered again after 10 s without failure");
   EXPECT_EQ(Look(seconds(8), true), up);  // no new text, so no new message
-  EXPECT_TRUE(Look(seconds(1), true).usable);
-  EXPECT_EQ(Look(seconds(1), true).reason, "");
+  EXPECT_TRUE(Look(seconds(1), true).health.usable());
+  EXPECT_EQ(Look(seconds(1), true).health.reason(), "");
 }
 
 TEST_F(FlapDamperTest, TheWindowBeginsAnewWithEachTrouble) {
   Look(seconds(0), true);
   Look(seconds(1), false);
-  EXPECT_FALSE(Look(seconds(9), true).usable);
+  EXPECT_FALSE(Look(seconds(9), true).health.usable());
   Look(seconds(0), false);
-  EXPECT_FALSE(Look(seconds(9), true).usable);
-  EXPECT_TRUE(Look(seconds(1), true).usable);
+  EXPECT_FALSE(Look(seconds(9), true).health.usable());
+  EXPECT_TRUE(Look(seconds(1), true).health.usable());
 }
 
 TEST_F(FlapDamperTest, ALinkThatComesAndGoesWaitsLonger) {
   Look(seconds(0), true);
   for (int i = 0; i < 3; ++i) {
-    EXPECT_FALSE(Look(seconds(1), false).usable);
-    EXPECT_FALSE(Look(seconds(1), true).usable);
+    EXPECT_FALSE(Look(seconds(1), false).health.usable());
+    EXPECT_FALSE(Look(seconds(1), true).health.usable());
   }
-  EXPECT_THAT(Look(seconds(118), true).reason, HasSubstr("3 failures in 600 s"));
-  EXPECT_TRUE(Look(seconds(1), true).usable);
+  EXPECT_THAT(Look(seconds(118), true).health.reason(), HasSubstr("3 failures in 600 s"));
+  EXPECT_TRUE(Look(seconds(1), true).health.usable());
   // Long after, one trouble is only one.
   Look(seconds(1000), true);
   Look(seconds(1), false);
-  EXPECT_TRUE(Look(seconds(10), true).usable);
+  EXPECT_TRUE(Look(seconds(10), true).health.usable());
+}
+
+TEST_F(FlapDamperTest, ThatALinkFlapsIsToldAlsoWhileItIsDown) {
+  Look(seconds(0), true);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(Look(seconds(1), false).health.Text(), "no port is ACTIVE");
+    Look(seconds(1), true);
+  }
+  const fabric::Hca down = Look(seconds(1), false);
+  EXPECT_EQ(down.health.reason(), "no port is ACTIVE");
+  EXPECT_THAT(down.health.Text(), HasSubstr("no port is ACTIVE; its link flaps"));
+  EXPECT_THAT(Look(seconds(1), true).health.reason(), HasSubstr("its link flaps"));
+  EXPECT_EQ(Look(seconds(1000), false).health.Text(), "no port is ACTIVE") << "long ago";
 }
 
 TEST_F(FlapDamperTest, DownFromTheBeginningIsOfferedAfterTheWindow) {
-  EXPECT_FALSE(Look(seconds(0), false).usable);
-  EXPECT_FALSE(Look(seconds(1), true).usable);
-  EXPECT_TRUE(Look(seconds(9), true).usable);
+  EXPECT_FALSE(Look(seconds(0), false).health.usable());
+  EXPECT_FALSE(Look(seconds(1), true).health.usable());
+  EXPECT_TRUE(Look(seconds(9), true).health.usable());
 }
 
 // Between two looks the link was lost and came back.
 TEST_F(FlapDamperTest, ACounterTellsWhatNobodySaw) {
   downs_["mlx5_0"] = 7;
-  EXPECT_TRUE(Look(seconds(0), true).usable);  // what was before we came does not count
+  EXPECT_TRUE(Look(seconds(0), true).health.usable());  // what was before we came does not count
   downs_["mlx5_0"] = 8;
-  EXPECT_FALSE(Look(seconds(1), true).usable);
-  EXPECT_TRUE(Look(seconds(10), true).usable);
+  EXPECT_FALSE(Look(seconds(1), true).health.usable());
+  EXPECT_TRUE(Look(seconds(10), true).health.usable());
   downs_["mlx5_0"] = 0;  // the driver was loaded anew
-  EXPECT_TRUE(Look(seconds(1), true).usable);
+  EXPECT_TRUE(Look(seconds(1), true).health.usable());
   downs_["mlx5_0"] = 1;
-  EXPECT_FALSE(Look(seconds(1), true).usable);
+  EXPECT_FALSE(Look(seconds(1), true).health.usable());
 }
 
 TEST_F(FlapDamperTest, ADownThatIsAlsoCountedIsOneTrouble) {
@@ -105,24 +117,24 @@ TEST_F(FlapDamperTest, ADownThatIsAlsoCountedIsOneTrouble) {
     Look(seconds(1), false);
     downs_["mlx5_0"] = i;
     Look(seconds(1), false);
-    EXPECT_TRUE(Look(seconds(10), true).usable) << i;
+    EXPECT_TRUE(Look(seconds(10), true).health.usable()) << i;
   }
 }
 
 // A CNI plugin sets the interface down, moves it into a pod, and back when the pod ends.
 TEST_F(FlapDamperTest, AMoveIntoAPodIsNoFailure) {
   downs_["mlx5_0"] = 1;
-  EXPECT_TRUE(Look(seconds(1), true).usable);
+  EXPECT_TRUE(Look(seconds(1), true).health.usable());
   away_ = {"mlx5_0"};
   downs_["mlx5_0"] = 2;
-  EXPECT_TRUE(Look(seconds(1), true).usable);
+  EXPECT_TRUE(Look(seconds(1), true).health.usable());
   downs_["mlx5_0"] = 3;
-  EXPECT_TRUE(Look(seconds(1), true).usable) << "the pod's own affair";
+  EXPECT_TRUE(Look(seconds(1), true).health.usable()) << "the pod's own affair";
   away_.clear();
   downs_["mlx5_0"] = 4;
-  EXPECT_TRUE(Look(seconds(1), true).usable);
+  EXPECT_TRUE(Look(seconds(1), true).health.usable());
   downs_["mlx5_0"] = 5;
-  EXPECT_FALSE(Look(seconds(1), true).usable) << "it is back, and loses its link";
+  EXPECT_FALSE(Look(seconds(1), true).health.usable()) << "it is back, and loses its link";
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "device-plugin/config/config.h"
 #include "device-plugin/devices/device_list.h"
 #include "device-plugin/holdings/holdings.h"
+#include "fabric/hca_health.h"
 #include "fabric/hca_rules.h"
 #include "fabric/inventory.h"
 
@@ -35,8 +36,7 @@ std::set<std::string> JudgeOffers(const AgentConfig& config, const std::set<std:
     const auto nodes = inventory.moved.find(hca.name);
     if (nodes == inventory.moved.end()) continue;
     hca.char_devices = nodes->second;
-    hca.usable = true;
-    hca.reason.clear();
+    hca.health.Set(fabric::Stage::kMissing, "");
   }
   fabric::JudgeTogether(hcas, networks);
   return away;

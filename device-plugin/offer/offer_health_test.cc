@@ -41,7 +41,7 @@ class OfferHealthTest : public ::testing::Test {
   std::string Look(const std::set<std::string>& held = {}) {
     JudgeOffers(config_, held, inventory_);
     std::string well;
-    for (const fabric::Hca& hca : inventory_.hcas) well += hca.usable ? '+' : '-';
+    for (const fabric::Hca& hca : inventory_.hcas) well += hca.health.usable() ? '+' : '-';
     return well;
   }
 
@@ -53,7 +53,7 @@ TEST_F(OfferHealthTest, EachResourceHasItsNetwork) {
   EXPECT_EQ(Look(), "--");
   config_.resources[1].network = fabric::PodNetwork::kAttached;
   EXPECT_EQ(Look(), "-+");
-  EXPECT_THAT(inventory_.hcas[0].reason, HasSubstr("link-local"));
+  EXPECT_THAT(inventory_.hcas[0].health.reason(), HasSubstr("link-local"));
   inventory_.hcas[1].ports[0].state = "DOWN";
   inventory_.hcas[1].set_down = true;
   EXPECT_EQ(Look(), "--");
@@ -70,18 +70,29 @@ TEST_F(OfferHealthTest, WhatIsInAPodIsNotMissing) {
   config_.resources[1].network = fabric::PodNetwork::kMoved;
   fabric::Hca& hca = inventory_.hcas[1];
   hca.present = false;
-  hca.reason = "it has vanished";
+  hca.health.Set(fabric::Stage::kMissing, "it has vanished");
   EXPECT_EQ(Look({"mlx5_1-0000_11_00_0"}), "--") << "nor is its device node there";
   inventory_.moved["mlx5_1"] = {"/dev/infiniband/uverbs1"};
   EXPECT_EQ(Look(), "--") << "no pod holds it";
-  EXPECT_EQ(hca.reason, "it has vanished");
+  EXPECT_EQ(hca.health.reason(), "it has vanished");
   EXPECT_EQ(Look({"mlx5_1-0000_11_00_0"}), "-+");
   EXPECT_THAT(hca.char_devices, ElementsAre("/dev/infiniband/uverbs1"));
-  hca.usable = false;
+  hca.health.Set(fabric::Stage::kMissing, "it has vanished");
   EXPECT_EQ(Look({"0000:11:00.0"}), "-+") << "by its PCI address";
-  hca.usable = false;
+  hca.health.Set(fabric::Stage::kMissing, "it has vanished");
   config_.resources[1].network = fabric::PodNetwork::kAttached;
   EXPECT_EQ(Look({"0000:11:00.0"}), "--");
+}
+
+TEST_F(OfferHealthTest, ThatItIsInAPodEndsNoOtherTrouble) {
+  config_.resources[1].network = fabric::PodNetwork::kMoved;
+  inventory_.moved["mlx5_1"] = {"/dev/infiniband/uverbs1"};
+  fabric::Hca& hca = inventory_.hcas[1];
+  hca.present = false;
+  hca.health.Set(fabric::Stage::kMissing, "it has vanished");
+  hca.health.Set(fabric::Stage::kIdentity, "a pod may hold it as mlx5_7");
+  EXPECT_EQ(Look({"mlx5_1-0000_11_00_0"}), "--");
+  EXPECT_EQ(hca.health.Text(), "a pod may hold it as mlx5_7");
 }
 
 TEST_F(OfferHealthTest, TheLinkOfWhatMovesIsNotTheHosts) {

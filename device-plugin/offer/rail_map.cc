@@ -20,6 +20,7 @@
 #include "device-plugin/devices/device_list.h"
 #include "device-plugin/holdings/holdings.h"
 #include "fabric/gid_table.h"
+#include "fabric/hca_health.h"
 #include "fabric/hca_role.h"
 #include "fabric/hca_rules.h"
 #include "fabric/inventory.h"
@@ -41,6 +42,11 @@ constexpr char kVanished[] =
     "the device has disappeared from /sys/class/infiniband; check that its driver is loaded and "
     "that the card responds on PCI; if it was removed permanently, delete rail-map.json in the "
     "directory railhead of kubelet's device-plugins and restart the node agent";
+
+void MarkMissing(fabric::Hca& hca) {
+  hca.present = false;
+  hca.health.Set(fabric::Stage::kMissing, kVanished);
+}
 
 // Devices with the same place are distinguished only by their names.
 std::string PlaceOf(const fabric::Hca& hca) {
@@ -91,11 +97,9 @@ class Recognition {
     hca.pod_address = fabric::AddressKind::kUnknown;
     hca.host_gid.clear();
     hca.device_trouble.clear();
-    hca.withheld.clear();
     hca.move_interface = false;
-    hca.usable = false;
-    hca.reason = kVanished;
-    hca.present = false;
+    hca.health = {};
+    MarkMissing(hca);
   }
 
   bool Known(const std::string& id) const {
@@ -237,7 +241,7 @@ class Recognition {
         const fabric::Hca& known = map_.hcas[*known_of_[i]];
         hca.id = known.id;
         hca.rail = known.rail;
-        if (fabric::Hangs(hca) && hca.ports.empty()) {
+        if (hca.health.Has(fabric::Stage::kHang) && hca.ports.empty()) {
           hca.ports = known.ports;
           hca.role = known.role;
         }
@@ -346,12 +350,11 @@ class Recognition {
       for (const fabric::Hca& other : inventory_.hcas) {
         if (!others->second.contains(other.id) || !MayBeHeld(other)) continue;
         may_be[hca.id].insert(other.id);
-        if (fabric::Hangs(hca)) continue;
-        hca.withheld = absl::StrCat(hca.pci_address.empty() ? "the node" : hca.pci_address,
+        hca.health.Set(fabric::Stage::kIdentity,
+                       absl::StrCat(hca.pci_address.empty() ? "the node" : hca.pci_address,
                                     " has several RDMA devices whose names have changed, and a pod "
                                     "may hold this one as ",
-                                    other.id, "; it is offered after that pod has ended");
-        fabric::Judge(hca, fabric::PodNetwork::kUnknown);
+                                    other.id, "; it is offered after that pod has ended"));
       }
     }
     map_.may_be = std::move(may_be);
@@ -421,8 +424,7 @@ std::optional<fabric::Hca> ReadMapHca(const Json& item) {
   if (const std::optional<int> port = MapNumber(item, "port", 1, 255); port.has_value()) {
     hca.ports.push_back({*port, "UNKNOWN", MapText(item, "linkLayer"), 0, ""});
   }
-  hca.reason = kVanished;
-  hca.present = false;
+  MarkMissing(hca);
   return hca;
 }
 

@@ -43,7 +43,6 @@ fabric::Hca MakeHca(const std::string& name, const std::string& pci,
   hca.vendor = "15b3";
   hca.ports = {{1, "ACTIVE", "Ethernet", 400, "LinkUp"}};
   hca.char_devices = {"/dev/infiniband/uverbs0"};
-  hca.usable = true;
   return hca;
 }
 
@@ -62,7 +61,7 @@ class RailMapTest : public ::testing::Test {
     Recognize(holdings_, map_, inventory_);
     return absl::StrJoin(inventory_.hcas, " ", [](std::string* out, const fabric::Hca& hca) {
       absl::StrAppend(out, hca.offered ? absl::StrCat(hca.rail) : "-", ":", DeviceId(hca), "=",
-                      hca.name, hca.usable ? "" : "!");
+                      hca.name, hca.health.usable() ? "" : "!");
     });
   }
 
@@ -89,7 +88,7 @@ TEST_F(RailMapTest, NamesMayBeExchanged) {
 TEST_F(RailMapTest, WhatIsMissingKeepsItsPlace) {
   Look({MakeHca("a", kPciA), MakeHca("b", kPciB)});
   EXPECT_EQ(Look({MakeHca("b", kPciB)}), "0:a-0000_01_00_0=a! 1:b-0000_02_00_0=b");
-  EXPECT_THAT(inventory_.hcas[0].reason, HasSubstr("has disappeared from"));
+  EXPECT_THAT(inventory_.hcas[0].health.reason(), HasSubstr("has disappeared from"));
   EXPECT_TRUE(inventory_.hcas[0].char_devices.empty());
   EXPECT_EQ(inventory_.hcas[0].ports[0].state, "UNKNOWN");
   // Also for a new agent, which knows the same of it.
@@ -129,7 +128,7 @@ TEST_F(RailMapTest, WhatMayBeInAPodUnderAnotherNameIsGivenToNobody) {
   Hold({"a-0000_01_00_0"});
   const std::vector<fabric::Hca> renamed = {MakeHca("c", kPciA), MakeHca("d", kPciA)};
   EXPECT_EQ(Look(renamed), "0:a-0000_01_00_0=a! 1:c-0000_01_00_0=c! 2:d-0000_01_00_0=d!");
-  EXPECT_THAT(inventory_.hcas[1].reason, HasSubstr("a-0000_01_00_0"));
+  EXPECT_THAT(inventory_.hcas[1].health.reason(), HasSubstr("a-0000_01_00_0"));
   map_ = ParseRailMap(ToJson(map_, kMachine), kMachine).value();
   EXPECT_THAT(Look(renamed), HasSubstr("=c! 2:d-0000_01_00_0=d!"));
   Hold({});
@@ -145,7 +144,7 @@ TEST_F(RailMapTest, ASoftwareDeviceThatIsRenamedHasNoSecondOwner) {
   for (const char* netdev : {"", "net1"}) {
     EXPECT_EQ(Look({MakeHca("siw8", "", netdev), MakeHca("siw1", "", "eth1")}),
               "0:siw0=siw7! 1:siw1=siw1 2:siw8=siw8!");
-    EXPECT_THAT(inventory_.hcas[2].reason, HasSubstr("a pod may hold this one as siw0"));
+    EXPECT_THAT(inventory_.hcas[2].health.reason(), HasSubstr("a pod may hold this one as siw0"));
   }
   Hold({});
   EXPECT_EQ(Look({MakeHca("siw8", "", "eth0"), MakeHca("siw1", "", "eth1")}),
@@ -181,7 +180,7 @@ TEST_F(RailMapTest, VirtualFunctionsMayBeChosenInPlaceOfTheirPhysicalOne) {
   // The pod may have taken it out of the host's sight.
   EXPECT_EQ(Look({MakeHca("a", kPciA), MakeHca("b", kPciB)}),
             "0:v-0000_01_00_1=v! 1:b-0000_02_00_0=b -:a-0000_01_00_0=a!");
-  EXPECT_THAT(inventory_.hcas[2].reason, HasSubstr("v (0000:01:00.1, in a pod)"));
+  EXPECT_THAT(inventory_.hcas[2].health.reason(), HasSubstr("v (0000:01:00.1, in a pod)"));
   Hold({});
   EXPECT_EQ(Look({MakeHca("a", kPciA), MakeHca("b", kPciB)}),
             "0:a-0000_01_00_0=a 1:b-0000_02_00_0=b");
@@ -206,7 +205,7 @@ TEST_F(RailMapTest, AFunctionThatManagesSwitchesIsNotMissing) {
   fabric::Hca manager = MakeHca("a", kPciA);
   manager.role = fabric::HcaRole::kSwitchManagement;
   manager.offered = false;
-  manager.usable = false;
+  manager.health.Set(fabric::Stage::kRules, "port 1 is DOWN");
   EXPECT_EQ(Look({manager, MakeHca("b", kPciB)}), "1:b-0000_02_00_0=b -:a-0000_01_00_0=a!");
 }
 
@@ -222,14 +221,14 @@ TEST_F(RailMapTest, AnHcaThatHangsIsWhatItWas) {
   Look({bond, MakeHca("b", kPciB)});
   const fabric::Hca hung =
       fabric::ReadInventory(tree.root(), {}, nullptr, {}, {{"a", {}}}).value().hcas[0];
-  ASSERT_TRUE(fabric::Hangs(hung));
+  ASSERT_TRUE(hung.health.Has(fabric::Stage::kHang));
   EXPECT_EQ(Look({hung, MakeHca("b", kPciB)}), "0:a-0000_01_00_0=a! 1:b-0000_02_00_0=b");
   EXPECT_EQ(inventory_.hcas[0].netdev, "bond0");
   EXPECT_EQ(inventory_.hcas[0].role, fabric::HcaRole::kBond);
   EXPECT_EQ(inventory_.hcas[0].ports.at(0).link_layer, "Ethernet");
   // It may vanish as well.
   EXPECT_EQ(Look({MakeHca("b", kPciB)}), "0:a-0000_01_00_0=a! 1:b-0000_02_00_0=b");
-  EXPECT_THAT(inventory_.hcas[0].reason, HasSubstr("has disappeared from"));
+  EXPECT_THAT(inventory_.hcas[0].health.reason(), HasSubstr("has disappeared from"));
 }
 
 TEST_F(RailMapTest, TheSixtyFifthHcaIsNoRail) {
@@ -240,7 +239,7 @@ TEST_F(RailMapTest, TheSixtyFifthHcaIsNoRail) {
   Look(hcas);
   EXPECT_EQ(inventory_.hcas.back().rail, -1);
   EXPECT_FALSE(inventory_.hcas.back().offered);
-  EXPECT_THAT(inventory_.hcas.back().reason, HasSubstr("more than 64 rails"));
+  EXPECT_THAT(inventory_.hcas.back().health.reason(), HasSubstr("more than 64 rails"));
   EXPECT_TRUE(ParseRailMap(ToJson(map_, kMachine), kMachine).ok());
 }
 
@@ -375,7 +374,8 @@ class History {
     Scan();
     EXPECT_EQ(map_.hcas.size(), nics_.size());
     EXPECT_TRUE(map_.may_be.empty());
-    for (const Device& device : devices_) EXPECT_TRUE(device.hca.usable) << device.hca.reason;
+    for (const Device& device : devices_)
+      EXPECT_TRUE(device.hca.health.usable()) << device.hca.health.reason();
   }
 
   int started() const { return started_; }
@@ -479,13 +479,13 @@ class History {
                                       });
         ASSERT_NE(hca, inventory_.hcas.end());
         // The rail map reports that a pod may have it.
-        if (!hca->withheld.empty()) continue;
+        if (hca->health.Has(fabric::Stage::kIdentity)) continue;
         EXPECT_TRUE(
             std::any_of(renumbered.begin(), renumbered.end(),
                         [&](const Renumbering& one) { return one.hcas.contains(DeviceId(*hca)); }))
             << "pod " << number << " can open " << DeviceId(*hca) << ", and that is not reported";
-        EXPECT_FALSE(hca->usable) << DeviceId(*hca) << " is offered, and pod " << number
-                                  << " can open it";
+        EXPECT_FALSE(hca->health.usable())
+            << DeviceId(*hca) << " is offered, and pod " << number << " can open it";
       }
     }
   }
@@ -536,7 +536,7 @@ class History {
       const bool held = std::any_of(pods_.begin(), pods_.end(), [&device](const auto& pod) {
         return pod.second.ids.contains(device.id);
       });
-      if (device.hca.usable && !held) free.push_back(&device);
+      if (device.hca.health.usable() && !held) free.push_back(&device);
     }
     std::shuffle(free.begin(), free.end(), random_);
     free.resize(std::min(free.size(), 1 + Any(2)));

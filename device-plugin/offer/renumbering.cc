@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "device-plugin/devices/device_list.h"
+#include "fabric/hca_health.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -74,10 +75,10 @@ const fabric::Hca* FindGiven(const fabric::PodRail& rail, const std::set<std::st
   return alone ? there.front() : nullptr;
 }
 
-// Returns whether the HCA may be one that was given, under another name: the rail map withholds it
-// and reports that.
+// Returns whether the HCA may be one that was given, under another name, or with another state:
+// another stage reports that.
 bool MayBeGiven(const fabric::Hca& hca, const Grant& grant) {
-  return !hca.withheld.empty() &&
+  return (hca.health.Has(fabric::Stage::kIdentity) || hca.health.Has(fabric::Stage::kHang)) &&
          std::any_of(grant.rails.begin(), grant.rails.end(), [&hca](const fabric::PodRail& rail) {
            return rail.pci_address == hca.pci_address;
          });
@@ -191,13 +192,11 @@ std::vector<Renumbering> WithholdRenumbered(const std::vector<Grant>& grants,
     if (found.has_value()) all.push_back(*std::move(found));
   }
   for (fabric::Hca& hca : inventory.hcas) {
+    hca.health.Set(fabric::Stage::kRenumbering, "");
     for (const Renumbering& one : all) {
       const auto why = one.hcas.find(DeviceId(hca));
       if (why == one.hcas.end()) continue;
-      hca.renumbered = why->second;
-      hca.reason =
-          hca.reason.empty() ? hca.renumbered : absl::StrCat(hca.reason, "; ", hca.renumbered);
-      hca.usable = false;
+      hca.health.Set(fabric::Stage::kRenumbering, why->second);
       break;  // one at a time: the next remains when its pod is gone
     }
   }

@@ -61,7 +61,7 @@ struct Renumbering {
 std::optional<Renumbering> FindRenumbering(const Grant& grant,
                                            const fabric::NodeInventory& inventory);
 
-// Compares all of them, and marks affected HCAs as unusable (Hca::renumbered).
+// Compares all of them, and sets the fault of each HCA: whether it is affected.
 std::vector<Renumbering> WithholdRenumbered(const std::vector<Grant>& grants,
                                             fabric::NodeInventory& inventory);
 

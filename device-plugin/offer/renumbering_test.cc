@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,7 +30,6 @@ fabric::Hca Mlx5Nic(int number) {
   hca.name = absl::StrCat("mlx5_", number);
   hca.pci_address = absl::StrCat("0000:0", number + 1, ":00.0");
   hca.char_devices = {Node(number)};
-  hca.usable = true;
   return hca;
 }
 
@@ -137,14 +137,14 @@ TEST_F(RenumberingTest, AnHcaIsRecognizedByItsFunctionAndTwinsByTheirNames) {
 
 TEST_F(RenumberingTest, AffectedHcasAreWithheldWithTheReason) {
   Exchange(0, 1);
-  inventory_.hcas[1].usable = false;
-  inventory_.hcas[1].reason = "port 1 is DOWN";
+  inventory_.hcas[1].health.Set(fabric::Stage::kRules, "port 1 is DOWN");
   EXPECT_EQ(WithholdRenumbered({Given({0}), Given({2})}, inventory_).size(), 1U);
-  EXPECT_FALSE(inventory_.hcas[0].usable);
-  EXPECT_EQ(inventory_.hcas[0].reason, inventory_.hcas[0].renumbered);
-  EXPECT_EQ(inventory_.hcas[1].reason, "port 1 is DOWN; " + inventory_.hcas[1].renumbered);
-  EXPECT_TRUE(inventory_.hcas[2].usable);
-  EXPECT_EQ(inventory_.hcas[2].renumbered, "");
+  EXPECT_FALSE(inventory_.hcas[0].health.usable());
+  const std::map<std::string, std::string> why = FindRenumbering(Given({0}), inventory_)->hcas;
+  EXPECT_EQ(inventory_.hcas[0].health.reason(), why.at("mlx5_0-0000_01_00_0"));
+  EXPECT_EQ(inventory_.hcas[1].health.reason(), "port 1 is DOWN") << "the graver one";
+  EXPECT_EQ(inventory_.hcas[1].health.Text(), "port 1 is DOWN; " + why.at("mlx5_1-0000_02_00_0"));
+  EXPECT_TRUE(inventory_.hcas[2].health.usable());
 }
 
 TEST(GrantsTest, AreThoseOfContainersWithAllTheirResources) {

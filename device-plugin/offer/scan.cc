@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "fabric/gpu_direct.h"
 #include "fabric/gpu_uuids.h"
+#include "fabric/hca_health.h"
 #include "fabric/hca_netdev.h"
 #include "fabric/inventory.h"
 #include "fabric/port_counters.h"
@@ -48,7 +49,7 @@ void ReadCounters(const ScanWish& wish, const fabric::RootFiles& files,
                   const std::function<void(const std::string&)>& reading, Scan& scan) {
   for (fabric::Hca& hca : scan.inventory.hcas) {
     const fabric::HcaPort* port = fabric::DataPort(hca);
-    if (port == nullptr || fabric::Hangs(hca)) continue;
+    if (port == nullptr || hca.health.Has(fabric::Stage::kHang)) continue;
     reading(hca.name);
     const auto count = [&](fabric::PortCounter counter, std::map<std::string, uint64_t>& counts) {
       const std::optional<uint64_t> value =

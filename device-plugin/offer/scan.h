@@ -49,7 +49,7 @@ struct ScanWish {
 
 // Reads the node; blocks as long as its firmware and drivers do. `known` is kept between scans;
 // `reading` is called before the files of an HCA are read, with its name; with kGpuDriver; and with
-// "" before other files. Hanging HCAs are withheld (fabric::Hangs), with the state from `last`.
+// "" before other files. Hanging HCAs (Stage::kHang) have the state from `last`.
 absl::StatusOr<Scan> ReadScan(const ScanWish& wish, fabric::KnownVpd& known,
                               const std::function<void(const std::string&)>& reading);
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "device-plugin/devices/device_list.h"
+#include "fabric/hca_health.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
@@ -19,6 +20,7 @@ void SymbolErrorMonitor::Mark(const std::map<std::string, uint64_t>& counts, Tim
   for (const fabric::Hca& hca : inventory.hcas) ids.insert(DeviceId(hca));
   std::erase_if(readings_, [&ids](const auto& reading) { return !ids.contains(reading.first); });
   for (fabric::Hca& hca : inventory.hcas) {
+    hca.health.Set(fabric::Stage::kSymbolErrors, "");
     const std::string id = DeviceId(hca);
     const auto count = counts.find(id);
     const fabric::HcaPort* port = fabric::DataPort(hca);
@@ -33,12 +35,12 @@ void SymbolErrorMonitor::Mark(const std::map<std::string, uint64_t>& counts, Tim
     if (!readings.empty() && count->second < readings.back().second) readings.clear();
     readings.emplace_back(now, count->second);
     while (now - readings.front().first > limit_.within) readings.pop_front();
-    if (!hca.usable || count->second - readings.front().second < limit_.errors) continue;
-    hca.usable = false;
-    hca.reason =
+    if (count->second - readings.front().second < limit_.errors) continue;
+    hca.health.Set(
+        fabric::Stage::kSymbolErrors,
         absl::StrCat("its link is noisy (at least ", limit_.errors, " symbol errors within ",
                      std::chrono::duration_cast<std::chrono::seconds>(limit_.within).count(),
-                     " s); check cable and transceiver");
+                     " s); check cable and transceiver"));
   }
 }
 

@@ -29,8 +29,8 @@ class SymbolErrorMonitor {
   SymbolErrorMonitor() : SymbolErrorMonitor(Limit()) {}
   explicit SymbolErrorMonitor(const Limit& limit) : limit_(limit) {}
 
-  // Takes the counters just read (by DeviceId, if there is one) and marks HCAs above the limit as
-  // unusable, with the reason.
+  // Takes the counters just read (by DeviceId, if there is one) and sets the fault of each HCA:
+  // whether it is above the limit.
   void Mark(const std::map<std::string, uint64_t>& counts, TimePoint now,
             fabric::NodeInventory& inventory);
 

@@ -20,18 +20,17 @@ class SymbolErrorMonitorTest : public ::testing::Test {
     fabric::NodeInventory inventory;
     inventory.hcas.resize(2);
     inventory.hcas[0].name = "mlx5_0";
-    inventory.hcas[0].usable = true;
     inventory.hcas[0].ports = {{1, state_, "InfiniBand", 400}};
+    inventory.hcas[0].health.Set(fabric::Stage::kSharedAddress, address_trouble_);
     inventory.hcas[1].name = "rxe0";
-    inventory.hcas[1].usable = true;
     rate_.Mark({{"mlx5_0", count}}, now_, inventory);
-    EXPECT_TRUE(inventory.hcas[1].usable) << "it has no such counter";
-    EXPECT_EQ(inventory.hcas[0].usable, inventory.hcas[0].reason.empty());
-    return inventory.hcas[0].reason;
+    EXPECT_TRUE(inventory.hcas[1].health.usable()) << "it has no such counter";
+    return inventory.hcas[0].health.Text();
   }
 
   SymbolErrorMonitor rate_{{}};
   std::string state_ = "ACTIVE";
+  std::string address_trouble_;
   TimePoint now_;
 };
 
@@ -46,6 +45,17 @@ TEST_F(SymbolErrorMonitorTest, ManyErrorsInAShortTimeAreTrouble) {
             "its link is noisy (at least 100 symbol errors within 60 s); check cable and "
             "transceiver");
   EXPECT_EQ(After(31, 1150), "") << "50 within the last minute";
+}
+
+TEST_F(SymbolErrorMonitorTest, ANoisyLinkIsToldBesideAnotherTrouble) {
+  address_trouble_ = "it has the same address as mlx5_1";
+  EXPECT_EQ(After(0, 0), address_trouble_);
+  EXPECT_EQ(After(1, 100), address_trouble_ +
+                               "; its link is noisy (at least 100 symbol errors within 60 s); "
+                               "check cable and transceiver");
+  address_trouble_.clear();
+  EXPECT_NE(After(1, 100), "") << "the other has ended";
+  EXPECT_EQ(After(61, 100), "");
 }
 
 TEST_F(SymbolErrorMonitorTest, TheSameErrorsInALongTimeAreNot) {
