@@ -12,7 +12,6 @@
 
 #include "mpi/calls.h"
 #include "mpi/export.h"
-#include "mpi/extents.h"
 #include "mpi/predefined.h"
 #include "mpi/transfers.h"
 
@@ -49,11 +48,9 @@ void Write(const Arrival& arrival, TrampolineStatus* status, int error = kSucces
   status->error = error;
 }
 
-// Sets *bytes to the size of a message or of the buffer for one.
-Outcome SizeOfMessage(int count, const Datatype* type, size_t* bytes) {
-  if (Outcome wrong = CheckCount(count); !wrong.ok()) return wrong;
-  if (Outcome wrong = CheckType(type); !wrong.ok()) return wrong;
-  return SizeOf(count, *type, 1, bytes);
+// A send does not write to its buffer.
+Message SendOf(const void* buffer, int count, const Datatype* type, int to, int tag) {
+  return {const_cast<void*>(buffer), count, type, to, tag};
 }
 
 // The number of elements of `size` bytes that `bytes` are; MPI_UNDEFINED if it is not a whole
@@ -70,10 +67,9 @@ int ReceiveNow(void* buffer, int count, Datatype* type, int from, int tag, Commu
                Status* status) {
   return On("MPI_Recv", comm, [&](Group& group) {
     Arrival arrival;
-    size_t bytes = 0;
     rhRequest_t begun = nullptr;
-    if (Outcome wrong = SizeOfMessage(count, type, &bytes); !wrong.ok()) return wrong;
-    if (Outcome wrong = BeginReceive(group, buffer, bytes, from, tag, &begun); !wrong.ok()) {
+    if (Outcome wrong = BeginReceive(group, {buffer, count, type, from, tag}, &begun);
+        !wrong.ok()) {
       return wrong;
     }
     Outcome outcome = EndTransfer(begun, status != nullptr ? &arrival : nullptr);
@@ -90,15 +86,15 @@ int SendAndReceive(const void* send, int send_count, Datatype* send_type, int to
     Arrival arrival;
     rhRequest_t sending = nullptr;
     rhRequest_t receiving = nullptr;
-    size_t sent = 0;
-    size_t room = 0;
-    Outcome outcome =
-        First(SizeOfMessage(send_count, send_type, &sent), SizeOfMessage(count, type, &room));
+    const Message sent = SendOf(send, send_count, send_type, to, send_tag);
     // Before anything has begun: no later message may come into the buffer of a call that has
     // failed.
-    if (outcome.ok()) outcome = CheckDestination(group, to, send_tag);
-    if (outcome.ok()) outcome = BeginReceive(group, receive, room, from, tag, &receiving);
-    if (outcome.ok()) outcome = BeginSend(group, send, sent, to, send_tag, &sending);
+    size_t bytes = 0;
+    Outcome outcome = CheckSend(group, sent, &bytes);
+    if (outcome.ok()) {
+      outcome = BeginReceive(group, {receive, count, type, from, tag}, &receiving);
+    }
+    if (outcome.ok()) outcome = BeginSend(group, sent, &sending);
     if (outcome.ok()) outcome = EndTransfer(sending, nullptr);
     // A send fails where the communicator has ended, and the receive with it.
     if (outcome.ok()) outcome = EndTransfer(receiving, &arrival);
@@ -225,10 +221,9 @@ int TestFor(Request** request, int* flag, Status* status) {
 RAILHEAD_MPI(Send, const void* buffer, int count, Datatype* type, int to, int tag,
              Communicator* comm) {
   return On("MPI_Send", comm, [&](Group& group) {
-    size_t bytes = 0;
     rhRequest_t begun = nullptr;
-    if (Outcome wrong = SizeOfMessage(count, type, &bytes); !wrong.ok()) return wrong;
-    if (Outcome wrong = BeginSend(group, buffer, bytes, to, tag, &begun); !wrong.ok()) {
+    if (Outcome wrong = BeginSend(group, SendOf(buffer, count, type, to, tag), &begun);
+        !wrong.ok()) {
       return wrong;
     }
     return EndTransfer(begun, nullptr);
@@ -238,18 +233,14 @@ RAILHEAD_MPI(Send, const void* buffer, int count, Datatype* type, int to, int ta
 RAILHEAD_MPI(Isend, const void* buffer, int count, Datatype* type, int to, int tag,
              Communicator* comm, Request** request) {
   return On("MPI_Isend", comm, [&](Group& group) {
-    size_t bytes = 0;
-    Outcome outcome = SizeOfMessage(count, type, &bytes);
-    return outcome.ok() ? Send(group, buffer, bytes, to, tag, request) : outcome;
+    return Send(group, SendOf(buffer, count, type, to, tag), request);
   });
 }
 
 RAILHEAD_MPI(Irecv, void* buffer, int count, Datatype* type, int from, int tag, Communicator* comm,
              Request** request) {
   return On("MPI_Irecv", comm, [&](Group& group) {
-    size_t bytes = 0;
-    Outcome outcome = SizeOfMessage(count, type, &bytes);
-    return outcome.ok() ? Receive(group, buffer, bytes, from, tag, request) : outcome;
+    return Receive(group, {buffer, count, type, from, tag}, request);
   });
 }
 

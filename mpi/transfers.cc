@@ -5,17 +5,18 @@
 #include <string>
 #include <utility>
 
+#include "mpi/calls.h"
+#include "mpi/extents.h"
 #include "railhead/railhead.h"
 
 namespace railhead::mpi {
 namespace {
 
-Outcome WrongTag(int tag) {
-  return {kErrorTag, "the tag is " + std::to_string(tag) + "; it may not be negative"};
-}
-
+// Checks the peer and the tag; `what` is the peer's name in the error.
 Outcome CheckPeer(const Group& group, int peer, const char* what, int tag, int lowest_tag) {
-  return tag < lowest_tag ? WrongTag(tag) : group.CheckRank(peer, what);
+  if (peer == kProcessNull) return {};
+  if (tag >= lowest_tag) return group.CheckRank(peer, what);
+  return {kErrorTag, "the tag is " + std::to_string(tag) + "; it may not be negative"};
 }
 
 // Makes a request of what `begin` begins.
@@ -31,51 +32,30 @@ Outcome MakeRequest(Group& group, Begin begin, Request** request) {
 
 }  // namespace
 
-Outcome CheckDestination(const Group& group, int to, int tag) {
-  return to == kProcessNull ? Outcome() : CheckPeer(group, to, "the destination", tag, 0);
+Outcome SizeOfMessage(int count, const Datatype* type, size_t* bytes) {
+  if (Outcome wrong = CheckCount(count); !wrong.ok()) return wrong;
+  if (Outcome wrong = CheckType(type); !wrong.ok()) return wrong;
+  return SizeOf(count, *type, 1, bytes);
 }
 
-Outcome BeginSend(const Group& group, const void* buffer, size_t bytes, int to, int tag,
-                  rhRequest_t* begun) {
-  if (to == kProcessNull) return {};
-  if (Outcome wrong = CheckDestination(group, to, tag); !wrong.ok()) return wrong;
-  return group.Check(rhIsend(buffer, bytes, rhUint8, to, tag, group.comm(), begun));
+Outcome CheckSend(const Group& group, const Message& message, size_t* bytes) {
+  return First(SizeOfMessage(message.count, message.type, bytes),
+               CheckPeer(group, message.peer, "the destination", message.tag, 0));
 }
 
-Outcome BeginReceive(const Group& group, void* buffer, size_t bytes, int from, int tag,
-                     rhRequest_t* begun) {
-  if (from == kProcessNull) return {};
-  const int rank = from == RH_ANY_SOURCE ? 0 : from;
-  if (Outcome wrong = CheckPeer(group, rank, "the source", tag, RH_ANY_TAG); !wrong.ok()) {
-    return wrong;
-  }
-  return group.Check(rhIrecv(buffer, bytes, rhUint8, from, tag, group.comm(), begun));
+Outcome CheckReceive(const Group& group, const Message& message, size_t* bytes) {
+  const int rank = message.peer == RH_ANY_SOURCE ? 0 : message.peer;
+  return First(SizeOfMessage(message.count, message.type, bytes),
+               CheckPeer(group, rank, "the source", message.tag, RH_ANY_TAG));
 }
 
-Outcome EndTransfer(rhRequest_t begun, Arrival* arrival) {
-  if (begun == nullptr) return {};
-  // The text of a transfer's failure is the thread's.
-  Outcome outcome = OutcomeOf(rhRequestWait(begun), nullptr);
-  if (outcome.ok() && arrival != nullptr) {
-    rhRequestInfo_t info = {sizeof(rhRequestInfo_t), 0, 0, 0};
-    outcome = OutcomeOf(rhRequestGetInfo(begun, &info), nullptr);
-    *arrival = {info.peer, info.tag, info.bytes};
-  }
-  rhRequestFree(begun);
-  return outcome;
-}
-
-Outcome Send(Group& group, const void* buffer, size_t bytes, int to, int tag, Request** request) {
-  const auto begin = [&](rhRequest_t* begun) {
-    return BeginSend(group, buffer, bytes, to, tag, begun);
-  };
+Outcome Send(Group& group, const Message& message, Request** request) {
+  const auto begin = [&](rhRequest_t* begun) { return BeginSend(group, message, begun); };
   return MakeRequest(group, begin, request);
 }
 
-Outcome Receive(Group& group, void* buffer, size_t bytes, int from, int tag, Request** request) {
-  const auto begin = [&](rhRequest_t* begun) {
-    return BeginReceive(group, buffer, bytes, from, tag, begun);
-  };
+Outcome Receive(Group& group, const Message& message, Request** request) {
+  const auto begin = [&](rhRequest_t* begun) { return BeginReceive(group, message, begun); };
   return MakeRequest(group, begin, request);
 }
 

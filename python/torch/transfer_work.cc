@@ -77,7 +77,13 @@ void TransferWork::Start(const c10::intrusive_ptr<TransferWork>& work) {
   // The parts that have begun would never be done without the others.
   if (!why.empty() && !work->requests_.empty()) executor.End(why);
   work->not_begun_ = std::move(why);
-  TransferWatch::Get().Add(work);
+  // Small sends are done now, and receives whose message had arrived. Delivery to a device would
+  // block the caller.
+  if (work->not_begun_.empty() && work->device_.is_cpu() && work->IsDone()) {
+    Complete(work);
+  } else {
+    TransferWatch::Get().Add(work);
+  }
 }
 
 bool TransferWork::wait(std::chrono::milliseconds timeout) {

@@ -7,9 +7,10 @@
 //   work->AddReceive(tensor, /*from=*/1, /*tag=*/0);
 //   TransferWork::Start(work);
 //
-// From Start() on TransferWatch keeps the work, and with it the tensors and the communicator, until
-// all transfers are done, also if the caller drops it. A caller that waits, or else the watch, then
-// takes the work out of the watch and completes it: exactly one of them does.
+// If all transfers are done when they have begun, Start() completes the work. Otherwise
+// TransferWatch keeps the work, and with it the tensors and the communicator, until they are done,
+// also if the caller drops it. A caller that waits, or else the watch, then takes the work out of
+// the watch and completes it: exactly one of them does.
 //
 // torch's timeout begins with the first wait() that passes no timeout, as gloo's does: a receive
 // may be posted long before its message is sent.
@@ -63,7 +64,8 @@ class TransferWork final : public RailWork {
   void EndIfLate(Clock::time_point now);
   // Call when the group was destroyed: ends it if the transfers are not done at `latest`.
   void EndAfter(Clock::time_point latest);
-  // Once, when IsDone(), by the thread that has taken it out of the watch. Sets the result.
+  // Once, when IsDone(), by Start() or by the thread that has taken it out of the watch. Sets the
+  // result.
   static void Complete(c10::intrusive_ptr<TransferWork> work);
 
  private:

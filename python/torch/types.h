@@ -34,15 +34,22 @@ inline void CheckTensor(const char* call, const at::Tensor& tensor) {
                    tensor.layout(), "; make it dense first (to_dense())");
 }
 
+// True for most tensors: their elements are in memory as they are to be sent. To ask torch's
+// dispatcher for such a tensor takes longer than a small transfer.
+inline bool IsDense(const at::Tensor& tensor) {
+  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
+}
+
 inline Dense MakeDense(const char* call, const at::Tensor& tensor) {
   CheckTensor(call, tensor);
+  if (IsDense(tensor)) return {tensor, tensor};
   return {tensor.resolve_conj().resolve_neg().contiguous(), tensor};
 }
 
 // A result whose old elements do not matter is not copied beforehand.
 inline Dense MakeDenseResult(const char* call, const at::Tensor& tensor) {
   CheckTensor(call, tensor);
-  if (tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg()) return {tensor, tensor};
+  if (IsDense(tensor)) return {tensor, tensor};
   return {at::empty(tensor.sizes(), tensor.options().memory_format(at::MemoryFormat::Contiguous)),
           tensor};
 }

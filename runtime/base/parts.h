@@ -21,6 +21,9 @@ struct Range {
 
 class Parts {
  public:
+  // No parts.
+  Parts() = default;
+
   // Consecutive parts of equal size; the first `count % ranks` have one value more.
   Parts(size_t ranks, size_t count)
       : ranks_(ranks), count_(count), largest_((count + ranks - 1) / ranks) {}
@@ -42,11 +45,12 @@ class Parts {
     if (sizes_.empty()) return count_;
     return unit_ * std::accumulate(sizes_.begin(), sizes_.end(), size_t{0});
   }
-  // End of the last part.
+  // End of the last part. An empty part may begin anywhere, and has no end.
   size_t end() const {
     size_t end = 0;
     for (size_t rank = 0; rank < ranks_; ++rank) {
-      end = std::max(end, (*this)[rank].begin + (*this)[rank].size);
+      const Range part = (*this)[rank];
+      if (part.size > 0) end = std::max(end, part.begin + part.size);
     }
     return end;
   }
@@ -61,12 +65,12 @@ class Parts {
   }
 
  private:
-  size_t ranks_;
+  size_t ranks_ = 0;
   size_t count_ = 0;
   absl::Span<const size_t> sizes_;
   absl::Span<const size_t> begins_;
   size_t unit_ = 1;
-  size_t largest_;
+  size_t largest_ = 0;
 };
 
 }  // namespace railhead

@@ -39,13 +39,14 @@ bool Absence::Gone(absl::Time now, absl::Time sign) {
   if (refused_.has_value()) *refused_ += lapse;
   if (now - heard_ >= limits_.gone) return true;
   if (!refused_.has_value()) return false;
-  if (sign == absl::InfinitePast()) return true;
+  const absl::Duration refused = now - *refused_;
+  if (sign == absl::InfinitePast()) return refused >= limits_.refused_without_rails;
   // The process lives: a firewall refuses, or another host that has its address now.
   if (sign > *refused_) {
     refused_.reset();
     return false;
   }
-  return now - *refused_ >= limits_.refused;
+  return refused >= limits_.refused;
 }
 
 }  // namespace railhead::bootstrap

@@ -31,6 +31,9 @@ struct SilenceLimits {
   absl::Duration gone = absl::Seconds(28);
   // So is one whose address refuses connections for this time without a sign from the rails.
   absl::Duration refused = absl::Seconds(2);
+  // As `refused`, for a peer of which the rails have never had a sign. A firewall that is reloaded
+  // refuses for a moment, too.
+  absl::Duration refused_without_rails = absl::Milliseconds(500);
   // Duration of one attempt to connect, and the longest pause between two.
   absl::Duration attempt = absl::Seconds(2);
   absl::Duration pause = absl::Seconds(1);

@@ -60,11 +60,25 @@ TEST(AbsenceTest, TimeInWhichNothingRanDoesNotCount) {
   }
 }
 
-TEST(AbsenceTest, WhoseAddressRefusesIsGoneAtOnceWithoutRails) {
+TEST(AbsenceTest, WhoseAddressRefusesIsGoneSoonWithoutRails) {
   Absence absence(kLimits, kStart, kStart);
   EXPECT_FALSE(absence.Gone(kStart, kNever));
   absence.Refused(kStart);
-  EXPECT_TRUE(absence.Gone(kStart, kNever));
+  EXPECT_FALSE(absence.Gone(kStart, kNever));
+  EXPECT_TRUE(absence.Gone(kStart + kLimits.refused_without_rails, kNever));
+}
+
+// A firewall that is reloaded, before the rails have carried anything between the two.
+TEST(AbsenceTest, AShortRefusalWithoutRailsIsNoEnd) {
+  Absence absence(kLimits, kStart, kStart);
+  absl::Time now = kStart;
+  for (; now < kStart + kLimits.refused_without_rails - absl::Milliseconds(50);
+       now += absl::Milliseconds(50)) {
+    absence.Refused(now);
+    ASSERT_FALSE(absence.Gone(now, kNever)) << now;
+  }
+  absence.Failed(now);
+  EXPECT_FALSE(absence.Gone(now + kLimits.refused, kNever));
 }
 
 TEST(AbsenceTest, WhoseAddressRefusesIsGoneSoonIfTheRailsAreSilent) {

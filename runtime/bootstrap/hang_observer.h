@@ -33,8 +33,8 @@ class HangObserver {
 
   virtual Pace pace() const = 0;
   // Returns the time of the last sign on the rails of a rank, whose tree connection is lost, and
-  // makes them request a new one. InfinitePast without rails to it. The other rank's process must
-  // have caused the sign: a frame of it, or an acknowledgement.
+  // makes them request a new one. InfinitePast without rails to it, or before they connect. The
+  // other rank's process must have caused the sign: a frame, an acknowledgement or a connection.
   virtual absl::Time LastSign(int /*rank*/) { return absl::InfinitePast(); }
   // The network has lost the tree connection to a rank, or it is restored. `name`: of the rank.
   virtual void Away(const std::string& /*name*/, bool /*away*/) {}

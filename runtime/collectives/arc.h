@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Consecutive ranks on a circle (the first follows the last), as exchanged in log2(n) steps by
-// bruck_allgather.h and recursive_halving.h.
+// Bruck's all-gather and by recursive halving (algorithms.h).
 #ifndef RAILHEAD_RUNTIME_COLLECTIVES_ARC_H_
 #define RAILHEAD_RUNTIME_COLLECTIVES_ARC_H_
 

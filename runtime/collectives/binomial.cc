@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/collectives/binomial.h"
-
 #include <vector>
 
+#include "runtime/collectives/algorithms.h"
 #include "runtime/collectives/binomial_place.h"
 #include "runtime/collectives/reducing.h"
 #include "runtime/collectives/schedule.h"
 
 namespace railhead::collectives {
 namespace {
+
+BinomialPlace PlaceIn(const Operation& operation, int rank) {
+  return {rank, operation.ranks, operation.root};
+}
 
 class Broadcast final : public Schedule {
  public:
@@ -119,54 +122,53 @@ class Scatter final : public Schedule {
 
 }  // namespace
 
-absl::Status BinomialBroadcast(Messenger& messenger, int rank, int world_size, int root,
-                               const std::byte* send, std::byte* receive, size_t bytes) {
-  if (rank == root) reduce::Copy(send, receive, bytes, reduce::Stores::kNormal);
-  return Run(messenger, Broadcast(BinomialPlace(rank, world_size, root), receive, bytes));
+absl::Status BinomialBroadcast(Messenger& messenger, int rank, const Operation& operation) {
+  CopyAtRoot(rank, operation);
+  return Run(messenger, Broadcast(PlaceIn(operation, rank), operation.receive, operation.count));
 }
 
-absl::Status BinomialReduce(Messenger& messenger, int rank, int world_size, int root,
-                            const reduce::Reduction& reduction, const std::byte* send,
-                            std::byte* receive, size_t count) {
-  if (ReducedAlone(world_size, reduction, send, receive, count)) return absl::OkStatus();
-  const BinomialPlace place(rank, world_size, root);
-  const size_t bytes = count * reduce::SizeOf(reduction.type);
+absl::Status BinomialReduce(Messenger& messenger, int rank, const Operation& operation) {
+  if (ReducedAlone(operation)) return absl::OkStatus();
+  const BinomialPlace place = PlaceIn(operation, rank);
+  const size_t bytes = operation.count * operation.element();
   std::vector<std::byte> memory(place.is_root() || place.children() == 0 ? 0 : bytes);
-  std::byte* const result = place.is_root() ? receive : memory.data();
-  return Run(messenger, Reduce(place, reduction, send, result, bytes));
+  std::byte* const result = place.is_root() ? operation.receive : memory.data();
+  return Run(messenger, Reduce(place, operation.reduction, operation.send, result, bytes));
 }
 
-absl::Status BinomialGather(Messenger& messenger, int rank, int world_size, int root,
-                            const std::byte* send, std::byte* receive, size_t bytes) {
+absl::Status BinomialGather(Messenger& messenger, int rank, const Operation& operation) {
+  const size_t bytes = operation.count;
   if (bytes == 0) return absl::OkStatus();
-  const BinomialPlace place(rank, world_size, root);
+  const BinomialPlace place = PlaceIn(operation, rank);
   std::vector<std::byte> blocks(place.size() * bytes);
-  reduce::Copy(send, blocks.data(), bytes, reduce::Stores::kNormal);
+  reduce::Copy(operation.send, blocks.data(), bytes, reduce::Stores::kNormal);
   if (absl::Status status = Run(messenger, Gather(place, blocks.data(), bytes)); !status.ok()) {
     return status;
   }
   if (!place.is_root()) return absl::OkStatus();
   // Block 0 is the root's.
-  const size_t before = static_cast<size_t>(root) * bytes;
-  reduce::Copy(blocks.data(), receive + before, blocks.size() - before, reduce::Stores::kNormal);
-  reduce::Copy(blocks.data() + blocks.size() - before, receive, before, reduce::Stores::kNormal);
+  const size_t before = static_cast<size_t>(operation.root) * bytes;
+  const size_t after = blocks.size() - before;
+  reduce::Copy(blocks.data(), operation.receive + before, after, reduce::Stores::kNormal);
+  reduce::Copy(blocks.data() + after, operation.receive, before, reduce::Stores::kNormal);
   return absl::OkStatus();
 }
 
-absl::Status BinomialScatter(Messenger& messenger, int rank, int world_size, int root,
-                             const std::byte* send, std::byte* receive, size_t bytes) {
+absl::Status BinomialScatter(Messenger& messenger, int rank, const Operation& operation) {
+  const size_t bytes = operation.count;
   if (bytes == 0) return absl::OkStatus();
-  const BinomialPlace place(rank, world_size, root);
+  const BinomialPlace place = PlaceIn(operation, rank);
   std::vector<std::byte> blocks(place.size() * bytes);
   if (place.is_root()) {
-    const size_t before = static_cast<size_t>(root) * bytes;
-    reduce::Copy(send + before, blocks.data(), blocks.size() - before, reduce::Stores::kNormal);
-    reduce::Copy(send, blocks.data() + blocks.size() - before, before, reduce::Stores::kNormal);
+    const size_t before = static_cast<size_t>(operation.root) * bytes;
+    const size_t after = blocks.size() - before;
+    reduce::Copy(operation.send + before, blocks.data(), after, reduce::Stores::kNormal);
+    reduce::Copy(operation.send, blocks.data() + after, before, reduce::Stores::kNormal);
   }
   if (absl::Status status = Run(messenger, Scatter(place, blocks.data(), bytes)); !status.ok()) {
     return status;
   }
-  reduce::Copy(blocks.data(), receive, bytes, reduce::Stores::kNormal);
+  reduce::Copy(blocks.data(), operation.receive, bytes, reduce::Stores::kNormal);
   return absl::OkStatus();
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/collectives/bruck_allgather.h"
-
 #include <algorithm>
 #include <bit>
 #include <memory>
 
+#include "runtime/collectives/algorithms.h"
 #include "runtime/collectives/arc.h"
+#include "runtime/collectives/gather_around.h"
 #include "runtime/collectives/schedule.h"
 #include "runtime/reduce/reduce.h"
 
@@ -65,8 +65,10 @@ absl::Status GatherAround(Messenger& messenger, int rank, std::byte* data, const
   return Run(messenger, Doubling(static_cast<size_t>(rank), data, parts, before));
 }
 
-absl::Status BruckAllGather(Messenger& messenger, int rank, int /*world_size*/,
-                            const std::byte* send, std::byte* receive, const Parts& parts) {
+absl::Status BruckAllGather(Messenger& messenger, int rank, const Operation& operation) {
+  const Parts& parts = operation.receive_parts;
+  const std::byte* const send = operation.send;
+  std::byte* const receive = operation.receive;
   const PartsBefore own = [](size_t /*rank*/, size_t /*ranks*/) { return size_t{1}; };
   const auto self = static_cast<size_t>(rank);
   const Range mine = parts[self];

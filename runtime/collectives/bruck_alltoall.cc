@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/collectives/bruck_alltoall.h"
-
 #include <cstring>
 #include <memory>
 
+#include "runtime/collectives/algorithms.h"
 #include "runtime/collectives/schedule.h"
 
 namespace railhead::collectives {
 
-absl::Status BruckAllToAll(Messenger& messenger, int rank, const std::byte* send,
-                           const Parts& send_parts, std::byte* receive,
-                           const Parts& /*receive_parts*/) {
-  const size_t bytes = send_parts.largest();
+absl::Status BruckAllToAll(Messenger& messenger, int rank, const Operation& operation) {
+  const size_t bytes = operation.send_parts.largest();
   if (bytes == 0) return absl::OkStatus();
-  const size_t ranks = send_parts.ranks();
+  const auto ranks = static_cast<size_t>(operation.ranks);
   const auto self = static_cast<size_t>(rank);
   // Place d holds the block that has to go d ranks further, on whichever rank it is.
   const auto places = std::make_unique_for_overwrite<std::byte[]>(ranks * bytes);
@@ -21,7 +18,7 @@ absl::Status BruckAllToAll(Messenger& messenger, int rank, const std::byte* send
   const auto leaving = std::make_unique_for_overwrite<std::byte[]>(ranks / 2 * bytes);
   const auto arriving = std::make_unique_for_overwrite<std::byte[]>(ranks / 2 * bytes);
   for (size_t d = 0; d < ranks; ++d) {
-    std::memcpy(places.get() + d * bytes, send + (self + d) % ranks * bytes, bytes);
+    std::memcpy(places.get() + d * bytes, operation.send + (self + d) % ranks * bytes, bytes);
   }
   for (size_t distance = 1; distance < ranks; distance *= 2) {
     size_t packed = 0;
@@ -45,7 +42,8 @@ absl::Status BruckAllToAll(Messenger& messenger, int rank, const std::byte* send
   }
   // Place d now holds the block from d ranks before.
   for (size_t d = 0; d < ranks; ++d) {
-    std::memcpy(receive + (self + ranks - d) % ranks * bytes, places.get() + d * bytes, bytes);
+    std::memcpy(operation.receive + (self + ranks - d) % ranks * bytes, places.get() + d * bytes,
+                bytes);
   }
   return absl::OkStatus();
 }

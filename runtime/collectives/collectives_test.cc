@@ -13,19 +13,20 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/parts.h"
 #include "runtime/collectives/timetable.h"
 #include "runtime/collectives/ways.h"
+#include "runtime/testing/operations.h"
 #include "runtime/testing/ranks.h"
 #include "runtime/testing/simulated_messenger.h"
 
 namespace railhead::collectives {
 namespace {
 
+using railhead::testing::AsOperation;
 using railhead::testing::Collective;
 using railhead::testing::CollectiveCase;
 using railhead::testing::HasRoot;
@@ -35,61 +36,20 @@ using railhead::testing::SimulatedMessenger;
 using railhead::testing::SimulatedWorld;
 using railhead::testing::Trial;
 
-reduce::Reduction ReductionOf(const CollectiveCase& c, int ranks) {
-  return {c.type, c.op, ranks, {}};
-}
-size_t BytesOf(const CollectiveCase& c) { return c.count * reduce::SizeOf(c.type); }
-Parts Blocks(int ranks, size_t each) {
-  const auto count = static_cast<size_t>(ranks);
-  return {count, count * each};
-}
-
-// Calls a way's function as the communicator does.
-class Play {
- public:
-  Play(Messenger& messenger, int rank, int ranks, const CollectiveCase& c, Trial& trial)
-      : messenger_(messenger), rank_(rank), ranks_(ranks), c_(c), trial_(trial) {}
-
-  absl::Status operator()(std::monostate /*hierarchical*/) const { return absl::OkStatus(); }
-  absl::Status operator()(AllReduceFunction run) const {
-    std::byte token{1};
-    if (c_.collective == Collective::kBarrier) {
-      return run(messenger_, rank_, ranks_, {rhUint8, rhMax, 1, {}}, &token, &token, 1);
-    }
-    return run(messenger_, rank_, ranks_, ReductionOf(c_, ranks_), trial_.send(), trial_.receive(),
-               c_.count);
-  }
-  absl::Status operator()(ReduceFunction run) const {
-    return run(messenger_, rank_, ranks_, c_.root, ReductionOf(c_, ranks_), trial_.send(),
-               trial_.receive(), c_.count);
-  }
-  absl::Status operator()(RootedFunction run) const {
-    return run(messenger_, rank_, ranks_, c_.root, trial_.send(), trial_.receive(), BytesOf(c_));
-  }
-  absl::Status operator()(AllGatherFunction run) const {
-    const Parts listed(trial_.receive_counts(), trial_.receive_displs(), reduce::SizeOf(c_.type));
-    return run(messenger_, rank_, ranks_, trial_.send(), trial_.receive(),
-               c_.uneven ? listed : Blocks(ranks_, BytesOf(c_)));
-  }
-  absl::Status operator()(ReduceScatterFunction run) const {
-    const Parts listed(trial_.send_counts(), trial_.send_displs(), 1);
-    return run(messenger_, rank_, ranks_, ReductionOf(c_, ranks_), trial_.send(), trial_.receive(),
-               c_.uneven ? listed : Blocks(ranks_, c_.count));
-  }
-  absl::Status operator()(AllToAllFunction run) const {
+// Calls an algorithm as the communicator does.
+absl::Status Play(const Way& way, Messenger& messenger, int rank, int ranks,
+                  const CollectiveCase& c, Trial& trial) {
+  Operation operation = AsOperation(c, ranks, trial);
+  std::byte token{1};
+  if (c.collective == Collective::kBarrier) operation = BarrierAsAllReduce(operation, &token);
+  std::vector<std::byte> copy;
+  if (c.collective == Collective::kAllToAll) {
     // They have none in place: a copy is what is sent.
-    const Parts parts = Blocks(ranks_, BytesOf(c_));
-    const std::vector<std::byte> copy(trial_.send(), trial_.send() + parts.total());
-    return run(messenger_, rank_, copy.data(), parts, trial_.receive(), parts);
+    copy.assign(operation.send, operation.send + operation.send_parts.total());
+    operation.send = copy.data();
   }
-
- private:
-  Messenger& messenger_;
-  int rank_;
-  int ranks_;
-  const CollectiveCase& c_;
-  Trial& trial_;
-};
+  return way.run(messenger, rank, operation);
+}
 
 // All that send messages among all ranks.
 std::vector<Way> WaysOf(Collective collective) {
@@ -118,8 +78,7 @@ void RunCases(int ranks, const std::vector<CollectiveCase>& cases, unsigned seed
         if (number >= ways.size()) continue;
         const Way& way = ways[number];
         Trial trial(c, rank, ranks, i);
-        const absl::Status status =
-            std::visit(Play(messenger, rank, ranks, c, trial), way.function);
+        const absl::Status status = Play(way, messenger, rank, ranks, c, trial);
         const std::string error =
             status.ok() ? trial.Check() : absl::StrCat(ToString(c), ": ", status.message());
         if (!error.empty()) return absl::StrCat(Name(way.algorithm), ": ", error);
@@ -233,8 +192,12 @@ TEST(WorldsTest, PartsFollowEachOtherOrStandAnywhere) {
             auto* const own_bytes = reinterpret_cast<std::byte*>(own.data());
             if (collective == Collective::kAllGather) {
               for (size_t i = 0; i < own.size(); ++i) own[i] = value(self, i);
-              const absl::Status done = FunctionOf<AllGatherFunction>(collective, way.algorithm)(
-                  messenger, rank, ranks, own_bytes, all_bytes, parts);
+              const absl::Status done = way.run(messenger, rank,
+                                                {.collective = collective,
+                                                 .ranks = ranks,
+                                                 .send = own_bytes,
+                                                 .receive = all_bytes,
+                                                 .receive_parts = parts});
               if (!done.ok()) return std::string(done.message());
               for (size_t r = 0; r < count; ++r) {
                 for (size_t i = 0; i < sizes[r]; ++i) {
@@ -244,8 +207,13 @@ TEST(WorldsTest, PartsFollowEachOtherOrStandAnywhere) {
               return "";
             }
             for (size_t i = 0; i < end; ++i) all[i] = value(self, i);
-            const absl::Status done = FunctionOf<ReduceScatterFunction>(collective, way.algorithm)(
-                messenger, rank, ranks, {rhUint8, rhSum, ranks, {}}, all_bytes, own_bytes, parts);
+            const absl::Status done = way.run(messenger, rank,
+                                              {.collective = collective,
+                                               .ranks = ranks,
+                                               .reduction = {rhUint8, rhSum, ranks, {}},
+                                               .send = all_bytes,
+                                               .receive = own_bytes,
+                                               .send_parts = parts});
             if (!done.ok()) return std::string(done.message());
             for (size_t i = 0; i < own.size(); ++i) {
               uint8_t sum = 0;
@@ -271,7 +239,7 @@ size_t MostMessages(const Way& way, int ranks) {
   const std::vector<size_t> sent = RunRanks(ranks, [&](int rank) {
     SimulatedMessenger messenger(world, rank, static_cast<unsigned>(rank));
     Trial trial(c, rank, ranks, 1);
-    EXPECT_TRUE(std::visit(Play(messenger, rank, ranks, c, trial), way.function).ok());
+    EXPECT_TRUE(Play(way, messenger, rank, ranks, c, trial).ok());
     EXPECT_EQ(trial.Check(), "");
     return messenger.sent();
   });
@@ -305,7 +273,7 @@ TEST(StepsTest, TheRootOfABroadcastReceivesNothing) {
       RunRanks(ranks, [&](int rank) {
         SimulatedMessenger messenger(world, rank, 1);
         Trial trial(c, rank, ranks, 1);
-        EXPECT_TRUE(std::visit(Play(messenger, rank, ranks, c, trial), way.function).ok());
+        EXPECT_TRUE(Play(way, messenger, rank, ranks, c, trial).ok());
         EXPECT_EQ(messenger.wanted() == 0, rank == c.root) << Name(way.algorithm);
         return 0;
       });
@@ -327,7 +295,7 @@ TEST(BitsTest, AreTheSameInEveryRunAndOfAllReducesOnAllRanks) {
           runs.push_back(RunRanks(ranks, [&](int rank) {
             SimulatedMessenger messenger(world, rank, seed + static_cast<unsigned>(rank));
             Trial trial(c, rank, ranks, 1);
-            EXPECT_TRUE(std::visit(Play(messenger, rank, ranks, c, trial), way.function).ok());
+            EXPECT_TRUE(Play(way, messenger, rank, ranks, c, trial).ok());
             EXPECT_EQ(trial.Check(), "");
             return std::string(trial.result());
           }));
@@ -347,7 +315,7 @@ TEST(WaysTest, EachIsListedOnceAndComesDownToOneOfItsCollective) {
   for (const Way& way : Ways()) {
     EXPECT_TRUE(seen.emplace(way.collective, way.algorithm).second)
         << Name(way.collective) << "=" << Name(way.algorithm);
-    EXPECT_EQ(way.seconds == nullptr, std::holds_alternative<std::monostate>(way.function));
+    EXPECT_EQ(way.seconds == nullptr, way.run == nullptr);
     const Way* const same = FindWay(way.collective, way.between_two);
     ASSERT_NE(same, nullptr);
     EXPECT_EQ(same->between_two, same->algorithm);

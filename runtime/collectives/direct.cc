@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/collectives/direct.h"
+#include <tuple>
 
+#include "runtime/collectives/algorithms.h"
 #include "runtime/collectives/schedule.h"
 #include "runtime/reduce/reduce.h"
 
@@ -40,18 +41,20 @@ class Root final : public Schedule {
 
 }  // namespace
 
-absl::Status DirectGather(Messenger& messenger, int rank, int world_size, int root,
-                          const std::byte* send, std::byte* receive, size_t bytes) {
+absl::Status DirectGather(Messenger& messenger, int rank, const Operation& operation) {
+  const auto& [root, send, receive, bytes] =
+      std::tie(operation.root, operation.send, operation.receive, operation.count);
   if (rank != root) return Run(messenger, OneEachWay(Schedule::To(root, send, bytes), {}));
   reduce::Copy(send, receive + static_cast<size_t>(root) * bytes, bytes, reduce::Stores::kNormal);
-  return Run(messenger, Root(root, world_size, nullptr, receive, bytes));
+  return Run(messenger, Root(root, operation.ranks, nullptr, receive, bytes));
 }
 
-absl::Status DirectScatter(Messenger& messenger, int rank, int world_size, int root,
-                           const std::byte* send, std::byte* receive, size_t bytes) {
+absl::Status DirectScatter(Messenger& messenger, int rank, const Operation& operation) {
+  const auto& [root, send, receive, bytes] =
+      std::tie(operation.root, operation.send, operation.receive, operation.count);
   if (rank != root) return Run(messenger, OneEachWay({}, Schedule::From(root, receive, bytes)));
   reduce::Copy(send + static_cast<size_t>(root) * bytes, receive, bytes, reduce::Stores::kNormal);
-  return Run(messenger, Root(root, world_size, send, nullptr, bytes));
+  return Run(messenger, Root(root, operation.ranks, send, nullptr, bytes));
 }
 
 }  // namespace railhead::collectives

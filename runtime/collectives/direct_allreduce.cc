@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/collectives/direct_allreduce.h"
-
 #include <cstring>
 #include <vector>
 
+#include "runtime/collectives/algorithms.h"
 #include "runtime/collectives/schedule.h"
 
 namespace railhead::collectives {
@@ -34,21 +33,20 @@ class Exchange final : public Schedule {
 
 }  // namespace
 
-absl::Status DirectAllReduce(Messenger& messenger, int rank, int world_size,
-                             const reduce::Reduction& reduction, const std::byte* send,
-                             std::byte* receive, size_t count) {
-  if (count == 0) return absl::OkStatus();
+absl::Status DirectAllReduce(Messenger& messenger, int rank, const Operation& operation) {
+  if (operation.count == 0) return absl::OkStatus();
   const auto self = static_cast<size_t>(rank);
-  const auto ranks = static_cast<size_t>(world_size);
-  const size_t bytes = count * reduce::SizeOf(reduction.type);
+  const auto ranks = static_cast<size_t>(operation.ranks);
+  const size_t bytes = operation.count * operation.element();
   std::vector<std::byte> values(ranks * bytes);
-  std::memcpy(values.data() + self * bytes, send, bytes);
+  std::memcpy(values.data() + self * bytes, operation.send, bytes);
   const Exchange exchange(self, ranks, values.data(), bytes);
   if (absl::Status status = Run(messenger, exchange); !status.ok()) return status;
   std::vector<const std::byte*> inputs;
   inputs.reserve(ranks);
   for (size_t r = 0; r < ranks; ++r) inputs.push_back(values.data() + r * bytes);
-  reduce::Reduce(reduction, inputs, receive, count, reduce::Stores::kNormal);
+  reduce::Reduce(operation.reduction, inputs, operation.receive, operation.count,
+                 reduce::Stores::kNormal);
   return absl::OkStatus();
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/collectives/double_tree.h"
-
 #include <algorithm>
 #include <bit>
 #include <vector>
 
 #include "runtime/base/parts.h"
+#include "runtime/collectives/algorithms.h"
 #include "runtime/collectives/reducing.h"
 #include "runtime/collectives/schedule.h"
 #include "runtime/collectives/timetable.h"
@@ -61,15 +60,17 @@ class Place {
 
 class AllReduce final : public Schedule {
  public:
-  AllReduce(int rank, int world_size, const reduce::Reduction& reduction, const std::byte* send,
-            std::byte* receive, size_t count)
-      : whole_(reduction), partial_(Partial(reduction)), send_(send), receive_(receive) {
-    const size_t element = reduce::SizeOf(reduction.type);
-    const Parts halves(2, count);
+  AllReduce(int rank, const Operation& all)
+      : whole_(all.reduction),
+        partial_(Partial(all.reduction)),
+        send_(all.send),
+        receive_(all.receive) {
+    const size_t element = reduce::SizeOf(all.reduction.type);
+    const Parts halves(2, all.count);
     std::vector<Step> steps;
     for (int tree = 0; tree < 2; ++tree) {
       const Range half = halves[static_cast<size_t>(tree)];
-      AddTree(Place(rank, world_size, tree), tree, world_size,
+      AddTree(Place(rank, all.ranks, tree), tree, all.ranks,
               {half.begin * element, half.size * element}, steps);
     }
     std::stable_sort(steps.begin(), steps.end(),
@@ -173,11 +174,9 @@ class AllReduce final : public Schedule {
 
 }  // namespace
 
-absl::Status DoubleTreeAllReduce(Messenger& messenger, int rank, int world_size,
-                                 const reduce::Reduction& reduction, const std::byte* send,
-                                 std::byte* receive, size_t count) {
-  if (ReducedAlone(world_size, reduction, send, receive, count)) return absl::OkStatus();
-  return Run(messenger, AllReduce(rank, world_size, reduction, send, receive, count));
+absl::Status DoubleTreeAllReduce(Messenger& messenger, int rank, const Operation& operation) {
+  if (ReducedAlone(operation)) return absl::OkStatus();
+  return Run(messenger, AllReduce(rank, operation));
 }
 
 }  // namespace railhead::collectives

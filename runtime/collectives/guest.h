@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstddef>
 
+#include "runtime/collectives/operation.h"
 #include "runtime/collectives/schedule.h"
 
 namespace railhead::collectives {
@@ -19,8 +20,10 @@ inline int CoreRanks(int world_size) {
 }
 
 // Returns the schedule of an extra rank: its result cannot arrive before its input was sent.
-inline OneEachWay Guest(int host, const std::byte* send, std::byte* receive, size_t bytes) {
-  return {Schedule::To(host, send, bytes), Schedule::From(host, receive, bytes)};
+inline OneEachWay Guest(int host, const Operation& operation) {
+  const size_t bytes = operation.count * operation.element();
+  return {Schedule::To(host, operation.send, bytes),
+          Schedule::From(host, operation.receive, bytes)};
 }
 
 }  // namespace railhead::collectives

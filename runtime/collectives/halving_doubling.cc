@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/collectives/halving_doubling.h"
-
 #include <bit>
 
 #include "runtime/base/parts.h"
+#include "runtime/collectives/algorithms.h"
 #include "runtime/collectives/guest.h"
 #include "runtime/collectives/reducing.h"
 #include "runtime/collectives/schedule.h"
@@ -15,19 +14,18 @@ namespace {
 // the doublings, the extra rank's result.
 class HalvingHost final : public Schedule {
  public:
-  HalvingHost(int rank, int world_size, const reduce::Reduction& reduction, const std::byte* send,
-              std::byte* receive, size_t count)
+  HalvingHost(int rank, const Operation& all)
       : rank_(static_cast<size_t>(rank)),
-        core_(static_cast<size_t>(CoreRanks(world_size))),
+        core_(static_cast<size_t>(CoreRanks(all.ranks))),
         steps_(static_cast<size_t>(std::countr_zero(core_))),
-        guests_(rank_ + core_ < static_cast<size_t>(world_size) ? 1 : 0),
-        element_(reduce::SizeOf(reduction.type)),
-        count_(count),
-        parts_(core_, count),
-        whole_(reduction),
-        partial_(Partial(reduction)),
-        send_(send),
-        receive_(receive) {}
+        guests_(rank_ + core_ < static_cast<size_t>(all.ranks) ? 1 : 0),
+        element_(reduce::SizeOf(all.reduction.type)),
+        count_(all.count),
+        parts_(core_, all.count),
+        whole_(all.reduction),
+        partial_(Partial(all.reduction)),
+        send_(all.send),
+        receive_(all.receive) {}
 
   size_t sends() const override { return 2 * steps_ + guests_; }
   size_t receives() const override { return guests_ + 2 * steps_; }
@@ -102,16 +100,11 @@ class HalvingHost final : public Schedule {
 
 }  // namespace
 
-absl::Status HalvingDoublingAllReduce(Messenger& messenger, int rank, int world_size,
-                                      const reduce::Reduction& reduction, const std::byte* send,
-                                      std::byte* receive, size_t count) {
-  if (ReducedAlone(world_size, reduction, send, receive, count)) return absl::OkStatus();
-  const int core = CoreRanks(world_size);
-  if (rank >= core) {
-    return Run(messenger,
-               Guest(rank - core, send, receive, count * reduce::SizeOf(reduction.type)));
-  }
-  return Run(messenger, HalvingHost(rank, world_size, reduction, send, receive, count));
+absl::Status HalvingDoublingAllReduce(Messenger& messenger, int rank, const Operation& operation) {
+  if (ReducedAlone(operation)) return absl::OkStatus();
+  const int core = CoreRanks(operation.ranks);
+  if (rank >= core) return Run(messenger, Guest(rank - core, operation));
+  return Run(messenger, HalvingHost(rank, operation));
 }
 
 }  // namespace railhead::collectives

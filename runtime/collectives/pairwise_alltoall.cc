@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/collectives/pairwise_alltoall.h"
-
+#include "runtime/collectives/algorithms.h"
 #include "runtime/collectives/schedule.h"
 #include "runtime/reduce/reduce.h"
 
@@ -9,14 +8,13 @@ namespace {
 
 class AllToAll final : public Schedule {
  public:
-  AllToAll(size_t rank, const std::byte* send, const Parts& send_parts, std::byte* receive,
-           const Parts& receive_parts)
+  AllToAll(size_t rank, const Operation& all)
       : rank_(rank),
-        ranks_(send_parts.ranks()),
-        send_(send),
-        send_parts_(send_parts),
-        receive_(receive),
-        receive_parts_(receive_parts) {}
+        ranks_(static_cast<size_t>(all.ranks)),
+        send_(all.send),
+        send_parts_(all.send_parts),
+        receive_(all.receive),
+        receive_parts_(all.receive_parts) {}
 
   size_t sends() const override { return ranks_ - 1; }
   size_t receives() const override { return ranks_ - 1; }
@@ -44,14 +42,12 @@ class AllToAll final : public Schedule {
 
 }  // namespace
 
-absl::Status PairwiseAllToAll(Messenger& messenger, int rank, const std::byte* send,
-                              const Parts& send_parts, std::byte* receive,
-                              const Parts& receive_parts) {
+absl::Status PairwiseAllToAll(Messenger& messenger, int rank, const Operation& operation) {
   const auto self = static_cast<size_t>(rank);
-  const Range from = send_parts[self];
-  reduce::Copy(send + from.begin, receive + receive_parts[self].begin, from.size,
-               reduce::Stores::kNormal);
-  return Run(messenger, AllToAll(self, send, send_parts, receive, receive_parts));
+  const Range own = operation.send_parts[self];
+  reduce::Copy(operation.send + own.begin, operation.receive + operation.receive_parts[self].begin,
+               own.size, reduce::Stores::kNormal);
+  return Run(messenger, AllToAll(self, operation));
 }
 
 }  // namespace railhead::collectives

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/collectives/recursive_doubling.h"
-
 #include <bit>
 #include <vector>
 
+#include "runtime/collectives/algorithms.h"
 #include "runtime/collectives/guest.h"
 #include "runtime/collectives/reducing.h"
 #include "runtime/collectives/schedule.h"
@@ -15,17 +14,16 @@ namespace {
 // others is the extra rank of the rank that is `core` less.
 class DoublingHost final : public Schedule {
  public:
-  DoublingHost(int rank, int world_size, const reduce::Reduction& reduction, const std::byte* send,
-               std::byte* receive, size_t count)
+  DoublingHost(int rank, const Operation& all)
       : rank_(rank),
-        core_(CoreRanks(world_size)),
+        core_(CoreRanks(all.ranks)),
         steps_(static_cast<size_t>(std::countr_zero(static_cast<unsigned>(core_)))),
-        guests_(rank + core_ < world_size ? 1 : 0),
-        bytes_(count * reduce::SizeOf(reduction.type)),
-        whole_(reduction),
-        partial_(Partial(reduction)),
-        send_(send),
-        receive_(receive),
+        guests_(rank + core_ < all.ranks ? 1 : 0),
+        bytes_(all.count * reduce::SizeOf(all.reduction.type)),
+        whole_(all.reduction),
+        partial_(Partial(all.reduction)),
+        send_(all.send),
+        receive_(all.receive),
         memory_(2 * bytes_) {}
 
   // The extra rank's input comes before the exchanges, and its result leaves after them.
@@ -75,17 +73,17 @@ class DoublingHost final : public Schedule {
 
 }  // namespace
 
-absl::Status RecursiveDoublingAllReduce(Messenger& messenger, int rank, int world_size,
-                                        const reduce::Reduction& reduction, const std::byte* send,
-                                        std::byte* receive, size_t count) {
-  if (ReducedAlone(world_size, reduction, send, receive, count)) return absl::OkStatus();
-  const size_t bytes = count * reduce::SizeOf(reduction.type);
-  const int core = CoreRanks(world_size);
-  if (rank >= core) return Run(messenger, Guest(rank - core, send, receive, bytes));
-  const DoublingHost host(rank, world_size, reduction, send, receive, count);
+absl::Status RecursiveDoublingAllReduce(Messenger& messenger, int rank,
+                                        const Operation& operation) {
+  if (ReducedAlone(operation)) return absl::OkStatus();
+  const int core = CoreRanks(operation.ranks);
+  if (rank >= core) return Run(messenger, Guest(rank - core, operation));
+  const DoublingHost host(rank, operation);
   if (absl::Status status = Run(messenger, host); !status.ok()) return status;
-  if (host.Result() != receive) {
-    reduce::Copy(host.Result(), receive, bytes, reduce::Stores::kNormal);
+  if (host.Result() != operation.receive) {
+    reduce::Copy(host.Result(), operation.receive,
+                 operation.count * reduce::SizeOf(operation.reduction.type),
+                 reduce::Stores::kNormal);
   }
   return absl::OkStatus();
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/collectives/recursive_halving.h"
-
 #include <algorithm>
 #include <bit>
 #include <memory>
+#include <tuple>
 
+#include "runtime/collectives/algorithms.h"
 #include "runtime/collectives/arc.h"
 #include "runtime/collectives/reducing.h"
 #include "runtime/collectives/schedule.h"
@@ -109,15 +109,12 @@ class Halving final : public Schedule {
 
 }  // namespace
 
-absl::Status RecursiveHalvingReduceScatter(Messenger& messenger, int rank, int world_size,
-                                           const reduce::Reduction& reduction,
-                                           const std::byte* send, std::byte* receive,
-                                           const Parts& parts) {
-  const size_t element = reduce::SizeOf(reduction.type);
-  if (ReducedAlone(world_size, reduction, send + parts[0].begin * element, receive,
-                   parts.largest())) {
-    return absl::OkStatus();
-  }
+absl::Status RecursiveHalvingReduceScatter(Messenger& messenger, int rank,
+                                           const Operation& operation) {
+  if (ReducedAlone(operation)) return absl::OkStatus();
+  const auto& [reduction, send, receive, parts] =
+      std::tie(operation.reduction, operation.send, operation.receive, operation.send_parts);
+  const size_t element = operation.element();
   const auto self = static_cast<size_t>(rank);
   if (FollowEachOther(parts)) {
     return Run(messenger, Halving(self, reduction, send, receive, parts));

@@ -6,6 +6,8 @@
 
 #include <cstddef>
 
+#include "runtime/base/parts.h"
+#include "runtime/collectives/operation.h"
 #include "runtime/reduce/reduce.h"
 
 namespace railhead::collectives {
@@ -18,10 +20,16 @@ inline reduce::Reduction Partial(reduce::Reduction whole) {
 }
 
 // Returns true if nothing must be sent (no values, or one rank); the result is complete then.
-inline bool ReducedAlone(int world_size, const reduce::Reduction& reduction, const std::byte* send,
-                         std::byte* receive, size_t count) {
-  if (count > 0 && world_size > 1) return false;
-  if (count > 0) reduce::Reduce(reduction, {send}, receive, count, reduce::Stores::kNormal);
+inline bool ReducedAlone(const Operation& operation) {
+  const Parts& parts = operation.send_parts;
+  const bool scatters = operation.collective == Collective::kReduceScatter;
+  const size_t count = scatters ? parts.largest() : operation.count;
+  if (count > 0 && operation.ranks > 1) return false;
+  const std::byte* const send =
+      operation.send + (scatters ? parts[0].begin * operation.element() : 0);
+  if (count > 0) {
+    reduce::Reduce(operation.reduction, {send}, operation.receive, count, reduce::Stores::kNormal);
+  }
   return true;
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/collectives/ring_allgather.h"
-
+#include "runtime/collectives/algorithms.h"
 #include "runtime/collectives/ring.h"
 #include "runtime/collectives/timetable.h"
 #include "runtime/reduce/reduce.h"
@@ -10,12 +9,12 @@ namespace {
 
 class AllGather final : public RingSchedule {
  public:
-  AllGather(int rank, int world_size, const Parts& parts, std::byte* receive)
-      : RingSchedule(rank, world_size),
-        timetable_({.parts = parts,
+  AllGather(int rank, const Operation& all)
+      : RingSchedule(rank, all.ranks),
+        timetable_({.parts = all.receive_parts,
                     .first = static_cast<size_t>(rank),
-                    .steps = static_cast<size_t>(world_size) - 1}),
-        receive_(receive) {}
+                    .steps = static_cast<size_t>(all.ranks) - 1}),
+        receive_(all.receive) {}
 
   size_t sends() const override { return timetable_.total(); }
   size_t receives() const override { return timetable_.total(); }
@@ -41,12 +40,12 @@ class AllGather final : public RingSchedule {
 
 }  // namespace
 
-absl::Status RingAllGather(Messenger& messenger, int rank, int world_size, const std::byte* send,
-                           std::byte* receive, const Parts& parts) {
+absl::Status RingAllGather(Messenger& messenger, int rank, const Operation& operation) {
+  const Parts& parts = operation.receive_parts;
   const Range mine = parts[static_cast<size_t>(rank)];
-  reduce::Copy(send, receive + mine.begin, mine.size, reduce::Stores::kNormal);
-  if (parts.largest() == 0 || world_size == 1) return absl::OkStatus();
-  return Run(messenger, AllGather(rank, world_size, parts, receive));
+  reduce::Copy(operation.send, operation.receive + mine.begin, mine.size, reduce::Stores::kNormal);
+  if (parts.largest() == 0 || operation.ranks == 1) return absl::OkStatus();
+  return Run(messenger, AllGather(rank, operation));
 }
 
 }  // namespace railhead::collectives

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/collectives/ring_allreduce.h"
-
+#include "runtime/collectives/algorithms.h"
 #include "runtime/collectives/reducing.h"
 #include "runtime/collectives/ring.h"
 #include "runtime/collectives/timetable.h"
@@ -10,19 +9,18 @@ namespace {
 
 class AllReduce final : public RingSchedule {
  public:
-  AllReduce(int rank, int world_size, const reduce::Reduction& reduction, const std::byte* send,
-            std::byte* receive, size_t count)
-      : RingSchedule(rank, world_size),
-        element_(reduce::SizeOf(reduction.type)),
-        reducing_steps_(static_cast<size_t>(world_size) - 1),
-        timetable_({.parts = Parts(static_cast<size_t>(world_size), count),
+  AllReduce(int rank, const Operation& all)
+      : RingSchedule(rank, all.ranks),
+        element_(reduce::SizeOf(all.reduction.type)),
+        reducing_steps_(static_cast<size_t>(all.ranks) - 1),
+        timetable_({.parts = Parts(static_cast<size_t>(all.ranks), all.count),
                     .first = static_cast<size_t>(rank),
                     .steps = 2 * reducing_steps_,
                     .element = element_}),
-        send_(send),
-        receive_(receive),
-        whole_(reduction),
-        partial_(Partial(reduction)) {}
+        send_(all.send),
+        receive_(all.receive),
+        whole_(all.reduction),
+        partial_(Partial(all.reduction)) {}
 
   size_t sends() const override { return timetable_.total(); }
   size_t receives() const override { return timetable_.total(); }
@@ -61,11 +59,9 @@ class AllReduce final : public RingSchedule {
 
 }  // namespace
 
-absl::Status RingAllReduce(Messenger& messenger, int rank, int world_size,
-                           const reduce::Reduction& reduction, const std::byte* send,
-                           std::byte* receive, size_t count) {
-  if (ReducedAlone(world_size, reduction, send, receive, count)) return absl::OkStatus();
-  return Run(messenger, AllReduce(rank, world_size, reduction, send, receive, count));
+absl::Status RingAllReduce(Messenger& messenger, int rank, const Operation& operation) {
+  if (ReducedAlone(operation)) return absl::OkStatus();
+  return Run(messenger, AllReduce(rank, operation));
 }
 
 }  // namespace railhead::collectives

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/collectives/ring_allreduce.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,8 +13,10 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "runtime/collectives/algorithms.h"
 #include "runtime/rails/mesh.h"
 #include "runtime/rails/peer.h"
+#include "runtime/testing/operations.h"
 #include "runtime/testing/ranks.h"
 #include "runtime/testing/tcp_pair.h"
 
@@ -48,9 +48,10 @@ std::vector<std::unique_ptr<rails::Mesh>> TcpWorld(int world, int rails) {
 
 absl::Status SumAround(Messenger& messenger, int rank, int world, const std::vector<float>& send,
                        std::vector<float>& receive, size_t count) {
-  return RingAllReduce(messenger, rank, world, {rhFloat32, rhSum, 1, {}},
-                       reinterpret_cast<const std::byte*>(send.data()),
-                       reinterpret_cast<std::byte*>(receive.data()), count);
+  return RingAllReduce(
+      messenger, rank,
+      testing::AllReduceOf(world, rhFloat32, rhSum, reinterpret_cast<const std::byte*>(send.data()),
+                           reinterpret_cast<std::byte*>(receive.data()), count));
 }
 
 // Values whose float32 sum depends on the order of adding, so that ranks that added in different

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/collectives/ring_broadcast.h"
-
+#include "runtime/collectives/algorithms.h"
 #include "runtime/collectives/ring.h"
 #include "runtime/collectives/timetable.h"
-#include "runtime/reduce/reduce.h"
 
 namespace railhead::collectives {
 namespace {
 
 class Broadcast final : public RingSchedule {
  public:
-  Broadcast(int rank, int world_size, int root, std::byte* data, size_t bytes)
-      : RingSchedule(rank, world_size),
-        first_(rank == root),
-        last_(NextRank(rank, world_size) == root),
-        train_(bytes),
-        data_(data) {}
+  Broadcast(int rank, const Operation& all)
+      : RingSchedule(rank, all.ranks),
+        first_(rank == all.root),
+        last_(NextRank(rank, all.ranks) == all.root),
+        train_(all.count),
+        data_(all.receive) {}
 
   size_t sends() const override { return last_ ? 0 : train_.size(); }
   size_t receives() const override { return first_ ? 0 : train_.size(); }
@@ -42,10 +40,9 @@ class Broadcast final : public RingSchedule {
 
 }  // namespace
 
-absl::Status RingBroadcast(Messenger& messenger, int rank, int world_size, int root,
-                           const std::byte* send, std::byte* receive, size_t bytes) {
-  if (rank == root) reduce::Copy(send, receive, bytes, reduce::Stores::kNormal);
-  return Run(messenger, Broadcast(rank, world_size, root, receive, bytes));
+absl::Status RingBroadcast(Messenger& messenger, int rank, const Operation& operation) {
+  CopyAtRoot(rank, operation);
+  return Run(messenger, Broadcast(rank, operation));
 }
 
 }  // namespace railhead::collectives

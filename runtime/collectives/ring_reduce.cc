@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/collectives/ring_reduce.h"
-
+#include "runtime/collectives/algorithms.h"
 #include "runtime/collectives/reducing.h"
 #include "runtime/collectives/ring.h"
 #include "runtime/collectives/timetable.h"
@@ -10,15 +9,14 @@ namespace {
 
 class Reduce final : public RingSchedule {
  public:
-  Reduce(int rank, int world_size, int root, const reduce::Reduction& reduction,
-         const std::byte* send, std::byte* receive, size_t bytes)
-      : RingSchedule(rank, world_size),
-        first_(PreviousRank(rank, world_size) == root),
-        last_(rank == root),
-        train_(bytes),
-        send_(send),
-        receive_(receive),
-        reduction_(last_ ? reduction : Partial(reduction)),
+  Reduce(int rank, const Operation& all)
+      : RingSchedule(rank, all.ranks),
+        first_(PreviousRank(rank, all.ranks) == all.root),
+        last_(rank == all.root),
+        train_(all.count * reduce::SizeOf(all.reduction.type)),
+        send_(all.send),
+        receive_(all.receive),
+        reduction_(last_ ? all.reduction : Partial(all.reduction)),
         passage_(first_ || last_ ? 0 : train_.segment_size()) {}
 
   size_t sends() const override { return last_ ? 0 : train_.size(); }
@@ -53,12 +51,9 @@ class Reduce final : public RingSchedule {
 
 }  // namespace
 
-absl::Status RingReduce(Messenger& messenger, int rank, int world_size, int root,
-                        const reduce::Reduction& reduction, const std::byte* send,
-                        std::byte* receive, size_t count) {
-  if (ReducedAlone(world_size, reduction, send, receive, count)) return absl::OkStatus();
-  return Run(messenger, Reduce(rank, world_size, root, reduction, send, receive,
-                               count * reduce::SizeOf(reduction.type)));
+absl::Status RingReduce(Messenger& messenger, int rank, const Operation& operation) {
+  if (ReducedAlone(operation)) return absl::OkStatus();
+  return Run(messenger, Reduce(rank, operation));
 }
 
 }  // namespace railhead::collectives

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/collectives/ring_reduce_scatter.h"
-
+#include "runtime/collectives/algorithms.h"
 #include "runtime/collectives/reducing.h"
 #include "runtime/collectives/ring.h"
 #include "runtime/collectives/timetable.h"
@@ -10,22 +9,21 @@ namespace {
 
 class ReduceScatter final : public RingSchedule {
  public:
-  ReduceScatter(int rank, int world_size, const reduce::Reduction& reduction, const std::byte* send,
-                std::byte* receive, const Parts& parts)
-      : RingSchedule(rank, world_size),
-        element_(reduce::SizeOf(reduction.type)),
-        last_step_(static_cast<size_t>(world_size) - 2),
-        own_(parts[static_cast<size_t>(rank)].begin),
+  ReduceScatter(int rank, const Operation& all)
+      : RingSchedule(rank, all.ranks),
+        element_(reduce::SizeOf(all.reduction.type)),
+        last_step_(static_cast<size_t>(all.ranks) - 2),
+        own_(all.send_parts[static_cast<size_t>(rank)].begin),
         // The part of the rank before goes first: it has the longest way.
-        timetable_({.parts = parts,
-                    .first = static_cast<size_t>(PreviousRank(rank, world_size)),
-                    .steps = static_cast<size_t>(world_size) - 1,
+        timetable_({.parts = all.send_parts,
+                    .first = static_cast<size_t>(PreviousRank(rank, all.ranks)),
+                    .steps = static_cast<size_t>(all.ranks) - 1,
                     .element = element_,
                     .largest_segment = kLargestReduceScatterSegment}),
-        send_(send),
-        receive_(receive),
-        whole_(reduction),
-        partial_(Partial(reduction)),
+        send_(all.send),
+        receive_(all.receive),
+        whole_(all.reduction),
+        partial_(Partial(all.reduction)),
         passage_(last_step_ == 0 ? 0 : timetable_.segment_size() * element_) {}
 
   size_t sends() const override { return timetable_.total(); }
@@ -75,14 +73,9 @@ class ReduceScatter final : public RingSchedule {
 
 }  // namespace
 
-absl::Status RingReduceScatter(Messenger& messenger, int rank, int world_size,
-                               const reduce::Reduction& reduction, const std::byte* send,
-                               std::byte* receive, const Parts& parts) {
-  const std::byte* const first = send + parts[0].begin * reduce::SizeOf(reduction.type);
-  if (ReducedAlone(world_size, reduction, first, receive, parts.largest())) {
-    return absl::OkStatus();
-  }
-  return Run(messenger, ReduceScatter(rank, world_size, reduction, send, receive, parts));
+absl::Status RingReduceScatter(Messenger& messenger, int rank, const Operation& operation) {
+  if (ReducedAlone(operation)) return absl::OkStatus();
+  return Run(messenger, ReduceScatter(rank, operation));
 }
 
 }  // namespace railhead::collectives

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/collectives/scatter_allgather.h"
-
 #include <utility>
 #include <vector>
 
 #include "runtime/base/parts.h"
+#include "runtime/collectives/algorithms.h"
 #include "runtime/collectives/arc.h"
 #include "runtime/collectives/binomial_place.h"
-#include "runtime/collectives/bruck_allgather.h"
+#include "runtime/collectives/gather_around.h"
 #include "runtime/collectives/schedule.h"
 #include "runtime/collectives/subgroup.h"
-#include "runtime/reduce/reduce.h"
 
 namespace railhead::collectives {
 namespace {
@@ -49,21 +47,21 @@ class Scatter final : public Schedule {
 
 }  // namespace
 
-absl::Status ScatterAllGatherBroadcast(Messenger& messenger, int rank, int world_size, int root,
-                                       const std::byte* send, std::byte* receive, size_t bytes) {
-  if (rank == root) reduce::Copy(send, receive, bytes, reduce::Stores::kNormal);
-  const auto ranks = static_cast<size_t>(world_size);
+absl::Status ScatterAllGatherBroadcast(Messenger& messenger, int rank, const Operation& operation) {
+  CopyAtRoot(rank, operation);
+  const int root = operation.root;
+  const auto ranks = static_cast<size_t>(operation.ranks);
   // Counted from the root on.
   std::vector<int> from_root(ranks);
-  for (int r = 0; r < world_size; ++r) {
-    from_root[static_cast<size_t>(r)] = (root + r) % world_size;
+  for (int r = 0; r < operation.ranks; ++r) {
+    from_root[static_cast<size_t>(r)] = (root + r) % operation.ranks;
   }
   Subgroup all(messenger, std::move(from_root));
-  const int self = (rank - root + world_size) % world_size;
-  const Parts parts(ranks, bytes);
-  absl::Status done = Run(all, Scatter(static_cast<size_t>(self), receive, parts));
+  const int self = (rank - root + operation.ranks) % operation.ranks;
+  const Parts parts(ranks, operation.count);
+  absl::Status done = Run(all, Scatter(static_cast<size_t>(self), operation.receive, parts));
   if (!done.ok()) return done;
-  return GatherAround(all, self, receive, parts,
+  return GatherAround(all, self, operation.receive, parts,
                       [](size_t of, size_t among) { return PlaceOf(of, among).size(); });
 }
 

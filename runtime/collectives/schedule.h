@@ -11,6 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "runtime/collectives/messenger.h"
+#include "runtime/collectives/operation.h"
+#include "runtime/reduce/reduce.h"
 
 namespace railhead::collectives {
 
@@ -77,6 +79,12 @@ class OneEachWay final : public Schedule {
 
 // Executes the schedule.
 absl::Status Run(Messenger& messenger, const Schedule& schedule);
+
+// The first step of a broadcast: what the root sends is what it receives.
+inline void CopyAtRoot(int rank, const Operation& operation) {
+  if (rank != operation.root) return;
+  reduce::Copy(operation.send, operation.receive, operation.count, reduce::Stores::kNormal);
+}
 
 }  // namespace railhead::collectives
 

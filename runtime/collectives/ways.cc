@@ -4,22 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "runtime/collectives/binomial.h"
-#include "runtime/collectives/bruck_allgather.h"
-#include "runtime/collectives/bruck_alltoall.h"
-#include "runtime/collectives/direct.h"
-#include "runtime/collectives/direct_allreduce.h"
-#include "runtime/collectives/double_tree.h"
-#include "runtime/collectives/halving_doubling.h"
-#include "runtime/collectives/pairwise_alltoall.h"
-#include "runtime/collectives/recursive_doubling.h"
-#include "runtime/collectives/recursive_halving.h"
-#include "runtime/collectives/ring_allgather.h"
-#include "runtime/collectives/ring_allreduce.h"
-#include "runtime/collectives/ring_broadcast.h"
-#include "runtime/collectives/ring_reduce.h"
-#include "runtime/collectives/ring_reduce_scatter.h"
-#include "runtime/collectives/scatter_allgather.h"
+#include "runtime/collectives/algorithms.h"
 #include "runtime/collectives/timetable.h"
 
 namespace railhead::collectives {
@@ -125,11 +110,11 @@ constexpr Way kWays[] = {
     {Collective::kScatter, Algorithm::kBinomial, &BinomialScatter, ThroughTree, Once, Peers::kFew,
      Algorithm::kDirect},
 
-    {Collective::kAllReduce, Algorithm::kHierarchical, {}, nullptr, Nothing},
-    {Collective::kBroadcast, Algorithm::kHierarchical, {}, nullptr, Nothing},
-    {Collective::kBarrier, Algorithm::kHierarchical, {}, nullptr, Nothing},
-    {Collective::kAllGather, Algorithm::kHierarchical, {}, nullptr, Nothing},
-    {Collective::kReduceScatter, Algorithm::kHierarchical, {}, nullptr, Nothing},
+    {Collective::kAllReduce, Algorithm::kHierarchical, nullptr, nullptr, Nothing},
+    {Collective::kBroadcast, Algorithm::kHierarchical, nullptr, nullptr, Nothing},
+    {Collective::kBarrier, Algorithm::kHierarchical, nullptr, nullptr, Nothing},
+    {Collective::kAllGather, Algorithm::kHierarchical, nullptr, nullptr, Nothing},
+    {Collective::kReduceScatter, Algorithm::kHierarchical, nullptr, nullptr, Nothing},
 };
 
 }  // namespace

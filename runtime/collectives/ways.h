@@ -7,37 +7,17 @@
 #define RAILHEAD_RUNTIME_COLLECTIVES_WAYS_H_
 
 #include <cstddef>
-#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "runtime/base/parts.h"
 #include "runtime/collectives/collective.h"
 #include "runtime/collectives/messenger.h"
-#include "runtime/reduce/reduce.h"
+#include "runtime/collectives/operation.h"
 
 namespace railhead::collectives {
 
-// Signatures by collective; the algorithms' headers document them.
-using AllReduceFunction = absl::Status (*)(Messenger& messenger, int rank, int world_size,
-                                           const reduce::Reduction& reduction,
-                                           const std::byte* send, std::byte* receive, size_t count);
-using ReduceFunction = absl::Status (*)(Messenger& messenger, int rank, int world_size, int root,
-                                        const reduce::Reduction& reduction, const std::byte* send,
-                                        std::byte* receive, size_t count);
-using AllGatherFunction = absl::Status (*)(Messenger& messenger, int rank, int world_size,
-                                           const std::byte* send, std::byte* receive,
-                                           const Parts& parts);
-using ReduceScatterFunction = absl::Status (*)(Messenger& messenger, int rank, int world_size,
-                                               const reduce::Reduction& reduction,
-                                               const std::byte* send, std::byte* receive,
-                                               const Parts& parts);
-// Broadcast, gather and scatter.
-using RootedFunction = absl::Status (*)(Messenger& messenger, int rank, int world_size, int root,
-                                        const std::byte* send, std::byte* receive, size_t bytes);
-using AllToAllFunction = absl::Status (*)(Messenger& messenger, int rank, const std::byte* send,
-                                          const Parts& send_parts, std::byte* receive,
-                                          const Parts& receive_parts);
+// An algorithm over messages (algorithms.h).
+using AlgorithmFunction = absl::Status(Messenger& messenger, int rank, const Operation& operation);
 
 // Terms of a cost, for n ranks and the bytes of the larger of a rank's two buffers.
 struct Terms {
@@ -60,11 +40,9 @@ enum class Peers { kFew, kAll };
 struct Way {
   Collective collective;
   Algorithm algorithm;
-  // Empty for the hierarchy: shared memory inside places, and another algorithm between them
+  // Null for the hierarchy: shared memory inside places, and another algorithm between them
   // (hierarchy.h).
-  std::variant<std::monostate, AllReduceFunction, ReduceFunction, AllGatherFunction,
-               ReduceScatterFunction, RootedFunction, AllToAllFunction>
-      function;
+  AlgorithmFunction* run;
   double (*seconds)(const Terms& terms);
   // Memory of a rank besides its buffers; a few MiB count as zero.
   size_t (*memory)(size_t bytes, int ranks);
@@ -76,12 +54,6 @@ struct Way {
 absl::Span<const Way> Ways();
 // Returns null if there is none.
 const Way* FindWay(Collective collective, Algorithm algorithm);
-
-// Returns the function of an entry, which must exist and have this type.
-template <class Function>
-Function FunctionOf(Collective collective, Algorithm algorithm) {
-  return *std::get_if<Function>(&FindWay(collective, algorithm)->function);
-}
 
 }  // namespace railhead::collectives
 

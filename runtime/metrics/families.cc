@@ -101,10 +101,17 @@ bool ReadSeries(Kind kind, WireReader& reader, ClientMetric& series) {
          series.label[1].name == "rank";
 }
 
-using RankOfJob = std::pair<std::string, std::string>;
+struct RankOfJob {
+  std::string job;
+  std::string rank;
+  std::string source;
+
+  auto operator<=>(const RankOfJob&) const = default;
+};
 
 RankOfJob RankOf(const ClientMetric& series) {
-  return {series.label[0].value, series.label[1].value};
+  const bool has_source = series.label.size() > 2 && series.label[2].name == kSourceLabel;
+  return {series.label[0].value, series.label[1].value, has_source ? series.label[2].value : ""};
 }
 
 // Containers of a pod may count their processes from 1 each.
@@ -143,9 +150,10 @@ void AddConflicts(const std::map<RankOfJob, std::vector<size_t>>& claims,
   for (const auto& [rank, of_rank] : claims) {
     if (of_rank.size() < 2) continue;
     ClientMetric& series = conflicts.metric.emplace_back();
-    series.label = {{"job", rank.first}, {"rank", rank.second}};
+    series.label = {{"job", rank.job}, {"rank", rank.rank}};
+    if (!rank.source.empty()) series.label.push_back({kSourceLabel, rank.source});
     series.gauge.value = static_cast<double>(of_rank.size());
-    const std::string both = absl::StrCat("rank ", rank.second, " of job '", rank.first, "'");
+    const std::string both = absl::StrCat("rank ", rank.rank, " of job '", rank.job, "'");
     merged.warnings.push_back(
         {both,
          absl::StrCat("processes ", pages[of_rank[0]].process, " and ", pages[of_rank[1]].process,

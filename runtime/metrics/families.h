@@ -14,7 +14,9 @@
 
 namespace railhead::metrics {
 
-// Counters, gauges and histograms. Each series begins with the labels job and rank.
+// Counters, gauges and histograms. Each series begins with the labels job and rank, and has the
+// label source if another library's traffic is counted.
+inline constexpr char kSourceLabel[] = "source";
 using Families = std::vector<prometheus::MetricFamily>;
 
 std::string Encode(const Families& families);
@@ -39,8 +41,8 @@ struct MergedPage {
   std::vector<PageWarning> warnings;
 };
 
-// Returns one page with the series of all processes. If several are the same rank of a job (two
-// jobs of one name share a pod, or processes have one RANK), their series have another label,
+// Returns one page with the series of all processes. If several of one source are the same rank
+// (two jobs of one name share a pod, or processes have one RANK), their series have another label,
 // `process`: Prometheus refuses a page that has a series twice. railhead_metrics_conflicts counts
 // these processes.
 MergedPage Merge(std::vector<Page> pages);

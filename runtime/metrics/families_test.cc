@@ -130,6 +130,21 @@ TEST(FamiliesTest, OnePageHasEachFamilyOnce) {
   EXPECT_THAT(text, HasSubstr("c{job=\"train\",rank=\"1\"} 4\n"));
 }
 
+// A process may use Railhead's communicators and NCCL over Railhead's plugin.
+TEST(FamiliesTest, ARankMayHaveSeveralSources) {
+  ClientMetric series = Series(0, 2);
+  series.label.push_back({kSourceLabel, "nccl"});
+  const Families own = {{"a", "help", MetricType::Gauge, {Series(0, 1)}}};
+  const Families nccl = {{"a", "help", MetricType::Gauge, {series}}};
+  EXPECT_THAT(TextOf(Merge({{"17", own}, {"17", nccl}}).families),
+              HasSubstr("a{job=\"train\",rank=\"0\"} 1\n"
+                        "a{job=\"train\",rank=\"0\",source=\"nccl\"} 2\n"));
+  const MergedPage twice = Merge({{"17", nccl}, {"23", nccl}});
+  EXPECT_THAT(
+      TextOf(twice.families),
+      HasSubstr("railhead_metrics_conflicts{job=\"train\",rank=\"0\",source=\"nccl\"} 2\n"));
+}
+
 // Prometheus refuses a page that has a series twice, and a process that is not there is not
 // noticed.
 TEST(FamiliesTest, ProcessesThatAreTheSameRankAreToldApart) {

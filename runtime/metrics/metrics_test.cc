@@ -89,6 +89,16 @@ TEST(PageTest, RailsHaveTheirLabelsAndValues) {
       HasSubstr("railhead_bootstrap_rejected_connections_total{job=\"train\",rank=\"3\"} 2\n"));
 }
 
+TEST(PageTest, TheSourceIsALabelOfAllSeries) {
+  Snapshot snapshot = Example();
+  snapshot.source = "nccl";
+  const std::string text = Text(snapshot);
+  EXPECT_THAT(text, HasSubstr("railhead_rail_transmit_bytes_total{job=\"train\",rank=\"3\","
+                              "source=\"nccl\",rail=\"0\""));
+  EXPECT_THAT(text, Not(HasSubstr("rank=\"3\",rail")));
+  EXPECT_THAT(text, Not(HasSubstr("rank=\"3\"}")));
+}
+
 TEST(PageTest, PortsOfRailsShowWhatTheyCountAndNothingElse) {
   EXPECT_THAT(Text(Example()), Not(HasSubstr("railhead_rail_cnp_sent_total")));
   Snapshot snapshot = Example();

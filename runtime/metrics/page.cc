@@ -24,7 +24,8 @@ using Labels = std::vector<ClientMetric::Label>;
 
 using Ranks = std::vector<Snapshot>;
 
-// The page under construction: every series begins with the labels of its rank.
+// The page under construction: every series begins with the labels of its rank, and of its source
+// if it has one.
 class Builder {
  public:
   // One that gets no series is left out.
@@ -47,6 +48,7 @@ class Builder {
   ClientMetric& Add(const Snapshot& rank, const Labels& labels) {
     ClientMetric& metric = families_.back().metric.emplace_back();
     metric.label = {{"job", rank.job}, {"rank", absl::StrCat(rank.rank)}};
+    if (!rank.source.empty()) metric.label.push_back({kSourceLabel, rank.source});
     metric.label.insert(metric.label.end(), labels.begin(), labels.end());
     // Prometheus refuses a page with bytes that are not UTF-8.
     for (ClientMetric::Label& label : metric.label) label.value = PrintableText(label.value);

@@ -32,6 +32,9 @@ struct GpuDirectSnapshot {
 struct Snapshot {
   std::string job;
   int rank = 0;
+  // Library whose traffic is counted ("nccl"); "" for Railhead's communicators. A label of all its
+  // series.
+  std::string source = "";
   std::string degraded_reason;  // "" if not degraded
   std::optional<Start> start;   // nullopt after its communicator is destroyed
   uint64_t rejected_connections = 0;

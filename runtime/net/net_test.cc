@@ -195,6 +195,31 @@ bool RefuseAccept(int error) {
          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
+// A peer that took the connection and ended it is not one that refuses connections.
+TEST(SocketTest, AConnectionThatIsResetAtOnceWasMade) {
+  const IpAddress loopback = *IpAddress::Parse("127.0.0.1");
+  const absl::Time deadline = MonotonicNow() + absl::Seconds(20);
+  const Fd listener = *Listen(loopback, 0);
+  const uint16_t port = LocalAddress(listener.get())->port;
+  const Fd caller = *StartDial(loopback, port, std::nullopt);
+  ASSERT_TRUE(WaitReadable(listener.get(), deadline).ok());
+  CloseByReset(*Accept(listener.get()));
+  EXPECT_TRUE(WaitReadable(caller.get(), deadline).ok());
+  EXPECT_TRUE(FinishDial(caller.get(), loopback, port).ok());
+  EXPECT_FALSE(SendAll(caller.get(), "greeting", deadline).ok());
+}
+
+TEST(SocketTest, AConnectionThatIsRefusedWasNotMade) {
+  const IpAddress loopback = *IpAddress::Parse("127.0.0.1");
+  Fd listener = *Listen(loopback, 0);
+  const uint16_t port = LocalAddress(listener.get())->port;
+  listener.Reset();
+  EXPECT_THAT(std::string(Dial(loopback, port, std::nullopt, MonotonicNow() + absl::Seconds(20))
+                              .status()
+                              .message()),
+              HasSubstr("refused"));
+}
+
 // What has become of one connection that waited is no error of those behind it.
 TEST(SocketTest, AcceptSurvivesACallerThatIsLost) {
   const Fd listener = *Listen(*IpAddress::Parse("127.0.0.1"), 0);

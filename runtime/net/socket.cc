@@ -305,7 +305,9 @@ void CloseByReset(Fd fd) {
 
 absl::Status FinishDial(int fd, const IpAddress& remote, uint16_t port) {
   const int error = TakeError(fd);
-  if (error == 0) return absl::OkStatus();
+  // Reset since, or closed: whether that is seen here or in the first transfer is chance.
+  const bool connected = error == 0 || error == ECONNRESET || error == EPIPE;
+  if (connected) return absl::OkStatus();
   return ErrnoError(absl::StrCat("connect to ", HostPort(remote, port)), error);
 }
 

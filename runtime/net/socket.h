@@ -56,8 +56,9 @@ absl::StatusOr<Fd> Dial(const IpAddress& remote, uint16_t port,
                         const Halt& halt = nullptr);
 
 // Starts to connect without waiting. The socket becomes writable at the end; FinishDial returns the
-// result. `interface`: see BindToInterface (by_interface.h); "": the kernel chooses by the
-// destination. `error_number`: set if connect() fails at once.
+// result: OK also if the peer has ended the connection since, which the first transfer shows.
+// `interface`: see BindToInterface (by_interface.h); "": the kernel chooses by the destination.
+// `error_number`: set if connect() fails at once.
 absl::StatusOr<Fd> StartDial(const IpAddress& remote, uint16_t port,
                              const std::optional<IpAddress>& local,
                              absl::string_view interface = "", int* error_number = nullptr);

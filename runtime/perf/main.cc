@@ -174,22 +174,21 @@ int Preflight(const Arguments& arguments) {
   if (!arguments.transport.empty()) {
     ::setenv("RAILHEAD_TRANSPORT", arguments.transport.c_str(), 1);
   }
-  std::vector<Finding> findings;
-  const rhResult_t result = rhPreflight(
-      [](const rhFinding_t* finding, void* to) {
-        static_cast<std::vector<Finding>*>(to)->push_back(Keep(*finding));
-      },
-      &findings);
+  PreflightReport report;
+  const rhResult_t result =
+      rhPreflight([](const rhFinding_t* finding,
+                     void* to) { static_cast<PreflightReport*>(to)->Add(*finding); },
+                  &report);
   if (result != rhSuccess) {
     return Complain(result == rhInvalidArgument ? kBadUsage : kFailed, rhGetLastError(nullptr));
   }
   const absl::StatusOr<config::Rendezvous> self =
       config::ReadRendezvous(config::ProcessEnvironment);
   if (self.ok() && self->rank == 0) {
-    Print(arguments.output == "json" ? PreflightJson(self->world_size, findings)
-                                     : PreflightTable(self->world_size, findings));
+    Print(arguments.output == "json" ? report.Json(self->world_size)
+                                     : report.Table(self->world_size));
   }
-  return Worst(findings) == rhFindingFail ? kFailed : 0;
+  return report.worst() == Severity::kFail ? kFailed : 0;
 }
 
 // The names of a table, and "all".

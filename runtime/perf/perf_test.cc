@@ -192,51 +192,49 @@ TEST(ReportTest, JsonHasEverything) {
 
 // ---- Pre-flight ----
 
-std::vector<Finding> Findings() {
-  Finding rate;
-  rate.verdict = rhFindingWarn;
-  rate.check = "rate";
-  rate.rail = 1;
-  rate.device = "mlx5_1";
-  rate.transport = "verbs";
-  rate.ranks = {2};
-  rate.where = "rail 1 (mlx5_1 port 1, verbs): rank 2 (pod p)";
-  rate.value = "100 Gb/sec, others have 400 Gb/sec";
-  rate.fix = "reseat the cable";
-  Finding transport;
-  transport.check = "transport";
-  transport.ranks = {0, 1, 2};
-  transport.where = "all 3 ranks";
-  transport.value = "verbs \xff";
-  return {transport, rate};
+PreflightReport Preflight() {
+  const int rank[] = {2};
+  const int all[] = {0, 1, 2};
+  PreflightReport report;
+  report.Add({rhFindingOk, "transport", -1, "", "", all, 3, "all 3 ranks", "verbs \xff", ""});
+  report.Add({rhFindingWarn, "rate", 1, "mlx5_1", "verbs", rank, 1,
+              "rail 1 (mlx5_1 port 1, verbs): rank 2 (pod p)", "100 Gb/sec, others have 400 Gb/sec",
+              "reseat the cable"});
+  return report;
 }
 
 TEST(PreflightReportTest, ALineForEachFinding) {
-  EXPECT_EQ(PreflightTable(3, Findings()),
+  EXPECT_EQ(Preflight().Table(3),
             "# railhead-perf --preflight: 3 rank(s)\n"
-            "ok    transport    all 3 ranks: verbs \xff\n"
-            "warn  rate         rail 1 (mlx5_1 port 1, verbs): rank 2 (pod p): 100 Gb/sec, "
-            "others have 400 Gb/sec. Fix: reseat the cable\n"
+            "ok    transport  all 3 ranks: verbs \\xff\n"
+            "WARN  rate       rail 1 (mlx5_1 port 1, verbs): rank 2 (pod p): 100 Gb/sec, "
+            "others have 400 Gb/sec\n"
+            "                 fix: reseat the cable\n"
             "# 1 ok, 0 note, 1 warn, 0 fail\n");
 }
 
 TEST(PreflightReportTest, JsonHasEverythingAndTheWorstVerdict) {
-  const auto json = nlohmann::json::parse(PreflightJson(3, Findings()));
+  const auto json = nlohmann::json::parse(Preflight().Json(3));
   EXPECT_EQ(json["ranks"], 3);
   EXPECT_EQ(json["verdict"], "warn");
   EXPECT_EQ(json["findings"][0]["rail"], nullptr);
   EXPECT_EQ(json["findings"][0]["ranks"], std::vector<int>({0, 1, 2}));
   const auto& rate = json["findings"][1];
   EXPECT_EQ(rate["verdict"], "warn");
+  EXPECT_EQ(rate["severity"], "warn");
   EXPECT_EQ(rate["check"], "rate");
   EXPECT_EQ(rate["rail"], 1);
   EXPECT_EQ(rate["device"], "mlx5_1");
   EXPECT_EQ(rate["transport"], "verbs");
   EXPECT_EQ(rate["ranks"], std::vector<int>({2}));
-  EXPECT_EQ(rate["where"], "rail 1 (mlx5_1 port 1, verbs): rank 2 (pod p)");
-  EXPECT_EQ(rate["value"], "100 Gb/sec, others have 400 Gb/sec");
+  for (const char* name : {"where", "object"}) {
+    EXPECT_EQ(rate[name], "rail 1 (mlx5_1 port 1, verbs): rank 2 (pod p)");
+  }
+  for (const char* name : {"value", "observed"}) {
+    EXPECT_EQ(rate[name], "100 Gb/sec, others have 400 Gb/sec");
+  }
   EXPECT_EQ(rate["fix"], "reseat the cable");
-  EXPECT_EQ(nlohmann::json::parse(PreflightJson(1, {}))["verdict"], "ok");
+  EXPECT_EQ(nlohmann::json::parse(PreflightReport().Json(1))["verdict"], "ok");
 }
 
 // ---- The program ----
@@ -408,9 +406,9 @@ TEST(ProgramTest, PreflightFailsOnAllRanksForRailsThatDoNotWork) {
   std::filesystem::remove(path);
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
   EXPECT_THAT(outcomes[0].output,
-              AllOf(HasSubstr("fail  transport    all 2 ranks: TCP instead of RDMA"),
-                    HasSubstr("fail  port         rail 5 (nosuch0 port 1, verbs): all 2 ranks: "),
-                    HasSubstr(". Fix: repair it"), HasSubstr("2 fail")));
+              AllOf(HasSubstr("FAIL  transport     all 2 ranks: TCP instead of RDMA"),
+                    HasSubstr("FAIL  port          rail 5 (nosuch0 port 1, verbs): all 2 ranks: "),
+                    HasSubstr("\n                    fix: repair it"), HasSubstr("2 fail")));
 }
 
 TEST(ProgramTest, BadArgumentsTeachAndExitWithTwo) {

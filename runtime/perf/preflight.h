@@ -1,36 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Output of railhead-perf --preflight: a line per finding, or JSON.
+// Output of railhead-perf --preflight: a table of the findings, or JSON.
 #ifndef RAILHEAD_RUNTIME_PERF_PREFLIGHT_H_
 #define RAILHEAD_RUNTIME_PERF_PREFLIGHT_H_
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/finding.h"
 #include "railhead/railhead.h"
 
 namespace railhead::perf {
 
-// A copy of the library's rhFinding_t.
-struct Finding {
-  rhVerdict_t verdict = rhFindingOk;
-  std::string check;
-  int rail = -1;
-  std::string device;
-  std::string transport;
-  std::vector<int> ranks;
-  std::string where;
-  std::string value;
-  std::string fix;
+// Copies of the library's findings, with the fields of their JSON.
+class PreflightReport {
+ public:
+  void Add(const rhFinding_t& finding);
+  Severity worst() const { return Worst(findings_); }
+  std::string Table(int ranks) const;
+  std::string Json(int ranks) const;
+
+ private:
+  std::vector<Finding> findings_;
+  nlohmann::ordered_json entries_ = nlohmann::ordered_json::array();
 };
-
-Finding Keep(const rhFinding_t& finding);
-
-// Returns the worst verdict.
-rhVerdict_t Worst(const std::vector<Finding>& findings);
-
-std::string PreflightTable(int ranks, const std::vector<Finding>& findings);
-std::string PreflightJson(int ranks, const std::vector<Finding>& findings);
 
 }  // namespace railhead::perf
 

@@ -29,6 +29,20 @@ constexpr double kSlow = 3;
 
 constexpr const char* kVerbs = "verbs";
 
+// The checks.
+constexpr char kTransport[] = "transport";
+constexpr char kMemlock[] = "memlock";
+constexpr char kPort[] = "port";
+constexpr char kRate[] = "rate";
+constexpr char kMtu[] = "mtu";
+constexpr char kGid[] = "gid";
+constexpr char kAttachment[] = "attachment";
+constexpr char kInterface[] = "interface";
+constexpr char kDeviceNode[] = "device_node";
+constexpr char kFlowControl[] = "flow_control";
+constexpr char kCounters[] = "counters";
+constexpr char kPing[] = "ping";
+
 constexpr const char* kFixRate =
     "the slowest port sets the pace of all: reseat or replace its cable, and check the speed "
     "that its switch port is set to";
@@ -53,7 +67,7 @@ constexpr const char* kFixRail = "repair it: until then this rank does not use t
 constexpr const char* kFixMissingRail =
     "give all pods of the job the same number of rdma/hca, on nodes with this rail";
 constexpr const char* kFixDegraded =
-    "fix this cause, or set RAILHEAD_TRANSPORT=tcp on all ranks if TCP is intended";
+    "remove this cause, or set RAILHEAD_TRANSPORT=tcp on all ranks if TCP is intended";
 constexpr const char* kFixAttachment =
     "attach the pod to the NIC of its HCA: make each rail a resource with its own attachment "
     "(perRail: true), or pass the NIC that the kubelet chose to the CNI plugin (deviceIds: "
@@ -75,41 +89,47 @@ constexpr const char* kFixNoAnswer =
     "same VLAN, and switch ports that are up";
 constexpr const char* kFixPath =
     "something on the path drops large packets: give all interfaces, switch ports and tunnels of "
-    "the "
-    "rail one MTU, and check it with `ping -M do -s SIZE ADDRESS`, where SIZE is the interface's "
-    "MTU "
-    "less 28 (48 with IPv6)";
+    "the rail one MTU, and check it with `ping -M do -s SIZE ADDRESS`, where SIZE is the "
+    "interface's MTU less 28 (48 with IPv6)";
 constexpr const char* kFixSlow =
     "check for a busy core on that node, and for a long or faulty path: cable, switch port, "
     "cabling to the wrong leaf";
 
-// Verdict, check, rail, value and fix.
-using Key = std::tuple<Verdict, std::string, std::string, std::string, std::string>;
+// One rail, as each rank that has it sees it.
+struct Seen {
+  int rank = 0;
+  const RailFacts* facts = nullptr;
+};
+
+// Severity, check, rail, observed value and fix.
+using Key = std::tuple<Severity, std::string, std::string, std::string, std::string>;
 
 // The findings under construction; equal ones of several ranks become one.
 class Findings {
  public:
   explicit Findings(absl::Span<const RankFacts> ranks) : ranks_(ranks) {}
 
-  void Add(Verdict verdict, absl::string_view check, const rails::RailName* rail,
+  void Add(Severity severity, absl::string_view check, const rails::RailName* rail,
            const std::vector<int>& about, std::string value, std::string fix = "") {
-    Key key = {verdict, std::string(check), rail != nullptr ? rails::ToString(*rail) : "", value,
+    Key key = {severity, std::string(check), rail != nullptr ? rails::ToString(*rail) : "", value,
                fix};
     const auto [place, fresh] = places_.try_emplace(std::move(key), all_.size());
     if (fresh) {
-      Finding& finding = all_.emplace_back();
-      finding.verdict = verdict;
-      finding.check = std::string(check);
-      if (rail != nullptr) finding.rail = *rail;
-      finding.value = std::move(value);
-      finding.fix = std::move(fix);
+      all_.push_back({{severity, std::string(check), "", std::move(value), std::move(fix)},
+                      rail != nullptr ? std::optional(*rail) : std::nullopt,
+                      {}});
     }
     std::vector<int>& to = all_[place->second].ranks;
     to.insert(to.end(), about.begin(), about.end());
   }
 
-  std::vector<Finding> Take() {
-    for (Finding& finding : all_) finding.where = Where(finding);
+  void Add(Severity severity, absl::string_view check, const Seen& seen, std::string value,
+           std::string fix = "") {
+    Add(severity, check, &seen.facts->name, {seen.rank}, std::move(value), std::move(fix));
+  }
+
+  std::vector<RankFinding> Take() {
+    for (RankFinding& finding : all_) finding.object = Where(finding);
     return std::move(all_);
   }
 
@@ -117,7 +137,8 @@ class Findings {
     std::vector<std::string> names;
     for (const int rank : about) {
       if (names.size() == kMostNames) break;
-      names.push_back(ranks_[static_cast<size_t>(rank)].name);
+      const std::string& name = ranks_[static_cast<size_t>(rank)].name;
+      names.push_back(name.empty() ? absl::StrCat("rank ", rank) : name);
     }
     std::string text = absl::StrJoin(names, ", ");
     if (about.size() > names.size()) {
@@ -127,7 +148,7 @@ class Findings {
   }
 
  private:
-  std::string Where(const Finding& finding) const {
+  std::string Where(const RankFinding& finding) const {
     const bool all = ranks_.size() > 1 && finding.ranks.size() == ranks_.size();
     std::string names = all ? absl::StrCat("all ", ranks_.size(), " ranks") : Names(finding.ranks);
     return finding.rail.has_value() ? absl::StrCat(rails::ToString(*finding.rail), ": ", names)
@@ -136,13 +157,7 @@ class Findings {
 
   absl::Span<const RankFacts> ranks_;
   std::map<Key, size_t> places_;
-  std::vector<Finding> all_;
-};
-
-// One rail, as each rank that has it sees it.
-struct Seen {
-  int rank = 0;
-  const RailFacts* facts = nullptr;
+  std::vector<RankFinding> all_;
 };
 
 // Returns the most frequent value, the first of equally frequent ones; nullopt if all are unknown.
@@ -178,34 +193,43 @@ std::string Bytes(uint64_t bytes) {
   return kib >= 10240 ? absl::StrCat(kib / 1024, " MiB") : absl::StrCat(kib, " KiB");
 }
 
+// Returns how to read what this pod does not show of a port.
+std::string FixUnread(const RailFacts& rail) {
+  if (rail.name.transport == kVerbs) {
+    return absl::StrCat("read it on the node: ibstat ", rail.name.device);
+  }
+  return absl::StrCat(
+      "nothing to do for a virtual interface; of a NIC, read it on the node: ethtool ",
+      rail.name.device);
+}
+
 void CheckPort(const Seen& seen, Findings& findings) {
   const RailFacts& rail = *seen.facts;
-  const auto add = [&](Verdict verdict, std::string value, const char* fix = "") {
-    findings.Add(verdict, "port", &rail.name, {seen.rank}, std::move(value), fix);
-  };
-  if (!rail.trouble.empty()) add(Verdict::kFail, rail.trouble, kFixRail);
+  if (!rail.trouble.empty()) findings.Add(Severity::kFail, kPort, seen, rail.trouble, kFixRail);
   if (rail.state.empty()) {
-    if (rail.trouble.empty()) add(Verdict::kNote, "its state is not readable here");
+    if (rail.trouble.empty()) {
+      findings.Add(Severity::kNote, kPort, seen, "its state is not readable here", FixUnread(rail));
+    }
     return;
   }
   const std::string state =
       rail.physical.empty() ? rail.state : absl::StrCat(rail.state, ", ", rail.physical);
   if (rail.state == "ACTIVE" || rail.state == "up") {
-    add(Verdict::kOk, state);
+    findings.Add(Severity::kOk, kPort, seen, state);
   } else if (rail.trouble.empty()) {
-    add(Verdict::kFail, state, kFixPort);
+    findings.Add(Severity::kFail, kPort, seen, state, kFixPort);
   }
 }
 
 void CheckRate(const Seen& seen, const std::optional<std::string>& usual, Findings& findings) {
   const RailFacts& rail = *seen.facts;
   if (rail.rate.empty()) {
-    findings.Add(Verdict::kNote, "rate", &rail.name, {seen.rank}, "not readable here");
+    findings.Add(Severity::kNote, kRate, seen, "not readable here", FixUnread(rail));
   } else if (rail.rate == usual) {
-    findings.Add(Verdict::kOk, "rate", &rail.name, {seen.rank}, rail.rate);
+    findings.Add(Severity::kOk, kRate, seen, rail.rate);
   } else {
-    findings.Add(Verdict::kWarn, "rate", &rail.name, {seen.rank},
-                 absl::StrCat(rail.rate, ", others have ", *usual), kFixRate);
+    findings.Add(Severity::kWarn, kRate, seen, absl::StrCat(rail.rate, ", others have ", *usual),
+                 kFixRate);
   }
 }
 
@@ -214,15 +238,15 @@ void CheckMtu(const Seen& seen, const std::optional<int>& usual, Findings& findi
   const std::optional<int> mtu = MtuOf(rail);
   if (!mtu.has_value()) return;
   if (mtu != usual) {
-    findings.Add(Verdict::kWarn, "mtu", &rail.name, {seen.rank},
-                 absl::StrCat(*mtu, " bytes, others have ", *usual), kFixMtu);
+    findings.Add(Severity::kWarn, kMtu, seen, absl::StrCat(*mtu, " bytes, others have ", *usual),
+                 kFixMtu);
   } else if (*mtu <= kSmallMtu && rail.port->largest_mtu > kSmallMtu &&
              rail.name.transport == kVerbs) {
-    findings.Add(Verdict::kWarn, "mtu", &rail.name, {seen.rank},
+    findings.Add(Severity::kWarn, kMtu, seen,
                  absl::StrCat(*mtu, " bytes, but the port supports ", rail.port->largest_mtu),
                  kFixSmallMtu);
   } else {
-    findings.Add(Verdict::kOk, "mtu", &rail.name, {seen.rank}, absl::StrCat(*mtu, " bytes"));
+    findings.Add(Severity::kOk, kMtu, seen, absl::StrCat(*mtu, " bytes"));
   }
 }
 
@@ -238,7 +262,9 @@ void CheckGids(absl::Span<const Seen> seen, Findings& findings) {
     const RailFacts& first = *members.front().facts;
     if (kind.first.empty()) {
       for (const Seen& one : members) {
-        findings.Add(Verdict::kNote, "gid", &one.facts->name, {one.rank}, "none needed");
+        findings.Add(
+            Severity::kNote, kGid, one, "none needed",
+            "nothing to do within one InfiniBand subnet, whose ports are addressed by LID");
       }
       continue;
     }
@@ -251,7 +277,7 @@ void CheckGids(absl::Span<const Seen> seen, Findings& findings) {
     const size_t more = members.size() - addresses.size();
     const bool old = first.port->roce_v1;
     findings.Add(
-        old ? Verdict::kWarn : Verdict::kOk, "gid", &first.name, about,
+        old ? Severity::kWarn : Severity::kOk, kGid, &first.name, about,
         absl::StrCat(kind.first, " at index ", kind.second, ": ", absl::StrJoin(addresses, ", "),
                      more > 0 ? absl::StrCat(" and ", more, " more") : ""),
         old ? kFixRoceV1 : "");
@@ -263,8 +289,7 @@ void CheckGids(absl::Span<const Seen> seen, Findings& findings) {
 void CheckAttachment(const Seen& seen, Findings& findings) {
   const RailFacts& rail = *seen.facts;
   if (rail.attached_elsewhere.empty()) return;
-  findings.Add(rail.has_node_gid ? Verdict::kNote : Verdict::kWarn, "attachment", &rail.name,
-               {seen.rank},
+  findings.Add(rail.has_node_gid ? Severity::kNote : Severity::kWarn, kAttachment, seen,
                absl::StrCat("this rail has no address of the pod: ", rail.attached_elsewhere,
                             ", which the pod did not get",
                             rail.has_node_gid ? "; connections start from the node's address" : ""),
@@ -274,20 +299,19 @@ void CheckAttachment(const Seen& seen, Findings& findings) {
 void CheckInterface(const Seen& seen, Findings& findings) {
   const RailFacts& rail = *seen.facts;
   if (rail.leaves_elsewhere.empty()) return;
-  findings.Add(Verdict::kWarn, "interface", &rail.name, {seen.rank}, rail.leaves_elsewhere,
-               kFixLeavesElsewhere);
+  findings.Add(Severity::kWarn, kInterface, seen, rail.leaves_elsewhere, kFixLeavesElsewhere);
 }
 
 void CheckDeviceNode(const Seen& seen, Findings& findings) {
   const RailFacts& rail = *seen.facts;
   if (!rail.device_node_trouble.empty()) {
-    findings.Add(Verdict::kFail, "device_node", &rail.name, {seen.rank}, rail.device_node_trouble,
-                 kFixDeviceNode);
+    findings.Add(Severity::kFail, kDeviceNode, seen, rail.device_node_trouble, kFixDeviceNode);
   } else if (rail.device_node.empty()) {
-    findings.Add(Verdict::kNote, "device_node", &rail.name, {seen.rank},
-                 "the rails file does not name it");
+    findings.Add(
+        Severity::kNote, kDeviceNode, seen, "the rails file does not name it",
+        "check in the pod that it may read and write its device node: ls -l /dev/infiniband");
   } else {
-    findings.Add(Verdict::kOk, "device_node", &rail.name, {seen.rank},
+    findings.Add(Severity::kOk, kDeviceNode, seen,
                  absl::StrCat(rail.device_node, " can be read and written"));
   }
 }
@@ -295,15 +319,16 @@ void CheckDeviceNode(const Seen& seen, Findings& findings) {
 void CheckFlowControl(const Seen& seen, Findings& findings) {
   const RailFacts& rail = *seen.facts;
   if (rail.link_layer == "InfiniBand") {
-    findings.Add(Verdict::kNote, "flow_control", &rail.name, {seen.rank}, "built into InfiniBand");
+    findings.Add(Severity::kNote, kFlowControl, seen, "built into InfiniBand",
+                 "nothing to do: credits of the links prevent loss");
   } else if (rail.ecn.empty()) {
-    findings.Add(Verdict::kNote, "flow_control", &rail.name, {seen.rank},
-                 "PFC and ECN are not readable here", kFixUnseenFlowControl);
+    findings.Add(Severity::kNote, kFlowControl, seen, "PFC and ECN are not readable here",
+                 kFixUnseenFlowControl);
   } else if (rail.ecn == "off") {
-    findings.Add(Verdict::kWarn, "flow_control", &rail.name, {seen.rank},
-                 "ECN is off; PFC is not readable here", kFixNoEcn);
+    findings.Add(Severity::kWarn, kFlowControl, seen, "ECN is off; PFC is not readable here",
+                 kFixNoEcn);
   } else {
-    findings.Add(Verdict::kOk, "flow_control", &rail.name, {seen.rank},
+    findings.Add(Severity::kOk, kFlowControl, seen,
                  absl::StrCat("ECN is ", rail.ecn, "; PFC is not readable here"));
   }
 }
@@ -311,15 +336,16 @@ void CheckFlowControl(const Seen& seen, Findings& findings) {
 void CheckCounters(const Seen& seen, Findings& findings) {
   const RailFacts& rail = *seen.facts;
   if (!rail.counted) {
-    findings.Add(Verdict::kNote, "counters", &rail.name, {seen.rank}, "not readable here");
+    findings.Add(Severity::kNote, kCounters, seen, "not readable here",
+                 absl::StrCat("read them in the node agent's metrics: railhead_port_*{device=\"",
+                              rail.name.device, "\"}"));
     return;
   }
   if (rail.growth.empty()) {
-    findings.Add(Verdict::kOk, "counters", &rail.name, {seen.rank},
-                 "no counter increased during the check");
+    findings.Add(Severity::kOk, kCounters, seen, "no counter increased during the check");
     return;
   }
-  findings.Add(Verdict::kWarn, "counters", &rail.name, {seen.rank},
+  findings.Add(Severity::kWarn, kCounters, seen,
                absl::StrCat(absl::StrJoin(rail.growth, ", ",
                                           [](std::string* out, const Growth& growth) {
                                             absl::StrAppend(out, growth.counter, " by ", growth.by);
@@ -331,20 +357,20 @@ void CheckCounters(const Seen& seen, Findings& findings) {
 void CheckMemlock(int rank, const RankFacts& facts, Findings& findings) {
   if (facts.registers == 0) return;
   if (facts.memlock == kUnlimited) {
-    findings.Add(Verdict::kOk, "memlock", nullptr, {rank}, "unlimited");
+    findings.Add(Severity::kOk, kMemlock, nullptr, {rank}, "unlimited");
     return;
   }
   const std::string limit = absl::StrCat("RLIMIT_MEMLOCK is ", Bytes(facts.memlock));
   if (facts.memlock >= facts.registers) {
-    findings.Add(Verdict::kOk, "memlock", nullptr, {rank},
+    findings.Add(Severity::kOk, kMemlock, nullptr, {rank},
                  absl::StrCat(limit, ", enough for the ", Bytes(facts.registers), " needed"));
   } else if (facts.memlock >= facts.least_bytes) {
-    findings.Add(Verdict::kWarn, "memlock", nullptr, {rank},
+    findings.Add(Severity::kWarn, kMemlock, nullptr, {rank},
                  absl::StrCat(limit, ", but the rails would use ", Bytes(facts.registers),
                               ": they use less and are slower"),
                  kFixMemlock);
   } else {
-    findings.Add(Verdict::kFail, "memlock", nullptr, {rank},
+    findings.Add(Severity::kFail, kMemlock, nullptr, {rank},
                  absl::StrCat(limit, ", but the rails need at least ", Bytes(facts.least_bytes),
                               " and would use ", Bytes(facts.registers)),
                  kFixMemlock);
@@ -376,7 +402,7 @@ void CheckRail(bool tcp, absl::Span<const Seen> seen, size_t world, Findings& fi
       }
     }
     if (!without.empty()) {
-      findings.Add(Verdict::kFail, "port", &seen.front().facts->name, without,
+      findings.Add(Severity::kFail, kPort, &seen.front().facts->name, without,
                    "others were given this rail", kFixMissingRail);
     }
   }
@@ -412,14 +438,14 @@ double Median(std::vector<uint32_t> times) {
 
 // Adds a finding for each pair; where one rank is in several of them, one for that rank; and for
 // those that are too many for people, one for all.
-void Blame(std::vector<Pair> pairs, Verdict verdict, absl::string_view check,
+void Blame(std::vector<Pair> pairs, Severity severity, absl::string_view check,
            const rails::RailName& rail, absl::FunctionRef<std::string(const Pair&)> what,
            const char* fix, Findings& findings) {
   for (int line = 0; !pairs.empty(); ++line) {
     if (line == kMostLines) {
       std::set<int> about;
       for (const Pair& pair : pairs) about.insert({pair.low, pair.high});
-      findings.Add(verdict, check, &rail, {about.begin(), about.end()},
+      findings.Add(severity, check, &rail, {about.begin(), about.end()},
                    absl::StrCat(pairs.size(),
                                 " more pairs of these ranks, the first: ", what(pairs.front())),
                    fix);
@@ -449,7 +475,7 @@ void Blame(std::vector<Pair> pairs, Verdict verdict, absl::string_view check,
     const std::string with = absl::StrCat(
         "with ", findings.Names(others), ": ", example,
         others.size() > 1 ? absl::StrCat(" with the first of these ", others.size()) : "");
-    findings.Add(verdict, check, &rail, {culprit}, with, fix);
+    findings.Add(severity, check, &rail, {culprit}, with, fix);
     pairs = std::move(rest);
   }
 }
@@ -508,16 +534,16 @@ void CheckPings(const Job& job, absl::Span<const RankFacts> ranks, Findings& fin
     }
     if (!of_rail.empty()) {
       findings.Add(
-          Verdict::kOk, "ping", &rail, {answered.begin(), answered.end()},
+          Severity::kOk, kPing, &rail, {answered.begin(), answered.end()},
           absl::StrCat("round trip of ", Time(Median(of_rail)), " (median of ", of_rail.size(),
                        of_rail.size() == 1 ? " pair" : " pairs", "; slowest: ",
                        Time(*std::max_element(of_rail.begin(), of_rail.end())), ")"));
     }
     Blame(
-        std::move(mute), Verdict::kFail, "ping", rail,
+        std::move(mute), Severity::kFail, kPing, rail,
         [](const Pair& pair) { return pair.ping->trouble; }, kFixNoAnswer, findings);
     Blame(
-        std::move(narrow), Verdict::kFail, "mtu", rail,
+        std::move(narrow), Severity::kFail, kMtu, rail,
         [&](const Pair& pair) {
           return absl::StrCat("frames of ", kSmallPing, " bytes pass, frames of ",
                               pair.ping->large_bytes, " bytes do not (", pair.ping->large_trouble,
@@ -527,7 +553,7 @@ void CheckPings(const Job& job, absl::Span<const RankFacts> ranks, Findings& fin
         },
         kFixPath, findings);
     Blame(
-        std::move(slow), Verdict::kWarn, "ping", rail,
+        std::move(slow), Severity::kWarn, kPing, rail,
         [usual](const Pair& pair) {
           return absl::StrFormat("round trip of %s, %.1f times the median of %s",
                                  Time(pair.ping->nanoseconds), pair.ping->nanoseconds / usual,
@@ -541,23 +567,26 @@ void CheckTransport(const Job& job, absl::Span<const RankFacts> ranks, Findings&
   std::vector<int> all(ranks.size());
   std::iota(all.begin(), all.end(), 0);
   if (!job.degraded_reason.empty()) {
-    findings.Add(Verdict::kFail, "transport", nullptr, all, job.degraded_reason, kFixDegraded);
+    findings.Add(Severity::kFail, kTransport, nullptr, all, job.degraded_reason, kFixDegraded);
   } else {
-    findings.Add(Verdict::kOk, "transport", nullptr, all, job.transport);
+    findings.Add(Severity::kOk, kTransport, nullptr, all, job.transport);
   }
   if (job.transport != kVerbs) {
-    findings.Add(Verdict::kNote, "transport", nullptr, all,
+    findings.Add(Severity::kNote, kTransport, nullptr, all,
                  "gid, device_node, flow_control, counters and memlock do not apply to rails of "
-                 "TCP");
+                 "TCP",
+                 "nothing to do if TCP is intended; else set RAILHEAD_TRANSPORT=verbs to check the "
+                 "RDMA rails");
   }
   if (ranks.size() < 2) {
-    findings.Add(Verdict::kNote, "ping", nullptr, all, "a single rank has no peer to ping");
+    findings.Add(Severity::kNote, kPing, nullptr, all, "a single rank has no peer to ping",
+                 "to measure round trips, start it once for each rank, with the same WORLD_SIZE");
   }
 }
 
 }  // namespace
 
-std::vector<Finding> FindAll(const Job& job, absl::Span<const RankFacts> ranks) {
+std::vector<RankFinding> FindAll(const Job& job, absl::Span<const RankFacts> ranks) {
   Findings findings(ranks);
   CheckTransport(job, ranks, findings);
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -603,11 +632,12 @@ std::vector<std::string> WarningsOf(const RankFacts& own, const RankFacts& usual
     }
   }
   std::vector<std::string> warnings;
-  for (const Finding& finding : findings.Take()) {
-    if (finding.verdict != Verdict::kWarn) continue;
-    const std::string rail =
-        finding.rail.has_value() ? absl::StrCat(rails::ToString(*finding.rail), ": ") : "";
-    warnings.push_back(absl::StrCat(rail, finding.check, ": ", finding.value, "; ", finding.fix));
+  for (RankFinding& finding : findings.Take()) {
+    if (finding.severity != Severity::kWarn) continue;
+    finding.object = finding.rail.has_value()
+                         ? absl::StrCat(rails::ToString(*finding.rail), ": ", finding.check)
+                         : finding.check;
+    warnings.push_back(FindingLine(finding));
   }
   return warnings;
 }

@@ -11,27 +11,16 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "base/finding.h"
 #include "runtime/preflight/facts.h"
 
 namespace railhead::preflight {
 
-enum class Verdict {
-  kOk,
-  kNote,  // not checked: not visible here, or not applicable
-  kWarn,  // works, but not well
-  kFail,  // a job would lose a rail, or not get what it was given
-};
-
-struct Finding {
-  Verdict verdict = Verdict::kOk;
-  std::string check;                    // "rate"; one word for scripts
+// A finding about ranks: its object names them with their pods and nodes.
+struct RankFinding : Finding {
   std::optional<rails::RailName> rail;  // nullopt: the whole rank or job
   std::vector<int> ranks;               // concerned, ascending
-  std::string where;                    // the same for people, with pods and nodes
-  std::string value;                    // what was observed
-  std::string fix;                      // "" if nothing needs to be done
 };
 
 // The ranks' agreement.
@@ -41,7 +30,7 @@ struct Job {
 };
 
 // Returns all findings; `ranks` by rank.
-std::vector<Finding> FindAll(const Job& job, absl::Span<const RankFacts> ranks);
+std::vector<RankFinding> FindAll(const Job& job, absl::Span<const RankFacts> ranks);
 
 // Returns a typical rank: the most frequent rate and MTU of each rail; the first among equals.
 RankFacts UsualOf(absl::Span<const RankFacts> ranks);

@@ -5,10 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/testing/finding_checks.h"
 
 namespace railhead::preflight {
 namespace {
@@ -58,17 +62,16 @@ std::vector<RankFacts> GoodWorld(int world) {
   return ranks;
 }
 
-std::string Line(const Finding& finding) {
-  const char* const verdicts[] = {"ok", "note", "warn", "fail"};
-  return absl::StrCat(verdicts[static_cast<int>(finding.verdict)], " ", finding.check, " | ",
-                      finding.where, " | ", finding.value, " | ", finding.fix);
+std::string Line(const RankFinding& finding) {
+  return absl::StrCat(SeverityName(finding.severity), " ", finding.check, " | ", finding.object,
+                      " | ", finding.observed, " | ", finding.fix);
 }
 
 // Those that are not ok.
 std::vector<std::string> Troubles(const Job& job, const std::vector<RankFacts>& ranks) {
   std::vector<std::string> lines;
-  for (const Finding& finding : FindAll(job, ranks)) {
-    if (finding.verdict != Verdict::kOk) lines.push_back(Line(finding));
+  for (const RankFinding& finding : FindAll(job, ranks)) {
+    if (finding.severity != Severity::kOk) lines.push_back(Line(finding));
   }
   return lines;
 }
@@ -76,7 +79,7 @@ std::vector<std::string> Troubles(const Job& job, const std::vector<RankFacts>& 
 TEST(FindingsTest, WhereAllIsWellThereIsALineForEachCheckOfARail) {
   const std::string rail0 = "rail 0 (mlx5_0 port 1, verbs): all 4 ranks | ";
   std::vector<std::string> lines;
-  for (const Finding& finding : FindAll(kRdma, GoodWorld(4))) {
+  for (const RankFinding& finding : FindAll(kRdma, GoodWorld(4))) {
     if (!finding.rail.has_value() || finding.rail->rail == 0) lines.push_back(Line(finding));
     EXPECT_THAT(finding.ranks, ElementsAre(0, 1, 2, 3));
   }
@@ -101,12 +104,12 @@ TEST(FindingsTest, WhereAllIsWellThereIsALineForEachCheckOfARail) {
 
 // A large world that is well needs no more lines than a small one.
 TEST(FindingsTest, LinesDoNotGrowWithRanks) {
-  const std::vector<Finding> few = FindAll(kRdma, GoodWorld(3));
-  const std::vector<Finding> many = FindAll(kRdma, GoodWorld(100));
+  const std::vector<RankFinding> few = FindAll(kRdma, GoodWorld(3));
+  const std::vector<RankFinding> many = FindAll(kRdma, GoodWorld(100));
   EXPECT_EQ(few.size(), many.size());
-  for (const Finding& finding : many) {
+  for (const RankFinding& finding : many) {
     if (finding.check != "gid") continue;
-    EXPECT_THAT(finding.value, HasSubstr(" and 96 more"));
+    EXPECT_THAT(finding.observed, HasSubstr(" and 96 more"));
   }
 }
 
@@ -238,10 +241,16 @@ INSTANTIATE_TEST_SUITE_P(
                rank.rails[1].state = rank.rails[1].rate = rank.rails[1].device_node = "";
                rank.rails[1].counted = false;
              },
-             {absl::StrCat("note port | ", kRail1, "its state is not readable here | "),
-              absl::StrCat("note rate | ", kRail1, "not readable here | "),
-              absl::StrCat("note device_node | ", kRail1, "the rails file does not name it | "),
-              absl::StrCat("note counters | ", kRail1, "not readable here | ")}},
+             {absl::StrCat("note port | ", kRail1,
+                           "its state is not readable here | read it on the node: ibstat mlx5_1"),
+              absl::StrCat("note rate | ", kRail1,
+                           "not readable here | read it on the node: ibstat mlx5_1"),
+              absl::StrCat("note device_node | ", kRail1,
+                           "the rails file does not name it | check in the pod that it may read "
+                           "and write its device node: ls -l /dev/infiniband"),
+              absl::StrCat("note counters | ", kRail1,
+                           "not readable here | read them in the node agent's metrics: "
+                           "railhead_port_*{device=\"mlx5_1\"}")}},
         Case{"little_memlock",
              [](RankFacts& rank) { rank.memlock = 32 << 20; },
              {absl::StrCat("warn memlock | ", kRank2,
@@ -373,9 +382,9 @@ TEST(FindingsTest, WhereNobodyAnswersThereIsNoMedian) {
   std::vector<RankFacts> ranks = GoodWorld(2);
   for (const int rail : {0, 1}) PingOf(ranks, 0, 1, rail).trouble = "it does not answer";
   int pings = 0;
-  for (const Finding& finding : FindAll(kRdma, ranks)) {
+  for (const RankFinding& finding : FindAll(kRdma, ranks)) {
     if (finding.check != "ping") continue;
-    EXPECT_EQ(finding.verdict, Verdict::kFail);
+    EXPECT_EQ(finding.severity, Severity::kFail);
     ++pings;
   }
   EXPECT_EQ(pings, 2);
@@ -397,8 +406,10 @@ TEST(FindingsTest, RailsOfTcpSayWhatDoesNotApply) {
   EXPECT_THAT(
       Troubles({"tcp", ""}, ranks),
       ElementsAre("note transport | all 2 ranks | gid, device_node, flow_control, counters and "
-                  "memlock do not apply to rails of TCP | ",
-                  "note rate | rail 0 (eth0, tcp): all 2 ranks | not readable here | ",
+                  "memlock do not apply to rails of TCP | nothing to do if TCP is intended; else "
+                  "set RAILHEAD_TRANSPORT=verbs to check the RDMA rails",
+                  "note rate | rail 0 (eth0, tcp): all 2 ranks | not readable here | nothing to do "
+                  "for a virtual interface; of a NIC, read it on the node: ethtool eth0",
                   HasSubstr("warn mtu | rail 0 (eth0, tcp): rank 1 | 9000 bytes, others have "
                             "1500 | ")));
 }
@@ -407,10 +418,63 @@ TEST(FindingsTest, LessThanWasWantedFails) {
   EXPECT_THAT(
       Troubles({"tcp", "TCP instead of RDMA: rank 1: no device"}, GoodWorld(1)),
       ElementsAre("fail transport | rank 0 (pod p0 on node n0) | TCP instead of RDMA: rank "
-                  "1: no device | fix this cause, or set RAILHEAD_TRANSPORT=tcp on all "
+                  "1: no device | remove this cause, or set RAILHEAD_TRANSPORT=tcp on all "
                   "ranks if TCP is intended",
                   HasSubstr("note transport"),
-                  "note ping | rank 0 (pod p0 on node n0) | a single rank has no peer to ping | "));
+                  "note ping | rank 0 (pod p0 on node n0) | a single rank has no peer to ping | "
+                  "to measure round trips, start it once for each rank, with the same "
+                  "WORLD_SIZE"));
+}
+
+TEST(FindingsTest, EachHasAllItsFieldsAndIsPrintedAlike) {
+  std::mt19937 random(7);
+  const auto text = [&](std::vector<std::string> texts) { return texts[random() % texts.size()]; };
+  std::set<std::pair<std::string, Severity>> made;
+  for (int world = 0; world < 100; ++world) {
+    std::vector<RankFacts> ranks = GoodWorld(1 + static_cast<int>(random() % 5));
+    const Job job = {text({"verbs", "tcp"}), text({"", "TCP instead of RDMA: no device"})};
+    for (RankFacts& rank : ranks) {
+      if (random() % 8 == 0) rank.name = "";
+      if (random() % 4 == 0) rank.memlock = uint64_t{16} << (10 + random() % 17);
+      if (random() % 8 == 0) rank.rails.pop_back();
+      for (RailFacts& rail : rank.rails) {
+        if (random() % 2 == 0) continue;
+        rail.name.transport = job.transport;
+        rail.trouble = text({"", "the port is down", "\x1b[2J\n"});
+        rail.state = text({"ACTIVE", "up", "DOWN", ""});
+        rail.physical = text({"LinkUp", ""});
+        rail.rate = text({"100 Gb/sec", "400 Gb/sec", ""});
+        rail.link_layer = text({"InfiniBand", "Ethernet"});
+        rail.ecn = text({"", "off", "on for priorities 3"});
+        rail.device_node = text({"", "/dev/infiniband/uverbs0"});
+        rail.device_node_trouble = text({"", "", "Permission denied"});
+        rail.attached_elsewhere = text({"", "10.2.0.7 is an address of mlx5_5"});
+        rail.leaves_elsewhere = text({"", "its bytes leave by eth0"});
+        rail.has_node_gid = random() % 2 == 0;
+        rail.counted = random() % 2 == 0;
+        if (random() % 3 == 0) rail.growth = {{"retries", 3}};
+        rail.port->mtu = 1024 << (random() % 3);
+        rail.port->roce_v1 = random() % 2 == 0;
+        rail.port->gid_kind = text({"", "RoCE v2 over IPv4"});
+        if (random() % 8 == 0) rail.port.reset();
+      }
+      for (PingFacts& ping : rank.pings) {
+        ping.trouble = text({"", "", "it does not answer"});
+        ping.large_trouble = text({"", "", "it does not answer"});
+        ping.nanoseconds = text({"", "slow"}).empty() ? 10000 : 90000;
+      }
+    }
+    for (const RankFinding& finding : FindAll(job, ranks)) {
+      ExpectWhole(finding);
+      made.emplace(finding.check, finding.severity);
+    }
+    for (const RankFacts& rank : ranks) {
+      for (const std::string& line : WarningsOf(rank, UsualOf(ranks))) {
+        EXPECT_THAT(line, HasSubstr("; "));
+      }
+    }
+  }
+  EXPECT_EQ(made.size(), 34U) << "each check, with each severity that it can have";
 }
 
 // ---- At start ----

@@ -60,6 +60,17 @@ TEST_F(LateRailTest, APeerThatIsNotThereHasLostNoRail) {
   EXPECT_FALSE(peer_->Quiet());
 }
 
+// The peer is alive although nothing was exchanged yet: the watch over silent ranks relies on it.
+TEST_F(LateRailTest, AConnectionIsASignOfThePeer) {
+  PollFor(absl::Seconds(5));
+  EXPECT_EQ(peer_->last_sign(), absl::InfinitePast());
+  cables_[1]->plugged = true;
+  const absl::Time before = now_;
+  PollFor(absl::Seconds(2));
+  EXPECT_GE(peer_->last_sign(), before);
+  EXPECT_GE(other_->last_sign(), before);
+}
+
 // Or metrics and logs would say that all is well, for as long as the job runs.
 TEST_F(LateRailTest, ARailThatDoesNotConnectWhileAnotherDoesIsLost) {
   PollFor(absl::Minutes(1));

@@ -385,6 +385,7 @@ void Peer::TryToReturn(size_t index, absl::Time now) {
     state.probation = true;
   } else {
     Return(index, now);
+    NoteSign();  // the peer's process has answered
   }
 }
 

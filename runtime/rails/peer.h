@@ -157,8 +157,8 @@ class Peer {
     return OnAll([wake](transport::Link& link) { return link.Arm(wake); });
   }
 
-  // Thread-safe. Returns when a frame of the other rank's process has last arrived, or an
-  // acknowledgement of one; InfinitePast if none has.
+  // Thread-safe. Returns when the other rank's process last gave a sign: a frame, an
+  // acknowledgement of one, or the first connection of a rail. InfinitePast if it gave none.
   absl::Time last_sign() const;
   // Thread-safe. Makes the next poll request such a sign of the other rank.
   void AskForSign() { sign_asked_.store(true, std::memory_order_relaxed); }

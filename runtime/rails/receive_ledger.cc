@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/rails/receive_ledger.h"
 
-#include <cstring>
-
 #include "absl/strings/str_cat.h"
+#include "runtime/base/line_copy.h"
 #include "runtime/reduce/reduce.h"
 
 namespace railhead::rails {
@@ -85,7 +84,7 @@ absl::Status ReceiveLedger::Place(const transport::FrameHeader& header,
     reduce::Reduce(*reduction, {receive.buffer.operand + header.offset, payload.data()}, to,
                    payload.size() / element, reduce::Stores::kNormal);
   } else if (payload.data() != to) {
-    std::memcpy(to, payload.data(), payload.size());
+    LineCopy(to, payload.data(), payload.size());
   }
   ++progress_;
   receive.done = receive.arrived.total() == size;

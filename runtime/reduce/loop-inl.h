@@ -80,11 +80,21 @@ RAILHEAD_STEP void Store(const ByteVector (&from)[kVectors], std::byte* to, bool
 #define RAILHEAD_BYTE_MASKS 0
 #endif
 
+template <size_t kElementBytes>
 HWY_INLINE ByteVector LoadPart(const std::byte* from, size_t bytes) {
 #if RAILHEAD_BYTE_MASKS
   const ByteTag tag;
   return hn::MaskedLoad(hn::FirstN(tag, bytes), tag, reinterpret_cast<const uint8_t*>(from));
 #else
+#if HWY_TARGET == HWY_AVX2
+  // It has masks of words. Its stores by mask are slow on some CPUs.
+  if constexpr (kElementBytes % sizeof(uint32_t) == 0) {
+    const hn::Repartition<uint32_t, ByteTag> words;
+    const auto mask = hn::FirstN(words, bytes / sizeof(uint32_t));
+    return hn::BitCast(ByteTag(),
+                       hn::MaskedLoad(mask, words, reinterpret_cast<const uint32_t*>(from)));
+  }
+#endif
   alignas(kVectorBytes) uint8_t buffer[kVectorBytes] = {};
   std::memcpy(buffer, from, bytes);
   return hn::Load(ByteTag(), buffer);
@@ -114,8 +124,9 @@ RAILHEAD_STEP void LoadPart(const std::byte* from, size_t bytes,
                             typename Format::Vector (&to)[kAtOnce]) {
   for (size_t i = 0; i < kStepVectors<Format>; ++i) {
     const size_t part = BytesOf(i, bytes);
-    const ByteVector loaded =
-        part == 0 ? hn::Zero(ByteTag()) : LoadPart(from + i * kVectorBytes, part);
+    const ByteVector loaded = part == 0
+                                  ? hn::Zero(ByteTag())
+                                  : LoadPart<Format::kElementBytes>(from + i * kVectorBytes, part);
     Format::Unpack(loaded, to + i * Format::kParts);
   }
 }

@@ -72,30 +72,6 @@ void AverageIntegers(const Call& call) {
 
 }  // namespace
 
-size_t SizeOf(rhDataType_t type) {
-  switch (type) {
-    case rhInt8:
-    case rhUint8:
-    case rhFloat8e4m3:
-    case rhFloat8e5m2:
-      return 1;
-    case rhInt16:
-    case rhUint16:
-    case rhFloat16:
-    case rhBfloat16:
-      return 2;
-    case rhInt32:
-    case rhUint32:
-    case rhFloat32:
-      return 4;
-    case rhInt64:
-    case rhUint64:
-    case rhFloat64:
-      return 8;
-  }
-  return 0;
-}
-
 bool CanReduce(rhDataType_t type, rhRedOp_t op) {
   return SizeOf(type) != 0 && op >= rhSum && op <= (IsFloat(type) ? rhAvg : rhBxor);
 }

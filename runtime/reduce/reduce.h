@@ -49,7 +49,29 @@ struct Reduction {
 };
 
 // Returns the bytes of an element; 0 for unknown types.
-size_t SizeOf(rhDataType_t type);
+inline size_t SizeOf(rhDataType_t type) {
+  switch (type) {
+    case rhInt8:
+    case rhUint8:
+    case rhFloat8e4m3:
+    case rhFloat8e5m2:
+      return 1;
+    case rhInt16:
+    case rhUint16:
+    case rhFloat16:
+    case rhBfloat16:
+      return 2;
+    case rhInt32:
+    case rhUint32:
+    case rhFloat32:
+      return 4;
+    case rhInt64:
+    case rhUint64:
+    case rhFloat64:
+      return 8;
+  }
+  return 0;
+}
 
 // Returns false for bit operators on floats, and for unknown types and operators.
 bool CanReduce(rhDataType_t type, rhRedOp_t op);

@@ -24,10 +24,11 @@
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
 #include "runtime/base/parts.h"
-#include "runtime/collectives/pairwise_alltoall.h"
+#include "runtime/collectives/algorithms.h"
 #include "runtime/shm/group.h"
 #include "runtime/shm/segment.h"
 #include "runtime/shm/world_for_test.h"
+#include "runtime/testing/operations.h"
 #include "runtime/testing/ranks.h"
 
 namespace railhead::shm {
@@ -69,9 +70,9 @@ absl::Status Do(World& world, int rank, const CollectiveCase& c, Trial& trial,
       const std::vector<std::byte> copy(trial.send(), trial.send() + count * bytes);
       // Messages, of which an all-to-all of listed parts is made, have their turn.
       if (c.count % 3 != 0) return group.AllToAll(copy.data(), trial.receive(), bytes, patience);
-      const Parts parts(count, count * bytes);
-      return collectives::PairwiseAllToAll(mailbox, rank, copy.data(), parts, trial.receive(),
-                                           parts);
+      collectives::Operation operation = testing::AsOperation(c, ranks, trial);
+      operation.send = copy.data();
+      return collectives::PairwiseAllToAll(mailbox, rank, operation);
     }
     case Collective::kGather:
       return group.Gather(trial.send(), trial.receive(), bytes, c.root, patience);

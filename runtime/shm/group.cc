@@ -2,6 +2,7 @@
 #include "runtime/shm/group.h"
 
 #include <new>
+#include <tuple>
 
 #include "absl/time/time.h"
 #include "runtime/base/round_up.h"
@@ -51,6 +52,35 @@ void Group::Count(size_t given, size_t taken) {
   // This thread alone writes them.
   given_.store(given_.load(std::memory_order_relaxed) + given, std::memory_order_relaxed);
   taken_.store(taken_.load(std::memory_order_relaxed) + taken, std::memory_order_relaxed);
+}
+
+absl::Status Group::Run(const collectives::Operation& operation, const Patience& patience) {
+  using collectives::Collective;
+  const auto& [reduction, send, receive, count, root] = std::tie(
+      operation.reduction, operation.send, operation.receive, operation.count, operation.root);
+  switch (operation.collective) {
+    case Collective::kAllReduce:
+      return AllReduce(reduction, send, receive, count, patience);
+    case Collective::kAllGather:
+      return AllGather(send, receive, operation.receive_parts, patience);
+    case Collective::kReduceScatter:
+      return ReduceScatter(reduction, send, receive, operation.send_parts, patience);
+    case Collective::kBroadcast:
+      return Broadcast(send, receive, count, root, patience);
+    case Collective::kReduce:
+      return Reduce(reduction, send, receive, count, root, patience);
+    case Collective::kBarrier:
+      return Barrier(patience);
+    case Collective::kAllToAll:
+      return AllToAll(send, receive, operation.send_parts.largest(), patience);
+    case Collective::kGather:
+      return Gather(send, receive, count, root, patience);
+    case Collective::kScatter:
+      return Scatter(send, receive, count, root, patience);
+    case Collective::kSendReceive:
+      break;
+  }
+  return absl::InternalError("sends and receives are not a collective in shared memory");
 }
 
 }  // namespace railhead::shm

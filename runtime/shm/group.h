@@ -44,6 +44,7 @@
 #include "absl/types/span.h"
 #include "runtime/base/parts.h"
 #include "runtime/collectives/call.h"
+#include "runtime/collectives/operation.h"
 #include "runtime/reduce/reduce.h"
 #include "runtime/shm/lanes.h"
 #include "runtime/shm/limits.h"
@@ -96,6 +97,10 @@ class Group {
   absl::Status Barrier(const Patience& patience);
   // Announces the call of a collective that runs without this group.
   absl::Status Announce(const Patience& patience);
+
+  // Does this rank's part of an operation of any collective but sends and receives, and an
+  // all-to-all of listed parts.
+  absl::Status Run(const collectives::Operation& operation, const Patience& patience);
 
   // Opens a window, on all ranks between the same collectives: buffers that all ranks have in
   // windows are then accessed in place. The window's number is the same on all ranks.

@@ -12,9 +12,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/parts.h"
+#include "runtime/collectives/algorithms.h"
 #include "runtime/collectives/collective.h"
 #include "runtime/collectives/leaders.h"
-#include "runtime/collectives/ring_reduce_scatter.h"
 #include "runtime/collectives/timetable.h"
 #include "runtime/comm/hierarchy/hierarchy.h"
 #include "runtime/rails/chunk.h"

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "runtime/base/line_copy.h"
 
 namespace railhead::transfers {
 namespace {
@@ -188,7 +189,7 @@ absl::Status Engine::Match(Transfer& receive, const EarlyPtr& early) {
       return absl::OkStatus();
     }
     if (!early->bytes.empty()) {
-      std::memcpy(receive.data, early->bytes.data(), early->bytes.size());
+      LineCopy(receive.data, early->bytes.data(), early->bytes.size());
     }
     Done(receive);
     return absl::OkStatus();
@@ -261,6 +262,9 @@ absl::Status Engine::HearJoined(Peer& peer) {
 
 absl::Status Engine::HearMessage(Peer& peer, absl::Span<const std::byte> message) {
   peer.heard = true;
+  if (const std::optional<WholeTransfer> whole = ParseWhole(message); whole.has_value()) {
+    return ArriveEager(peer, whole->tag, whole->bytes.size(), whole->bytes);
+  }
   const size_t size = std::min(message.size(), kNoteBytes);
   const absl::StatusOr<Note> note = ParseNote(message.first(size));
   if (note.ok()) return Handle(peer, *note, message.subspan(size));
@@ -268,37 +272,37 @@ absl::Status Engine::HearMessage(Peer& peer, absl::Span<const std::byte> message
                       absl::StrCat(options_.name(peer.rank), ": ", note.status().message()));
 }
 
-absl::Status Engine::ArriveEager(Peer& peer, const Note& note,
+absl::Status Engine::ArriveEager(Peer& peer, int tag, uint64_t size,
                                  std::optional<absl::Span<const std::byte>> bytes) {
   // Without an Early if nothing has to be kept.
-  const std::optional<Transfer*> receive = matches_.TakeReceive(peer.rank, note.tag);
+  const std::optional<Transfer*> receive = matches_.TakeReceive(peer.rank, tag);
   if (!receive.has_value()) {
     auto early = std::make_shared<Early>();
     early->source = peer.rank;
-    early->tag = note.tag;
-    early->size = note.size;
+    early->tag = tag;
+    early->size = size;
     early->eager = true;
     early->complete = bytes.has_value();
     if (bytes.has_value()) {
       early->bytes.assign(bytes->begin(), bytes->end());
     } else {
-      early->bytes.resize(note.size);
-      Await(peer, early->bytes.data(), {0, note.size, nullptr, early});
+      early->bytes.resize(size);
+      Await(peer, early->bytes.data(), {0, size, nullptr, early});
     }
-    matches_.Keep(peer.rank, note.tag, std::move(early));
+    matches_.Keep(peer.rank, tag, std::move(early));
     return absl::OkStatus();
   }
   Transfer& to = **receive;
-  absl::Status fits = CheckSize(to, peer.rank, note.tag, note.size);
+  absl::Status fits = CheckSize(to, peer.rank, tag, size);
   if (!fits.ok()) return fits;
-  to.going.size = note.size;
-  to.outcome = {peer.rank, note.tag, note.size};
-  GiveBackRoom(peer, note.size);
+  to.going.size = size;
+  to.outcome = {peer.rank, tag, size};
+  GiveBackRoom(peer, size);
   if (!bytes.has_value()) {
-    Await(peer, to.data, {0, note.size, &to, nullptr});
+    Await(peer, to.data, {0, size, &to, nullptr});
     return absl::OkStatus();
   }
-  if (note.size > 0) std::memcpy(to.data, bytes->data(), note.size);
+  if (size > 0) LineCopy(to.data, bytes->data(), size);
   Done(to);
   return absl::OkStatus();
 }
@@ -309,20 +313,12 @@ absl::Status Engine::Handle(Peer& peer, const Note& note, absl::Span<const std::
                                             note.id, ", ", note.size, " bytes from ", note.offset,
                                             ")"));
   };
-  const bool eager = note.kind == Note::Kind::kEager;
-  if (!joined.empty() && !(eager && note.IsFollowed() && joined.size() == note.size)) {
-    return wrong("sends more or less than it has announced");
-  }
+  if (!joined.empty()) return wrong("sends more or less than it has announced");
   switch (note.kind) {
     case Note::Kind::kHello:
       return absl::OkStatus();
     case Note::Kind::kEager:
-      if (!note.IsFollowed()) {
-        joined = absl::MakeConstSpan(note.inlined).first(static_cast<size_t>(note.size));
-      } else if (joined.empty()) {
-        return ArriveEager(peer, note, std::nullopt);
-      }
-      return ArriveEager(peer, note, joined);
+      return ArriveEager(peer, note.tag, note.size, std::nullopt);  // its bytes follow
     case Note::Kind::kAnnounce: {
       auto early = std::make_shared<Early>();
       early->source = peer.rank;
@@ -392,7 +388,7 @@ void Engine::EndReceived(Peer& peer) {
     }
     ended.early->complete = true;
     if (Transfer* const receive = ended.early->receive; receive != nullptr) {
-      std::memcpy(receive->data, ended.early->bytes.data(), ended.bytes);
+      LineCopy(receive->data, ended.early->bytes.data(), ended.bytes);
       Done(*receive);
     }
   }

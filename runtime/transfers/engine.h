@@ -204,7 +204,7 @@ class Engine {
   absl::Status Match(Transfer& receive, const EarlyPtr& early);
   absl::Status Arrive(const EarlyPtr& early);
   // `bytes`: its own, if they have come with it.
-  absl::Status ArriveEager(Peer& peer, const Note& note,
+  absl::Status ArriveEager(Peer& peer, int tag, uint64_t size,
                            std::optional<absl::Span<const std::byte>> bytes);
   absl::Status CheckSize(const Transfer& receive, int source, int tag, uint64_t size) const;
   absl::Status Handle(Peer& peer, const Note& note, absl::Span<const std::byte> joined);

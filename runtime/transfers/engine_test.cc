@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -27,10 +28,17 @@ using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-// Messages between engines of one thread, which move when chance says so. Ranks of the same parity
-// join notes and bytes.
+// A property of pairs of ranks.
+using Pairs = std::function<bool(int one, int other)>;
+
+bool HaveSameParity(int one, int other) { return (one + other) % 2 == 0; }
+
+// Messages between engines of one thread, which move when chance says so.
 class Wires {
  public:
+  // `joins`: the pairs that join notes and bytes.
+  explicit Wires(Pairs joins) : joins_(std::move(joins)) {}
+
   class End final : public collectives::Messenger {
    public:
     End(Wires& wires, int rank) : wires_(wires), rank_(rank) {}
@@ -41,7 +49,7 @@ class Wires {
       row.sends.push_back(data);
       return row.sent++;
     }
-    bool Joins(int peer) const override { return (rank_ + peer) % 2 == 0; }
+    bool Joins(int peer) const override { return wires_.joins_(rank_, peer); }
     bool SendJoined(int peer, absl::Span<const std::byte> head,
                     absl::Span<const std::byte> rest) override {
       EXPECT_TRUE(Joins(peer));
@@ -103,8 +111,8 @@ class Wires {
         row.receives.pop_front();
         ++row.received;
       }
-      const bool joins = (ends.first + ends.second) % 2 == 0;
-      if (joins && !row.under_way.empty() && row.receives.empty() && !row.shown) {
+      if (joins_(ends.first, ends.second) && !row.under_way.empty() && row.receives.empty() &&
+          !row.shown) {
         could = true;
         row.shown = random() % 3 != 0;
       }
@@ -114,6 +122,7 @@ class Wires {
 
  private:
   static constexpr size_t kMostUnderWay = 3;
+  const Pairs joins_;
   struct Row {
     std::deque<absl::Span<const std::byte>> sends;
     std::deque<std::vector<std::byte>> under_way;
@@ -171,7 +180,9 @@ constexpr size_t kPiece = 20000;
 
 class World {
  public:
-  explicit World(int ranks, unsigned seed = 0) : random_(seed) {
+  explicit World(int ranks, unsigned seed = 0, Pairs joins = HaveSameParity,
+                 const Pairs& greets = HaveSameParity)
+      : random_(seed), wires_(std::move(joins)) {
     for (int rank = 0; rank < ranks; ++rank) {
       ends_.push_back(std::make_unique<Wires::End>(wires_, rank));
       Engine::Options options;
@@ -186,7 +197,7 @@ class World {
           std::fill(ended.bytes.begin(), ended.bytes.end(), std::byte{0xee});
         }
       };
-      options.greets = [rank](int peer) { return (rank + peer) % 2 == 0; };
+      options.greets = [rank, greets](int peer) { return greets(rank, peer); };
       options.piece = kPiece;
       engines_.push_back(std::make_unique<Engine>(*ends_.back(), std::move(options)));
       for (int peer = 0; peer < ranks; ++peer) engines_.back()->Listen(peer);
@@ -300,14 +311,29 @@ void ExpectRight(const Program& program, const std::string& where) {
   }
 }
 
+constexpr int kMostRanks = 5;
+
+// About half of the ordered pairs; sometimes all or none.
+Pairs SomePairs(std::mt19937& random) {
+  const unsigned kind = random() % 8;
+  std::array<bool, size_t{kMostRanks} * kMostRanks> chosen{};
+  for (bool& pair : chosen) pair = kind == 0 || (kind > 1 && random() % 2 == 0);
+  return [chosen](int one, int other) {
+    return chosen.at(static_cast<size_t>(one * kMostRanks + other));
+  };
+}
+
 TEST(EngineTest, RandomProgramsEndWithTheRightBytesInTheRightPlaces) {
   const char* const wanted = std::getenv("RAILHEAD_SEEDS");
   const unsigned seeds = wanted != nullptr ? static_cast<unsigned>(std::atoi(wanted)) : 150;
   for (unsigned seed = 0; seed < seeds; ++seed) {
     std::mt19937 random(seed);
-    const int ranks = 1 + static_cast<int>(random() % 5);
+    const int ranks = 1 + static_cast<int>(random() % kMostRanks);
     const Program program = RandomProgram(random, ranks);
-    World world(ranks, seed);
+    const Pairs joins = [some = SomePairs(random)](int one, int other) {
+      return some(std::min(one, other), std::max(one, other));  // both ends do, or neither
+    };
+    World world(ranks, seed, joins, SomePairs(random));
     // Ranks post at a pace of their own.
     std::vector<size_t> at(program.ranks.size());
     for (bool more = true; more;) {
@@ -534,10 +560,17 @@ TEST(NoteTest, TheSmallestTransfersAreWithinIt) {
     const absl::StatusOr<Note> parsed = ParseNote(bytes);
     ASSERT_TRUE(parsed.ok()) << size << ": " << parsed.status();
     EXPECT_EQ(*parsed, note) << size;
+    const std::optional<WholeTransfer> whole = ParseWhole(bytes);
+    ASSERT_EQ(whole.has_value(), within) << size;
+    if (within) {
+      EXPECT_EQ(whole->tag, 5);
+      EXPECT_EQ(whole->bytes, absl::MakeConstSpan(note.inlined).first(size));
+    }
     // Nothing else is in a note.
     if (size == Note::kMostInlined) continue;
     bytes.back() = std::byte{1};
     EXPECT_FALSE(ParseNote(bytes).ok()) << size;
+    EXPECT_FALSE(ParseWhole(bytes).has_value()) << size;
   }
 }
 

@@ -102,4 +102,20 @@ absl::StatusOr<Note> ParseNote(absl::Span<const std::byte> bytes) {
   return note;
 }
 
+std::optional<WholeTransfer> ParseWhole(absl::Span<const std::byte> message) {
+  if (message.size() < kNoteBytes) return std::nullopt;
+  Note::Kind kind{};
+  int tag = 0;
+  uint64_t size = 0;
+  Get(message, 0, kind);
+  Get(message, 4, tag);
+  Get(message, 8, size);
+  if (kind != Note::Kind::kEager || tag < 0 || size > kMostEager) return std::nullopt;
+  const auto bytes = static_cast<size_t>(size);
+  const bool inlined = bytes <= Note::kMostInlined;
+  if (message.size() != kNoteBytes + (inlined ? 0 : bytes)) return std::nullopt;
+  if (!AreZero(message, inlined ? kRest + bytes : kRest)) return std::nullopt;
+  return WholeTransfer{tag, message.subspan(inlined ? kRest : kNoteBytes, bytes)};
+}
+
 }  // namespace railhead::transfers

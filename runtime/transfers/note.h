@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -49,6 +50,15 @@ NoteBytes Encode(const Note& note);
 NoteBytes EncodeEager(int tag, uint64_t size, const std::byte* data);
 // Returns Internal if it is not a note, or not one that a rank may send.
 absl::StatusOr<Note> ParseNote(absl::Span<const std::byte> bytes);
+
+// A transfer whose note and bytes are in one message. `bytes` are in the message.
+struct WholeTransfer {
+  int tag = 0;
+  absl::Span<const std::byte> bytes;
+};
+// Returns the transfer if the message is one, as most are; then its first kNoteBytes are a note.
+// Returns nullopt for every other message, also if it is malformed: see ParseNote.
+std::optional<WholeTransfer> ParseWhole(absl::Span<const std::byte> message);
 
 // Maximum size in bytes of transfers that are sent before their receive is known: over rails, and
 // in memory, where a question takes no time, and a message that waits is copied once more.

@@ -88,6 +88,15 @@ absl::Status WrongBuffers(const Buffers& buffers, size_t element) {
                buffers.count_name, ", and else they are apart");
 }
 
+absl::Status WrongMessage(const void* buffer, size_t count, bool sends, size_t element) {
+  return WrongBuffers({.send = buffer,
+                       .receive = buffer,
+                       .count = count,
+                       .send_parts = sends ? size_t{1} : 0,
+                       .receive_parts = sends ? 0 : size_t{1}},
+                      element);
+}
+
 ListedParts::ListedParts(const char* counts_name, const size_t* counts, const char* displs_name,
                          const size_t* displs, size_t ranks, size_t element)
     : displs_name_(displs_name), element_(element), sizes_(ranks), begins_(ranks) {
@@ -109,7 +118,6 @@ ListedParts::ListedParts(const char* counts_name, const size_t* counts, const ch
     sizes_[rank] = counts[rank];
     begins_[rank] = begin;
     next = begin + counts[rank];
-    if (counts[rank] > 0) extent_ = std::max(extent_, next);
   }
 }
 
@@ -132,9 +140,10 @@ absl::Status ListedParts::Overlap() const {
 absl::Status WrongPart(const NamedBuffer& parted, const ListedParts& parts,
                        const NamedBuffer& plain, size_t rank, size_t element) {
   const Range part = parts.InBytes()[rank];
-  absl::Status wrong = WrongBuffer(parted, parts.extent(), element);
+  const size_t extent = parts.extent();
+  absl::Status wrong = WrongBuffer(parted, extent, element);
   if (wrong.ok()) wrong = WrongBuffer(plain, part.size, element);
-  if (!wrong.ok() || !Share(parted.data, parts.extent(), plain.data, part.size)) return wrong;
+  if (!wrong.ok() || !Share(parted.data, extent, plain.data, part.size)) return wrong;
   const bool in_place = static_cast<const std::byte*>(parted.data) + part.begin == plain.data;
   if (in_place) return absl::OkStatus();
   return Wrong("sendbuf and recvbuf overlap; in place, ", plain.name, " is this rank's part of ",
@@ -144,11 +153,11 @@ absl::Status WrongPart(const NamedBuffer& parted, const ListedParts& parts,
 absl::Status WrongPair(const NamedBuffer& one, const ListedParts& parts_of_one,
                        const NamedBuffer& other, const ListedParts& parts_of_other,
                        size_t element) {
-  absl::Status wrong = WrongBuffer(one, parts_of_one.extent(), element);
-  if (wrong.ok()) wrong = WrongBuffer(other, parts_of_other.extent(), element);
-  if (!wrong.ok() || !Share(one.data, parts_of_one.extent(), other.data, parts_of_other.extent())) {
-    return wrong;
-  }
+  const size_t one_extent = parts_of_one.extent();
+  const size_t other_extent = parts_of_other.extent();
+  absl::Status wrong = WrongBuffer(one, one_extent, element);
+  if (wrong.ok()) wrong = WrongBuffer(other, other_extent, element);
+  if (!wrong.ok() || !Share(one.data, one_extent, other.data, other_extent)) return wrong;
   return Wrong(one.name, " and ", other.name, " overlap; they must be apart");
 }
 

@@ -7,6 +7,7 @@
 #define RAILHEAD_RUNTIME_COMM_API_ARGUMENTS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -36,6 +37,24 @@ absl::Status WrongOperator(rhDataType_t type, rhRedOp_t op);
 absl::Status WrongRoot(int root, int world_size, const char* name);
 // `element`: bytes of a value; if 0, for a type that does not exist, returns OK.
 absl::Status WrongBuffers(const Buffers& buffers, size_t element);
+// Returns true for buffers that are plainly right, as those of most calls are: small enough, and
+// apart or the same. Of the others, WrongBuffers accepts some.
+inline bool ArePlain(const Buffers& buffers, size_t element) {
+  constexpr size_t kMostValues = size_t{1} << 31U;
+  constexpr size_t kMostParts = size_t{1} << 20U;
+  const auto send = reinterpret_cast<uintptr_t>(buffers.send);
+  const auto receive = reinterpret_cast<uintptr_t>(buffers.receive);
+  const size_t part = buffers.count * element;
+  const bool apart = send + buffers.send_parts * part <= receive ||
+                     receive + buffers.receive_parts * part <= send ||
+                     (send == receive && buffers.send_parts == buffers.receive_parts);
+  return apart && send != 0 && receive != 0 && buffers.count < kMostValues &&
+         buffers.send_parts + buffers.receive_parts < kMostParts &&
+         ((send | receive) & (element - 1)) == 0;
+}
+
+// The same for the one buffer of a message.
+absl::Status WrongMessage(const void* buffer, size_t count, bool sends, size_t element);
 
 // Parts of a buffer, from a list of counts and a list of displacements (null: each part follows the
 // one before), with an entry for each rank, in values of `element` bytes.
@@ -50,7 +69,7 @@ class ListedParts {
   absl::Status Overlap() const;
 
   // Bytes up to the end of the last part.
-  size_t extent() const { return extent_ * element_; }
+  size_t extent() const { return InBytes().end(); }
   // The results refer to this object and are valid as long as it is.
   Parts InValues() const { return {sizes_, begins_, 1}; }
   Parts InBytes() const { return {sizes_, begins_, element_}; }
@@ -60,7 +79,6 @@ class ListedParts {
   size_t element_;
   std::vector<size_t> sizes_;
   std::vector<size_t> begins_;
-  size_t extent_ = 0;  // in values
   absl::Status wrong_;
 };
 

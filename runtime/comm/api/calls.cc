@@ -106,6 +106,7 @@ using railhead::comm::Report;
 using railhead::comm::RunNow;
 using railhead::comm::RunOnStream;
 using railhead::comm::ThreadGroup;
+using railhead::comm::WrongArgument;
 
 // Runs collectives in their order, then all transfers concurrently.
 absl::Status Do(const Group::Part& part, Communicator& communicator) {
@@ -122,8 +123,7 @@ rhResult_t CheckTransfers(const Group::Part& part) {
   const absl::Status wrong =
       railhead::collectives::WrongOwn(part.comm->communicator->rank(), part.transfers);
   if (wrong.ok()) return rhSuccess;
-  return Report(part.comm, rhInvalidArgument,
-                absl::StrCat(part.transfer_name, ": ", wrong.message()));
+  return WrongArgument(part.comm, part.transfer_name, wrong);
 }
 
 }  // namespace

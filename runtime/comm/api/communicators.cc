@@ -65,6 +65,7 @@ using railhead::comm::MakingOptions;
 using railhead::comm::NullArgument;
 using railhead::comm::ReadOptions;
 using railhead::comm::Report;
+using railhead::comm::WrongArgument;
 using Phase = rhComm::Phase;
 
 rhComm_t Wrap(std::unique_ptr<Communicator> communicator) {
@@ -164,10 +165,6 @@ absl::StatusOr<railhead::comm::UniqueId> ParseId(const rhUniqueId& id) {
   return railhead::comm::ParseUniqueId(absl::string_view(id.internal, sizeof id.internal));
 }
 
-rhResult_t ReportWrong(rhComm_t comm, const char* call, const absl::Status& wrong) {
-  return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", wrong.message()));
-}
-
 rhResult_t Init(const char* call, rhComm_t* comm, int nranks, const rhUniqueId& id, int rank,
                 const rhConfig_t* config) {
   if (comm == nullptr) return NullArgument(nullptr, call, "comm");
@@ -180,9 +177,9 @@ rhResult_t Init(const char* call, rhComm_t* comm, int nranks, const rhUniqueId& 
   const absl::StatusOr<railhead::comm::UniqueId> parsed = ParseId(id);
   if (!parsed.ok()) return Report(nullptr, parsed.status());
   const absl::StatusOr<Config> set = railhead::comm::ReadConfig(config);
-  if (!set.ok()) return ReportWrong(nullptr, call, set.status());
+  if (!set.ok()) return WrongArgument(nullptr, call, set.status());
   absl::StatusOr<CommunicatorOptions> options = ReadOptions(set->fields);
-  if (!options.ok()) return ReportWrong(nullptr, call, options.status());
+  if (!options.ok()) return WrongArgument(nullptr, call, options.status());
   options->rendezvous = {rank, nranks, parsed->address.ToString(), parsed->port};
   options->key = parsed->key;
   if (rank == 0) options->listener = railhead::comm::TakeListener(*parsed);
@@ -225,7 +222,7 @@ rhResult_t MakeAnother(const char* call, rhComm_t comm, rhComm_t* newcomm, const
     wrong = railhead::config::Configure(set->fields, settings);
     wrong.Update(railhead::config::CheckSettings(settings));
   }
-  if (!wrong.ok()) return ReportWrong(comm, call, wrong);
+  if (!wrong.ok()) return WrongArgument(comm, call, wrong);
   MakingOptions options = {set->fields, nullptr};
   if (set->blocking.value_or(comm->blocking)) {
     Made made = nullptr;
@@ -321,7 +318,7 @@ rhResult_t rhCommSplit(rhComm_t comm, int color, int key, rhComm_t* newcomm, rhC
     }
     return MakeAnother("rhCommSplit", comm, newcomm, config, color >= 0,
                        [color, key](Communicator& communicator, const MakingOptions& options) {
-                         return communicator.Split(color, key, options);
+                         return communicator.family().Split(color, key, options);
                        });
   });
 }
@@ -356,7 +353,8 @@ rhResult_t rhCommShrink(rhComm_t comm, const int* exclude_ranks, int exclude_cou
     }
     return MakeAnother("rhCommShrink", comm, newcomm, config, true,
                        [excluded](Communicator& communicator, const MakingOptions& options) {
-                         return communicator.Shrink(excluded, options);
+                         communicator.Unpublish();
+                         return communicator.family().Shrink(excluded, options);
                        });
   });
 }
@@ -380,7 +378,7 @@ rhResult_t rhCommGrow(rhComm_t comm, int nranks, rhUniqueId id, int rank, rhComm
     return MakeAnother(
         "rhCommGrow", comm, newcomm, config, true,
         [id = *meeting, nranks](Communicator& communicator, const MakingOptions& options) {
-          return communicator.Grow(id, nranks, options);
+          return communicator.family().Grow(id, nranks, options);
         });
   });
 }

@@ -62,6 +62,10 @@ rhResult_t Report(rhComm_t comm, const absl::Status& status) {
   return Report(comm, ResultOf(status), status.message());
 }
 
+rhResult_t WrongArgument(rhComm_t comm, const char* call, const absl::Status& wrong) {
+  return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", wrong.message()));
+}
+
 rhResult_t NullArgument(rhComm_t comm, const char* call, const char* argument) {
   return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", argument, " is NULL"));
 }

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -225,6 +226,48 @@ TEST_P(GpuCollectivesTest, AreRightWhereverBuffersAre) {
   EXPECT_EQ(world.cuda().retained(), 0U);
 }
 
+// The last rank's parts are empty, at a displacement far outside of the buffers.
+TEST_P(GpuCollectivesTest, AnEmptyPartMayBeginAnywhere) {
+  const int ranks = std::get<1>(GetParam());
+  const auto count = static_cast<size_t>(ranks);
+  GpuWorld world(ranks, std::get<0>(GetParam()));
+  std::vector<size_t> sizes(count, 1);
+  sizes.back() = 0;
+  std::vector<size_t> begins(count);
+  std::iota(begins.begin(), begins.end(), 0);
+  begins.back() = size_t{1} << 62U;
+  const auto results = world.Run([&](rhComm_t comm, int rank) -> std::string {
+    device::FakeCuda& cuda = world.cuda();
+    std::byte* const from = cuda.Allocate(count);
+    std::byte* const to = cuda.Allocate(count);
+    const bool is_last = rank + 1 == ranks;
+    // One byte for each other rank: 16 * sender + receiver.
+    std::string error;
+    for (size_t i = 0; i < count; ++i) cuda.Bytes(from)[i] = static_cast<std::byte>(16 * rank + i);
+    const std::vector<size_t> mine = is_last ? std::vector<size_t>(count) : sizes;
+    if (rhAlltoAllv(from, mine.data(), begins.data(), to, mine.data(), begins.data(), rhUint8, comm,
+                    nullptr) != rhSuccess) {
+      error = absl::StrCat("all-to-all: ", rhGetLastError(comm));
+    }
+    for (size_t i = 0; i + 1 < count && !is_last && error.empty(); ++i) {
+      if (cuda.Bytes(to)[i] != static_cast<std::byte>(16 * i + static_cast<size_t>(rank))) {
+        error = "wrong all-to-all";
+      }
+    }
+    if (error.empty() &&
+        rhAllGatherv(from, to, sizes.data(), begins.data(), rhUint8, comm, nullptr) != rhSuccess) {
+      error = absl::StrCat("all-gather: ", rhGetLastError(comm));
+    }
+    for (size_t i = 0; i + 1 < count && error.empty(); ++i) {
+      if (cuda.Bytes(to)[i] != static_cast<std::byte>(16 * i)) error = "wrong all-gather";
+    }
+    cuda.Free(from);
+    cuda.Free(to);
+    return error;
+  });
+  EXPECT_EQ(results, std::vector<std::string>(count));
+}
+
 // A rank's memory on a GPU with values of its own.
 class Values {
  public:
@@ -319,7 +362,7 @@ TEST(GpuDirectTest, DmaBufComesFirstThenPeermemThenTheHost) {
       Values values(world.cuda(), kBytes, 1);
       void* handle = nullptr;
       EXPECT_EQ(rhCommRegister(comm, values.data(), kBytes, &handle), rhSuccess);
-      const auto ways = comm->communicator->known_gpus().Ways();
+      const auto ways = comm->communicator->memory().known_gpus().Ways();
       EXPECT_EQ(ways.size(), 2U);
       for (const auto& rail : ways) EXPECT_EQ(rail.way, offering.way);
       rhCommInfo_t info{};
@@ -467,7 +510,7 @@ TEST(GpuDirectTest, TheWorstOfWhatIsKnownCountsWhileItIs) {
   GpuWorld world(2, TransportChoice::kVerbs);
   const auto results = world.Run([&](rhComm_t comm, int rank) -> std::string {
     if (rank == 0) {
-      const auto ways = [&] { return comm->communicator->known_gpus().Ways(); };
+      const auto ways = [&] { return comm->communicator->memory().known_gpus().Ways(); };
       const Values values(world.cuda(), kBytes, 1);
       void* good = nullptr;
       void* bad = nullptr;

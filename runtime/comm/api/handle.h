@@ -36,7 +36,7 @@ struct rhStream {
 
 // Result of rhCommRegister, as a void*.
 struct rhRegistration {
-  railhead::comm::Communicator::Registration rails;
+  railhead::comm::DirectMemory::Registration rails;
 };
 
 struct rhWindow {
@@ -112,6 +112,8 @@ rhResult_t ResultOf(const absl::Status& status);
 void Tell(rhComm_t comm, absl::string_view text);
 rhResult_t Report(rhComm_t comm, rhResult_t result, absl::string_view text);
 rhResult_t Report(rhComm_t comm, const absl::Status& status);
+// Reports an error in the arguments of `call`.
+rhResult_t WrongArgument(rhComm_t comm, const char* call, const absl::Status& wrong);
 rhResult_t NullArgument(rhComm_t comm, const char* call, const char* argument);
 
 // Return rhSuccess if a call may query (CannotAsk) or use (CannotUse) the communicator; otherwise

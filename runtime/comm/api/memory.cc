@@ -66,7 +66,7 @@ rhResult_t rhCommWindowRegister(rhComm_t comm, void* buff, size_t size, rhWindow
     auto window = std::make_unique<rhWindow>();
     return RunNow("rhCommWindowRegister", comm, [&](Communicator& communicator) {
       const absl::StatusOr<size_t> opened =
-          communicator.OpenWindow(static_cast<std::byte*>(buff), size, wrong);
+          communicator.memory().OpenWindow(static_cast<std::byte*>(buff), size, wrong);
       if (!opened.ok()) {
         return absl::Status(opened.status().code(),
                             absl::StrCat("rhCommWindowRegister: ", opened.status().message()));
@@ -74,8 +74,8 @@ rhResult_t rhCommWindowRegister(rhComm_t comm, void* buff, size_t size, rhWindow
       window->number = *opened;
       // The pages stay allocated while any rank reads them, even if the user frees them earlier.
       const auto* const memory = static_cast<const std::byte*>(buff);
-      absl::StatusOr<Communicator::Registration> known =
-          communicator.Register({memory, size}, railhead::shm::SegmentOf(memory, size));
+      absl::StatusOr<railhead::comm::DirectMemory::Registration> known =
+          communicator.memory().Register({memory, size}, railhead::shm::SegmentOf(memory, size));
       if (!known.ok()) return communicator.GiveUp("rhCommWindowRegister", known.status());
       window->registration.rails = *std::move(known);
       *win = window.get();
@@ -97,7 +97,7 @@ rhResult_t rhCommWindowDeregister(rhComm_t comm, rhWindow_t win) {
         return absl::InvalidArgumentError(
             "rhCommWindowDeregister: win is not, or no longer, a window of this communicator");
       }
-      communicator.CloseWindow((*open)->number);
+      communicator.memory().CloseWindow((*open)->number);
       comm->windows.erase(open);
       return absl::OkStatus();
     });
@@ -115,8 +115,9 @@ rhResult_t rhCommRegister(rhComm_t comm, void* buff, size_t size, void** handle)
     if (size == 0) return Report(comm, rhInvalidArgument, "rhCommRegister: size is 0");
     const auto* const memory = static_cast<const std::byte*>(buff);
     auto registration = std::make_unique<rhRegistration>();
-    absl::StatusOr<Communicator::Registration> known =
-        comm->communicator->Register({memory, size}, railhead::shm::SegmentOf(memory, size));
+    absl::StatusOr<railhead::comm::DirectMemory::Registration> known =
+        comm->communicator->memory().Register({memory, size},
+                                              railhead::shm::SegmentOf(memory, size));
     if (!known.ok()) {
       return Report(comm, rhSystemError,
                     absl::StrCat("rhCommRegister: ", known.status().message()));

@@ -15,26 +15,26 @@
 
 namespace {
 
-using railhead::preflight::Finding;
-using railhead::preflight::Verdict;
+using railhead::Severity;
+using railhead::preflight::RankFinding;
 
-static_assert(static_cast<int>(Verdict::kOk) == rhFindingOk);
-static_assert(static_cast<int>(Verdict::kNote) == rhFindingNote);
-static_assert(static_cast<int>(Verdict::kWarn) == rhFindingWarn);
-static_assert(static_cast<int>(Verdict::kFail) == rhFindingFail);
+static_assert(static_cast<int>(Severity::kOk) == rhFindingOk);
+static_assert(static_cast<int>(Severity::kNote) == rhFindingNote);
+static_assert(static_cast<int>(Severity::kWarn) == rhFindingWarn);
+static_assert(static_cast<int>(Severity::kFail) == rhFindingFail);
 
 // The result points into `finding`.
-rhFinding_t ToC(const Finding& finding) {
+rhFinding_t ToC(const RankFinding& finding) {
   rhFinding_t to = {};
-  to.verdict = static_cast<rhVerdict_t>(finding.verdict);
+  to.verdict = static_cast<rhVerdict_t>(finding.severity);
   to.check = finding.check.c_str();
   to.rail = finding.rail.has_value() ? finding.rail->rail : -1;
   to.device = finding.rail.has_value() ? finding.rail->device.c_str() : "";
   to.transport = finding.rail.has_value() ? finding.rail->transport.c_str() : "";
   to.ranks = finding.ranks.data();
   to.rank_count = static_cast<int>(finding.ranks.size());
-  to.where = finding.where.c_str();
-  to.value = finding.value.c_str();
+  to.where = finding.object.c_str();
+  to.value = finding.observed.c_str();
   to.fix = finding.fix.c_str();
   return to;
 }
@@ -52,12 +52,12 @@ rhResult_t rhPreflight(rhFindingFunction_t each, void* context) {
         railhead::config::ReadRendezvous(railhead::config::ProcessEnvironment);
     if (!rendezvous.ok()) return Report(nullptr, rendezvous.status());
     options->rendezvous = *std::move(rendezvous);
-    const absl::StatusOr<std::vector<Finding>> findings =
+    const absl::StatusOr<std::vector<RankFinding>> findings =
         railhead::comm::RunPreflight(*std::move(options));
     if (!findings.ok()) return Report(nullptr, findings.status());
-    for (Finding finding : *findings) {
+    for (RankFinding finding : *findings) {
       // Names and devices are what other ranks report.
-      for (std::string* text : {&finding.where, &finding.value, &finding.fix}) {
+      for (std::string* text : {&finding.object, &finding.observed, &finding.fix}) {
         *text = railhead::PrintableText(*text);
       }
       if (finding.rail.has_value()) {

@@ -32,6 +32,7 @@ using railhead::comm::Guard;
 using railhead::comm::LaneTransfer;
 using railhead::comm::NullArgument;
 using railhead::comm::Report;
+using railhead::comm::WrongArgument;
 using railhead::transfers::Direction;
 
 static_assert(RH_ANY_SOURCE == railhead::transfers::kAny);
@@ -61,35 +62,30 @@ struct Asked {
 };
 
 // Returns true if no special case applies, as for most: every message takes these few comparisons.
-bool IsPlain(const Asked& asked, size_t element, rhComm_t comm, const rhRequest_t* request) {
+bool IsPlain(const Asked& asked, size_t element, rhComm_t comm) {
   constexpr size_t kMost = size_t{1} << 32U;
-  if (comm == nullptr || request == nullptr || element == 0) return false;
+  if (comm == nullptr || element == 0) return false;
   if (comm->phase.load(std::memory_order_acquire) != rhComm::Phase::kReady) return false;
   const Communicator& communicator = *comm->communicator;
   return asked.buffer != nullptr && asked.count <= kMost && asked.peer >= 0 &&
          asked.peer < communicator.world_size() && asked.tag >= 0 &&
          (reinterpret_cast<uintptr_t>(asked.buffer) & (element - 1)) == 0 &&
          railhead::comm::ThreadGroup().depth == 0 && !communicator.IsForeign() &&
-         communicator.cuda() == nullptr;
+         communicator.memory().cuda() == nullptr;
 }
 
 absl::Status WrongArguments(const Asked& asked, size_t element, int world_size) {
-  const bool sends = asked.direction == Direction::kSend;
   absl::Status wrong = railhead::comm::WrongType(asked.datatype);
   wrong.Update(WrongPeer(asked.peer, world_size, asked.direction));
   wrong.Update(WrongTag(asked.tag, asked.direction));
-  wrong.Update(railhead::comm::WrongBuffers({.send = asked.buffer,
-                                             .receive = asked.buffer,
-                                             .count = asked.count,
-                                             .send_parts = sends ? size_t{1} : 0,
-                                             .receive_parts = sends ? 0 : size_t{1}},
-                                            element));
+  wrong.Update(railhead::comm::WrongMessage(asked.buffer, asked.count,
+                                            asked.direction == Direction::kSend, element));
   return wrong;
 }
 
 // Returns an error for GPU memory: the CPU performs these transfers and cannot access it.
 absl::Status WrongMemory(const Communicator& communicator, const void* data, size_t bytes) {
-  const railhead::device::CudaApi* const cuda = communicator.cuda();
+  const railhead::device::CudaApi* const cuda = communicator.memory().cuda();
   if (cuda == nullptr || bytes == 0) return absl::OkStatus();
   const absl::StatusOr<std::optional<railhead::device::Memory>> memory =
       railhead::device::Memory::Find(*cuda, data);
@@ -101,11 +97,9 @@ absl::Status WrongMemory(const Communicator& communicator, const void* data, siz
 }
 
 // Returns rhSuccess if the transfer may begin; otherwise reports and returns the error.
-[[gnu::noinline]] rhResult_t MayNotBegin(const Asked& asked, size_t element, rhComm_t comm,
-                                         const rhRequest_t* request) {
+[[gnu::noinline]] rhResult_t MayNotBegin(const Asked& asked, size_t element, rhComm_t comm) {
   const char* const call = asked.call;
   if (const rhResult_t cannot = CannotUse(call, comm); cannot != rhSuccess) return cannot;
-  if (request == nullptr) return NullArgument(comm, call, "request");
   if (railhead::comm::ThreadGroup().depth > 0) {
     return Report(comm, rhInvalidUsage,
                   absl::StrCat(call,
@@ -122,7 +116,7 @@ absl::Status WrongMemory(const Communicator& communicator, const void* data, siz
   absl::Status wrong = WrongArguments(asked, element, communicator.world_size());
   if (wrong.ok()) wrong = WrongMemory(communicator, asked.buffer, asked.count * element);
   if (wrong.ok()) return rhSuccess;
-  return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", wrong.message()));
+  return WrongArgument(comm, call, wrong);
 }
 
 [[gnu::noinline]] rhResult_t HasNotBegun(const char* call, rhComm_t comm,
@@ -132,11 +126,15 @@ absl::Status WrongMemory(const Communicator& communicator, const void* data, siz
 
 rhResult_t BeginTransfer(const Asked& asked, rhComm_t comm, rhRequest_t* request) {
   return Guard(comm, [&] {
-    if (request != nullptr) *request = nullptr;
+    if (request == nullptr) {
+      const rhResult_t cannot = CannotUse(asked.call, comm);
+      return cannot != rhSuccess ? cannot : NullArgument(comm, asked.call, "request");
+    }
+    *request = nullptr;
     const size_t element = railhead::reduce::SizeOf(asked.datatype);
-    if (!IsPlain(asked, element, comm, request)) {
-      const rhResult_t wrong = MayNotBegin(asked, element, comm, request);
-      if (wrong != rhSuccess || request == nullptr) return wrong;
+    if (!IsPlain(asked, element, comm)) {
+      const rhResult_t wrong = MayNotBegin(asked, element, comm);
+      if (wrong != rhSuccess) return wrong;
     }
     auto made = std::make_unique_for_overwrite<rhRequest>();
     LaneTransfer& transfer = made->transfer;

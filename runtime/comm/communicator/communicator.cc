@@ -127,13 +127,14 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Start(CommunicatorOp
   absl::StatusOr<std::unique_ptr<rails::Mesh>> mesh = rails::Mesh::Create(
       std::move(comm->fabric_.peers), {&comm->watch_->failed()}, std::move(reach));
   if (!mesh.ok()) return mesh.status();
-  comm->mesh_ = *std::move(mesh);
-  comm->patient_ = std::make_unique<Patient>(*comm->mesh_, comm->go_on_,
-                                             [raw = comm.get()] { raw->watch_->Ask(); });
+  comm->paths_.mesh = *std::move(mesh);
+  comm->paths_.patient = std::make_unique<Patient>(*comm->paths_.mesh, comm->go_on_,
+                                                   [raw = comm.get()] { raw->watch_->Ask(); });
+  comm->MakeHelpers();
   if (absl::Status shared = comm->UseSharedMemory(); !shared.ok()) {
     return comm->GiveUp("messages in shared memory", shared);
   }
-  comm->over_verbs_ = comm->transport_ == "verbs" && comm->group_ == nullptr;
+  comm->paths_.over_verbs = comm->transport_ == "verbs" && comm->paths_.group == nullptr;
 
   comm->hang_reporter_ = comm->MakeHangReporter(group, log);
   // A single rank waits for no other.
@@ -170,6 +171,24 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Start(CommunicatorOp
   return comm;
 }
 
+void Communicator::MakeHelpers() {
+  CallExecutor::Options options;
+  options.rank = rank_;
+  options.world_size = world_size_;
+  options.timeout = setup_.settings.timeout;
+  options.crowded = fabric_.decision.crowded;
+  options.failed = &watch_->failed();
+  options.go_on = &go_on_;
+  options.report = [this] { return hang_reporter_->Report(*watch_); };
+  options.fail = [this](absl::string_view what, const absl::Status& cause,
+                        absl::string_view report) { return Fail(what, cause, report); };
+  executor_ = std::make_unique<CallExecutor>(paths_, std::move(options));
+  memory_.emplace(
+      DirectMemory::Owner{rank_, world_size_, self_, setup_, fabric_, paths_, *watch_, *executor_});
+  family_.emplace(Family::Parent{rank_, world_size_, self_, setup_, fabric_, *watch_, aborted_,
+                                 *executor_, address_});
+}
+
 void Communicator::LogStart(const Logger& log) const {
   // The other reasons log themselves.
   if (const std::string& reason = fabric_.decision.degraded_reason; !reason.empty()) {
@@ -198,12 +217,12 @@ absl::Status Communicator::UseSharedMemory() {
     places.patience = {absl::ZeroDuration(), setup_.settings.timeout, &watch_->failed()};
     places.patience.go_on = &go_on_;
     absl::StatusOr<std::unique_ptr<Hierarchy>> hierarchy =
-        Hierarchy::Create(std::move(places), *patient_);
+        Hierarchy::Create(std::move(places), *paths_.patient);
     if (!hierarchy.ok()) return hierarchy.status();
-    hierarchy_ = *std::move(hierarchy);
+    paths_.hierarchy = *std::move(hierarchy);
   } else if (fabric_.segment.has_value()) {
-    group_ = std::make_unique<shm::Group>(fabric_.segment->data(), rank_, world_size_);
-    mailbox_ =
+    paths_.group = std::make_unique<shm::Group>(fabric_.segment->data(), rank_, world_size_);
+    paths_.mailbox =
         std::make_unique<shm::Mailbox>(fabric_.segment->data() + shm::Group::Bytes(world_size_),
                                        rank_, fabric_.decision.places.front());
   }
@@ -213,14 +232,14 @@ absl::Status Communicator::UseSharedMemory() {
 absl::Status Communicator::StartTuner(std::vector<tuner::Pin> pins, bool made_of_another,
                                       const Logger& log) {
   tuner::Network network = SharedMemory();
-  if (group_ == nullptr && world_size_ > 1) {
+  if (paths_.group == nullptr && world_size_ > 1) {
     // All ranks have met, so none of them has yet to call.
     const std::function<bool()> never = [] { return false; };
-    const absl::Status measured = OverRails(
+    const absl::Status measured = executor_->OverRails(
         setup_.settings.StartTimeout(),
         [&](collectives::Messenger& messenger) -> absl::Status {
           absl::StatusOr<tuner::Network> result =
-              MeasureNetwork(messenger, MeasuredRanks(), hierarchy_.get());
+              MeasureNetwork(messenger, MeasuredRanks(), paths_.hierarchy.get());
           if (result.ok()) network = *result;
           return result.status();
         },
@@ -233,7 +252,7 @@ absl::Status Communicator::StartTuner(std::vector<tuner::Pin> pins, bool made_of
     // without the override.
     if (rank_ == 0) log.Warn(absl::StrCat("RAILHEAD_ALGO: ", followed.message()));
   }
-  autotuner_.emplace(tuner::Tuner(world_size_, network, std::move(pins)));
+  executor_->Use(tuner::Tuner(world_size_, network, std::move(pins)));
   return absl::OkStatus();
 }
 
@@ -264,7 +283,7 @@ int Communicator::MostPeers() const {
   }
   // In smaller worlds all ranks are mostly connected already.
   const bool connected = world_size_ <= kAllConnected && !fabric_.decision.all_met;
-  if (!over_verbs_ || bytes_each == 0 || connected) return INT_MAX;
+  if (!paths_.over_verbs || bytes_each == 0 || connected) return INT_MAX;
   return static_cast<int>(std::min<uint64_t>(fabric_.facts.memlock / bytes_each, INT_MAX));
 }
 
@@ -272,11 +291,11 @@ absl::Status Communicator::CheckPins(const std::vector<tuner::Pin>& pins,
                                      const tuner::Network& network) const {
   // With a single rank, all algorithms are equal.
   if (world_size_ == 1) return absl::OkStatus();
-  if (group_ == nullptr) {
+  if (paths_.group == nullptr) {
     return tuner::CheckPins(pins, world_size_, network, fabric_.decision.flat_reason);
   }
   for (const tuner::Pin& pin : pins) {
-    if (!IsDoneInMemory(pin.collective)) continue;
+    if (!CallExecutor::IsDoneInMemory(pin.collective)) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "'", Name(pin.collective), "=", Name(pin.algorithm),
         "' cannot be followed: all ranks share memory, where there is only one algorithm, "
@@ -292,7 +311,7 @@ Communicator::~Communicator() {
   tender_.reset();
   if (lane_ != nullptr) lane_->Close();
   lane_.reset();
-  mesh_.reset();
+  paths_.mesh.reset();
 }
 
 void Communicator::Leave(std::unique_ptr<Communicator> communicator) {
@@ -309,12 +328,11 @@ void Communicator::Leave(std::unique_ptr<Communicator> communicator) {
 absl::Status Communicator::Finalize() {
   const absl::Time deadline = MonotonicNow() + setup_.settings.timeout;
   const bool over = Depart(deadline, deadline);
-  if (!failure_.ok()) return failure_;
+  if (!executor_->failure().ok()) return executor_->failure();
   if (absl::Status verdict = watch_->verdict(); !verdict.ok()) {
-    failure_ = absl::Status(
+    return executor_->Fail(absl::Status(
         verdict.code(),
-        absl::StrCat(self_, ": ", of_, "rhCommFinalize was stopped: ", verdict.message()));
-    return failure_;
+        absl::StrCat(self_, ": ", of_, "rhCommFinalize was stopped: ", verdict.message())));
   }
   if (over) return absl::OkStatus();
   return absl::DeadlineExceededError(
@@ -325,17 +343,18 @@ absl::Status Communicator::Finalize() {
 bool Communicator::Depart(absl::Time settled_by, absl::Time others_left_by) {
   metrics_.reset();
   identity_.reset();
-  staging_.reset();
-  if (watch_ == nullptr || mesh_ == nullptr || !failure_.ok()) return true;
+  if (executor_ == nullptr) return true;
+  memory_->ReleaseStaging();
+  if (!executor_->failure().ok()) return true;
   // Ranks that have left need nothing that this rank has sent.
   if (std::exchange(departed_, true) && watch_->Goodbye(absl::InfinitePast())) return true;
-  mesh_->ExpectClose();
+  paths_.mesh->ExpectClose();
   // Leave together: a link that closes while the peer still reads could lose its last bytes.
   const absl::Time now = MonotonicNow();
   const absl::Duration longest = setup_.settings.timeout;
   const absl::Time settling = std::min(settled_by, now + std::min(longest, kLongestSettling));
   if (Lane* const transfers = lane(); transfers != nullptr) transfers->Settle(settling);
-  mesh_->Settle(settling);
+  paths_.mesh->Settle(settling);
   return watch_->Goodbye(std::min(others_left_by, now + longest));
 }
 
@@ -345,8 +364,7 @@ absl::Status Communicator::WhyFailed() const {
 }
 
 absl::Status Communicator::GiveUp(absl::string_view what, const absl::Status& cause) {
-  if (failure_.ok()) failure_ = Fail(what, cause);
-  return failure_;
+  return executor_->Fail(what, cause);
 }
 
 absl::Status Communicator::Fail(absl::string_view what, const absl::Status& cause,

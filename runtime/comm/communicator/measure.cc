@@ -9,13 +9,17 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "runtime/base/now.h"
+#include "runtime/collectives/algorithms.h"
+#include "runtime/collectives/call.h"
+#include "runtime/collectives/operation.h"
 #include "runtime/collectives/point_to_point.h"
-#include "runtime/collectives/recursive_doubling.h"
+#include "runtime/collectives/ways.h"
 
 namespace railhead::comm {
 namespace {
 
 using collectives::Messenger;
+using collectives::Operation;
 using collectives::Transfer;
 
 constexpr size_t kSmall = 8;
@@ -80,13 +84,17 @@ class Partner {
 
 // Measures the part of an all-reduce that runs in shared memory.
 absl::StatusOr<Cost> MeasureMemory(Hierarchy& hierarchy) {
-  const collectives::AllReduceFunction nothing = [](Messenger&, int, int, const reduce::Reduction&,
-                                                    const std::byte*, std::byte*,
-                                                    size_t) { return absl::OkStatus(); };
+  collectives::AlgorithmFunction* const nothing = [](Messenger&, int, const Operation&) {
+    return absl::OkStatus();
+  };
   std::vector<std::byte> buffer(kLarge);
   const auto all_reduce = [&](size_t bytes) {
-    return hierarchy.AllReduce(collectives::Call(), nothing, {rhUint8, rhMax, 1, {}}, buffer.data(),
-                               buffer.data(), bytes);
+    const Operation operation = {.collective = collectives::Collective::kAllReduce,
+                                 .reduction = {rhUint8, rhMax, 1, {}},
+                                 .send = buffer.data(),
+                                 .receive = buffer.data(),
+                                 .count = bytes};
+    return hierarchy.Run(operation, collectives::Call(), *nothing);
   };
   const absl::StatusOr<double> small = Median(kSmallRounds, [&] { return all_reduce(kSmall); });
   if (!small.ok()) return small.status();
@@ -120,9 +128,13 @@ absl::StatusOr<tuner::Network> MeasureNetwork(Messenger& messenger, const Measur
                                       -static_cast<double>(ranks.most_peers)};
   std::array<double, 5> slowest{};  // for most_peers: negated, so that the maximum is the smallest
   absl::Status agreed = collectives::RecursiveDoublingAllReduce(
-      messenger, rank, ranks.world_size, {rhFloat64, rhMax, 1, {}},
-      reinterpret_cast<const std::byte*>(mine.data()), reinterpret_cast<std::byte*>(slowest.data()),
-      mine.size());
+      messenger, rank,
+      {.collective = collectives::Collective::kAllReduce,
+       .ranks = ranks.world_size,
+       .reduction = {rhFloat64, rhMax, 1, {}},
+       .send = reinterpret_cast<const std::byte*>(mine.data()),
+       .receive = reinterpret_cast<std::byte*>(slowest.data()),
+       .count = mine.size()});
   if (!agreed.ok()) return agreed;
   tuner::Network network;
   network.alpha = slowest[0];

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -61,11 +60,10 @@ absl::StatusOr<std::string> Communicator::Explain(absl::string_view collective,
   }
   const auto kind = static_cast<Collective>(name - collectives::kCollectiveNames.begin());
   if (kind == Collective::kSendReceive) return std::string("send_receive: only one algorithm\n");
-  if (group_ != nullptr && IsDoneInMemory(kind)) {
+  if (paths_.group != nullptr && CallExecutor::IsDoneInMemory(kind)) {
     return absl::StrCat(collective, ": all ranks share memory\n");
   }
-  const std::lock_guard<std::mutex> lock(learning_);
-  std::string text = autotuner_->Explain(kind, bytes);
+  std::string text = executor_->Explain(kind, bytes);
   if (const std::string& reason = unused_memory_reason(); !reason.empty()) {
     absl::StrAppend(&text, "  shared memory inside pods is not used: ", reason, "\n");
   }
@@ -73,24 +71,11 @@ absl::StatusOr<std::string> Communicator::Explain(absl::string_view collective,
 }
 
 std::vector<Flow> Communicator::Flows() const {
-  std::vector<Flow> flows = mesh_->Flows();
-  if (InMemory().has_value()) flows.push_back({-1, 0, *InMemory()});
+  std::vector<Flow> flows = paths_.mesh->Flows();
+  if (const std::optional<Traffic> moved = paths_.InMemory(); moved.has_value()) {
+    flows.push_back({-1, 0, *moved});
+  }
   return flows;
-}
-
-std::optional<Traffic> Communicator::InMemory() const {
-  if (hierarchy_ != nullptr) return hierarchy_->Moved();
-  if (group_ == nullptr) return std::nullopt;
-  return Traffic{group_->given_bytes() + mailbox_->given_bytes(),
-                 group_->taken_bytes() + mailbox_->taken_bytes()};
-}
-
-Traffic Communicator::Moved() {
-  // If all ranks share memory, the mesh carries nothing.
-  if (group_ != nullptr) return *InMemory();
-  Traffic moved = mesh_->Moved();
-  moved += InMemory().value_or(Traffic());
-  return moved;
 }
 
 std::unique_ptr<HangReporter> Communicator::MakeHangReporter(const std::string& group,
@@ -110,17 +95,14 @@ std::unique_ptr<HangReporter> Communicator::MakeHangReporter(const std::string& 
   if (!settings.flight_recorder.empty()) {
     options.path = absl::StrCat(settings.flight_recorder, "/", recorder::FileName(group, rank_));
   }
-  options.recorder = &recorder_;
+  options.recorder = &executor_->recorder();
   options.flows = [this] { return Flows(); };
   options.last_sign = [this](int rank) {
     const Lane* const transfers = lane();
-    return std::max(mesh_->LastSign(rank),
+    return std::max(paths_.mesh->LastSign(rank),
                     transfers != nullptr ? transfers->LastSign(rank) : absl::InfinitePast());
   };
-  options.awaited = [this] {
-    const std::lock_guard<std::mutex> lock(awaiting_);
-    return awaited_;
-  };
+  options.awaited = [this] { return executor_->awaited(); };
   options.transfers = [this](absl::Time now, uint32_t query) {
     Lane* const transfers = lane();
     return transfers != nullptr ? transfers->Still(now, query) : recorder::StillTransfers();
@@ -135,20 +117,28 @@ std::unique_ptr<HangReporter> Communicator::MakeHangReporter(const std::string& 
 
 std::vector<rails::RailTotals> Communicator::Rails() const {
   const Lane* const transfers = lane();
-  if (group_ != nullptr) {
-    Traffic moved = InMemory().value_or(Traffic());
+  if (paths_.group != nullptr) {
+    Traffic moved = paths_.InMemory().value_or(Traffic());
     if (transfers != nullptr) moved += transfers->InMemory();
     rails::RailTotals memory = {fabric_.rails.front()};
     memory.transmit_bytes = moved.sent;
     memory.receive_bytes = moved.received;
     return {memory};
   }
-  std::vector<rails::RailTotals> totals = mesh_->Totals();
+  std::vector<rails::RailTotals> totals = paths_.mesh->Totals();
   if (totals.empty()) {
     for (const rails::RailName& name : fabric_.rails) totals.push_back({name});
   }
   if (transfers != nullptr) rails::Add(transfers->Totals(), totals);
   return totals;
+}
+
+std::string Communicator::degraded_reason() const {
+  std::string reason = fabric_.decision.degraded_reason;
+  for (const std::string& own : {memory_->Trouble(), fabric_.wires.Trouble()}) {
+    if (!own.empty()) absl::StrAppend(&reason, reason.empty() ? "" : "; ", self_, ": ", own);
+  }
+  return reason;
 }
 
 std::vector<metrics::PortSnapshot> Communicator::Ports() const {
@@ -165,8 +155,8 @@ metrics::Snapshot Communicator::Read() const {
   snapshot.rejected_connections = rejected_;
   snapshot.rails = Rails();
   snapshot.ports = Ports();
-  snapshot.gpu_direct = known_gpus_->Ways();
-  snapshot.collectives = stats_.Read();
+  snapshot.gpu_direct = memory_->known_gpus().Ways();
+  snapshot.collectives = executor_->stats().Read();
   for (metrics::KindCounts& kind : snapshot.collectives) kind.comm = setup_.settings.comm_name;
   return snapshot;
 }

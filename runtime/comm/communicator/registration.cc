@@ -14,7 +14,7 @@
 #include "absl/types/span.h"
 #include "fabric/gpu_direct.h"
 #include "runtime/base/log.h"
-#include "runtime/comm/communicator/communicator.h"
+#include "runtime/comm/communicator/direct_memory.h"
 #include "runtime/comm/communicator/known_gpus.h"
 #include "runtime/comm/setup/rdma_rail.h"
 #include "runtime/device/cuda_api.h"
@@ -30,7 +30,7 @@ constexpr absl::string_view kThroughTheHost =
 
 }  // namespace
 
-absl::StatusOr<Communicator::Registration> Communicator::Register(
+absl::StatusOr<DirectMemory::Registration> DirectMemory::Register(
     absl::Span<const std::byte> memory, const std::shared_ptr<const void>& owner) const {
   if (const device::CudaApi* const driver = cuda(); driver != nullptr) {
     const absl::StatusOr<std::optional<device::Memory>> gpu =
@@ -42,22 +42,22 @@ absl::StatusOr<Communicator::Registration> Communicator::Register(
     // Once a GPU has used managed memory, its values may not be in the pages that a NIC would read.
     if (*managed) return Registration();
   }
-  const Logger log(setup_.settings.log_level, self_);
+  const Logger log(owner_.setup.settings.log_level, owner_.self);
   Registration registration;
-  for (const auto& [rail, device] : fabric_.devices) {
+  for (const auto& [rail, device] : owner_.fabric.devices) {
     registration.push_back(device->Know(memory, owner, log));
   }
   return registration;
 }
 
-Communicator::Registration Communicator::RegisterGpu(absl::Span<const std::byte> memory,
+DirectMemory::Registration DirectMemory::RegisterGpu(absl::Span<const std::byte> memory,
                                                      const device::Memory& gpu) const {
-  const Logger log(setup_.settings.log_level, self_);
+  const Logger log(owner_.setup.settings.log_level, owner_.self);
   Registration registration;
   std::vector<KnownGpus::Way> ways;
-  for (const rails::RailName& name : fabric_.rails) {
-    const auto device = fabric_.devices.find(name.rail);
-    if (name.transport != "verbs" || device == fabric_.devices.end()) continue;
+  for (const rails::RailName& name : owner_.fabric.rails) {
+    const auto device = owner_.fabric.devices.find(name.rail);
+    if (name.transport != "verbs" || device == owner_.fabric.devices.end()) continue;
     transport::verbs::KnownGpu known = device->second->KnowGpu(memory, gpu, log);
     const KnownGpus::Way& way =
         ways.emplace_back(KnownGpus::Way{{name, known.way}, std::move(known.trouble)});
@@ -67,7 +67,7 @@ Communicator::Registration Communicator::RegisterGpu(absl::Span<const std::byte>
       log.Info(absl::StrCat(rails::ToString(name), ": its NIC reads memory of ", gpu.Name(), " by ",
                             fabric::ToString(known.way)));
     } else {
-      const bool allowed = fabric_.decision.fallback == config::Fallback::kAllow;
+      const bool allowed = owner_.fabric.decision.fallback == config::Fallback::kAllow;
       log.Write(allowed ? LogLevel::kInfo : LogLevel::kWarn,
                 absl::StrCat("degraded: ", kThroughTheHost, way.trouble));
     }
@@ -76,15 +76,9 @@ Communicator::Registration Communicator::RegisterGpu(absl::Span<const std::byte>
   return registration;
 }
 
-std::string Communicator::degraded_reason() const {
-  std::string reason = fabric_.decision.degraded_reason;
-  const std::string staged = known_gpus_->Trouble();
-  const std::string elsewhere = fabric_.wires.Trouble();
-  for (const std::string& own :
-       {staged.empty() ? "" : absl::StrCat(kThroughTheHost, staged), elsewhere}) {
-    if (!own.empty()) absl::StrAppend(&reason, reason.empty() ? "" : "; ", self_, ": ", own);
-  }
-  return reason;
+std::string DirectMemory::Trouble() const {
+  const std::string trouble = known_gpus_->Trouble();
+  return trouble.empty() ? "" : absl::StrCat(kThroughTheHost, trouble);
 }
 
 }  // namespace railhead::comm

@@ -46,7 +46,7 @@ absl::StatusOr<Lane*> Communicator::OpenLane() {
 }
 
 const std::vector<int>& Communicator::LaneRanks() const {
-  return hierarchy_ != nullptr ? hierarchy_->here() : fabric_.decision.places.front();
+  return paths_.hierarchy != nullptr ? paths_.hierarchy->here() : fabric_.decision.places.front();
 }
 
 bool Communicator::IsLaneCalled() {
@@ -63,7 +63,7 @@ bool Communicator::IsLaneCalled() {
 
 void Communicator::Tend(absl::Time now) {
   // Without rails the mesh has no peers.
-  if (group_ == nullptr) mesh_->Tend(now);
+  if (paths_.group == nullptr) paths_.mesh->Tend(now);
   if (lane() != nullptr || watch_->failed() || !IsLaneCalled()) return;
   // Without memory or descriptors: it is called again.
   OpenLane().IgnoreError();

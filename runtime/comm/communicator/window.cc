@@ -24,7 +24,8 @@
 #include "runtime/base/parts.h"
 #include "runtime/base/wire.h"
 #include "runtime/bootstrap/watch.h"
-#include "runtime/comm/communicator/communicator.h"
+#include "runtime/collectives/collective.h"
+#include "runtime/comm/communicator/direct_memory.h"
 #include "runtime/shm/allocation.h"
 #include "runtime/shm/segment.h"
 #include "runtime/shm/segment_server.h"
@@ -135,22 +136,21 @@ absl::StatusOr<shm::Window> OwnWindow::Trade(absl::Span<const Offer> offers, siz
 
 }  // namespace
 
-shm::Group* Communicator::SharedMemoryHere() {
-  return hierarchy_ != nullptr ? &hierarchy_->memory() : group_.get();
-}
-
-absl::StatusOr<size_t> Communicator::OpenWindow(std::byte* memory, size_t bytes,
+absl::StatusOr<size_t> DirectMemory::OpenWindow(std::byte* memory, size_t bytes,
                                                 const absl::Status& wrong) {
   const absl::StatusOr<OwnWindow> own = wrong.ok() ? OwnWindow::Make(memory, bytes) : wrong;
   const std::string mine = Encode(own.ok() ? own->offer() : Offer());
-  std::string all(Ranks() * mine.size(), '\0');
-  absl::Status known =
-      AllGather(reinterpret_cast<const std::byte*>(mine.data()),
-                reinterpret_cast<std::byte*>(all.data()), Parts(Ranks(), all.size()));
+  const auto ranks = static_cast<size_t>(owner_.world_size);
+  std::string all(ranks * mine.size(), '\0');
+  absl::Status known = owner_.executor.Run({.collective = collectives::Collective::kAllGather,
+                                            .ranks = owner_.world_size,
+                                            .send = reinterpret_cast<const std::byte*>(mine.data()),
+                                            .receive = reinterpret_cast<std::byte*>(all.data()),
+                                            .receive_parts = Parts(ranks, all.size())});
   if (!known.ok()) return known;
   if (!own.ok()) return own.status();
   std::vector<Offer> offers;
-  for (size_t rank = 0; rank < Ranks(); ++rank) {
+  for (size_t rank = 0; rank < ranks; ++rank) {
     absl::StatusOr<Offer> offer =
         ParseOffer(absl::string_view(all).substr(rank * mine.size(), mine.size()));
     if (!offer.ok()) return offer.status();
@@ -160,24 +160,31 @@ absl::StatusOr<size_t> Communicator::OpenWindow(std::byte* memory, size_t bytes,
     }
     offers.push_back(*std::move(offer));
   }
-  shm::Group* const group = SharedMemoryHere();
+  shm::Group* const group = owner_.paths.GroupHere();
   if (group == nullptr) return 0;
 
-  auto self = static_cast<size_t>(rank_);
-  if (hierarchy_ != nullptr) {
-    const std::vector<int>& here = hierarchy_->here();
+  auto self = static_cast<size_t>(owner_.rank);
+  if (owner_.paths.hierarchy != nullptr) {
+    const std::vector<int>& here = owner_.paths.hierarchy->here();
     std::vector<Offer> of_place;
     of_place.reserve(here.size());
     for (const int rank : here) of_place.push_back(offers[static_cast<size_t>(rank)]);
     offers = std::move(of_place);
-    self = static_cast<size_t>(std::find(here.begin(), here.end(), rank_) - here.begin());
+    self = static_cast<size_t>(std::find(here.begin(), here.end(), owner_.rank) - here.begin());
   }
-  const absl::Duration patience = std::min(setup_.settings.timeout, kLongestTrade);
-  const auto halt = [this] { return watch_->failed() ? watch_->verdict() : absl::OkStatus(); };
+  const absl::Duration patience = std::min(owner_.setup.settings.timeout, kLongestTrade);
+  const auto halt = [this] {
+    return owner_.watch.failed() ? owner_.watch.verdict() : absl::OkStatus();
+  };
   absl::StatusOr<shm::Window> window = own->Trade(offers, self, MonotonicNow() + patience, halt);
   // Either all ranks have it, or none.
   auto traded = static_cast<std::byte>(window.ok() ? 1 : 0);
-  absl::Status agreed = AllReduce(rhUint8, rhMin, &traded, &traded, 1);
+  absl::Status agreed = owner_.executor.Run({.collective = collectives::Collective::kAllReduce,
+                                             .ranks = owner_.world_size,
+                                             .reduction = {rhUint8, rhMin, 1, {}},
+                                             .send = &traded,
+                                             .receive = &traded,
+                                             .count = 1});
   if (!agreed.ok()) return agreed;
   if (!window.ok()) return window.status();
   if (traded == std::byte{0}) {
@@ -186,8 +193,8 @@ absl::StatusOr<size_t> Communicator::OpenWindow(std::byte* memory, size_t bytes,
   return group->Open(*std::move(window));
 }
 
-void Communicator::CloseWindow(size_t window) {
-  if (shm::Group* group = SharedMemoryHere(); group != nullptr) group->Close(window);
+void DirectMemory::CloseWindow(size_t window) {
+  if (shm::Group* group = owner_.paths.GroupHere(); group != nullptr) group->Close(window);
 }
 
 }  // namespace railhead::comm

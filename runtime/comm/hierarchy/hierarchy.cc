@@ -16,12 +16,9 @@
 
 namespace railhead::comm {
 
-using collectives::AllGatherFunction;
-using collectives::AllReduceFunction;
 using collectives::Call;
-using collectives::Messenger;
-using collectives::ReduceScatterFunction;
-using collectives::RootedFunction;
+using collectives::Collective;
+using collectives::Operation;
 using collectives::Transfer;
 
 namespace {
@@ -106,48 +103,74 @@ bool Hierarchy::MovesHere() const {
   return false;
 }
 
-absl::Status Hierarchy::AllReduce(Call call, AllReduceFunction columns,
-                                  const reduce::Reduction& reduction, const std::byte* send,
-                                  std::byte* receive, size_t count) {
-  const size_t element = reduce::SizeOf(reduction.type);
-  const size_t piece = columns_ * (kPiece / element);
+absl::Status Hierarchy::Run(const Operation& operation, Call call,
+                            collectives::AlgorithmFunction& columns) {
+  const Work work = {operation, call, columns};
+  switch (operation.collective) {
+    case Collective::kAllReduce:
+    case Collective::kBarrier:
+      return AllReduce(work);
+    case Collective::kReduceScatter:
+      return ReduceScatter(work);
+    case Collective::kAllGather:
+      return AllGather(work);
+    case Collective::kBroadcast:
+      return Broadcast(work);
+    default:
+      return absl::InternalError(
+          absl::StrCat("the hierarchy does not perform ", Name(operation.collective)));
+  }
+}
+
+absl::Status Hierarchy::InColumn(const Work& work, Operation part) {
+  // Ranks of a column are numbered like their places.
+  part.ranks = place_count();
+  return work.columns(column_, static_cast<int>(self_.place), part);
+}
+
+absl::Status Hierarchy::AllReduce(const Work& work) {
+  const size_t count = work.operation.count;
+  const size_t piece = columns_ * (kPiece / reduce::SizeOf(work.operation.reduction.type));
   for (size_t begin = 0; begin < count; begin += piece) {
-    absl::Status done = AllReducePiece(call, columns, reduction, send + begin * element,
-                                       receive + begin * element, std::min(piece, count - begin));
+    absl::Status done = AllReducePiece(work, begin, std::min(piece, count - begin));
     if (!done.ok()) return done;
   }
   return absl::OkStatus();
 }
 
-absl::Status Hierarchy::AllReducePiece(Call call, AllReduceFunction columns,
-                                       const reduce::Reduction& reduction, const std::byte* send,
-                                       std::byte* receive, size_t count) {
+absl::Status Hierarchy::AllReducePiece(const Work& work, size_t begin, size_t count) {
+  const reduce::Reduction& reduction = work.operation.reduction;
   const size_t element = reduce::SizeOf(reduction.type);
+  const std::byte* const send = work.operation.send + begin * element;
+  std::byte* const receive = work.operation.receive + begin * element;
   const size_t leaders = ListLeaders(count, element);
   const Range mine = list_.Of(1)[self_.number];
   std::byte* const own = receive + mine.begin * element;
   const reduce::Reduction partial = collectives::Partial(reduction);
-  absl::Status done = InMemory(call, [&](shm::Group& group, const shm::Patience& patience) {
+  absl::Status done = InMemory(work.call, [&](shm::Group& group, const shm::Patience& patience) {
     // With a single leader, all ranks of the place reduce a part for it.
     if (leaders == 1) return group.Reduce(partial, send, receive, count, 0, patience);
     return group.ReduceScatter(partial, send, own, list_.Of(1), patience);
   });
   if (!done.ok()) return done;
   if (mine.size > 0) {
-    done = OverRails(call, [&](Messenger& column, int rank, int ranks) {
-      return columns(column, rank, ranks, reduction, own, own, mine.size);
-    });
+    Operation part = work.operation;
+    part.send = part.receive = own;
+    part.count = mine.size;
+    done = OverRails(work.call, [&] { return InColumn(work, part); });
     if (!done.ok()) return done;
   }
-  return InMemory(call, [&](shm::Group& group, const shm::Patience& patience) {
+  return InMemory(work.call, [&](shm::Group& group, const shm::Patience& patience) {
     if (leaders == 1) return group.Broadcast(receive, receive, count * element, 0, patience);
     return group.AllGather(own, receive, list_.Of(element), patience);
   });
 }
 
-absl::Status Hierarchy::ReduceScatter(Call call, ReduceScatterFunction columns,
-                                      const reduce::Reduction& reduction, const std::byte* send,
-                                      std::byte* receive, const Parts& parts) {
+absl::Status Hierarchy::ReduceScatter(const Work& work) {
+  const reduce::Reduction& reduction = work.operation.reduction;
+  const std::byte* const send = work.operation.send;
+  std::byte* const receive = work.operation.receive;
+  const Parts& parts = work.operation.send_parts;
   const size_t element = reduce::SizeOf(reduction.type);
   // The place's part of each slice of the column, one after the other.
   std::vector<PartList> of_rounds(Leads() ? rounds_ : 0);
@@ -167,40 +190,47 @@ absl::Status Hierarchy::ReduceScatter(Call call, ReduceScatterFunction columns,
       std::byte* own = nullptr;
       if (Leads()) own = reduced.get() + of_rounds[round].Of(1)[place].begin * element;
       ListSlices(parts, element, place, round);
-      absl::Status done = InMemory(call, [&](shm::Group& group, const shm::Patience& patience) {
-        return group.ReduceScatter(collectives::Partial(reduction), send, own, list_.Of(1),
-                                   patience);
-      });
+      absl::Status done =
+          InMemory(work.call, [&](shm::Group& group, const shm::Patience& patience) {
+            return group.ReduceScatter(collectives::Partial(reduction), send, own, list_.Of(1),
+                                       patience);
+          });
       if (!done.ok()) return done;
     }
   }
   std::byte* const for_others = reduced.get() + values * element;
   std::byte* to = receive;
   if (Leads()) {
-    absl::Status done = OverRails(call, [&](Messenger& column, int rank, int ranks) {
+    absl::Status done = OverRails(work.call, [&] {
+      Operation part = work.operation;
+      part.send = reduced.get();
       for (size_t round = 0; round < rounds_; ++round) {
-        const Parts slices = of_rounds[round].Of(1);
-        absl::Status scattered = columns(column, rank, ranks, reduction, reduced.get(), to, slices);
+        part.send_parts = of_rounds[round].Of(1);
+        part.receive = to;
+        absl::Status scattered = InColumn(work, part);
         if (!scattered.ok()) return scattered;
-        to = round == 0 ? for_others : to + slices[self_.place].size * element;
+        to = round == 0 ? for_others : to + part.send_parts[self_.place].size * element;
       }
       return absl::OkStatus();
     });
     if (!done.ok()) return done;
     to = for_others;
   }
-  return PassSlices(call, parts, element, Transfer::Direction::kSend, [&](const Range& slice) {
+  return PassSlices(work.call, parts, element, Transfer::Direction::kSend, [&](const Range& slice) {
     if (!Leads()) {
-      return receive + (slice.begin - parts[static_cast<size_t>(rank_)].begin) * element;
+      const Range own = parts[static_cast<size_t>(rank_)];
+      return receive + (slice.begin - own.begin) * element;
     }
     return std::exchange(to, to + slice.size * element);
   });
 }
 
-absl::Status Hierarchy::AllGather(Call call, AllGatherFunction columns, const std::byte* send,
-                                  std::byte* receive, const Parts& parts) {
+absl::Status Hierarchy::AllGather(const Work& work) {
+  const std::byte* const send = work.operation.send;
+  std::byte* const receive = work.operation.receive;
+  const Parts& parts = work.operation.receive_parts;
   absl::Status done =
-      PassSlices(call, parts, 1, Transfer::Direction::kReceive, [&](const Range& slice) {
+      PassSlices(work.call, parts, 1, Transfer::Direction::kReceive, [&](const Range& slice) {
         return Leads() ? receive + slice.begin
                        // Only read.
                        : const_cast<std::byte*>(send) +
@@ -208,16 +238,16 @@ absl::Status Hierarchy::AllGather(Call call, AllGatherFunction columns, const st
       });
   if (!done.ok()) return done;
   if (Leads()) {
-    done = OverRails(call, [&](Messenger& column, int rank, int ranks) {
-      const std::byte* from = send;
+    done = OverRails(work.call, [&] {
+      Operation part = work.operation;
       for (size_t round = 0; round < rounds_; ++round) {
         list_.Clear();
         for (size_t place = 0; place < places_.size(); ++place) {
           list_.Add(Slice(parts, 1, place, round, self_.number));
         }
-        const Parts slices = list_.Of(1);
-        if (round > 0) from = receive + slices[self_.place].begin;
-        absl::Status gathered = columns(column, rank, ranks, from, receive, slices);
+        part.receive_parts = list_.Of(1);
+        if (round > 0) part.send = receive + part.receive_parts[self_.place].begin;
+        absl::Status gathered = InColumn(work, part);
         if (!gathered.ok()) return gathered;
       }
       return absl::OkStatus();
@@ -227,7 +257,7 @@ absl::Status Hierarchy::AllGather(Call call, AllGatherFunction columns, const st
     for (size_t round = 0; round < Rounds(place) && done.ok(); ++round) {
       ListSlices(parts, 1, place, round);
       const std::byte* const own = receive + list_.Of(1)[self_.number].begin;
-      done = InMemory(call, [&](shm::Group& group, const shm::Patience& patience) {
+      done = InMemory(work.call, [&](shm::Group& group, const shm::Patience& patience) {
         return group.AllGather(own, receive, list_.Of(1), patience);
       });
     }
@@ -235,39 +265,43 @@ absl::Status Hierarchy::AllGather(Call call, AllGatherFunction columns, const st
   return done;
 }
 
-absl::Status Hierarchy::Broadcast(Call call, RootedFunction columns, const std::byte* send,
-                                  std::byte* receive, size_t bytes, int root) {
-  const Position from = PositionOf(root);
+absl::Status Hierarchy::Broadcast(const Work& work) {
+  const size_t bytes = work.operation.count;
+  const Position root = PositionOf(work.operation.root);
   const size_t piece = columns_ * kPiece;
   for (size_t begin = 0; begin < bytes; begin += piece) {
-    absl::Status done = BroadcastPiece(call, columns, send == nullptr ? nullptr : send + begin,
-                                       receive + begin, std::min(piece, bytes - begin), from);
+    absl::Status done = BroadcastPiece(work, begin, std::min(piece, bytes - begin), root);
     if (!done.ok()) return done;
   }
   return absl::OkStatus();
 }
 
-absl::Status Hierarchy::BroadcastPiece(Call call, RootedFunction columns, const std::byte* send,
-                                       std::byte* receive, size_t bytes, const Position& root) {
+absl::Status Hierarchy::BroadcastPiece(const Work& work, size_t begin, size_t count,
+                                       const Position& root) {
+  std::byte* const receive = work.operation.receive + begin;
   const bool at_root = root.place == self_.place;
   if (at_root) {
-    absl::Status done = InMemory(call, [&](shm::Group& group, const shm::Patience& patience) {
-      return group.Broadcast(send, receive, bytes, static_cast<int>(root.number), patience);
+    const std::byte* const send =
+        work.operation.send == nullptr ? nullptr : work.operation.send + begin;
+    absl::Status done = InMemory(work.call, [&](shm::Group& group, const shm::Patience& patience) {
+      return group.Broadcast(send, receive, count, static_cast<int>(root.number), patience);
     });
     if (!done.ok()) return done;
   }
-  const size_t leaders = ListLeaders(bytes, 1);
+  const size_t leaders = ListLeaders(count, 1);
   const Range mine = list_.Of(1)[self_.number];
   std::byte* const own = receive + mine.begin;
   if (mine.size > 0) {
-    absl::Status done = OverRails(call, [&](Messenger& column, int rank, int ranks) {
-      return columns(column, rank, ranks, static_cast<int>(root.place), own, own, mine.size);
-    });
+    Operation part = work.operation;
+    part.root = static_cast<int>(root.place);
+    part.send = part.receive = own;
+    part.count = mine.size;
+    absl::Status done = OverRails(work.call, [&] { return InColumn(work, part); });
     if (!done.ok()) return done;
   }
   if (at_root) return absl::OkStatus();
-  return InMemory(call, [&](shm::Group& group, const shm::Patience& patience) {
-    if (leaders == 1) return group.Broadcast(receive, receive, bytes, 0, patience);
+  return InMemory(work.call, [&](shm::Group& group, const shm::Patience& patience) {
+    if (leaders == 1) return group.Broadcast(receive, receive, count, 0, patience);
     return group.AllGather(own, receive, list_.Of(1), patience);
   });
 }
@@ -330,9 +364,7 @@ absl::Status Hierarchy::PassSlices(Call call, const Parts& parts, size_t element
       add(direction, leader, self_.number - columns_ + 1, leader);
     }
   }
-  return OverRails(call, [&](Messenger& /*column*/, int /*rank*/, int /*ranks*/) {
-    return collectives::RunTransfers(messages_, rank_, transfers);
-  });
+  return OverRails(call, [&] { return collectives::RunTransfers(messages_, rank_, transfers); });
 }
 
 absl::Status Hierarchy::InMemory(
@@ -346,11 +378,10 @@ absl::Status Hierarchy::InMemory(
                                    ", counted from 0 in their memory: ", done.message()));
 }
 
-absl::Status Hierarchy::OverRails(
-    Call call, absl::FunctionRef<absl::Status(Messenger& column, int rank, int ranks)> run) {
+absl::Status Hierarchy::OverRails(Call call, absl::FunctionRef<absl::Status()> run) {
   messages_.Begin(patience_.limit, &go_on_);
   column_.Expect(call);
-  absl::Status done = run(column_, static_cast<int>(self_.place), static_cast<int>(places_.size()));
+  absl::Status done = run();
   return done.ok() ? messages_.Finish() : done;
 }
 

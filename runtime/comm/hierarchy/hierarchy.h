@@ -48,7 +48,7 @@
 #include "runtime/base/parts.h"
 #include "runtime/base/traffic.h"
 #include "runtime/collectives/call.h"
-#include "runtime/collectives/messenger.h"
+#include "runtime/collectives/operation.h"
 #include "runtime/collectives/point_to_point.h"
 #include "runtime/collectives/subgroup.h"
 #include "runtime/collectives/ways.h"
@@ -95,17 +95,11 @@ class Hierarchy {
   // Internal if another rank of this place made a different call.
   absl::Status Begin(collectives::Call call) { return checker_.Post(call); }
 
-  // As in Communicator. `call` identifies the call; `columns` is the algorithm of columns.
-  absl::Status AllReduce(collectives::Call call, collectives::AllReduceFunction columns,
-                         const reduce::Reduction& reduction, const std::byte* send,
-                         std::byte* receive, size_t count);
-  absl::Status ReduceScatter(collectives::Call call, collectives::ReduceScatterFunction columns,
-                             const reduce::Reduction& reduction, const std::byte* send,
-                             std::byte* receive, const Parts& parts);
-  absl::Status AllGather(collectives::Call call, collectives::AllGatherFunction columns,
-                         const std::byte* send, std::byte* receive, const Parts& parts);
-  absl::Status Broadcast(collectives::Call call, collectives::RootedFunction columns,
-                         const std::byte* send, std::byte* receive, size_t bytes, int root);
+  // Does this rank's part of an operation that the hierarchy performs (ways.h): one of the above,
+  // or a barrier, which is an all-reduce of a byte. `call` is its fingerprint, `columns` the
+  // algorithm of columns.
+  absl::Status Run(const collectives::Operation& operation, collectives::Call call,
+                   collectives::AlgorithmFunction& columns);
 
   // Memory of this rank's place, and the ranks that share it, by their number there.
   shm::Group& memory() { return group_; }
@@ -147,12 +141,21 @@ class Hierarchy {
   // Returns true if another rank of this place made progress within the timeout.
   bool MovesHere() const;
 
-  absl::Status AllReducePiece(collectives::Call call, collectives::AllReduceFunction columns,
-                              const reduce::Reduction& reduction, const std::byte* send,
-                              std::byte* receive, size_t count);
-  absl::Status BroadcastPiece(collectives::Call call, collectives::RootedFunction columns,
-                              const std::byte* send, std::byte* receive, size_t bytes,
-                              const Position& root);
+  // An operation that is running.
+  struct Work {
+    const collectives::Operation& operation;
+    collectives::Call call;
+    collectives::AlgorithmFunction& columns;
+  };
+  absl::Status AllReduce(const Work& work);
+  absl::Status ReduceScatter(const Work& work);
+  absl::Status AllGather(const Work& work);
+  absl::Status Broadcast(const Work& work);
+  // `count` values, or bytes, from the value `begin` on.
+  absl::Status AllReducePiece(const Work& work, size_t begin, size_t count);
+  absl::Status BroadcastPiece(const Work& work, size_t begin, size_t count, const Position& root);
+  // Runs `columns` on this rank's part of an operation, with one rank per place.
+  absl::Status InColumn(const Work& work, collectives::Operation part);
   // Divides `count` values among the leaders of a place; returns the number of leaders.
   size_t ListLeaders(size_t count, size_t element);
 
@@ -174,10 +177,7 @@ class Hierarchy {
   absl::Status InMemory(
       collectives::Call call,
       absl::FunctionRef<absl::Status(shm::Group& group, const shm::Patience& patience)> run);
-  // Runs in a column, whose ranks are numbered like their places.
-  absl::Status OverRails(
-      collectives::Call call,
-      absl::FunctionRef<absl::Status(collectives::Messenger& column, int rank, int ranks)> run);
+  absl::Status OverRails(collectives::Call call, absl::FunctionRef<absl::Status()> run);
 
   const std::vector<std::vector<int>> places_;
   const size_t columns_;

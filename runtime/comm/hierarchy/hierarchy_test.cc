@@ -25,6 +25,7 @@
 #include "runtime/comm/setup/neighbours.h"
 #include "runtime/shm/allocation.h"
 #include "runtime/testing/collectives.h"
+#include "runtime/testing/operations.h"
 #include "runtime/testing/processes.h"
 #include "runtime/testing/ranks.h"
 
@@ -32,6 +33,8 @@ namespace railhead::comm {
 namespace {
 
 using ::testing::AllOf;
+using testing::AllReduceOf;
+using testing::AsOperation;
 using testing::Collective;
 using testing::CollectiveCase;
 using ::testing::Each;
@@ -44,31 +47,11 @@ using testing::Trial;
 constexpr std::array<Collective, 5> kInPlaces = {Collective::kAllReduce, Collective::kReduceScatter,
                                                  Collective::kAllGather, Collective::kBroadcast,
                                                  Collective::kBarrier};
-absl::Status Do(Communicator& comm, const CollectiveCase& c, Trial& trial) {
-  const auto ranks = static_cast<size_t>(comm.world_size());
-  const size_t bytes = c.count * reduce::SizeOf(c.type);
-  switch (c.collective) {
-    case Collective::kAllReduce:
-      return comm.AllReduce(c.type, c.op, trial.send(), trial.receive(), c.count);
-    case Collective::kReduceScatter:
-      return comm.ReduceScatter(c.type, c.op, trial.send(), trial.receive(),
-                                Parts(ranks, ranks * c.count));
-    case Collective::kAllGather:
-      return comm.AllGather(trial.send(), trial.receive(), Parts(ranks, ranks * bytes));
-    case Collective::kBroadcast:
-      return comm.Broadcast(trial.send(), trial.receive(), bytes, c.root);
-    case Collective::kBarrier:
-      return comm.Barrier();
-    default:
-      return absl::InternalError("not hierarchical");
-  }
-}
-
 void RunCases(const World& world, const std::vector<CollectiveCase>& cases) {
   EXPECT_EQ(world.Run([&](Communicator& comm, int rank) -> std::string {
     for (size_t i = 0; i < cases.size(); ++i) {
       Trial trial(cases[i], rank, world.ranks(), i);
-      if (absl::Status done = Do(comm, cases[i], trial); !done.ok()) {
+      if (absl::Status done = comm.Run(AsOperation(cases[i], world.ranks(), trial)); !done.ok()) {
         return absl::StrCat(ToString(cases[i]), ": ", done.message());
       }
       std::string error = trial.Check();
@@ -165,15 +148,16 @@ TEST(HierarchyTest, MemoryThatRanksGiveEachOther) {
     EXPECT_EQ(world.Run([&](Communicator& comm, int rank) -> std::string {
       constexpr size_t kMost = 300000;
       std::byte* const memory = *shm::Allocate(2 * kMost * sizeof(uint32_t));
-      const absl::StatusOr<size_t> window = comm.OpenWindow(memory, 2 * kMost * sizeof(uint32_t));
+      const absl::StatusOr<size_t> window =
+          comm.memory().OpenWindow(memory, 2 * kMost * sizeof(uint32_t));
       if (!window.ok()) return std::string(window.status().message());
       auto* const values = reinterpret_cast<uint32_t*>(memory);
       for (const size_t count : {size_t{100}, size_t{5000}, kMost}) {
         for (uint32_t* const result : {values + kMost, values}) {
           const auto factor = static_cast<uint32_t>(rank + 1);
           for (size_t i = 0; i < count; ++i) values[i] = static_cast<uint32_t>(i) * factor;
-          const absl::Status done =
-              comm.AllReduce(rhUint32, rhSum, memory, reinterpret_cast<std::byte*>(result), count);
+          const absl::Status done = comm.Run(AllReduceOf(
+              world.ranks(), rhUint32, rhSum, memory, reinterpret_cast<std::byte*>(result), count));
           if (!done.ok()) return std::string(done.message());
           const auto factors = static_cast<uint32_t>(world.ranks() * (world.ranks() + 1) / 2);
           for (size_t i = 0; i < count; ++i) {
@@ -182,7 +166,7 @@ TEST(HierarchyTest, MemoryThatRanksGiveEachOther) {
           }
         }
       }
-      comm.CloseWindow(*window);
+      comm.memory().CloseWindow(*window);
       return std::string(shm::Free(memory).message());
     }),
               world.All(""));
@@ -227,14 +211,20 @@ TEST(HierarchyTest, PartsThatDiffer) {
       std::vector<int> all(total, -1);
       int* const own = all.data() + begins[self];
       for (size_t i = 0; i < sizes[self]; ++i) own[i] = value(self, i);
-      absl::Status done = comm.AllGather(reinterpret_cast<std::byte*>(own),
-                                         reinterpret_cast<std::byte*>(all.data()),
-                                         Parts(sizes, begins, sizeof(int)));
+      absl::Status done = comm.Run({.collective = Collective::kAllGather,
+                                    .ranks = world.ranks(),
+                                    .send = reinterpret_cast<std::byte*>(own),
+                                    .receive = reinterpret_cast<std::byte*>(all.data()),
+                                    .receive_parts = Parts(sizes, begins, sizeof(int))});
       if (!done.ok()) return std::string(done.message());
       if (all != expected) return "wrong all-gather";
       std::vector<int> sum(sizes[self]);
-      done = comm.ReduceScatter(rhInt32, rhSum, reinterpret_cast<std::byte*>(all.data()),
-                                reinterpret_cast<std::byte*>(sum.data()), Parts(sizes, begins, 1));
+      done = comm.Run({.collective = Collective::kReduceScatter,
+                       .ranks = world.ranks(),
+                       .reduction = {rhInt32, rhSum, world.ranks(), {}},
+                       .send = reinterpret_cast<std::byte*>(all.data()),
+                       .receive = reinterpret_cast<std::byte*>(sum.data()),
+                       .send_parts = Parts(sizes, begins, 1)});
       if (!done.ok()) return std::string(done.message());
       for (size_t i = 0; i < sum.size(); ++i) {
         if (sum[i] != static_cast<int>(ranks) * value(self, i)) return "wrong reduce-scatter";
@@ -256,8 +246,8 @@ TEST(HierarchyTest, AllRanksGetTheSameBits) {
             std::generate(words.begin(), words.end(), std::ref(random));
             auto* const data = reinterpret_cast<std::byte*>(words.data());
             const size_t bytes = words.size() * sizeof(words[0]);
-            absl::Status done =
-                comm.AllReduce(type, rhSum, data, data, bytes / reduce::SizeOf(type));
+            absl::Status done = comm.Run(AllReduceOf(comm.world_size(), type, rhSum, data, data,
+                                                     bytes / reduce::SizeOf(type)));
             if (!done.ok()) return std::string(done.message());
             return {reinterpret_cast<const char*>(data), bytes};
           });
@@ -279,7 +269,8 @@ TEST(HierarchyTest, RailsCarryALocalRanksPartAlone) {
     std::vector<std::byte> values(kBytes);
     const uint64_t before = sent(comm);
     for (int i = 0; i < 10; ++i) {
-      absl::Status done = comm.AllReduce(rhUint8, rhSum, values.data(), values.data(), kBytes);
+      absl::Status done = comm.Run(
+          AllReduceOf(comm.world_size(), rhUint8, rhSum, values.data(), values.data(), kBytes));
       if (!done.ok()) return std::string(done.message());
     }
     const double share = static_cast<double>(sent(comm) - before) / 10 / kBytes;
@@ -328,8 +319,8 @@ TEST(HierarchyTest, AllRanksLearnTheSame) {
     const auto texts = world.Run([](Communicator& comm, int) -> std::string {
       std::vector<std::byte> values(1000);
       for (int call = 0; call < 60; ++call) {
-        absl::Status done =
-            comm.AllReduce(rhUint8, rhSum, values.data(), values.data(), values.size());
+        absl::Status done = comm.Run(AllReduceOf(comm.world_size(), rhUint8, rhSum, values.data(),
+                                                 values.data(), values.size()));
         if (!done.ok()) return std::string(done.message());
       }
       return *comm.Explain("all_reduce", values.size());
@@ -347,11 +338,12 @@ TEST(HierarchyTest, ASplitCommunicatorHasPlacesToo) {
   const World world = World::Of({2, 2, 2});
   EXPECT_EQ(world.Run([&](Communicator& comm, int rank) -> std::string {
     const bool all = rank < 4;
-    auto part = comm.Split(all ? 0 : 1, rank);
+    auto part = comm.family().Split(all ? 0 : 1, rank);
     if (!part.ok()) return std::string(part.status().message());
     int value = 1;
     auto* const bytes = reinterpret_cast<std::byte*>(&value);
-    absl::Status done = (*part)->AllReduce(rhInt32, rhSum, bytes, bytes, 1);
+    absl::Status done =
+        (*part)->Run(AllReduceOf((*part)->world_size(), rhInt32, rhSum, bytes, bytes, 1));
     if (!done.ok()) return std::string(done.message());
     if (value != (all ? 4 : 2)) return "wrong sum";
     const std::string text = *(*part)->Explain("all_reduce", 8);
@@ -392,7 +384,8 @@ TEST(HierarchyTest, AKilledRankIsNamedByAllOthers) {
           Trial trial(c, rank, world.ranks(), 1);
           for (int i = 0; i < 1000000; ++i) {
             if (rank == victim && i == 5) ::raise(SIGKILL);
-            if (absl::Status done = Do(**comm, c, trial); !done.ok()) {
+            if (absl::Status done = (*comm)->Run(AsOperation(c, world.ranks(), trial));
+                !done.ok()) {
               return std::string(done.message());
             }
           }
@@ -429,7 +422,7 @@ TEST(HierarchyTest, RanksThatContradictEachOtherAreNamed) {
             for (int i = 0; i < 1000; ++i) {
               const CollectiveCase& c = rank == odd && i == 5 ? other : all;
               Trial trial(c, rank, world.ranks(), 1);
-              absl::Status done = Do(comm, c, trial);
+              absl::Status done = comm.Run(AsOperation(c, comm.world_size(), trial));
               if (!done.ok()) return std::string(done.message());
             }
             return "nobody noticed";
@@ -448,8 +441,9 @@ TEST(HierarchyTest, ARankThatComesLateIsWaitedForByAllOthers) {
       world.Run([&](Communicator& comm, int rank) -> std::string {
         std::vector<std::byte> values(100000);
         if (rank == 3) absl::SleepFor(absl::Seconds(9));
-        return std::string(
-            comm.AllReduce(rhUint8, rhSum, values.data(), values.data(), values.size()).message());
+        return std::string(comm.Run(AllReduceOf(comm.world_size(), rhUint8, rhSum, values.data(),
+                                                values.data(), values.size()))
+                               .message());
       });
   EXPECT_THAT(outputs, Each(""));
 }

@@ -128,7 +128,12 @@ TEST(PlacesTest, RailsCarryNothingInsideAPlace) {
     std::vector<std::byte> to(ranks * kBytes);
     const uint64_t before = comm.Rails().front().transmit_bytes;
     const Parts parts(ranks, from.size());
-    absl::Status done = comm.AllToAll(from.data(), parts, to.data(), parts);
+    absl::Status done = comm.Run({.collective = collectives::Collective::kAllToAll,
+                                  .ranks = world.ranks(),
+                                  .send = from.data(),
+                                  .receive = to.data(),
+                                  .send_parts = parts,
+                                  .receive_parts = parts});
     if (!done.ok()) return std::string(done.message());
     const double sent = static_cast<double>(comm.Rails().front().transmit_bytes - before) / kBytes;
     int away = 0;
@@ -265,7 +270,8 @@ std::vector<std::string> WaitForTheLost(const World& world, int lost,
     processes.push_back(Process::Fork({}, [&]() -> std::string {
       auto comm = world.Join(rank, meeting);
       if (!comm.ok()) return std::string(comm.status().message());
-      if (absl::Status ready = (*comm)->Barrier(); !ready.ok()) return "not ready";
+      if (absl::Status ready = (*comm)->Run({.ranks = world.ranks()}); !ready.ok())
+        return "not ready";
       // Others may still be in the barrier.
       std::vector<std::byte> through(1);
       for (int other = 0; other < world.ranks(); ++other) {
@@ -334,7 +340,7 @@ TEST(PlacesTest, SizesThatDifferAreAnErrorOnAllThatNamesBothSides) {
     const Transfer transfer = rank == 1 ? Send(2, bytes) : Receive(rank == 2 ? 1 : 2, bytes);
     absl::Status done = comm.Transfer({&transfer, 1});
     // What it sent fits into memory; it learns it from what comes next.
-    if (rank == 1 && done.ok()) done = comm.Barrier();
+    if (rank == 1 && done.ok()) done = comm.Run({.ranks = world.ranks()});
     return std::string(done.message());
   });
   EXPECT_THAT(outputs,

@@ -39,8 +39,36 @@ std::string Place(const config::Settings& settings) {
 // Maximum time in which the node agent finds the job of a container.
 constexpr absl::Duration kJobSecretTakes = absl::Seconds(15);
 
-// Returns the bytes of the job's secret, or "" if it has none, with the cause in `options`. An
-// error means that this rank cannot take part.
+// Returns the processes that have started this rank, if nothing else identifies its job.
+std::string StarterOf(const CommunicatorOptions& options) {
+  const config::Rendezvous& rendezvous = options.rendezvous;
+  const bool unnamed = rendezvous.by_launcher || options.setup.settings.job == config::kUnnamedJob;
+  if (!options.key.empty() || !rendezvous.launch.name.empty() || !unnamed) return "";
+  return bootstrap::FindStarter(options.setup.root, rendezvous.rank_variable);
+}
+
+// Returns where ranks find rank 0; null: at MASTER_ADDR and MASTER_PORT.
+absl::StatusOr<std::shared_ptr<bootstrap::MeetingPlace>> PlaceOf(
+    const config::Rendezvous& rendezvous, const std::string& starter) {
+  const config::Launch& launch = rendezvous.launch;
+  if (!launch.store_key.empty()) {
+    return std::make_shared<bootstrap::AgentStore>(rendezvous.master_addr, rendezvous.master_port,
+                                                   launch.store_key);
+  }
+  if (!rendezvous.master_addr.empty() || !launch.one_host) return nullptr;
+  const std::string outermost = bootstrap::OutermostStarter(starter);
+  if (launch.name.empty() && outermost.empty()) {
+    return absl::InvalidArgumentError(
+        "MASTER_ADDR is not set, and /proc does not show which process has started this rank: set "
+        "MASTER_ADDR=127.0.0.1, and MASTER_PORT to a free port, on all ranks");
+  }
+  return std::make_shared<bootstrap::LocalMeeting>(
+      absl::StrCat(launch.name, "\n", launch.on_host, "\n", outermost, "\n", ::geteuid()),
+      launch.name.empty() ? bootstrap::DescribeStarter(starter) : launch.name);
+}
+
+}  // namespace
+
 absl::StatusOr<std::string> SecretOf(CommunicatorOptions& options, const Logger& log) {
   config::Settings& settings = options.setup.settings;
   if (!settings.use_secret) {
@@ -75,36 +103,6 @@ absl::StatusOr<std::string> SecretOf(CommunicatorOptions& options, const Logger&
   }
   return std::move(found->secret);
 }
-
-// Returns the processes that have started this rank, if nothing else identifies its job.
-std::string StarterOf(const CommunicatorOptions& options) {
-  const config::Rendezvous& rendezvous = options.rendezvous;
-  const bool unnamed = rendezvous.by_launcher || options.setup.settings.job == config::kUnnamedJob;
-  if (!options.key.empty() || !rendezvous.launch.name.empty() || !unnamed) return "";
-  return bootstrap::FindStarter(options.setup.root, rendezvous.rank_variable);
-}
-
-// Returns where ranks find rank 0; null: at MASTER_ADDR and MASTER_PORT.
-absl::StatusOr<std::shared_ptr<bootstrap::MeetingPlace>> PlaceOf(
-    const config::Rendezvous& rendezvous, const std::string& starter) {
-  const config::Launch& launch = rendezvous.launch;
-  if (!launch.store_key.empty()) {
-    return std::make_shared<bootstrap::AgentStore>(rendezvous.master_addr, rendezvous.master_port,
-                                                   launch.store_key);
-  }
-  if (!rendezvous.master_addr.empty() || !launch.one_host) return nullptr;
-  const std::string outermost = bootstrap::OutermostStarter(starter);
-  if (launch.name.empty() && outermost.empty()) {
-    return absl::InvalidArgumentError(
-        "MASTER_ADDR is not set, and /proc does not show which process has started this rank: set "
-        "MASTER_ADDR=127.0.0.1, and MASTER_PORT to a free port, on all ranks");
-  }
-  return std::make_shared<bootstrap::LocalMeeting>(
-      absl::StrCat(launch.name, "\n", launch.on_host, "\n", outermost, "\n", ::geteuid()),
-      launch.name.empty() ? bootstrap::DescribeStarter(starter) : launch.name);
-}
-
-}  // namespace
 
 std::string NameOfRank(const CommunicatorOptions& options) {
   return bootstrap::DescribeRank(options.rendezvous.rank, Place(options.setup.settings));

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/base/halt.h"
+#include "runtime/base/log.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/comm/setup/setup.h"
 #include "runtime/comm/setup/start_abort.h"
@@ -39,6 +40,10 @@ std::string NameOfRank(const CommunicatorOptions& options);
 
 // Returns the name of the group: the job's name, or a name derived from the key.
 std::string GroupOf(const CommunicatorOptions& options);
+
+// Returns the bytes of the job's secret, or "" if it has none, with the cause in `options`. Waits
+// for a secret that the node agent has promised. An error means that this rank cannot take part.
+absl::StatusOr<std::string> SecretOf(CommunicatorOptions& options, const Logger& log);
 
 // Returns when all ranks have arrived; errors as in Bootstrap::Join. Consumes the listener.
 absl::StatusOr<bootstrap::Bootstrap> Join(CommunicatorOptions& options);

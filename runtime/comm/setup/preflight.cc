@@ -44,7 +44,7 @@ class Preflight {
     if (auto files = fabric::RootFiles::Open(options.root); files.ok()) files_ = *std::move(files);
   }
 
-  absl::StatusOr<std::vector<preflight::Finding>> Run() {
+  absl::StatusOr<std::vector<preflight::RankFinding>> Run() {
     absl::StatusOr<Fabric> fabric = SetUp(bootstrap_, options_);
     if (!fabric.ok()) return fabric.status();
     fabric_ = *std::move(fabric);
@@ -111,7 +111,7 @@ class Preflight {
     }
   }
 
-  absl::StatusOr<std::vector<preflight::Finding>> Judge() {
+  absl::StatusOr<std::vector<preflight::RankFinding>> Judge() {
     const absl::StatusOr<std::vector<std::string>> all =
         bootstrap_.Exchange(preflight::Encode(fabric_.facts),
                             MonotonicNow() + options_.settings.StartTimeout() +
@@ -135,7 +135,7 @@ class Preflight {
 
 }  // namespace
 
-absl::StatusOr<std::vector<preflight::Finding>> RunPreflight(CommunicatorOptions options) {
+absl::StatusOr<std::vector<preflight::RankFinding>> RunPreflight(CommunicatorOptions options) {
   // The check is about rails, so ranks of one pod use them, too. No rank is rejected: the check
   // shows what a job that requires RDMA lacks.
   config::Settings& settings = options.setup.settings;

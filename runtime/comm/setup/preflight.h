@@ -16,7 +16,7 @@ namespace railhead::comm {
 // All ranks must call it; returns the same findings on all. Problems that would degrade a job or
 // prevent its start are findings, not errors. An error means that the ranks could not meet, or that
 // one was lost.
-absl::StatusOr<std::vector<preflight::Finding>> RunPreflight(CommunicatorOptions options);
+absl::StatusOr<std::vector<preflight::RankFinding>> RunPreflight(CommunicatorOptions options);
 
 }  // namespace railhead::comm
 

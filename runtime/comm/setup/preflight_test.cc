@@ -28,8 +28,7 @@
 namespace railhead::comm {
 namespace {
 
-using preflight::Finding;
-using preflight::Verdict;
+using preflight::RankFinding;
 using railhead::testing::FreePort;
 using railhead::testing::RunRanks;
 using ::testing::AllOf;
@@ -112,24 +111,24 @@ auto OnAll(const Hosts& hosts, Body body) {
   return results;
 }
 
-std::vector<absl::StatusOr<std::vector<Finding>>> FlyAll(const Hosts& hosts) {
+std::vector<absl::StatusOr<std::vector<RankFinding>>> FlyAll(const Hosts& hosts) {
   return OnAll(hosts, [](CommunicatorOptions options) { return RunPreflight(std::move(options)); });
 }
 
-std::vector<Finding> Of(const std::vector<Finding>& findings, const std::string& check) {
-  std::vector<Finding> found;
-  for (const Finding& finding : findings) {
+std::vector<RankFinding> Of(const std::vector<RankFinding>& findings, const std::string& check) {
+  std::vector<RankFinding> found;
+  for (const RankFinding& finding : findings) {
     if (finding.check == check) found.push_back(finding);
   }
   return found;
 }
 
-std::vector<std::string> Texts(const std::vector<Finding>& findings) {
+std::vector<std::string> Texts(const std::vector<RankFinding>& findings) {
   std::vector<std::string> texts;
-  for (const Finding& finding : findings) {
+  for (const RankFinding& finding : findings) {
     // How long round trips take differs from run to run, but not from rank to rank.
-    texts.push_back(absl::StrCat(static_cast<int>(finding.verdict), finding.check, finding.where,
-                                 finding.value, finding.fix));
+    texts.push_back(absl::StrCat(static_cast<int>(finding.severity), finding.check, finding.object,
+                                 finding.observed, finding.fix));
   }
   return texts;
 }
@@ -139,19 +138,19 @@ TEST(PreflightTest, EveryPairAsksOverEveryRailAndAllFindTheSame) {
   for (const auto& findings : all) {
     ASSERT_TRUE(findings.ok()) << findings.status();
     EXPECT_EQ(Texts(*findings), Texts(*all[0]));
-    for (const Finding& finding : *findings) EXPECT_NE(finding.verdict, Verdict::kFail);
+    for (const RankFinding& finding : *findings) EXPECT_NE(finding.severity, Severity::kFail);
     int rails = 0;
-    for (const Finding& ping : Of(*findings, "ping")) {
-      if (ping.verdict != Verdict::kOk) continue;  // a busy machine is slow at times
+    for (const RankFinding& ping : Of(*findings, "ping")) {
+      if (ping.severity != Severity::kOk) continue;  // a busy machine is slow at times
       EXPECT_EQ(ping.rail->rail, rails++);
       EXPECT_THAT(ping.ranks, ElementsAre(0, 1, 2));
-      EXPECT_THAT(ping.value, HasSubstr("(median of 3 pairs; slowest: "));
+      EXPECT_THAT(ping.observed, HasSubstr("(median of 3 pairs; slowest: "));
     }
     EXPECT_EQ(rails, kRails);
     const auto ranks_of = [&](const char* check) {
       size_t ranks = 0;
-      for (const Finding& finding : Of(*findings, check)) {
-        EXPECT_EQ(finding.verdict, Verdict::kOk) << finding.value;
+      for (const RankFinding& finding : Of(*findings, check)) {
+        EXPECT_EQ(finding.severity, Severity::kOk) << finding.observed;
         ranks += finding.ranks.size();
       }
       return ranks;
@@ -159,7 +158,7 @@ TEST(PreflightTest, EveryPairAsksOverEveryRailAndAllFindTheSame) {
     for (const char* check : {"port", "rate", "mtu", "gid", "device_node", "counters"}) {
       EXPECT_EQ(ranks_of(check), kWorld * kRails) << check;
     }
-    EXPECT_THAT(Of(*findings, "gid")[0].value,
+    EXPECT_THAT(Of(*findings, "gid")[0].observed,
                 "RoCE v2 over IPv4 at index 3: 10.0.0.1, 10.0.0.2, 10.0.0.3");
     EXPECT_THAT(Of(*findings, "transport"), SizeIs(1));
   }
@@ -176,9 +175,9 @@ TEST(PreflightTest, WhatIsRequiredAndMissingFails) {
   });
   for (const auto& findings : all) {
     ASSERT_TRUE(findings.ok()) << findings.status();
-    const Finding transport = Of(*findings, "transport").at(0);
-    EXPECT_EQ(transport.verdict, Verdict::kFail);
-    EXPECT_THAT(transport.value,
+    const RankFinding transport = Of(*findings, "transport").at(0);
+    EXPECT_EQ(transport.severity, Severity::kFail);
+    EXPECT_THAT(transport.observed,
                 HasSubstr("TCP instead of RDMA: each of ranks 0-2: it was given no RDMA"));
   }
 }
@@ -192,14 +191,14 @@ TEST(PreflightTest, OverTcpTheRailsAreInterfaces) {
   });
   for (const auto& findings : all) {
     ASSERT_TRUE(findings.ok()) << findings.status();
-    const std::vector<Finding> transports = Of(*findings, "transport");
+    const std::vector<RankFinding> transports = Of(*findings, "transport");
     ASSERT_THAT(transports, SizeIs(2));
-    EXPECT_EQ(transports[0].value, "tcp");
-    EXPECT_THAT(transports[1].value, HasSubstr("do not apply to rails of TCP"));
-    const std::vector<Finding> pings = Of(*findings, "ping");
+    EXPECT_EQ(transports[0].observed, "tcp");
+    EXPECT_THAT(transports[1].observed, HasSubstr("do not apply to rails of TCP"));
+    const std::vector<RankFinding> pings = Of(*findings, "ping");
     ASSERT_FALSE(pings.empty());
-    EXPECT_EQ(pings[0].where, "rail 0 (lo, tcp): all 3 ranks");
-    for (const Finding& finding : *findings) EXPECT_NE(finding.verdict, Verdict::kFail);
+    EXPECT_EQ(pings[0].object, "rail 0 (lo, tcp): all 3 ranks");
+    for (const RankFinding& finding : *findings) EXPECT_NE(finding.severity, Severity::kFail);
   }
 }
 
@@ -249,17 +248,18 @@ TEST_P(LackTest, PreflightFailsOnAllRanksAndNamesTheOne) {
     ASSERT_TRUE(findings.ok()) << findings.status();
     EXPECT_EQ(Texts(*findings), Texts(*all[0]));
     bool named = false;
-    for (const Finding& finding : *findings) {
-      if (finding.verdict != Verdict::kFail || finding.check != "port") continue;
+    for (const RankFinding& finding : *findings) {
+      if (finding.severity != Severity::kFail || finding.check != "port") continue;
       EXPECT_THAT(finding.ranks, ElementsAre(1));
-      EXPECT_THAT(finding.where, HasSubstr("rank 1 (pod p1)"));
+      EXPECT_THAT(finding.object, HasSubstr("rank 1 (pod p1)"));
       EXPECT_NE(finding.fix, "");
       named = true;
     }
     EXPECT_TRUE(named);
-    const Finding transport = Of(*findings, "transport").at(0);
-    EXPECT_EQ(transport.verdict, Verdict::kFail);
-    for (const std::string& text : GetParam().texts) EXPECT_THAT(transport.value, HasSubstr(text));
+    const RankFinding transport = Of(*findings, "transport").at(0);
+    EXPECT_EQ(transport.severity, Severity::kFail);
+    for (const std::string& text : GetParam().texts)
+      EXPECT_THAT(transport.observed, HasSubstr(text));
     // Over what is left they ask each other all the same.
     EXPECT_FALSE(Of(*findings, "ping").empty());
   }

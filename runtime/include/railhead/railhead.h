@@ -591,7 +591,7 @@ typedef struct {
   int rank_count;
   const char* where; /* rail and ranks for people, with pods and nodes */
   const char* value; /* the observed value */
-  const char* fix;   /* what to do; "" if no action is needed */
+  const char* fix;   /* what to do; "" for rhFindingOk */
 } rhFinding_t;
 /* Receives one finding, which is valid during the call, with all that it points to. It must not
  * throw. */

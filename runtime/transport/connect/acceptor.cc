@@ -25,11 +25,23 @@ absl::StatusOr<std::shared_ptr<Acceptor>> Acceptor::Open(Listen listen, size_t p
   WireWriter token;
   token.Raw(*random);
   token.U32(rank);
-  std::shared_ptr<Acceptor> acceptor(
-      new Acceptor(std::move(listen), token.Take(), peers, std::move(key), std::move(wake)));
-  acceptor->Renew(MonotonicNow()).IgnoreError();
+  return OpenAs(token.Take(), std::move(listen), peers, std::move(key), std::move(wake));
+}
+
+std::shared_ptr<Acceptor> Acceptor::OpenAs(std::string token, Listen listen, size_t peers,
+                                           RailKey key, std::shared_ptr<WakeEvent> wake) {
+  std::shared_ptr<Acceptor> acceptor =
+      OpenUntold(std::move(token), std::move(listen), peers, std::move(key), std::move(wake));
   acceptor->told_port_ = acceptor->own_.port;
   acceptor->told_ip_ = acceptor->own_.ip;
+  return acceptor;
+}
+
+std::shared_ptr<Acceptor> Acceptor::OpenUntold(std::string token, Listen listen, size_t peers,
+                                               RailKey key, std::shared_ptr<WakeEvent> wake) {
+  std::shared_ptr<Acceptor> acceptor(
+      new Acceptor(std::move(listen), std::move(token), peers, std::move(key), std::move(wake)));
+  acceptor->Renew(MonotonicNow()).IgnoreError();
   return acceptor;
 }
 

@@ -56,6 +56,13 @@ class Acceptor {
     return Open([listener = std::move(listener)] { return listener; }, peers, rank, std::move(key),
                 std::move(wake));
   }
+  // The same with this token of kTokenSize bytes, which both sides know. The peers of the second do
+  // not know its address yet: MovedTo has it.
+  static std::shared_ptr<Acceptor> OpenAs(std::string token, Listen listen, size_t peers,
+                                          RailKey key, std::shared_ptr<WakeEvent> wake = nullptr);
+  static std::shared_ptr<Acceptor> OpenUntold(std::string token, Listen listen, size_t peers,
+                                              RailKey key,
+                                              std::shared_ptr<WakeEvent> wake = nullptr);
   ~Acceptor() {
     if (listener_ != nullptr) listener_->Remove(inbox_);
   }

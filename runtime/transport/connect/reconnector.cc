@@ -217,7 +217,8 @@ absl::StatusOr<Line> Reconnector::Hear() {
 
 absl::Status Reconnector::Knock(absl::Time now) {
   if (!remote_.has_value()) return absl::OkStatus();
-  if (remote_->port == 0) return GiveUp(NoAddress());
+  // A peer that cannot be called may have called.
+  if (remote_->port == 0) return answered_ ? absl::OkStatus() : GiveUp(NoAddress());
   // Mostly the peer comes by itself.
   if (next_attempt_ == absl::InfinitePast()) {
     next_attempt_ = now + PauseBeforeAttempt(acceptor_->own().token, ++attempts_);

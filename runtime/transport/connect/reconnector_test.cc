@@ -127,6 +127,30 @@ TEST(ReconnectorTest, ARailWithANewAddressConnectsOnceThePeerKnowsIt) {
   }
 }
 
+// The other side cannot ask it to call, and must not end its call for that.
+TEST(ReconnectorTest, ARankWhoseAddressIsUnknownCalls) {
+  const std::shared_ptr<RailListener> listener = LateAcceptor::At("127.0.0.1");
+  const auto listen = [listener] { return listener; };
+  const std::string low(kTokenSize, '\1');
+  const std::string high(kTokenSize, '\2');
+  const std::shared_ptr<Acceptor> calls = Acceptor::OpenUntold(low, listen, 1, kJobsKey);
+  const std::shared_ptr<Acceptor> waits = Acceptor::OpenAs(high, listen, 1, kJobsKey);
+  const std::unique_ptr<Link> a = *OpenTcpLink(calls, waits->Address(), "the other");
+  // No address, no port, and the token.
+  const std::unique_ptr<Link> b =
+      *OpenTcpLink(waits, absl::StrCat(std::string(6, '\0'), low), "the caller");
+  const absl::Time deadline = Soon();
+  while (!a->connected() || !b->connected()) {
+    ASSERT_LT(MonotonicNow(), deadline);
+    ASSERT_EQ(a->Reconnect(MonotonicNow()).status(), absl::OkStatus());
+    // The cause is known until the call arrives.
+    b->Reconnect(MonotonicNow()).IgnoreError();
+  }
+  // It can say its address then.
+  EXPECT_EQ(a->MovedTo(), calls->Address());
+  EXPECT_EQ(b->MovedTo(), "");
+}
+
 // Who answers at the peer's place: takes one Hello, says something, and hears what comes to that.
 class Impostor {
  public:

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/line_copy.h"
 #include "runtime/base/now.h"
 #include "runtime/net/socket.h"
 
@@ -474,7 +475,7 @@ absl::StatusOr<bool> TcpWire::Offer(FrameSink sink) {
       gathers_ = place == nullptr;
       if (gathers_) break;
       if (absl::Status counted = TakeCount(wire.taken); !counted.ok()) return counted;
-      std::memcpy(place, payload, here);
+      LineCopy(place, payload, here);
       placed_ = {header, place, size, here, false, seal};
       in_begin_ = in_end_ = 0;
       return true;
