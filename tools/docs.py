@@ -31,7 +31,7 @@ NAMED_TEST = re.compile(r"`([A-Z]\w+Tests?)(?:\.(\w+)\*?)?`")
 DEFINED_TEST = re.compile(r"^(?:TEST|TEST_F|TEST_P)\((\w+),\s*(\w+)\)", re.MULTILINE)
 INCLUDE = re.compile(r'^#include "([\w-]+/[^"]+)"', re.MULTILINE)
 PLAIN = re.compile(r"(kube|fabric|device-plugin|runtime/(base|bootstrap|collectives|comm|config|device|metrics|net|perf|preflight|"
-                   r"rails|recorder|reduce|shm|transfers|transport|tuner)|placement|operator|cli)/(?!.*testing/).*\.h$")
+                   r"rails|recorder|reduce|shm|transfers|transport|tuner)|placement|jobs|operator|cli)/(?!.*testing/).*\.h$")
 HABITS = (
     (re.compile(r"^//+ *(Who|Whoever|Where|Of) "), "name the subject first"),
     (re.compile(r"\b(is|are|was|were) told\b"), "programs report, log or request"),

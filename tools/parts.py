@@ -81,7 +81,7 @@ PARTS = (
     Part("bench-build", "cmake --build --preset release --target railhead_benches", ("unit-build",)),
 
     Part("chart", _KUBE + _CONTROLLERS + _KUBECONFORM + "tests/chart/run.sh; tests/chart/apiserver.sh",
-         (*_TESTED, "controllers", "kubeconform"), weight=3, cluster=True, tmp_in_memory=True),  # 15 API servers
+         (*_TESTED, "controllers", "kubeconform"), cluster=True, tmp_in_memory=True),
     # FRAMEWORKS="torch jax mlx keras mxnet": all (`make training`).
     Part("framework-pods", _KUBE + _CONTROLLERS + _PYTHON + "tests/chart/frameworks_run_test.py; "
          "tests/chart/apiserver.sh frameworks_run_test", (*_TESTED, "controllers", "wheel"), weight=1, cluster=True,
@@ -105,6 +105,10 @@ PARTS = (
     Part("mpi", _PYTHON + "tests/mpi/run.py", ("wheel", "programs", "packages-testbed"), cluster=True, torch=True),
     Part("launchers", _PYTHON + "tests/launchers/run.py", ("programs", "packages-testbed"), weight=1, cluster=True,
          torch=True),
+    Part("nccl-net", _PYTHON + "tests/nccl/run.py", ("programs", "packages-testbed"), weight=1, cluster=True),
+    # ALL=1: every pinned version of NCCL.
+    Part("nccl", _PYTHON + "tests/nccl/stock.py ${ALL:+--all} --cuts ${CUTS:-40}", ("programs", "packages-testbed"),
+         cluster=True),
     # Most of the longest tests wait: they share cores.
     Part("unit", f"ctest --preset release --parallel {2 * os.cpu_count()} --output-on-failure", ("unit-build",),
          tmp_in_memory=True),
@@ -132,4 +136,4 @@ PARTS = (
     Part("demo", "exec " + _PYTHON + "tests/e2e/demo.py", ("programs", "kube", "node-disk", "image-base"), weight=CAPACITY,
          emulated=True, foreground=True),
 )
-TEST = ("lint", "unit", "rails", "discovery", "fuzz", "portable-test", "portable-aarch64-test", "wheel-test", "frameworks", "framework-pods", "mpi", "launchers", "newcomer", "chart", "kube-client", "node", "e2e")
+TEST = ("lint", "unit", "rails", "discovery", "fuzz", "portable-test", "portable-aarch64-test", "wheel-test", "frameworks", "framework-pods", "mpi", "launchers", "nccl-net", "newcomer", "chart", "kube-client", "node", "e2e")

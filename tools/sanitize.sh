@@ -18,5 +18,5 @@ check() {
   done
 }
 
-check asan base fabric kube device-plugin placement operator cli runtime
-check tsan base fabric kube placement operator cli runtime
+check asan base fabric kube jobs device-plugin placement operator cli runtime
+check tsan base fabric kube jobs placement operator cli runtime

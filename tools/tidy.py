@@ -40,6 +40,9 @@ OF_PLACE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"[^"\n]*"[ \t]*\n|^#(?:ifnde
                       re.MULTILINE)
 GENERATED = re.compile(r"(\.grpc)?\.pb\.h$")
 PROGRESS_SECONDS = 10
+# The analyzer's limit on program states for each function is 225,000 by default. With a tenth, the slowest file takes
+# 12 CPU seconds in place of 53, most files hardly less.
+ANALYZER = tuple(f"--extra-arg={word}" for word in ("-Xclang", "-analyzer-config", "-Xclang", "max-nodes=20000"))
 
 
 class Sources:
@@ -123,7 +126,7 @@ def check(work, clang_tidy, commands, cache):
     begin = spoken = time.monotonic()
 
     def tidy(item):
-        done = subprocess.run([clang_tidy, "--quiet", "-p", commands, ROOT / item[0]], text=True,
+        done = subprocess.run([clang_tidy, "--quiet", *ANALYZER, "-p", commands, ROOT / item[0]], text=True,
                               stdin=subprocess.DEVNULL, capture_output=True)
         if done.returncode == 0:
             (cache / item[1]).touch()

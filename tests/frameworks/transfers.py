@@ -220,6 +220,22 @@ def works(rank, size):
         return [out, *received.result()]
     check("polled works", polled, [full(source, 5)] * 2, gloo=False)
 
+    def at_once(group):
+        # A send is not done at once while another thread performs transfers.
+        batches = 100 if DEVICE == "cpu" else 0
+        fast = False
+        for _ in range(batches):
+            sent = [dist.isend(full(rank, 5), to, group=group) for _ in range(20)]
+            fast = fast or sum(work.is_completed() for work in sent) >= 10
+            for out in [T.empty(5) for _ in sent]:
+                dist.recv(out, source, group=group)
+                assert T.equal(out, full(source, 5))
+            for work in sent:
+                work.wait()
+                assert work.is_success()
+        return [fast]
+    check("small sends are done when they have begun", at_once, [DEVICE == "cpu"], gloo=False)
+
     def dropped(group):
         for number in range(20):
             dist.isend(full(100 * rank + number, 30000), to, group=group)  # its tensor is dropped, too

@@ -41,6 +41,7 @@ NAME = "portable" if NATIVE else f"portable-{MACHINE}"
 INSTALLED = ROOT / "out" / NAME
 LIBRARY = INSTALLED / "lib" / "librailhead.so.0"
 PERF = INSTALLED / "bin" / "railhead-perf"
+PLUGIN = INSTALLED / "lib" / "libnccl-net-railhead.so"
 OUT = ROOT / "out" / f"{NAME}-test"
 EMULATOR = pathlib.Path(f"/usr/bin/qemu-{MACHINE}-static")
 
@@ -64,7 +65,8 @@ def build():
     shutil.rmtree(OUT, ignore_errors=True)
     what = OUT / "what"
     shutil.copytree(INSTALLED, what, symlinks=True)
-    shutil.copy(HERE / "check.py", what)
+    for script in (HERE / "check.py", ROOT / "tests" / "nccl" / "net_abi.py", ROOT / "tests" / "nccl" / "load.py"):
+        shutil.copy(script, what)
     if not NATIVE:
         shutil.copy(EMULATOR, what)
     clang = pathlib.Path(run(ROOT / "tools" / "portable-deps.sh", MACHINE, seconds=5400).strip()) / "bin" / "clang"
@@ -80,6 +82,7 @@ def all_doors(root, folder):
     ranks(root, *cpu, f"{folder}/linked")
     ranks(root, *cpu, "/usr/bin/python3", "-B", f"{folder}/check.py", f"{folder}/lib/librailhead.so.0")
     ranks(root, *cpu, f"{folder}/bin/railhead-perf", "all_reduce", "-e", "1M", "--check", transports=("tcp",))
+    ranks(root, *cpu, "/usr/bin/python3", "-B", f"{folder}/load.py", f"{folder}/lib/{PLUGIN.name}", transports=("tcp",))
 
 
 def rules_of_an_object(path, needed):
@@ -102,6 +105,9 @@ def rules_of_an_object(path, needed):
 def case_rules():
     rules_of_an_object(LIBRARY, NEEDED)
     rules_of_an_object(PERF, NEEDED | {"librailhead.so.0"})
+    rules_of_an_object(PLUGIN, NEEDED)
+    tables = set(re.findall(r"^(\S+)", run(f"{MACHINE}-linux-gnu-nm", "-D", "--defined-only", "--format=posix", PLUGIN), re.M))
+    expect(tables == {f"ncclNetPlugin_v{version}" for version in (6, 8, 9, 10, 11, 12)}, f"exported are {tables}")
     expect("soname: [librailhead.so.0]" in run("readelf", "-dW", LIBRARY), "another soname")
     # The library must export the header's functions and nothing else.
     nm = f"{MACHINE}-linux-gnu-nm"

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Both ends of connections in one process, over loopback. tests/nccl has them in two processes, and
+// with rails that fail.
+#include "plugins/nccl/connection.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plugins/nccl/listener.h"
+#include "plugins/nccl/local_rails.h"
+#include "runtime/base/now.h"
+#include "runtime/comm/api/fake_rails_for_test.h"
+
+namespace railhead::nccl {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kPatience = absl::Seconds(20);
+
+comm::CommunicatorOptions Loopback() {
+  comm::CommunicatorOptions options;
+  options.setup.settings.socket_ifname = "lo";
+  options.setup.settings.transport = config::TransportChoice::kTcp;
+  options.setup.settings.metrics_port = 0;
+  return options;
+}
+
+// Over a TCP rail, or two RDMA rails of fake NICs.
+class ConnectionTest : public ::testing::TestWithParam<RailKind> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == RailKind::kVerbs) fake_.emplace(/*ranks=*/2);
+    own_ = RailsOf(0);
+    other_ = RailsOf(1);
+    listener_ = Listener::Start(*other_).value();
+    sender_ = Connect(*own_, listener_->handle()).value();
+    receiver_ = AcceptOne();
+    ASSERT_NE(receiver_, nullptr);
+  }
+
+  std::unique_ptr<LocalRails> RailsOf(int end) {
+    comm::CommunicatorOptions options = Loopback();
+    if (fake_.has_value()) {
+      options.setup.settings.transport = config::TransportChoice::kVerbs;
+      options.setup.settings.rails_file = fake_->File(end);
+      options.setup.open_rdma_rail = [this](const fabric::PodRail& rail) {
+        return fake_->Open(rail);
+      };
+    }
+    return LocalRails::Open(std::move(options)).value();
+  }
+
+  std::shared_ptr<Connection> AcceptOne() {
+    const absl::Time deadline = MonotonicNow() + kPatience;
+    while (MonotonicNow() < deadline) {
+      if (std::shared_ptr<Connection> one = listener_->Accept().value(); one != nullptr) return one;
+    }
+    return nullptr;
+  }
+
+  // Calls Test until it is true, or fails.
+  static absl::StatusOr<std::vector<int>> Await(Connection& connection,
+                                                Connection::Request* request, size_t count = 1) {
+    std::vector<int> sizes(count, -1);
+    const absl::Time deadline = MonotonicNow() + kPatience;
+    while (MonotonicNow() < deadline) {
+      const absl::StatusOr<bool> done = connection.Test(request, sizes.data());
+      if (!done.ok()) return done.status();
+      if (*done) return sizes;
+    }
+    return absl::DeadlineExceededError("no end");
+  }
+  absl::Status Deliver(absl::string_view text, int tag = 1) {
+    return Await(*sender_, sender_->Send(Bytes(text), tag).value()).status();
+  }
+  static absl::Span<const std::byte> Bytes(absl::string_view text) {
+    return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+  }
+  static Connection::Slot Into(std::string& text, int tag = 1) {
+    return {reinterpret_cast<std::byte*>(text.data()), text.size(), tag};
+  }
+
+  std::optional<comm::FakeRails> fake_;
+  std::unique_ptr<LocalRails> own_;    // the sender's
+  std::unique_ptr<LocalRails> other_;  // the receiver's
+  std::unique_ptr<Listener> listener_;
+  std::shared_ptr<Connection> sender_;
+  std::shared_ptr<Connection> receiver_;
+};
+
+TEST_P(ConnectionTest, AReceiveMayBeLargerThanItsMessage) {
+  std::string text(8, '-');
+  Connection::Request* const request = receiver_->Receive({Into(text)}).value();
+  EXPECT_EQ(Deliver("abc"), absl::OkStatus());
+  EXPECT_THAT(Await(*receiver_, request).value(), ElementsAre(3));
+  EXPECT_EQ(text, "abc-----");
+}
+
+TEST_P(ConnectionTest, AGroupIsMatchedByTags) {
+  std::string a(4, '-');
+  std::string b(4, '-');
+  std::string c;
+  Connection::Request* const request =
+      receiver_->Receive({Into(a, 5), Into(b, 6), Into(c, 7)}).value();
+  EXPECT_EQ(Deliver("bb", 6), absl::OkStatus());
+  EXPECT_EQ(Deliver("", 7), absl::OkStatus());
+  EXPECT_EQ(receiver_->Test(request, nullptr).value(), false);
+  EXPECT_EQ(Deliver("aaa", 5), absl::OkStatus());
+  EXPECT_THAT(Await(*receiver_, request, 3).value(), ElementsAre(3, 2, 0));
+  EXPECT_EQ(a + b, "aaa-bb--");
+}
+
+// Small messages do not wait for their receives, and large ones do not pass others of their tag.
+TEST_P(ConnectionTest, MessagesOfATagKeepTheirOrder) {
+  std::mt19937 random(3);
+  std::vector<std::string> texts;
+  std::vector<Connection::Request*> sends;
+  for (int i = 0; i < 60; ++i) {
+    texts.emplace_back(random() % 2 == 0 ? random() % 100 : random() % 300'000,
+                       static_cast<char>('A' + i));
+  }
+  for (const std::string& text : texts) sends.push_back(sender_->Send(Bytes(text), 1).value());
+  for (const std::string& text : texts) {
+    std::string got(text.size() + 1, '-');
+    const auto sizes = Await(*receiver_, receiver_->Receive({Into(got)}).value());
+    ASSERT_TRUE(sizes.ok()) << sizes.status();
+    EXPECT_THAT(*sizes, ElementsAre(static_cast<int>(text.size())));
+    EXPECT_EQ(got, text + "-");
+  }
+  for (Connection::Request* send : sends) EXPECT_TRUE(Await(*sender_, send).ok());
+}
+
+// The process's thread acknowledges while nobody calls.
+TEST_P(ConnectionTest, ASendEndsAlthoughTheReceiverIsAway) {
+  std::string text(3, '-');
+  Connection::Request* const request = receiver_->Receive({Into(text)}).value();
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(Deliver("abc"), absl::OkStatus());
+  sender_->Settle(MonotonicNow() + kPatience);
+  EXPECT_TRUE(Await(*receiver_, request).ok());
+}
+
+TEST_P(ConnectionTest, ItEndsAtOnceWhicheverSideIsFirst) {
+  for (const bool sender_first : {true, false}) {
+    sender_ = Connect(*own_, listener_->handle()).value();
+    receiver_ = AcceptOne();
+    std::string text(3, '-');
+    Connection::Request* const request = receiver_->Receive({Into(text)}).value();
+    EXPECT_EQ(Deliver("abc"), absl::OkStatus());
+    EXPECT_TRUE(Await(*receiver_, request).ok());
+    const absl::Time begin = MonotonicNow();
+    std::shared_ptr<Connection>& first = sender_first ? sender_ : receiver_;
+    std::shared_ptr<Connection>& second = sender_first ? receiver_ : sender_;
+    first->Settle(begin + kPatience);
+    first.reset();
+    second->Settle(begin + kPatience);
+    second.reset();
+    EXPECT_LT(MonotonicNow() - begin, kPatience / 2);
+  }
+}
+
+// Messages sent before the close notice arrive.
+TEST_P(ConnectionTest, AReceiveAfterTheCloseNoticeFails) {
+  EXPECT_EQ(Deliver("abc"), absl::OkStatus());
+  sender_->Settle(MonotonicNow() + kPatience);
+  sender_.reset();
+  std::string text(3, '-');
+  EXPECT_TRUE(Await(*receiver_, receiver_->Receive({Into(text)}).value()).ok());
+  const auto more = Await(*receiver_, receiver_->Receive({Into(text)}).value());
+  EXPECT_EQ(more.status(), absl::UnavailableError("the sender has closed the connection"));
+}
+
+TEST_P(ConnectionTest, ItMayEndWithOpenRequests) {
+  std::string text(1 << 20, '-');
+  ASSERT_TRUE(receiver_->Receive({Into(text)}).ok());
+  const std::string sent(1 << 20, 'x');
+  ASSERT_TRUE(sender_->Send(Bytes(sent), 2).ok());
+  sender_.reset();
+  receiver_.reset();
+}
+
+TEST_P(ConnectionTest, AListenerAcceptsSeveralSenders) {
+  const std::shared_ptr<Connection> other = Connect(*own_, listener_->handle()).value();
+  const std::shared_ptr<Connection> accepted = AcceptOne();
+  ASSERT_NE(accepted, nullptr);
+  std::string one(3, '-');
+  std::string two(3, '-');
+  Connection::Request* const first = receiver_->Receive({Into(one)}).value();
+  Connection::Request* const second = accepted->Receive({Into(two)}).value();
+  EXPECT_TRUE(Await(*other, other->Send(Bytes("two"), 1).value()).ok());
+  EXPECT_EQ(Deliver("one"), absl::OkStatus());
+  EXPECT_TRUE(Await(*receiver_, first).ok());
+  EXPECT_TRUE(Await(*accepted, second).ok());
+  EXPECT_EQ(one + two, "onetwo");
+  EXPECT_EQ(listener_->Accept().value(), nullptr);
+}
+
+TEST_P(ConnectionTest, ItOutlivesItsListener) {
+  listener_.reset();
+  std::string text(3, '-');
+  Connection::Request* const request = receiver_->Receive({Into(text)}).value();
+  EXPECT_EQ(Deliver("abc"), absl::OkStatus());
+  EXPECT_TRUE(Await(*receiver_, request).ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, ConnectionTest, ::testing::Values(RailKind::kTcp, RailKind::kVerbs),
+                         [](const auto& kind) {
+                           return kind.param == RailKind::kTcp ? "tcp" : "verbs";
+                         });
+
+TEST(UnservedConnectionTest, FailsAfterTheTimeoutWithTheCause) {
+  comm::CommunicatorOptions options = Loopback();
+  options.setup.settings.timeout = absl::Seconds(1);
+  const std::unique_ptr<LocalRails> rails = LocalRails::Open(std::move(options)).value();
+  const std::unique_ptr<Listener> listener = Listener::Start(*rails).value();
+  // Nobody accepts.
+  const std::shared_ptr<Connection> sender = Connect(*rails, listener->handle()).value();
+  const std::vector<std::byte> large(1 << 20);
+  Connection::Request* const request = sender->Send(large, 1).value();
+  absl::StatusOr<bool> done = false;
+  const absl::Time deadline = MonotonicNow() + kPatience;
+  while (done.ok() && MonotonicNow() < deadline) done = sender->Test(request, nullptr);
+  EXPECT_TRUE(absl::IsUnavailable(done.status()));
+  EXPECT_THAT(std::string(done.status().message()), HasSubstr("has had a connection for 1 s: "));
+}
+
+TEST(LocalRailsTest, WithoutASecretThatIsWantedThereIsNoPlugin) {
+  comm::CommunicatorOptions options = Loopback();
+  options.setup.settings.require_secret = true;
+  const auto rails = LocalRails::Open(std::move(options));
+  EXPECT_TRUE(absl::IsFailedPrecondition(rails.status()));
+  EXPECT_THAT(std::string(rails.status().message()), HasSubstr("RAILHEAD_SECRET_FILE"));
+}
+
+TEST(LocalRailsTest, RequiredRdmaIsMissed) {
+  comm::CommunicatorOptions options;
+  options.setup.root = "/nonexistent";
+  options.setup.settings.metrics_port = 0;
+  options.setup.settings.require_rdma = true;
+  const auto rails = LocalRails::Open(std::move(options));
+  EXPECT_TRUE(absl::IsFailedPrecondition(rails.status()));
+  EXPECT_THAT(std::string(rails.status().message()), HasSubstr("request rdma/hca in its pod"));
+}
+
+}  // namespace
+}  // namespace railhead::nccl

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/nccl/local_rails.h"
+
+#include <climits>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "base/file.h"
+#include "runtime/config/world.h"
+#include "runtime/metrics/snapshot.h"
+
+namespace railhead::nccl {
+namespace {
+
+// Of devices whose speed is unknown: NCCL's own value for a socket.
+constexpr int kUsualSpeed = 10'000;
+constexpr size_t kSpeedLimit = 64;  // bytes of the file
+
+std::string InRoot(const std::string& root, absl::string_view path) {
+  return absl::StrCat(absl::StripSuffix(root, "/"), path);
+}
+
+// Returns the directory in /sys that a device file links to; "" for a device without hardware.
+std::string PciPath(const std::string& link) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::canonical(link, error);
+  return error ? "" : path.string();
+}
+
+int SpeedOf(const std::string& root, const std::string& interface) {
+  const absl::StatusOr<std::string> text = ReadWholeFile(
+      InRoot(root, absl::StrCat("/sys/class/net/", interface, "/speed")), kSpeedLimit);
+  int speed = 0;
+  // Virtual interfaces have none, or -1.
+  const bool known = text.ok() && absl::SimpleAtoi(*text, &speed) && speed > 0;
+  return known ? speed : kUsualSpeed;
+}
+
+}  // namespace
+
+LocalRails::LocalRails(comm::CommunicatorOptions options)
+    : options_(std::move(options)), log_(options_.setup.settings.log_level, "NCCL plugin") {}
+
+absl::StatusOr<std::unique_ptr<LocalRails>> LocalRails::Open(comm::CommunicatorOptions options) {
+  if (!options.setup.problem.ok()) return options.setup.problem;
+  std::unique_ptr<LocalRails> rails(new LocalRails(std::move(options)));
+  if (absl::Status found = rails->Find(); !found.ok()) return found;
+  rails->OpenPage();
+  return rails;
+}
+
+void LocalRails::OpenPage() {
+  const config::Settings& settings = options_.setup.settings;
+  if (!settings.metrics || settings.metrics_port == 0) return;
+  absl::StatusOr<std::shared_ptr<metrics::Exporter>> exporter =
+      metrics::Exporter::At(settings.metrics_port, settings.pod, log_);
+  // Metrics are optional.
+  if (!exporter.ok()) {
+    log_.Warn(exporter.status().message());
+    return;
+  }
+  exporter_ = *std::move(exporter);
+  std::optional<metrics::WorldRank> launcher;
+  const auto world = config::FindWorld(config::ProcessEnvironment);
+  if (world.ok() && world->has_value()) launcher.emplace((*world)->rank, (*world)->size);
+  identity_ = metrics::IdentityOfProcess(settings.job, launcher, {0, 1});
+}
+
+std::shared_ptr<const void> LocalRails::SpeakerTo(const std::string& process, bool& first) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::weak_ptr<const void>& known = speakers_[process];
+  std::shared_ptr<const void> speaker = known.lock();
+  first = speaker == nullptr;
+  if (first) known = speaker = std::make_shared<int>();
+  return speaker;
+}
+
+std::unique_ptr<metrics::Exporter::Registration> LocalRails::Show(ReadRails read) const {
+  if (exporter_ == nullptr) return nullptr;
+  return exporter_->Register([identity = identity_, read = std::move(read)] {
+    metrics::Snapshot snapshot;
+    snapshot.job = identity->job;
+    snapshot.rank = identity->rank;
+    snapshot.source = "nccl";
+    snapshot.rails = read();
+    return snapshot;
+  });
+}
+
+absl::Status LocalRails::Find() {
+  const config::Settings& settings = options_.setup.settings;
+  options_.rendezvous.world_size = 2;  // there are other processes
+  const absl::StatusOr<std::string> secret = comm::SecretOf(options_, log_);
+  if (!secret.ok()) return secret.status();
+  secret_ = bootstrap::Secret(*secret, "");
+  if (settings.require_secret && !secret_.has_file()) {
+    return absl::FailedPreconditionError(
+        "RAILHEAD_AUTH wants a secret, but the job has none: mount a Secret into all of its pods "
+        "and set RAILHEAD_SECRET_FILE, or unset RAILHEAD_AUTH");
+  }
+
+  const std::vector<comm::TcpRail> tcp = comm::OwnTcpRails(settings, std::nullopt, {});
+  comm::Decision decision;
+  tcp_ = comm::ChooseRails(decision, own_, tcp);
+
+  own_ = comm::OpenOwnRails("NCCL plugin", options_.setup);
+  for (const auto& [rail, device] : own_.devices) decision.rails.push_back(rail);
+  decision.verbs = true;
+  // RDMA cannot be encrypted.
+  if (settings.frames == config::FrameWish::kEncrypted) decision.rails.clear();
+  verbs_ = comm::ChooseRails(decision, own_, tcp);
+  if (verbs_.empty() && settings.require_rdma) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "RDMA is required, but ",
+        own_.report.trouble.empty() ? "no RDMA device can be used" : own_.report.trouble));
+  }
+
+  const std::string& root = options_.setup.root;
+  for (const comm::ChosenRail& rail : verbs_) {
+    const fabric::PodRail& known = own_.pod_rails.find(rail.name.rail)->second;
+    const double mbps = known.rate_gbps * 1000;
+    devices_.push_back(
+        {rail.name.device,
+         PciPath(InRoot(root, absl::StrCat("/sys/class/infiniband/", rail.name.device, "/device"))),
+         devices_.size() + 1, mbps > 0 ? static_cast<int>(std::lround(mbps)) : kUsualSpeed,
+         rail.name.port, rail.name.rail});
+  }
+  if (!devices_.empty()) return absl::OkStatus();
+  for (const comm::ChosenRail& rail : tcp_) {
+    devices_.push_back(
+        {rail.name.device,
+         PciPath(InRoot(root, absl::StrCat("/sys/class/net/", rail.name.device, "/device"))),
+         devices_.size() + 1, SpeedOf(root, rail.name.device), 1, rail.name.rail});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace railhead::nccl

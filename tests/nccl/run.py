@@ -1,0 +1,278 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The network plugin for NCCL as NCCL uses it: loaded by name, in every version of its table, in two processes.
+
+usage: run.py [SCENE]...     default: all
+
+Every byte is checked. Rails are veth pairs between network namespaces, or loopback.
+"""
+
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "rails"))
+
+from network import Network  # noqa: E402
+from railbed.console import Console, Failure  # noqa: E402
+
+from net_abi import GPU, INVALID_USAGE, VERSIONS, Failed, Plugin  # noqa: E402
+
+LIBRARY = ROOT / "build" / "release" / "plugins" / "nccl" / "libnccl-net-railhead.so"
+OUT = ROOT / "out" / "nccl"
+PATIENCE = 90
+RATE = 200  # Mbit/s
+
+
+class End:
+    """A process of end.py."""
+
+    def __init__(self, role, folder, version, network=None, rails=(), more=None, **chosen):
+        self.log = folder / f"{role}.log"
+        options = [word for name, value in chosen.items() for word in (f"--{name}", str(value))]
+        command = [sys.executable, str(pathlib.Path(__file__).parent / "end.py"), str(LIBRARY), str(version), role,
+                   str(folder), *options]
+        if network is not None:
+            command = network.inside("a" if role == "send" else "b", *command)
+        env = {**os.environ, "RAILHEAD_SOCKET_IFNAME": ",".join(rails) or "lo", "RAILHEAD_LOG": "info",
+               "RAILHEAD_METRICS_PORT": "0", **(more or {})}
+        with open(self.log, "wb") as out:
+            self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                                          env=env)
+
+    def text(self):
+        return self.log.read_text("utf-8", "replace")
+
+    def done(self):
+        numbers = [int(line) for line in self.text().splitlines() if line.isdigit()]
+        return numbers[-1] if numbers else 0
+
+    def finish(self, seconds=PATIENCE):
+        try:
+            self.child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"{self.log.name}: no end within {seconds} s", log=self.log) from None
+        return self.child.returncode
+
+    def stop(self):
+        if self.child.poll() is None:
+            self.child.kill()
+            self.child.wait()
+
+
+class Two:
+    """A sender and a receiver. At the end of the block both must have ended well."""
+
+    def __init__(self, name, version=12, versions=None, network=None, rails=((), ()), more=({}, {}), checked=True,
+                 **chosen):
+        self.folder = OUT / name
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        self._checked = checked
+        versions = versions or (version, version)
+        self.receiver = End("receive", self.folder, versions[1], network, rails[1], more[1], **chosen)
+        self.sender = End("send", self.folder, versions[0], network, rails[0], more[0], **chosen)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        try:
+            for end in (self.sender, self.receiver) if kind is None and self._checked else ():
+                if end.finish() != 0 or not end.text().rstrip().endswith("end"):
+                    raise Failure(f"{self.folder.name}: {end.log.name} has failed", log=end.log)
+        finally:
+            self.sender.stop()
+            self.receiver.stop()
+
+    def wait_for(self, messages):
+        self.wait_until(lambda: self.receiver.done() >= messages, f"{messages} messages")
+
+    def wait_until(self, condition, what):
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            if time.monotonic() > deadline or self.receiver.child.poll() not in (None, 0):
+                raise Failure(f"{what}: not within {PATIENCE} s, or the receiver has ended", log=self.receiver.log)
+            time.sleep(0.02)
+
+
+def expect(condition, what, end):
+    if not condition:
+        raise Failure(what, log=end.log)
+
+
+def every_version():
+    """Each version of the table with itself, and with another one in the other process."""
+    draw = random.Random(3)
+    for version in VERSIONS:
+        for versions in ((version, version), (version, draw.choice(VERSIONS))):
+            with Two(f"versions-{versions[0]}-{versions[1]}", versions=versions, seed=version, count=60) as two:
+                pass
+            for end in (two.sender, two.receiver):
+                expect("warning" not in end.text(), "a warning, although nothing is wrong", end)
+
+
+def large_and_many():
+    """Messages of 64 MiB; 64 connections at once."""
+    with Two("large", count=4, largest=64 << 20):
+        pass
+    with Two("many", count=40, largest=1 << 16, connections=64):
+        pass
+
+
+def describes_itself():
+    """Devices, and what cannot be: a stub, memory of a GPU, a foreign handle."""
+    os.environ.update(RAILHEAD_SOCKET_IFNAME="lo", RAILHEAD_METRICS_PORT="0")
+    for version in VERSIONS:
+        plugin = Plugin(str(LIBRARY), version)
+        plugin.init()
+        plugin.init()  # of a second communicator
+        found = plugin.properties(0)
+        if (found.name, found.memory, found.pci_path) != (b"lo", 1, None) or found.max_receives < 8:
+            raise Failure(f"v{version}: wrong properties: {found.name}, {found.memory}, {found.pci_path}")
+        if version >= 12 and (found.rail, found.plane) != (0, -1):
+            raise Failure(f"wrong rail: {found.rail}, {found.plane}")
+        listener, handle = plugin.listen()
+        if plugin.accept(listener) is not None:
+            raise Failure("accepts without a sender")
+        other_version = handle[:4] + b"\x63" + handle[5:]
+        for wrong, text in ((bytes(128), "another network plugin"), (other_version, "speaks version 99"),
+                            (handle[:20] + b"\xff" * 108, "malformed")):
+            try:
+                plugin.connect(wrong)
+                raise Failure("connects to a wrong handle")
+            except Failed as failure:
+                if failure.result != INVALID_USAGE or text not in str(failure):
+                    raise Failure(f"not '{text}': {failure}") from None
+        comm = plugin.connect(handle)
+        try:
+            plugin.register(comm, bytes(8), GPU)
+            raise Failure("registers memory of a GPU")
+        except Failed as failure:
+            if "only host memory" not in str(failure):
+                raise Failure(f"no reason: {failure}") from None
+        plugin.close("send", comm)
+        plugin.close("listen", listener)
+        plugin.finalize()
+        plugin.finalize()
+
+
+def rails_fail(faults=("swallow", "reset", "unplug", "narrow")):
+    """A rail is lost in mid-transfer and comes back, while the other goes on."""
+    names = ("rail0", "rail1")
+    for number, fault in enumerate(faults):
+        with Network((RATE, RATE)) as network, Two(f"rail-{fault}", network=network, rails=(names, names), seed=number,
+                                                   count=900, largest=1 << 17) as two:
+            two.wait_for(50)
+            repair = getattr(network, fault)(number % 2)
+            two.wait_until(lambda: "lost (" in two.sender.text(), "the sender reports the loss")
+            two.wait_for(two.receiver.done() + 50)
+            repair()
+            two.wait_until(lambda: "is back" in two.sender.text(), "the sender reports the return")
+        expect("rail 1" in two.sender.text() if number % 2 else "rail 0" in two.sender.text(),
+               "the log does not name the rail", two.sender)
+
+
+def metrics():
+    """The bytes of each rail are on the pod's page, under NCCL's name."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    more = [{"RAILHEAD_METRICS_PORT": str(port), "RAILHEAD_JOB": "train", "RANK": str(rank), "WORLD_SIZE": "2",
+             "MASTER_ADDR": "127.0.0.1"} for rank in (0, 1)]
+    with Two("metrics", more=more, count=3000, largest=4096, connections=3, pause=0.002) as two:
+        def values(name, rank):
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as page:
+                    text = page.read().decode()
+            except OSError:
+                return []
+            begin = f'railhead_rail_{name}{{job="train",rank="{rank}",source="nccl",rail="0",device="lo",'
+            return [float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith(begin)]
+        two.wait_for(300)
+        two.wait_until(lambda: sum(values("transmit_bytes_total", 0)) > 100_000, "what the sender has sent is counted")
+        two.wait_until(lambda: sum(values("receive_bytes_total", 1)) > 100_000, "what the receiver has got is counted")
+        expect(values("peers", 0) == [3.0] and values("state", 1) == [1.0], "other connections or states", two.sender)
+        expect(len(values("transmit_bytes_total", 1)) == 1, "a series for each connection", two.sender)
+
+
+def unequal_rails():
+    """A rail that one side lacks is not used; both sides use what both have."""
+    with Network((RATE, RATE)) as network:
+        for rails in ((("rail0", "rail1"), ("rail0",)), (("rail0",), ("rail0", "rail1"))):
+            with Two(f"rails-{len(rails[0])}-{len(rails[1])}", network=network, rails=rails, count=50) as two:
+                pass
+            for end in (two.sender, two.receiver):
+                expect("warning" not in end.text(), "a warning, although no rail that is used is lost", end)
+
+
+def killed():
+    """A process that ends without a word is told within seconds, by name, on both sides."""
+    for victim in ("sender", "receiver"):
+        with Two(f"killed-{victim}", count=100000, checked=False, pause=0.001) as two:
+            two.wait_for(20)
+            getattr(two, victim).child.send_signal(signal.SIGKILL)
+            other = two.receiver if victim == "sender" else two.sender
+            begin = time.monotonic()
+            expect(other.finish(30) == 1, "no error", other)
+            expect(time.monotonic() - begin < 10, f"after {time.monotonic() - begin:.0f} s only", other)
+            expect(re.search(rf"the {victim}( at 127\.0\.0\.1:\d+)? has ended: its machine refuses 127\.0\.0\.1:",
+                             other.text()), "no cause", other)
+
+
+def strangers():
+    """Who does not know the job's secret is turned away, and disturbs nobody."""
+    secret = OUT / "secret"
+    OUT.mkdir(parents=True, exist_ok=True)
+    secret.write_text("the job's secret, thirty-two bytes", "ascii")
+    other = OUT / "other-secret"
+    other.write_text("another job's secret, of that size", "ascii")
+    same = {"RAILHEAD_SECRET_FILE": str(secret)}
+    for auth in ("require", "frames", "encrypt"):
+        more = {**same, "RAILHEAD_AUTH": auth}
+        with Two(f"secret-{auth}", more=(more, more), count=60) as two:
+            port = None
+            two.wait_until(lambda: (two.folder / "handle0").exists(), "the handle")
+            handle = (two.folder / "handle0").read_bytes()
+            port = int.from_bytes(handle[23:25], "little")
+            for words in (b"", b"GET / HTTP/1.1\r\n\r\n", random.Random(5).randbytes(4096)):
+                with socket.create_connection(("127.0.0.1", port), 10) as stranger:
+                    stranger.sendall(words)
+    with Two("secret-other", more=({**same, "RAILHEAD_TIMEOUT_SECONDS": "5"},
+                                   {"RAILHEAD_SECRET_FILE": str(other), "RAILHEAD_TIMEOUT_SECONDS": "5"}),
+             checked=False) as two:
+        expect(two.sender.finish(30) == 1, "a sender of another job is served", two.sender)
+        expect("no rail to the receiver at 127.0.0.1:" in two.sender.text(), "no cause", two.sender)
+
+
+SCENES = (describes_itself, every_version, large_and_many, metrics, unequal_rails, rails_fail, killed, strangers)
+
+
+def main():
+    console = Console()
+    known = {scene.__name__: scene for scene in SCENES}
+    if unknown := set(sys.argv[1:]) - set(known):
+        sys.exit(f"run.py: no scene is called {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    failed = 0
+    for scene in [known[name] for name in sys.argv[1:]] or SCENES:
+        try:
+            with console.step(scene.__name__):
+                scene()
+        except Failure as failure:
+            console.failed(failure)
+            failed += 1
+    console.plain(f"{len(sys.argv[1:]) or len(SCENES)} scenes, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

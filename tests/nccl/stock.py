@@ -1,0 +1,204 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The stock NCCL of NVIDIA's wheels runs collectives through the network plugin, with emulated GPUs.
+
+usage: stock.py [--all] [--cuts COUNT] [VERSION]... [SCENE]...     default: version 2.30.7, all scenes
+
+With --all: every pinned version; rails are cut in the default version only. Every element is checked. See
+stock/README.md.
+"""
+
+import argparse
+import contextlib
+import pathlib
+import random
+import re
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "nccl" / "stock"), str(ROOT / "tests" / "rails")]
+
+from network import NODES, Network, run_tool  # noqa: E402
+from railbed.console import Console, Failure, wait_for  # noqa: E402
+
+import wheels  # noqa: E402
+from job import ABORTED, CALLS, HERE, OUT, Job, build  # noqa: E402
+
+RATES = (200, 200)  # Mbit/s
+ABORT_SECONDS = 20
+CUT_SECONDS = 2
+# Its proxy logs the plugin's error and drops the operation, and ncclCommGetAsyncError does not return it.
+DROPS_ERRORS = ("2.26.5",)
+
+
+class Library:
+    """A version of NCCL, as scenes use it."""
+
+    def __init__(self, version, path, console, cuts):
+        self.version, self.path, self.console, self.cuts = version, path, console, cuts
+
+    def job(self, name, ranks, **chosen):
+        self.console.note(name)
+        return Job(OUT / self.version / name, self.path, ranks, **chosen)
+
+
+@contextlib.contextmanager
+def two_nodes():
+    """A Network whose interfaces have their carrier on both nodes, since NCCL ignores those without."""
+    with Network(RATES) as network:
+        wait_for("the carrier of all interfaces", lambda: not any(
+            "NO-CARRIER" in run_tool(*network.inside(node, "ip", "link")) for node in NODES), 30)
+        yield network
+
+
+def own_sockets(nccl):
+    """NCCL's own transport: what fails here is wrong in the emulation, not in the plugin."""
+    with nccl.job("own-sockets", 3, net="Socket"):
+        pass
+
+
+def collectives(nccl):
+    """All calls, among 2, 3 and 8 ranks."""
+    for ranks, sizes in ((2, (4, 1000, 4 << 20)), (3, (4, 1000, 1 << 20)), (8, (1000, 1 << 17))):
+        with nccl.job(f"ranks-{ranks}", ranks, sizes=sizes):
+            pass
+
+
+def types(nccl):
+    for element in ("bf16", "i32"):
+        with nccl.job(f"type-{element}", 3, element=element, sizes=(4, 1000, 1 << 18)):
+            pass
+
+
+def protocols(nccl):
+    """Rings and trees in each protocol."""
+    for algorithm, calls in (("Ring", CALLS), ("Tree", ("allreduce", "avg", "max"))):
+        for protocol in ("LL", "LL128", "Simple"):
+            with nccl.job(f"{algorithm}-{protocol}", 3, calls=calls, sizes=(4, 1000, 1 << 19), NCCL_ALGO=algorithm,
+                          NCCL_PROTO=protocol) as job:
+                pass
+            used = f"runs all-reduce {algorithm.lower()} {protocol}\n"
+            job.expect(used in job.text(0), f"the log has no '{used.strip()}'")
+
+
+def lines(nccl):
+    """Receivers of LL and LL128 read a message while it arrives: a flag must not be visible before its line's data."""
+    for protocol in ("LL", "LL128"):
+        with nccl.job(f"lines-{protocol}", 3, calls=("broadcast", "allgather", "allreduce"), sizes=(1000, 20_000), rounds=300,
+                      NCCL_ALGO="Ring", NCCL_PROTO=protocol):
+            pass
+
+
+def groups(nccl):
+    """60 all-reduces, a send and a receive in one group."""
+    with nccl.job("groups", 3, calls=("many",), sizes=(240, 60_000, 6_000_000), rounds=5):
+        pass
+
+
+def two_hosts(nccl):
+    """Two hosts of two GPUs and two rails, each rail at the PCIe switch of a GPU: P2P inside, both rails between them.
+    PXN, by way of the other GPU's rail, needs GPUDirect: NCCL does not choose it for host memory."""
+    with two_nodes() as network:
+        with nccl.job("two-hosts", 4, gpus=2, network=network, sizes=(4, 1000, 1 << 19),
+                      NCCL_TOPO_FILE=str(HERE / "two_hosts.xml")) as job:
+            pass
+    for transport in ("P2P/IPC", "NET/Railhead/0", "NET/Railhead/1"):
+        job.expect(f"via {transport}" in job.text(), f"no connection via {transport}")
+
+
+def killed(nccl):
+    """A rank is killed in a collective: the others get NCCL's remote error, and can abort."""
+    for ranks in (2, 3):
+        with nccl.job(f"killed-{ranks}", ranks, calls=("allreduce",), sizes=(4 << 20,), rounds=None, checked=False) as job:
+            job.wait_until(lambda: job.rounds() >= 2, "two rounds")
+            job.kill(ranks - 1)
+            begin = time.monotonic()
+            for rank in range(ranks - 1):
+                if nccl.version in DROPS_ERRORS:
+                    job.wait_for_text(rank, "-> 6\n", ABORT_SECONDS)
+                    continue
+                job.wait_for_text(rank, "asynchronous error 6 ", ABORT_SECONDS)
+                job.expect_exit(rank, ABORTED, ABORT_SECONDS)
+            nccl.console.line(f"    {ranks} ranks: error and abort within {time.monotonic() - begin:.1f} s")
+
+
+def cut_rails(nccl):
+    """Rails are cut and repaired in mid-collective, again and again, also both at once."""
+    draw = random.Random(7)
+    with two_nodes() as network:
+        with nccl.job("cut-rails", 3, calls=("allreduce", "alltoall"), sizes=(1 << 18, 1 << 20), rounds=None,
+                      network=network) as job:
+            def logged(rail, what):
+                return len(re.findall(rf"rail {rail} \(.*: {what}", job.text()))
+
+            def cut(rail):
+                """Until the loss is logged; not longer, because connections may still be without this rail."""
+                before, end = logged(rail, r"lost \("), time.monotonic() + CUT_SECONDS
+                repair = getattr(network, draw.choice(("swallow", "reset", "unplug", "narrow")))(rail)
+                job.wait_until(lambda: logged(rail, r"lost \(") > before or time.monotonic() > end, "the loss is logged")
+                return repair
+
+            job.wait_until(lambda: job.rounds() >= 2, "two rounds")
+            cuts = 0
+            while cuts < nccl.cuts:
+                nccl.console.note(f"{cuts} cuts")
+                rails = draw.sample(range(len(RATES)), draw.choice((1, 1, 2)))
+                repairs = [cut(rail) for rail in rails]
+                time.sleep(draw.uniform(0, 0.3))
+                for repair in repairs:
+                    repair()
+                rounds = job.rounds()
+                job.wait_until(lambda: job.rounds() > rounds, "a round after the repair")
+                time.sleep(draw.uniform(0, 1))
+                cuts += len(rails)
+            job.stop()
+            lost, back = ([logged(rail, what) for rail in range(len(RATES))] for what in (r"lost \(", "is back"))
+    job.expect(min(lost) > 0 and min(back) > 0, f"losses {lost}, returns {back}")
+    nccl.console.line(f"    {cuts} cuts in {job.rounds()} rounds; of connections, by rail: {lost} losses, {back} returns")
+
+
+SCENES = (own_sockets, collectives, types, protocols, lines, groups, two_hosts, killed, cut_rails)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--all", action="store_true", help="every pinned version")
+    parser.add_argument("--cuts", type=int, default=40, help="how often rails are cut (default: 40)")
+    parser.add_argument("chosen", nargs="*", metavar="VERSION|SCENE")
+    arguments = parser.parse_args()
+    versions = [word for word in arguments.chosen if word[:1].isdigit()]
+    known = {scene.__name__: scene for scene in SCENES}
+    names = [word for word in arguments.chosen if word not in versions]
+    if unknown := set(names) - set(known):
+        sys.exit(f"stock.py: no scene is called {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+
+    console = Console()
+    failed = count = 0
+    try:
+        for version in versions:
+            wheels.check(version)
+        with console.step("compile"):
+            build()
+        for version in versions or (wheels.WHEELS if arguments.all else [wheels.DEFAULT]):
+            console.note("download")
+            with wheels.library(version) as path:
+                for scene in [known[name] for name in names] or SCENES:
+                    if scene is cut_rails and arguments.all and version != wheels.DEFAULT and not names:
+                        continue
+                    count += 1
+                    try:
+                        with console.step(f"{version} {scene.__name__}"):
+                            scene(Library(version, path, console, arguments.cuts))
+                    except Failure as failure:
+                        console.failed(failure)
+                        failed += 1
+    except Failure as failure:
+        console.failed(failure)
+        return 1
+    console.plain(f"{count} scenes, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks of a test with the stock NCCL: the program of rank/, with the emulated GPUs of cuda/ and kernels/."""
+
+import concurrent.futures
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tests" / "testbed"))
+
+from railbed.console import Failure  # noqa: E402
+from railbed.process import run  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+OUT = ROOT / "out" / "nccl-stock"
+PLUGIN = ROOT / "build" / "release" / "plugins" / "nccl" / "libnccl-net-railhead.so"
+PROGRAM = OUT / "rank"
+PATIENCE = 240
+CALLS = ("allreduce", "avg", "max", "min", "prod", "allgather", "reducescatter", "broadcast", "reduce", "sendrecv",
+         "alltoall", "many")
+ABORTED = 3  # exit code of a rank that has aborted its communicator after an asynchronous error
+
+
+def build():
+    """Compiles the program of the ranks."""
+    objects = OUT / "objects"
+    objects.mkdir(parents=True, exist_ok=True)
+    compiler = [*(["ccache"] if shutil.which("ccache") else []), "g++", "-std=c++20", "-O2", "-g1", "-Wall", "-Wextra",
+                "-Werror", "-fvisibility=hidden", "-pthread", "-I", ROOT]
+
+    def compiled(source):
+        result = objects / f"{source.parent.name}-{source.stem}.o"
+        run([*compiler, "-c", source, "-o", result])
+        return result
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = list(pool.map(compiled, sorted(HERE.rglob("*.cc"))))
+    # NCCL finds functions of the driver and NVML in the program by their names.
+    run(["g++", "-rdynamic", "-pthread", *results, "-ldl", "-o", PROGRAM])
+
+
+class Job:
+    """Ranks that make `calls` of NCCL, each with each of `sizes` (bytes), in a number of rounds, or in rounds until
+    stop(). At the end of the block all must have ended well, if `checked`.
+
+    Each `gpus` ranks are a host. Their network is loopback, or those of the Network's nodes in turn, with its rails."""
+
+    def __init__(self, folder, library, ranks, calls=CALLS, sizes=(4, 1000, 1 << 20), element="f32", rounds=2, gpus=1,
+                 network=None, checked=True, net="Railhead", **env):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        self.logs = [folder / f"rank{rank}.log" for rank in range(ranks)]
+        self._checked = checked
+        self._until = folder / "stop" if rounds is None else None
+        self._wanted = [f"{call} {size} {element}: right" for call in calls for size in sizes] if rounds else []
+        common = {name: value for name, value in os.environ.items() if not name.startswith(("NCCL_", "RAILHEAD_"))}
+        common |= {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,P2P,SHM", "NCCL_NET": net,
+                   "NCCL_SOCKET_IFNAME": "control" if network else "lo",
+                   "RAILHEAD_SOCKET_IFNAME": ",".join(network.interfaces()) if network else "lo",
+                   "NCCL_PAT_ENABLE": "0"}  # not emulated
+        if net == "Railhead":
+            common["NCCL_NET_PLUGIN"] = str(PLUGIN)
+        if gpus == 1:
+            common |= {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"}
+        self._net = net
+        self.children = []
+        for rank, log in enumerate(self.logs):
+            host = rank // gpus
+            command = [PROGRAM, library, folder / "id", rank, ranks, rank % gpus, ",".join(calls),
+                       ",".join(map(str, sizes)), element, self._until or rounds]
+            command = [str(part) for part in command]
+            if network:
+                command = network.inside("ab"[host % 2], *command)
+            with open(log, "wb") as out:
+                self.children.append(subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                    env={**common, "NCCL_HOSTID": f"railhead-host-{host}", **env}))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        try:
+            if kind is None and self._checked:
+                self.finish()
+        finally:
+            for child in self.children:
+                if child.poll() is None:
+                    child.kill()
+                child.wait()
+
+    def text(self, rank=None):
+        """The log of a rank, or of all."""
+        logs = self.logs if rank is None else [self.logs[rank]]
+        return "".join(log.read_text("utf-8", "replace") for log in logs)
+
+    def stop(self):
+        self._until.touch()
+
+    def finish(self):
+        deadline = time.monotonic() + PATIENCE
+        while any(child.poll() is None for child in self.children):
+            for rank, child in enumerate(self.children):
+                self.expect(child.poll() in (None, 0), f"rank {rank}: exit {child.returncode}", rank)
+            self.expect(time.monotonic() < deadline, f"no end within {PATIENCE} s")
+            time.sleep(0.05)
+        for rank, child in enumerate(self.children):
+            lines = self.text(rank).splitlines()
+            missing = [line for line in (*self._wanted, "end") if line not in lines]
+            self.expect(child.returncode == 0 and not missing, f"rank {rank}: exit {child.returncode}, without: {missing}", rank)
+            self.expect(any(f"Using network {self._net}" in line for line in lines), f"not the network {self._net}", rank)
+
+    def kill(self, rank):
+        self.children[rank].send_signal(signal.SIGKILL)
+
+    def wait_for_text(self, rank, text, seconds):
+        """Waits for the text in the log of a rank, which may end meanwhile."""
+        deadline = time.monotonic() + seconds
+        while text not in self.text(rank):
+            self.expect(time.monotonic() < deadline, f"rank {rank}: no '{text.strip()}' within {seconds} s", rank)
+            time.sleep(0.02)
+
+    def expect_exit(self, rank, code, seconds):
+        try:
+            found = self.children[rank].wait(seconds)
+        except subprocess.TimeoutExpired:
+            found = None
+        self.expect(found == code, f"rank {rank}: exit {found} within {seconds} s, not {code}", rank)
+
+    def rounds(self):
+        """Rounds that every rank has ended."""
+        return min(self.text(rank).count("\nround ") for rank in range(len(self.logs)))
+
+    def expect(self, condition, what, rank=0):
+        if not condition:
+            raise Failure(what, log=self.logs[rank])
+
+    def wait_until(self, condition, what, seconds=PATIENCE):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            for rank, child in enumerate(self.children):
+                self.expect(child.poll() is None, f"rank {rank} has ended before: {what}", rank)
+            self.expect(time.monotonic() < deadline, f"{what}: not within {seconds} s")
+            time.sleep(0.02)
