@@ -21,7 +21,9 @@ FLOOR = 0.60
 BUSY_ELSEWHERE = 0.15
 SATURATED = 0.97
 FLOOR_SATURATED = 0.30
-EVENNESS = 0.10            # maximum relative difference between the rails' bytes
+# Maximum relative difference between the bytes of two rails of one speed. The runtime gives each rail what it measures,
+# and rates of emulated NICs differ with the work of this machine's CPUs; rail_scheduler_test.cc has the exact shares.
+EVENNESS = 0.40
 
 
 @dataclasses.dataclass
