@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "base/document_error.h"
 #include "cli/doctor/diagnose.h"
+#include "cli/nccl_log/log_rules.h"
 
 namespace railhead::cli {
 namespace {
@@ -162,6 +163,26 @@ constexpr char kDoctorFooter[] =
     "\n"
     "Exit status: 0 all pass; 1 warnings; 2 failures, bad input, or no response from the\n"
     "cluster.\n"
+    "\n"
+    "Checks:";
+
+constexpr char kNcclLogAbout[] =
+    "Reads logs of NCCL, and prints cause and fix of each problem: a plugin that is not loaded,\n"
+    "sockets instead of RDMA, no GPUDirect, SHARP that is not used or hangs.";
+
+constexpr char kNcclLogFooter[] =
+    "It needs lines of NCCL_DEBUG=INFO from the job's start. All ranks may be in one log or in\n"
+    "several, with prefixes of kubectl or mpirun, and with other programs' lines.\n"
+    "\n"
+    "Examples:\n"
+    "  kubectl logs -l job-name=train --prefix --tail=-1 | railhead nccl-log -\n"
+    "  railhead nccl-log rank0.log rank1.log\n"
+    "  railhead nccl-log -o json train.log | jq -r '.findings[].fix'\n"
+    "\n"
+    "JSON: result (ok, note, warn, fail), version, processes, findings {severity, check, object,\n"
+    "observed, fix}.\n"
+    "\n"
+    "Exit status: 0 no problem; 1 warnings; 2 failures, or bad input.\n"
     "\n"
     "Checks:";
 
@@ -331,6 +352,20 @@ void AddDoctor(CLI::App& app, CommandLine& line) {
   AddOutput(*doctor, line.output);
 }
 
+void AddNcclLog(CLI::App& app, CommandLine& line) {
+  CLI::App* log = app.add_subcommand("nccl-log", kNcclLogAbout);
+  std::string footer = kNcclLogFooter;
+  for (const NcclCheck& check : NcclChecks()) {
+    absl::StrAppend(&footer, "\n  ", check.name, std::string(21 - check.name.size(), ' '),
+                    check.about);
+  }
+  log->footer(footer);
+  log->add_option("FILE", line.nccl_log.files, "Logs; - is standard input")
+      ->type_name("FILE...")
+      ->required();
+  AddOutput(*log, line.output);
+}
+
 void AddRails(CLI::App& app, CommandLine& line) {
   CLI::App* rails = app.add_subcommand("rails", kRailsAbout);
   rails->footer(kRailsFooter);
@@ -369,6 +404,7 @@ std::unique_ptr<CLI::App> MakeApp(const std::string& name, CommandLine& line) {
   app->set_version_flag("--version", RAILHEAD_VERSION);
   app->require_subcommand(1);
   AddDoctor(*app, line);
+  AddNcclLog(*app, line);
   AddWhy(*app, line);
   AddTopology(*app, line);
   AddPlan(*app, line);

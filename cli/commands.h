@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/access/cluster.h"
+#include "cli/nccl_log/command.h"
 #include "cli/plan.h"
 #include "cli/rails.h"
 #include "cli/size_plan.h"
@@ -29,6 +30,7 @@ struct CommandLine {
   double rails_interval = 2;  // seconds, with --watch
   std::vector<std::string> doctor_words;
   std::string doctor_space;
+  NcclLogOptions nccl_log;
   ClusterFlags cluster;
   std::string output = "text";
   std::string shell;

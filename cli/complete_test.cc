@@ -32,7 +32,8 @@ class CompleteTest : public ::testing::Test {
 };
 
 TEST_F(CompleteTest, Commands) {
-  EXPECT_THAT(Words({""}), ElementsAre("doctor", "why", "topology", "plan", "rails", "completion"));
+  EXPECT_THAT(Words({""}),
+              ElementsAre("doctor", "nccl-log", "why", "topology", "plan", "rails", "completion"));
   EXPECT_THAT(Words({"do"}), ElementsAre("doctor"));
   EXPECT_THAT(Words({"x"}), IsEmpty());
   EXPECT_THAT(Words({"x", ""}), IsEmpty());
@@ -90,7 +91,8 @@ TEST_F(CompleteTest, AdviceNamesTheNearest) {
   EXPECT_EQ(Advice(*app_, {"docter"}), "did you mean doctor?");
   EXPECT_EQ(Advice(*app_, {"doctor", "--contxt=a"}), "did you mean --context?");
   EXPECT_EQ(Advice(*app_, {"plan", "--paramters", "7B"}), "did you mean --parameters?");
-  EXPECT_THAT(Advice(*app_, {"zzzzzz"}), HasSubstr("the commands are doctor, why, topology, plan"));
+  EXPECT_THAT(Advice(*app_, {"zzzzzz"}),
+              HasSubstr("the commands are doctor, nccl-log, why, topology, plan"));
   EXPECT_EQ(Advice(*app_, {"doctor", "--context", "a", "-o", "yaml"}), "");
 }
 

@@ -31,6 +31,8 @@
 namespace railhead::cli {
 namespace {
 
+bool UsesColours() { return isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr; }
+
 int Doctor(const CommandLine& line, bool json) {
   const auto fail = [](const absl::Status& status) {
     std::cerr << "railhead doctor: " << PrintableText(status.message()) << "\n";
@@ -42,9 +44,8 @@ int Doctor(const CommandLine& line, bool json) {
       doctor::ParseScope(line.doctor_words, space.empty() && reached.ok() ? reached->space : space);
   if (!scope.ok()) return fail(scope.status());
   if (!reached.ok()) return fail(reached.status());
-  const bool colours = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
   return doctor::RunDoctor(
-      {*std::move(scope), json, colours, RAILHEAD_VERSION}, *reached->api,
+      {*std::move(scope), json, UsesColours(), RAILHEAD_VERSION}, *reached->api,
       [&reached] { return reached->clock->Now(); }, std::cout, std::cerr);
 }
 
@@ -104,6 +105,11 @@ int Dispatch(const CLI::App& app, CommandLine& line) {
   line.size.fabric = line.plan.fabric;
   if (app.got_subcommand("topology")) return Topology(line.topology, line.cluster);
   if (app.got_subcommand("doctor")) return Doctor(line, json);
+  if (app.got_subcommand("nccl-log")) {
+    line.nccl_log.json = json;
+    line.nccl_log.colours = UsesColours();
+    return RunNcclLog(line.nccl_log, std::cout, std::cerr);
+  }
   if (app.got_subcommand("why")) return Why(line.why, line.cluster);
   if (app.got_subcommand("rails")) {
     line.rails.json = json;
@@ -139,7 +145,8 @@ int Main(int argc, char** argv) {
     if (app->exit(error) == 0) return 0;
     const std::string advice = Advice(*app, arguments);
     if (!advice.empty()) std::cerr << advice << "\n";
-    return app->got_subcommand("doctor") ? doctor::kFailed : kBadInput;
+    const bool diagnoses = app->got_subcommand("doctor") || app->got_subcommand("nccl-log");
+    return diagnoses ? doctor::kFailed : kBadInput;
   }
   return Dispatch(*app, line);
 }
