@@ -173,9 +173,10 @@ constexpr std::array<Series, 10> kSeries = {{
     {"railhead_shared_memory_bytes", ReadBytes<&RankReport::shared_memory>},
 }};
 
-// By job, rank and process. The label `process` distinguishes processes with the same job and rank,
-// such as two jobs of one name or a forked child.
-using Ranks = std::map<std::tuple<std::string, int, std::string>, Rank>;
+// By job, rank, process and source. The label `process` distinguishes processes with the same job
+// and rank, such as two jobs of one name or a forked child; the label `source` libraries of one
+// process: Railhead's own communicators ("") and NCCL's plugin ("nccl").
+using Ranks = std::map<std::tuple<std::string, int, std::string, std::string>, Rank>;
 
 const Series* SeriesOf(absl::string_view line) {
   const absl::string_view name = NameOfSample(line);
@@ -190,7 +191,8 @@ absl::Status ReadSeries(absl::string_view line, const Series& series, Ranks& ran
   const absl::StatusOr<int> number = NumberOf(*sample, "rank", kMaxRank);
   if (!number.ok()) return number.status();
   const std::string job = TextOf(*sample, "job");
-  const auto [at, added] = ranks.try_emplace({job, *number, TextOf(*sample, "process")});
+  const auto [at, added] =
+      ranks.try_emplace({job, *number, TextOf(*sample, "process"), TextOf(*sample, "source")});
   if (added && ranks.size() > kMaxRanks) return TooMany("ranks", kMaxRanks);
   at->second.report.job = job;
   at->second.report.rank = *number;

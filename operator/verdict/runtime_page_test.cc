@@ -175,6 +175,17 @@ TEST(RuntimePageTest, ProcessesThatAreTheSameRankAreAllRead) {
   EXPECT_EQ(report->ranks[2].rank, 1);
 }
 
+// A process may have Railhead's own communicators and NCCL over the plugin.
+TEST(RuntimePageTest, LibrariesOfOneProcessAreReadApart) {
+  const absl::StatusOr<RuntimeReport> report = ParseRuntimePage(
+      "railhead_degraded{job=\"train\",rank=\"0\",reason=\"\"} 0\n"
+      "railhead_degraded{job=\"train\",rank=\"0\",source=\"nccl\",reason=\"over TCP\"} 1\n");
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_EQ(report->ranks.size(), 2U);
+  EXPECT_EQ(report->ranks[0].degraded, "");
+  EXPECT_EQ(report->ranks[1].degraded, "over TCP");
+}
+
 TEST(RuntimePageTest, WhatIsTooLargeIsRefused) {
   const auto why = [](const std::string& page) {
     return std::string(ParseRuntimePage(page).status().message());

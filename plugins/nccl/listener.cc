@@ -179,6 +179,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Connect(const LocalRails& rails,
   const config::FrameWish frames = std::max(handle->frames, rails.settings().frames);
   const FrameProtection protection = ProtectionFor(frames);
   for (const RailKind kind : {RailKind::kVerbs, RailKind::kTcp}) {
+    // RDMA cannot be encrypted.
     if (kind == RailKind::kVerbs && frames == config::FrameWish::kEncrypted) continue;
     uint32_t sender = (WireReader(*random).U32() & kRandomMask) | static_cast<uint32_t>(protection);
     std::vector<std::pair<const comm::ChosenRail*, const HandleRail*>> common;
@@ -195,6 +196,9 @@ absl::StatusOr<std::unique_ptr<Connection>> Connect(const LocalRails& rails,
       common.emplace_back(&*found, &theirs);
     }
     if (common.empty()) continue;
+    if (kind == RailKind::kTcp && !rails.Of(RailKind::kVerbs).empty()) {
+      rails.NoteTcp(common.front().second->ip.ToString());
+    }
     const auto wake = std::make_shared<transport::WakeEvent>();
     std::vector<End> ends;
     for (const auto& [rail, theirs] : common) {

@@ -13,8 +13,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
+#include "runtime/comm/setup/decision.h"
+#include "runtime/comm/setup/setup.h"
+#include "runtime/comm/setup/start.h"
 #include "runtime/config/world.h"
-#include "runtime/metrics/snapshot.h"
 
 namespace railhead::nccl {
 namespace {
@@ -71,6 +73,45 @@ void LocalRails::OpenPage() {
   const auto world = config::FindWorld(config::ProcessEnvironment);
   if (world.ok() && world->has_value()) launcher.emplace((*world)->rank, (*world)->size);
   identity_ = metrics::IdentityOfProcess(settings.job, launcher, {0, 1});
+  comm::Fabric fabric;
+  fabric.decision.fallback = fallback_;
+  fabric.rails = {(verbs_.empty() ? tcp_ : verbs_).front().name};
+  fabric.facts = own_.facts;
+  fabric.trouble = own_.report.trouble;
+  // NCCL tells a plugin nothing about the job; a plugin is for several ranks.
+  start_ = exporter_->Register(
+      [this, start = comm::DescribeStart(options_.setup, fabric,
+                                         launcher.has_value() ? launcher->size : 2)] {
+        metrics::Snapshot snapshot = Identified();
+        snapshot.degraded_reason = degraded_reason();
+        snapshot.start = start;
+        return snapshot;
+      });
+}
+
+metrics::Snapshot LocalRails::Identified() const {
+  metrics::Snapshot snapshot;
+  snapshot.job = identity_->job;
+  snapshot.rank = identity_->rank;
+  snapshot.source = "nccl";
+  return snapshot;
+}
+
+std::string LocalRails::degraded_reason() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (over_tcp_.empty()) return degraded_reason_;
+  return absl::StrCat(
+      degraded_reason_, degraded_reason_.empty() ? "" : "; ", "TCP instead of RDMA with ",
+      *over_tcp_.begin(),
+      over_tcp_.size() > 1 ? absl::StrCat(" and ", over_tcp_.size() - 1, " others") : "",
+      ": no RDMA rail in common");
+}
+
+void LocalRails::NoteTcp(const std::string& host) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!over_tcp_.insert(host).second || fallback_ == config::Fallback::kAllow) return;
+  log_.Warn(absl::StrCat("TCP instead of RDMA with ", host,
+                         ": it has no RDMA rail in common with this process"));
 }
 
 std::shared_ptr<const void> LocalRails::SpeakerTo(const std::string& process, bool& first) const {
@@ -84,14 +125,37 @@ std::shared_ptr<const void> LocalRails::SpeakerTo(const std::string& process, bo
 
 std::unique_ptr<metrics::Exporter::Registration> LocalRails::Show(ReadRails read) const {
   if (exporter_ == nullptr) return nullptr;
-  return exporter_->Register([identity = identity_, read = std::move(read)] {
-    metrics::Snapshot snapshot;
-    snapshot.job = identity->job;
-    snapshot.rank = identity->rank;
-    snapshot.source = "nccl";
+  return exporter_->Register([this, read = std::move(read)] {
+    metrics::Snapshot snapshot = Identified();
     snapshot.rails = read();
     return snapshot;
   });
+}
+
+absl::Status LocalRails::Choose() {
+  const config::Settings& settings = options_.setup.settings;
+  const std::vector<comm::TcpRail> tcp = comm::OwnTcpRails(settings, std::nullopt, {});
+  own_ = comm::OpenOwnRails("NCCL plugin", options_.setup);
+  own_.report.name = "this process";
+  // Other processes' rails are in their handles.
+  absl::StatusOr<comm::Decision> decision = comm::Decide({&own_.report, 1});
+  if (!decision.ok()) return decision.status();
+  if (decision->verbs && settings.frames == config::FrameWish::kEncrypted) {
+    return absl::FailedPreconditionError(
+        "RAILHEAD_AUTH=encrypt, but the connections would use RDMA, which carries data "
+        "unencrypted: set RAILHEAD_TRANSPORT=tcp, or remove encrypt from RAILHEAD_AUTH");
+  }
+  fallback_ = decision->fallback;
+  degraded_reason_ = decision->degraded_reason;
+  if (!degraded_reason_.empty() && fallback_ == config::Fallback::kWarn) {
+    log_.Warn(degraded_reason_);
+  }
+  if (decision->verbs) {
+    verbs_ = comm::ChooseRails(*decision, own_, tcp);
+    if (fallback_ == config::Fallback::kFail || settings.require_rdma) return absl::OkStatus();
+  }
+  tcp_ = comm::ChooseRails(comm::Decision(), own_, tcp);
+  return absl::OkStatus();
 }
 
 absl::Status LocalRails::Find() {
@@ -106,22 +170,7 @@ absl::Status LocalRails::Find() {
         "and set RAILHEAD_SECRET_FILE, or unset RAILHEAD_AUTH");
   }
 
-  const std::vector<comm::TcpRail> tcp = comm::OwnTcpRails(settings, std::nullopt, {});
-  comm::Decision decision;
-  tcp_ = comm::ChooseRails(decision, own_, tcp);
-
-  own_ = comm::OpenOwnRails("NCCL plugin", options_.setup);
-  for (const auto& [rail, device] : own_.devices) decision.rails.push_back(rail);
-  decision.verbs = true;
-  // RDMA cannot be encrypted.
-  if (settings.frames == config::FrameWish::kEncrypted) decision.rails.clear();
-  verbs_ = comm::ChooseRails(decision, own_, tcp);
-  if (verbs_.empty() && settings.require_rdma) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "RDMA is required, but ",
-        own_.report.trouble.empty() ? "no RDMA device can be used" : own_.report.trouble));
-  }
-
+  if (absl::Status chosen = Choose(); !chosen.ok()) return chosen;
   const std::string& root = options_.setup.root;
   for (const comm::ChosenRail& rail : verbs_) {
     const fabric::PodRail& known = own_.pod_rails.find(rail.name.rail)->second;

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "runtime/comm/setup/tcp_rail.h"
 #include "runtime/metrics/exporter.h"
 #include "runtime/metrics/identity.h"
+#include "runtime/metrics/snapshot.h"
 
 namespace railhead::nccl {
 
@@ -37,10 +39,13 @@ struct Device {
 
 class LocalRails {
  public:
-  // `root`: directory in which the rails file and /sys are looked up.
+  // Finds the rails, and shows on the metrics page what was given to the process and what it can
+  // use. If that is less than it was given, RAILHEAD_FALLBACK decides, as for a communicator
+  // (comm/setup/decision.h): with "fail" the result is FailedPrecondition with the causes.
   static absl::StatusOr<std::unique_ptr<LocalRails>> Open(comm::CommunicatorOptions options);
 
-  // The rails of a kind. Those of kVerbs are empty if RDMA is excluded, or none was given.
+  // The rails of a kind. Those of kVerbs are empty if RDMA is excluded, or none was given; those of
+  // kTcp if RDMA is used and TCP instead of it is not allowed (RAILHEAD_FALLBACK=fail).
   const std::vector<comm::ChosenRail>& Of(RailKind kind) const {
     return kind == RailKind::kVerbs ? verbs_ : tcp_;
   }
@@ -48,6 +53,11 @@ class LocalRails {
   const std::vector<Device>& devices() const { return devices_; }
   const bootstrap::Secret& secret() const { return secret_; }
   const config::Settings& settings() const { return options_.setup.settings; }
+  // Why this process has less RDMA than it was given, or uses less; "" if not so.
+  std::string degraded_reason() const;
+  // Notes that a connection to `host` uses TCP although this process has RDMA rails, once for each
+  // host: it is logged, unless RAILHEAD_FALLBACK=allow, and part of degraded_reason.
+  void NoteTcp(const std::string& host) const;
   const Logger& log() const { return log_; }
   // Returns a token for the connections to the process of this name; `first` is set for the first
   // one while no other lives. The rails of all of them are lost together, and one reports that.
@@ -62,7 +72,9 @@ class LocalRails {
   explicit LocalRails(comm::CommunicatorOptions options);
 
   absl::Status Find();
+  absl::Status Choose();
   void OpenPage();
+  metrics::Snapshot Identified() const;  // with nothing but whose it is
 
   comm::CommunicatorOptions options_;
   Logger log_;
@@ -71,10 +83,14 @@ class LocalRails {
   std::vector<comm::ChosenRail> verbs_;
   std::vector<comm::ChosenRail> tcp_;
   std::vector<Device> devices_;
+  config::Fallback fallback_ = config::Fallback::kWarn;
+  std::string degraded_reason_;
   mutable std::mutex mutex_;
   mutable std::map<std::string, std::weak_ptr<const void>> speakers_;  // by process
+  mutable std::set<std::string> over_tcp_;                             // hosts: see NoteTcp
   std::shared_ptr<metrics::Exporter> exporter_;                        // null: there is no page
   std::shared_ptr<const metrics::Identity> identity_;
+  std::unique_ptr<metrics::Exporter::Registration> start_;
 };
 
 }  // namespace railhead::nccl
