@@ -3,8 +3,8 @@
 
 usage: python/build_backend.py FOLDER [MACHINE]     writes the wheel into FOLDER and prints its name
 
-The wheel contains this package, the C API generated from railhead.h (c_api.py), librailhead.so.0 and libmpi.so.40
-from out/portable (`make portable`), and the torch backends from out/torch (tools/torch-shim.sh). For another machine
+The wheel contains this package, the C API generated from railhead.h (c_api.py), librailhead.so.0, libmpi.so.40 and
+NCCL's network plugin from out/portable (`make portable`), and the torch backends from out/torch (tools/torch-shim.sh). For another machine
 than this one (aarch64), these folders are out/portable-MACHINE and out/torch-MACHINE. Equal files give an identical
 wheel.
 """
@@ -20,6 +20,7 @@ import zipfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 MPI = "railhead-mpi/libmpi.so.40"
+NCCL_NET = "libnccl-net-railhead.so"
 HEADER = ROOT / "runtime" / "include" / "railhead" / "railhead.h"
 DATE = (2020, 1, 1, 0, 0, 0)  # zip archives need a date
 
@@ -56,6 +57,7 @@ def _package(machine):
     files["railhead/_api.py"] = c_api.module(HEADER.read_text("utf-8")).encode()
     files["railhead/lib/librailhead.so.0"] = library.read_bytes()
     files[f"railhead/lib/{MPI}"] = (portable / MPI).read_bytes()
+    files[f"railhead/lib/nccl-net/{NCCL_NET}"] = (portable / NCCL_NET).read_bytes()
     torch = (ROOT / "out" / f"torch{suffix}").glob("railhead-torch-*.so")
     files.update({f"railhead/lib/{path.name}": path.read_bytes() for path in sorted(torch)})
     return files

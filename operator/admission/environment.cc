@@ -30,10 +30,10 @@ using kube::Find;
 using kube::Json;
 using kube::StringAt;
 
-// Variables that disable RDMA or select HCAs. Containers that set one are recorded even if we would
-// not set it: diagnosis needs to know who set it (verdict/spec_rules.cc).
-constexpr const char* kChoices[] = {"NCCL_IB_DISABLE", "NCCL_IB_HCA", "NCCL_NET",
-                                    "RAILHEAD_FALLBACK", "RAILHEAD_TRANSPORT"};
+// Variables that disable RDMA, or select HCAs or NCCL's network. Containers that set one are
+// recorded even if we would not set it: diagnosis needs to know who set it (verdict/spec_rules.cc).
+constexpr const char* kChoices[] = {"NCCL_IB_DISABLE", "NCCL_IB_HCA",       "NCCL_NET",
+                                    "NCCL_NET_PLUGIN", "RAILHEAD_FALLBACK", "RAILHEAD_TRANSPORT"};
 
 Json Variable(const char* name, std::string value) {
   return {{"name", name}, {"value", std::move(value)}};
@@ -157,6 +157,18 @@ bool CountsRanksItself(const Json* env, const std::map<std::string, size_t>& exi
   });
 }
 
+// Returns whether a container names a plugin of NCCL of its own, whose network has a name that we
+// do not know: the NCCL_NET of a profile would exclude it.
+bool HasPluginOfItsOwn(const Json* env, const std::map<std::string, size_t>& existing,
+                       const std::vector<Json>& variables, const PodAdmission& admission) {
+  const auto own = existing.find("NCCL_NET_PLUGIN");
+  if (own == existing.end() || admission.config.environment.contains("NCCL_NET")) return false;
+  const auto ours = std::find_if(variables.begin(), variables.end(), [](const Json& variable) {
+    return StringAt(variable, {"name"}) == "NCCL_NET_PLUGIN";
+  });
+  return ours == variables.end() || WhoseIs((*env)[own->second], *ours, admission) == Whose::kUsers;
+}
+
 // An edit of a container's env: a variable that goes before one of the entries that were there.
 struct NewVariable {
   size_t place;
@@ -184,6 +196,7 @@ absl::StatusOr<RankVariables> AddVariables(const std::string& pointer,
     existing[StringAt((**env)[i], {"name"})] = i;
   }
   const bool counts_itself = CountsRanksItself(*env, existing, variables, admission);
+  const bool own_plugin = HasPluginOfItsOwn(*env, existing, variables, admission);
   RankVariables has = {.rank = existing.contains("RANK"),
                        .size = existing.contains("WORLD_SIZE"),
                        .address = existing.contains("MASTER_ADDR"),
@@ -200,7 +213,9 @@ absl::StatusOr<RankVariables> AddVariables(const std::string& pointer,
     has.address = has.address || name == "MASTER_ADDR";
     const auto own = existing.find(name);
     if (own == existing.end()) {
-      if (!(counts_itself && name == "RANK")) missing.push_back({place, &variable});
+      if (!(counts_itself && name == "RANK") && !(own_plugin && name == "NCCL_NET")) {
+        missing.push_back({place, &variable});
+      }
       continue;
     }
     const Whose whose = WhoseIs((**env)[own->second], variable, admission);

@@ -35,7 +35,11 @@ std::vector<Copy> CopiesOf(const Injection& injection) {
     copies.push_back(
         {"railhead-copy-runtime", injection.runtime_image, {"/railhead-copy", kRuntimeLibraries}});
   }
-  if (!injection.plugin_image.empty()) {
+  if (injection.own_plugin()) {
+    copies.push_back({"railhead-copy-nccl-net",
+                      injection.plugin_image,
+                      {"/railhead-copy", kPluginLibraries, "nccl-net"}});
+  } else if (!injection.plugin_image.empty()) {
     copies.push_back({"railhead-copy-nccl-net",
                       injection.plugin_image,
                       {"/bin/sh", "-ec", "mkdir -p \"$2\"; cp -R \"$1\"/. \"$2\"", "copy",

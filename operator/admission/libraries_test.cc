@@ -71,8 +71,18 @@ TEST(AddLibrariesTest, TheyAreThereBeforeAnyContainerRuns) {
   EXPECT_EQ(spec["initContainers"][1]["command"][4], "/opt/ofi/lib");
 }
 
+TEST(AddLibrariesTest, RailheadsOwnPluginComesFromItsImage) {
+  const Json spec = AddTo(ServedPod(), {"", "r.example/railhead/inject:1", ""}).pod["spec"];
+  EXPECT_THAT(Names(spec["initContainers"]),
+              ElementsAre("railhead-copy-nccl-net", "first", "check"));
+  EXPECT_EQ(spec["initContainers"][0]["image"], "r.example/railhead/inject:1");
+  EXPECT_EQ(spec["initContainers"][0]["command"],
+            Json::array({"/railhead-copy", "/opt/railhead/nccl-net", "nccl-net"}));
+}
+
 TEST(AddLibrariesTest, OnceIsEnough) {
-  for (const Injection& injection : {Both(), Injection{"a", "", "", {"torch", "mpi"}}}) {
+  for (const Injection& injection :
+       {Both(), Injection{"a", "", "", {"torch", "mpi"}}, Injection{"", "a", ""}}) {
     const Json once = AddTo(ServedPod(), injection).pod;
     EXPECT_EQ(AddTo(once, injection).pod, once);
   }

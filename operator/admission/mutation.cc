@@ -74,7 +74,8 @@ std::string MetricsPortOf(PodAdmission& admission) {
     return "";
   }
   const RailProfile* profile = admission.settings.profile;
-  const bool injects = profile != nullptr && !profile->inject.runtime_image.empty();
+  const bool injects = profile != nullptr &&
+                       (!profile->inject.runtime_image.empty() || profile->inject.own_plugin());
   return injects ? kUsualMetricsPort : "";
 }
 

@@ -160,6 +160,36 @@ TEST(MutatePodTest, ChoicesAgainstRdmaAreReportedAndOursAreNot) {
   EXPECT_EQ(kept(), "NCCL_IB_DISABLE,NCCL_NET");
 }
 
+// A profile's NCCL_NET would exclude the network of a plugin that a container names itself.
+TEST(MutatePodTest, APluginOfTheUsersKeepsItsNetwork) {
+  const auto values_with = [](const char* env, const char* plugin_image,
+                              const InjectionConfig& config = kConfig) {
+    Json pod = JobPod();
+    pod["spec"]["containers"][0]["env"] = Json::parse(env);
+    ProfileSet profiles;
+    profiles.profiles.resize(1);
+    RailProfile& profile = profiles.profiles.front();
+    profile.name = "strict";
+    profile.namespaces.labels = {{"kubernetes.io/metadata.name", "train"}};
+    profile.require_rdma = RequireRdma::kFail;
+    profile.inject.plugin_image = plugin_image;
+    const Json once = Apply(pod, MutatePod(pod, config, profiles, "train"));
+    EXPECT_EQ(MutatePod(once, config, profiles, "train").outcome, Outcome::kUnchanged);
+    const Json container = once["spec"]["containers"][0];
+    return ValueOf(container, "NCCL_NET_PLUGIN") + " " + ValueOf(container, "NCCL_NET");
+  };
+  const std::string ours = "/opt/railhead/nccl-net/libnccl-net-railhead.so";
+  const char* const theirs = R"([{"name": "NCCL_NET_PLUGIN", "value": "ofi"}])";
+  EXPECT_EQ(values_with("[]", ""), "(absent) IB");
+  EXPECT_EQ(values_with("[]", "r.example/inject:1"), ours + " Railhead");
+  EXPECT_EQ(values_with(theirs, ""), "ofi (absent)");
+  EXPECT_EQ(values_with(theirs, "r.example/inject:1"), "ofi (absent)");
+  // What the cluster's administrator sets for all pods is no conclusion of ours.
+  InjectionConfig config = kConfig;
+  config.environment["NCCL_NET"] = "IBext";
+  EXPECT_EQ(values_with(theirs, "", config), "ofi IB");
+}
+
 TEST(MutatePodTest, KeepsTheUsersScrapeAnnotations) {
   const auto annotations_with = [](const char* annotations) {
     Json pod = JobPod();

@@ -45,7 +45,7 @@ absl::StatusOr<std::string> ReadImage(const Json& object, const std::string& pat
 absl::StatusOr<std::string> ReadLibrary(const Json& object, const std::string& path) {
   const std::string field = JoinPath(path, "library");
   const Json* library = Member(object, "library");
-  if (library == nullptr) return FieldError(field, "is missing");
+  if (library == nullptr) return std::string();
   absl::StatusOr<std::string> text = ReadString(*library, field);
   if (!text.ok()) return text;
   const auto fits = [](char c) {
@@ -134,7 +134,8 @@ std::map<std::string, std::string> SearchPaths(const Injection& injection) {
   if (mpi || (!injection.runtime_image.empty() && injection.frameworks.empty())) {
     libraries.emplace_back(kRuntimeLibraries);
   }
-  if (!injection.plugin_image.empty()) libraries.emplace_back(kPluginLibraries);
+  // Railhead's own is named by its path.
+  if (!injection.plugin_library.empty()) libraries.emplace_back(kPluginLibraries);
   if (!libraries.empty()) paths["LD_LIBRARY_PATH"] = absl::StrJoin(libraries, ":");
   if (Serves(injection, "torch")) paths["PYTHONPATH"] = absl::StrCat(kRuntimeLibraries, "/python");
   return paths;
@@ -152,6 +153,7 @@ std::map<std::string, std::string> FrameworkVariables(const Injection& injection
 }
 
 std::string PluginName(const Injection& injection) {
+  if (injection.own_plugin()) return absl::StrCat(kPluginLibraries, "/libnccl-net-railhead.so");
   absl::string_view name = injection.plugin_library;
   name.remove_prefix(name.rfind('/') == absl::string_view::npos ? 0 : name.rfind('/') + 1);
   absl::ConsumePrefix(&name, "libnccl-net");

@@ -16,13 +16,17 @@ namespace railhead::op {
 
 // Content of spec.inject; an empty image is not injected.
 struct Injection {
-  std::string runtime_image;   // with librailhead for any image: images/inject
-  std::string plugin_image;    // with a network plugin of NCCL
-  std::string plugin_library;  // path in the image: "/opt/plugin/lib/libnccl-net-ofi.so"
+  std::string runtime_image;  // with librailhead for any image: images/inject
+  std::string plugin_image;   // with a network plugin of NCCL
+  // Path in the image: "/opt/plugin/lib/libnccl-net-ofi.so". Empty: the image is images/inject,
+  // with Railhead's own plugin.
+  std::string plugin_library;
   // Frameworks (kFrameworks) that use the runtime. Empty: only programs linked with librailhead.
   std::vector<std::string> frameworks = {};
 
   bool empty() const { return runtime_image.empty() && plugin_image.empty(); }
+  // Whether NCCL's messages use Railhead's rails.
+  bool own_plugin() const { return !plugin_image.empty() && plugin_library.empty(); }
   bool operator==(const Injection&) const = default;
 };
 
@@ -44,8 +48,11 @@ std::map<std::string, std::string> SearchPaths(const Injection& injection);
 // Returns the other variables by which the frameworks find the runtime.
 std::map<std::string, std::string> FrameworkVariables(const Injection& injection);
 
-// Returns the value of NCCL_NET_PLUGIN: "ofi". Empty if NCCL finds the library by default
-// (libnccl-net.so), or if there is no plugin.
+// The name of Railhead's network in NCCL: the value of NCCL_NET that excludes others.
+inline constexpr char kOwnNetwork[] = "Railhead";
+
+// Returns the value of NCCL_NET_PLUGIN: "ofi", or the path of Railhead's own plugin. Empty if NCCL
+// finds the library by default (libnccl-net.so), or if there is no plugin.
 std::string PluginName(const Injection& injection);
 
 }  // namespace railhead::op

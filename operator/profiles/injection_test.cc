@@ -29,6 +29,10 @@ TEST(ReadInjectionTest, ReadsWhatIsAskedFor) {
       (Injection{"r.example:5000/a/b@sha256:0123", "", ""}));
   EXPECT_EQ(*read(R"({"ncclPlugin": {"image": "b", "library": "/l/libnccl-net.so"}})"),
             (Injection{"", "b", "/l/libnccl-net.so"}));
+  EXPECT_EQ(*read(R"({"ncclPlugin": {"image": "b"}})"), (Injection{"", "b", ""}));
+  EXPECT_TRUE(read(R"({"ncclPlugin": {"image": "b"}})")->own_plugin());
+  EXPECT_FALSE(Ofi().own_plugin());
+  EXPECT_FALSE(read(R"({"runtime": {"image": "a"}})")->own_plugin());
   EXPECT_EQ(*read(R"({"runtime": {"image": "a", "frameworks": ["mlx", "torch"]}})"),
             (Injection{"a", "", "", {"mlx", "torch"}}));
 }
@@ -54,7 +58,8 @@ TEST(ReadInjectionTest, RefusesTheRestByItsPath) {
        "spec.inject.runtime.frameworks: must be a list"},
       {R"({"runtime": {"image": "a", "frameworks": ["jax", "caffe"]}})",
        "spec.inject.runtime.frameworks[1]: must be one of torch, jax, mlx, mpi"},
-      {R"({"ncclPlugin": {"image": "a"}})", "spec.inject.ncclPlugin.library: is missing"},
+      {R"({"ncclPlugin": {}})", "spec.inject.ncclPlugin.image: is missing"},
+      {R"({"ncclPlugin": {"image": "a", "library": 1}})", "spec.inject.ncclPlugin.library: "},
       {R"({"ncclPlugin": {"library": "/a/libnccl-net.so"}})", "spec.inject.ncclPlugin.image: "},
   };
   for (const auto& test : kCases) {
@@ -90,6 +95,11 @@ TEST(InjectionTest, LibrariesAreFoundWhereTheyAre) {
   EXPECT_EQ(PluginName(Ofi()), "ofi");
   EXPECT_EQ(PluginName({"", "a", "/l/libnccl-net.so"}), "");  // NCCL's own choice
   EXPECT_EQ(PluginName({"a", "", ""}), "");
+  // Railhead's own plugin, by its path: the list of the pod's image stays as it is.
+  EXPECT_EQ(PluginName({"", "a", ""}), "/opt/railhead/nccl-net/libnccl-net-railhead.so");
+  EXPECT_EQ(SearchPaths({"", "a", ""}), Variables());
+  EXPECT_EQ(SearchPaths({"a", "a", "", {"torch"}}),
+            (Variables{{"PYTHONPATH", "/opt/railhead/runtime/python"}}));
 }
 
 }  // namespace

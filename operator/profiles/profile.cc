@@ -196,6 +196,10 @@ absl::Status CheckContradictions(const RailProfile& profile) {
     return FieldError("spec.env[NCCL_NET_PLUGIN]",
                       "cannot be set together with spec.inject.ncclPlugin, which sets it");
   }
+  if (profile.inject.own_plugin() && profile.fabric == Fabric::kEfa) {
+    return FieldError("spec.inject.ncclPlugin.library",
+                      "is missing on fabric EFA, which Railhead's own plugin does not support");
+  }
   if (profile.require_rdma == RequireRdma::kFail) {
     if (profile.fabric == Fabric::kTcp) {
       return FieldError("spec.requireRDMA", "cannot be fail on fabric TCP, which has no RDMA");

@@ -15,6 +15,7 @@ namespace {
 // our runtime has RDMA.
 void AddFabricRules(const RailProfile& profile, ProfileEnvironment& result) {
   const bool fail = profile.require_rdma == RequireRdma::kFail;
+  const bool own_plugin = profile.inject.own_plugin();
   const auto add = [&](const char* name, const char* value, absl::string_view why) {
     result.variables[name] = {value, absl::StrCat("fabric ", FabricName(profile.fabric), why)};
   };
@@ -23,6 +24,7 @@ void AddFabricRules(const RailProfile& profile, ProfileEnvironment& result) {
     case Fabric::kRoce:
       if (!fail) break;
       add("UCX_TLS", "^tcp", " and requireRDMA fail: no fallback to TCP");
+      if (own_plugin) break;
       // CollNet and an injected plugin come with networks of their own, whose name NCCL_NET would
       // have to be.
       if (const auto collnet = profile.settings.find("nccl.collnet");
@@ -39,15 +41,15 @@ void AddFabricRules(const RailProfile& profile, ProfileEnvironment& result) {
       }
       break;
     case Fabric::kIwarp:
-      if (fail) {
+      if (!fail) {
+        add("NCCL_IB_DISABLE", "1", ": NCCL's own transport cannot connect over it");
+      } else if (!own_plugin) {
         add("NCCL_NET", "IB", " and requireRDMA fail: no fallback to sockets");
-      } else {
-        add("NCCL_IB_DISABLE", "1", ": NCCL cannot connect over it");
-        if (profile.require_rdma == RequireRdma::kWarn) {
-          result.warnings.emplace_back(
-              "spec.fabric: NCCL and UCX do not support iWARP and use TCP; only Railhead's "
-              "runtime supports it");
-        }
+      }
+      if (profile.require_rdma == RequireRdma::kWarn && !own_plugin) {
+        result.warnings.emplace_back(
+            "spec.fabric: NCCL and UCX do not support iWARP and use TCP; only Railhead's runtime "
+            "and its NCCL plugin (spec.inject.ncclPlugin) support it");
       }
       add("UCX_TLS", "^ib", ": UCX cannot connect over it");
       break;
@@ -59,6 +61,16 @@ void AddFabricRules(const RailProfile& profile, ProfileEnvironment& result) {
       add("UCX_TLS", "^ib", "");
       add("RAILHEAD_TRANSPORT", "tcp", "");
       break;
+  }
+  if (own_plugin && fail) {
+    result.variables["NCCL_NET"] = {
+        kOwnNetwork, "spec.inject.ncclPlugin and requireRDMA fail: no other network"};
+  }
+  if (own_plugin && profile.settings.contains("nccl.collnet") &&
+      profile.settings.at("nccl.collnet") == "true") {
+    result.warnings.emplace_back(
+        "spec.nccl.collnet: has no effect, because Railhead's NCCL plugin has no CollNet; name a "
+        "plugin that has it in spec.inject.ncclPlugin");
   }
   result.variables["RAILHEAD_FALLBACK"] = {std::string(RequireRdmaName(profile.require_rdma)),
                                            "spec.requireRDMA"};

@@ -106,6 +106,33 @@ TEST(EnvironmentOfTest, AnInjectedPluginKeepsItsOwnNetwork) {
   EXPECT_THAT(environment.warnings, IsEmpty());
 }
 
+// Over every fabric that it supports, and whatever else the profile wants.
+TEST(EnvironmentOfTest, RailheadsOwnPluginIsNamed) {
+  for (const Fabric fabric : {Fabric::kInfiniBand, Fabric::kRoce, Fabric::kIwarp, Fabric::kTcp}) {
+    for (const RequireRdma require :
+         {RequireRdma::kAllow, RequireRdma::kWarn, RequireRdma::kFail}) {
+      if (fabric == Fabric::kTcp && require == RequireRdma::kFail) continue;  // refused
+      RailProfile profile = Profile(fabric, require);
+      profile.inject.plugin_image = "example.com/railhead/inject:1";
+      const ProfileEnvironment environment = EnvironmentOf(profile, {});
+      Values values = ValuesOf(environment);
+      EXPECT_EQ(values["NCCL_NET_PLUGIN"], "/opt/railhead/nccl-net/libnccl-net-railhead.so");
+      EXPECT_EQ(values.contains("NCCL_NET"), require == RequireRdma::kFail) << FabricName(fabric);
+      if (require == RequireRdma::kFail) {
+        EXPECT_EQ(values["NCCL_NET"], "Railhead");
+        EXPECT_FALSE(values.contains("NCCL_IB_DISABLE"));
+      }
+      EXPECT_FALSE(values.contains("LD_LIBRARY_PATH"));
+      EXPECT_THAT(environment.warnings, IsEmpty()) << FabricName(fabric);
+      profile.environment["NCCL_NET"] = "Railhead_v2";
+      EXPECT_EQ(ValuesOf(EnvironmentOf(profile, {}))["NCCL_NET"], "Railhead_v2");
+      profile.settings["nccl.collnet"] = "true";
+      EXPECT_THAT(EnvironmentOf(profile, {}).warnings,
+                  ElementsAre(StartsWith("spec.nccl.collnet: has no effect")));
+    }
+  }
+}
+
 TEST(EnvironmentOfTest, SettingsSayWhatEachLibraryTakes) {
   RailProfile profile = Profile(Fabric::kRoce, RequireRdma::kAllow);
   profile.settings = {{"nccl.gdrRead", "false"},

@@ -4,6 +4,9 @@
 usage: python -m railhead        prints a table
        python -m railhead env    prints shell commands that make unchanged MPI programs, and JAX and MLX, use
                                  Railhead: eval "$(python -m railhead env)"
+       python -m railhead env nccl
+                                 the same for programs that use NCCL: their messages between nodes use Railhead's
+                                 rails. RAILHEAD_FALLBACK=fail: NCCL ends if it cannot load the plugin
 """
 
 import glob
@@ -35,6 +38,15 @@ def _rows():
         yield "torch", torch_backend.describe()
 
 
+def nccl_environment():
+    """Returns the variables by which NCCL finds the network plugin of this package."""
+    library = os.path.join(os.path.dirname(_library.path()), "nccl-net", "libnccl-net-railhead.so")
+    variables = {"NCCL_NET_PLUGIN": library}
+    if os.environ.get("RAILHEAD_FALLBACK") == "fail":
+        variables["NCCL_NET"] = "Railhead"
+    return variables
+
+
 def environment():
     """Returns the variables by which MPI programs find the libmpi.so.40 of this package."""
     library = os.path.join(os.path.dirname(_library.path()), "railhead-mpi", "libmpi.so.40")
@@ -49,8 +61,9 @@ def environment():
 
 
 def main() -> int:
-    if sys.argv[1:] == ["env"]:
-        for name, value in environment().items():
+    kinds = {("env",): environment, ("env", "nccl"): nccl_environment}
+    if variables := kinds.get(tuple(sys.argv[1:])):
+        for name, value in variables().items():
             print(f"export {name}={shlex.quote(value)}")
         return 0
     if sys.argv[1:]:

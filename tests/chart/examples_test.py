@@ -26,6 +26,24 @@ class Example(unittest.TestCase):
             pod["spec"]["containers"][0]["image"], f"docker.io/railhead/runtime:{version}"
         )
 
+    def test_nccl_gets_its_plugin_by_a_profile_of_the_namespace(self):
+        text = (ROOT / "manifests" / "examples" / "mlx-nccl.yaml").read_text()
+        objects = {one["kind"]: one for one in yaml.safe_load_all(text)}
+        version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
+        spec = objects["RailProfile"]["spec"]
+        self.assertEqual(
+            spec["inject"], {"ncclPlugin": {"image": f"docker.io/railhead/inject:{version}"}}
+        )
+        self.assertLessEqual(
+            spec["namespaceSelector"]["matchLabels"].items(),
+            objects["Namespace"]["metadata"]["labels"].items(),
+        )
+        job = objects["Job"]["spec"]
+        self.assertEqual(job["template"]["spec"]["subdomain"], objects["Service"]["metadata"]["name"])
+        self.assertEqual(job["completions"], job["parallelism"])
+        script = objects["ConfigMap"]["data"]["job.py"]
+        compile(script, "job.py", "exec")
+
     def test_one_version_everywhere(self):
         chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
         project = re.search(

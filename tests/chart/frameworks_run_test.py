@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frameworks as pods, from the job's object to its end: images without Railhead, the injection of a RailProfile,
-data-parallel steps whose gradients go over two rails, and each rail's bytes in Prometheus.
+data-parallel steps whose gradients go over two rails, and each rail's bytes in Prometheus. `nccl` is a program that
+loads the injected network plugin as NCCL does, and exchanges messages.
 
 Each pod is a process with a private network: eth0, and a link for each of the node's rails. The scripts of torch, JAX
 and MLX are users' scripts.
 
-usage: frameworks_run_test.py     installs the packages that FRAMEWORKS (torch jax mlx; also keras mxnet) needs from
+usage: frameworks_run_test.py     installs the packages that FRAMEWORKS (torch jax mlx nccl; also keras mxnet) needs from
                                   PyPI, for tests/chart/apiserver.sh frameworks_run_test, which has no network
 """
 
@@ -34,14 +35,16 @@ SCRIPTS = {
     "torch": ("torch", ["frameworks/steps.py", "gloo", "/tmp", "120"], r"^step 119 0\.\d+$", 1),
     "jax": ("mpi", ["mpi/jax_steps.py"], r"^rank \d+: \d{2,} collectives are right$", 2),
     "mlx": ("mpi", ["mpi/mlx_steps.py", "6000"], r"^rank \d+: \d{2,} collectives are right$", 2),
+    "nccl": ("mpi", ["nccl/pod.py", "500"], r"^rank \d+: \d{2,} messages are right$", 2),
     "keras": ("keras", ["training/keras_steps.py"], r"^rank \d+ is done$", 2),
     "mxnet": ("mxnet", ["training/mxnet_steps.py", "1000"], r"^rank \d+ is done$", 2),
 }
-FRAMEWORKS = os.environ.get("FRAMEWORKS", "torch jax mlx").split()
+FRAMEWORKS = os.environ.get("FRAMEWORKS", "torch jax mlx nccl").split()
 PROFILE = {
     "fabric": "RoCE",
     "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "default"}},
-    "inject": {"runtime": {"image": "example.com/railhead/inject:test", "frameworks": ["torch", "jax", "mlx"]}},
+    "inject": {"runtime": {"image": "example.com/railhead/inject:test", "frameworks": ["torch", "jax", "mlx"]},
+               "ncclPlugin": {"image": "example.com/railhead/inject:test"}},
     "env": {"RAILHEAD_TORCH_REPLACE": "gloo"},
 }
 LIBRARIES = "/opt/railhead"

@@ -291,7 +291,7 @@ class Installation(ChartScene):
         ]
         self.assertEqual(reasons, ["hostPath", "runAsNonRoot", "runAsUser=0"], refusal)
 
-    def test_the_example_is_accepted_whole(self):
+    def test_the_examples_are_accepted_whole(self):
         self.cluster.kubectl(
             "create",
             "--dry-run=server",
@@ -299,6 +299,15 @@ class Installation(ChartScene):
             "-f",
             ROOT / "manifests/examples/allreduce.yaml",
         )
+        # With its namespace, which must be there for the objects in it.
+        objects = list(yaml.safe_load_all((ROOT / "manifests/examples/mlx-nccl.yaml").read_text()))
+        [namespace] = [one for one in objects if one["kind"] == "Namespace"]
+        self.cluster.kubectl("create", objects=[namespace])
+        self.addCleanup(
+            self.cluster.kubectl, "delete", "namespace", namespace["metadata"]["name"], "--wait=false"
+        )
+        objects.remove(namespace)
+        self.cluster.kubectl("create", "--dry-run=server", "--validate=strict", objects=objects)
 
 
 if __name__ == "__main__":

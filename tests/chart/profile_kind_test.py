@@ -106,7 +106,11 @@ WRONG_SPECS = [
     ({"inject": {"runtime": {"image": None}}}, "spec.inject.runtime.image: Required"),
     ({"inject": {"runtime": {"image": "a b"}}}, "spec.inject.runtime.image: Invalid value"),
     ({"inject": {"runtime": {"frameworks": ["caffe"]}}}, "spec.inject.runtime.frameworks[0]: Unsupported value"),
-    ({"inject": {"ncclPlugin": {"library": None}}}, "spec.inject.ncclPlugin.library: Required"),
+    ({"inject": {"ncclPlugin": {"image": None}}}, "spec.inject.ncclPlugin.image: Required"),
+    (
+        {"fabric": "EFA", "nccl": {"roceVersion": None}, "inject": {"ncclPlugin": {"library": None}}},
+        "spec.inject.ncclPlugin.library: Invalid value",
+    ),
     (
         {"inject": {"ncclPlugin": {"library": "/libnccl-net.so"}}},
         "spec.inject.ncclPlugin.library: Invalid value",

@@ -88,6 +88,7 @@ class Plugin:
         self._table_type = type("Table", (ctypes.Structure,), {"_fields_": fields_of_table(version)})
         self.properties_type = type("Properties", (ctypes.Structure,), {"_fields_": fields_of_properties(version)})
         self._table = self._table_type.in_dll(self._library, f"ncclNetPlugin_v{version}")
+        self.name = self._table.name.decode()
         self.log = []
         # NCCL's logger has a variable number of arguments; the plugin's formats have one string, or more than that.
         self._logger = LOGGER(lambda level, _flags, _file, _line, form, text:

@@ -72,6 +72,20 @@ def case_newcomer():
     expect(threads == "1 False\n", f"importing it loads or starts something: {threads}")
 
 
+def case_nccl():
+    """The plugin for NCCL, found by the variables that the package prints; every version of its table loads."""
+    python = venv("nccl")
+    told = {}
+    for policy, expected in (("warn", {"NCCL_NET_PLUGIN"}), ("fail", {"NCCL_NET_PLUGIN", "NCCL_NET"})):
+        text = run(python, "-m", "railhead", "env", "nccl", env={**os.environ, "RAILHEAD_FALLBACK": policy})
+        told = dict(re.fullmatch(r"export (\w+)=(.+)", line).groups() for line in text.splitlines())
+        expect(set(told) == expected, text)
+    expect(told["NCCL_NET"] == "Railhead", f"{told}")
+    run("unshare", "--net", "sh", "-ec", 'ip link set lo up; exec "$@"', "sh", "/usr/bin/python3", "-B",
+        ROOT / "tests" / "nccl" / "load.py", told["NCCL_NET_PLUGIN"],
+        env={**os.environ, "RAILHEAD_SOCKET_IFNAME": "lo", "RAILHEAD_METRICS_PORT": "0"})
+
+
 def case_collectives():
     python = venv("collectives", HERE / "requirements.txt")
     for transport in ("shm", "tcp"):
