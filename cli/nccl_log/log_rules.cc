@@ -110,13 +110,11 @@ std::optional<Told> NoNetwork(const NcclProcess& process, const NcclLog& log) {
 
 std::optional<Told> OverSockets(const NcclProcess& process, const NcclLog& log) {
   // A plugin that is missing is the cause, and said.
-  if (!process.connected_over.contains("Socket") || NotLoaded(process, log) ||
+  if (!process.connected_over.contains("Socket") || !process.no_rdma ||
+      Value(process, "NCCL_IB_DISABLE") == "1" || NotLoaded(process, log) ||
       Unsupported(process, log) || Failed(process, log)) {
     return std::nullopt;
   }
-  const bool chosen = absl::EqualsIgnoreCase(Value(process, "NCCL_NET"), "Socket") ||
-                      Value(process, "NCCL_IB_DISABLE") == "1";
-  if (chosen) return std::nullopt;
   return Told{"messages to other nodes use TCP sockets, because NCCL found no RDMA device",
               "request rdma/hca in the pod, and check its ports (railhead doctor job)"};
 }

@@ -133,7 +133,13 @@ void Read(const Line& line, NcclProcess& process) {
     const absl::string_view name = text.substr(0, text.find(' '));
     process.environment[std::string(name)] = std::string(absl::StripSuffix(*value, "."));
   }
-  if (const auto network = Behind(text, "Using network ")) process.network = *network;
+  if (const auto network = Behind(text, "Using network "); network && process.network.empty()) {
+    process.network = *network;
+  }
+  // Later lines of it are of other parts of NCCL.
+  process.sockets |= absl::StartsWith(text, "NET/Socket : Using");
+  process.no_rdma |= !process.sockets && (absl::StrContains(text, "NET/IB : No device") ||
+                                          absl::EndsWith(text, "NET plugin IB"));
   process.no_network |= absl::StrContains(text, "Failed to initialize any NET plugin");
   if (const auto own = Behind(text, "NET/Railhead: "); own && line.warns) {
     Keep(*own, process.own_warnings);

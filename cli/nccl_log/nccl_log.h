@@ -48,6 +48,8 @@ struct NcclProcess {
   std::vector<std::string> own_warnings;  // of Railhead's plugin
   std::string network;                    // in use: "IB", "Socket", a plugin's name; "": unknown
   bool no_network = false;
+  bool sockets = false;  // it has looked for interfaces for sockets
+  bool no_rdma = false;  // it tried NCCL's own RDMA transport before that, and found no device
   std::set<std::string> connected_over;  // networks of its connections to other nodes
   std::set<std::string> staged_hcas;     // without GPUDirect
 

@@ -10,9 +10,11 @@ stock/README.md.
 
 import argparse
 import contextlib
+import json
 import pathlib
 import random
 import re
+import subprocess
 import sys
 import time
 
@@ -23,8 +25,9 @@ from network import NODES, Network, run_tool  # noqa: E402
 from railbed.console import Console, Failure, wait_for  # noqa: E402
 
 import wheels  # noqa: E402
-from job import ABORTED, CALLS, HERE, OUT, Job, build  # noqa: E402
+from job import ABORTED, CALLS, HERE, OUT, PLUGIN, Job, build  # noqa: E402
 
+RAILHEAD = ROOT / "build" / "release" / "cli" / "railhead"
 RATES = (200, 200)  # Mbit/s
 ABORT_SECONDS = 20
 CUT_SECONDS = 2
@@ -107,6 +110,34 @@ def two_hosts(nccl):
         job.expect(f"via {transport}" in job.text(), f"no connection via {transport}")
 
 
+def logs(nccl):
+    """`railhead nccl-log` finds in this NCCL's log what is wrong, and nothing where nothing is."""
+    empty = OUT / "libnccl-net-empty.so"
+    subprocess.run(["gcc", "-shared", "-x", "c", "-o", empty, "/dev/null"], check=True)
+    text = OUT / "libnccl-net-text.so"
+    text.write_text("no library")
+    no_rdma = {"NCCL_NET_PLUGIN": str(PLUGIN), "RAILHEAD_TRANSPORT": "verbs", "RAILHEAD_FALLBACK": "fail"}
+    cases = (
+        ("healthy", "Railhead", {}, "NcclLog", "network: Railhead"),
+        ("sockets", None, {}, "NcclOverSockets", "no RDMA device"),
+        ("chosen-sockets", "Socket", {}, "NcclLog", "network: Socket"),
+        ("missing", None, {"NCCL_NET_PLUGIN": "/none/libnccl-net-x.so"}, "NcclPluginNotLoaded", "no such file"),
+        ("unreadable", None, {"NCCL_NET_PLUGIN": str(text)}, "NcclPluginNotLoaded", "invalid ELF header|file too short"),
+        ("unsupported", None, {"NCCL_NET_PLUGIN": str(empty)}, "NcclPluginUnsupported", "NCCL uses Socket instead"),
+        ("no-rdma", None, no_rdma, "NcclPluginFailed", "TCP instead of RDMA.*NCCL uses Socket instead"),
+        ("only-ours", "Railhead", no_rdma, "NcclPluginFailed", "TCP instead of RDMA.*NCCL ended"),
+        ("only-ib", "IB", {}, "NcclNoNetwork", "only IB is allowed"),
+        ("collnet", "Railhead", {"NCCL_COLLNET_ENABLE": "1", "NCCL_COLLNET_NODE_THRESHOLD": "2"}, "SharpNotUsed", "CollNet|SHARP tree"),
+    )
+    for name, net, env, check, words in cases:
+        with nccl.job(f"log-{name}", 2, net=net, calls=("allreduce",), sizes=(4,), checked=False, **env) as job:
+            job.wait_for_end()
+        found = json.loads(subprocess.run([RAILHEAD, "nccl-log", "-o", "json", *job.logs], stdout=subprocess.PIPE,
+                                          check=False).stdout)
+        said = [(finding["check"], finding["observed"]) for finding in found["findings"]]
+        job.expect(len(said) == 1 and said[0][0] == check and re.search(words, said[0][1]), f"{name}: {said}")
+
+
 def killed(nccl):
     """A rank is killed in a collective: the others get NCCL's remote error, and can abort."""
     for ranks in (2, 3):
@@ -158,7 +189,7 @@ def cut_rails(nccl):
     nccl.console.line(f"    {cuts} cuts in {job.rounds()} rounds; of connections, by rail: {lost} losses, {back} returns")
 
 
-SCENES = (own_sockets, collectives, types, protocols, lines, groups, two_hosts, killed, cut_rails)
+SCENES = (own_sockets, collectives, types, protocols, lines, groups, two_hosts, logs, killed, cut_rails)
 
 
 def main():

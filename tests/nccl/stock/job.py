@@ -59,10 +59,12 @@ class Job:
         self._until = folder / "stop" if rounds is None else None
         self._wanted = [f"{call} {size} {element}: right" for call in calls for size in sizes] if rounds else []
         common = {name: value for name, value in os.environ.items() if not name.startswith(("NCCL_", "RAILHEAD_"))}
-        common |= {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,P2P,SHM", "NCCL_NET": net,
+        common |= {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,ENV,NET,P2P,SHM",
                    "NCCL_SOCKET_IFNAME": "control" if network else "lo",
                    "RAILHEAD_SOCKET_IFNAME": ",".join(network.interfaces()) if network else "lo",
                    "NCCL_PAT_ENABLE": "0"}  # not emulated
+        if net is not None:
+            common["NCCL_NET"] = net
         if net == "Railhead":
             common["NCCL_NET_PLUGIN"] = str(PLUGIN)
         if gpus == 1:
@@ -114,6 +116,13 @@ class Job:
             missing = [line for line in (*self._wanted, "end") if line not in lines]
             self.expect(child.returncode == 0 and not missing, f"rank {rank}: exit {child.returncode}, without: {missing}", rank)
             self.expect(any(f"Using network {self._net}" in line for line in lines), f"not the network {self._net}", rank)
+
+    def wait_for_end(self):
+        """Waits until all ranks have ended, with whatever result."""
+        deadline = time.monotonic() + PATIENCE
+        while any(child.poll() is None for child in self.children):
+            self.expect(time.monotonic() < deadline, f"no end within {PATIENCE} s")
+            time.sleep(0.05)
 
     def kill(self, rank):
         self.children[rank].send_signal(signal.SIGKILL)
