@@ -6,6 +6,7 @@
 
 #include <cstddef>
 
+#include "plugins/nccl/abi/env.h"
 #include "plugins/nccl/abi/net.h"
 
 namespace railhead::nccl::abi {
@@ -23,6 +24,8 @@ static_assert(sizeof(NetV10) == 160);
 static_assert(sizeof(NetV11Table) == 176);
 static_assert(sizeof(NetV12Table) == 176);
 static_assert(sizeof(CommConfig) == 4);
+static_assert(sizeof(EnvV1) == 32);
+static_assert(sizeof(EnvV2) == 32);
 
 TEST(LayoutTest, FieldsAreWhereNcclLooks) {
   EXPECT_EQ(offsetof(PropertiesV6, speed), 28U);
@@ -42,6 +45,9 @@ TEST(LayoutTest, FieldsAreWhereNcclLooks) {
   EXPECT_EQ(offsetof(NetV10, isend), 80U);
   EXPECT_EQ(offsetof(NetV12Table, close_listen), 128U);
   EXPECT_EQ(offsetof(NetV12Table, set_net_attributes), 168U);
+  EXPECT_EQ(offsetof(EnvV1, get_env), 24U);
+  EXPECT_EQ(offsetof(EnvV2, finalize), 16U);
+  EXPECT_EQ(offsetof(EnvV2, get_env), 24U);
 }
 
 }  // namespace

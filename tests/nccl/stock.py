@@ -10,6 +10,7 @@ stock/README.md.
 
 import argparse
 import contextlib
+import json
 import pathlib
 import random
 import re
@@ -23,13 +24,16 @@ from network import NODES, Network, run_tool  # noqa: E402
 from railbed.console import Console, Failure, wait_for  # noqa: E402
 
 import wheels  # noqa: E402
-from job import ABORTED, CALLS, HERE, OUT, Job, build  # noqa: E402
+from job import ABORTED, CALLS, HERE, OUT, PLUGIN, Job, build  # noqa: E402
 
 RATES = (200, 200)  # Mbit/s
 ABORT_SECONDS = 20
 CUT_SECONDS = 2
 # Its proxy logs the plugin's error and drops the operation, and ncclCommGetAsyncError does not return it.
 DROPS_ERRORS = ("2.26.5",)
+# Without an interface for environment plugins, and with one that has no log.
+WITHOUT_ENVIRONMENT = ("2.26.5",)
+WITHOUT_ENVIRONMENT_LOG = ("2.28.9",)
 
 
 class Library:
@@ -158,7 +162,47 @@ def cut_rails(nccl):
     nccl.console.line(f"    {cuts} cuts in {job.rounds()} rounds; of connections, by rail: {lost} losses, {back} returns")
 
 
-SCENES = (own_sockets, collectives, types, protocols, lines, groups, two_hosts, killed, cut_rails)
+def environment(nccl):
+    """NCCL_ENV_PLUGIN is the one variable of NCCL's that is set: the plugin answers for the others, from rails.json and
+    Railhead's settings. What the user sets stays."""
+    if nccl.version in WITHOUT_ENVIRONMENT:
+        return
+    rails = OUT / "rails.json"
+    alone = {"NCCL_ENV_PLUGIN": str(PLUGIN), "NCCL_NET_PLUGIN": None, "NCCL_NET": None, "NCCL_SOCKET_IFNAME": None,
+             "NCCL_DEBUG_SUBSYS": "INIT,ENV,NET", "RAILHEAD_RAILS_FILE": str(rails), "RAILHEAD_LOG": "info"}
+
+    def run(name, added, net="Railhead", **env):
+        """Runs a job, in which these variables must have been added."""
+        with nccl.job(f"environment-{name}", 3, calls=("allreduce", "alltoall"), net=net, **{**alone, **env}) as job:
+            pass
+        said = r"NCCL environment: info: " if nccl.version in WITHOUT_ENVIRONMENT_LOG else r"ENV/Railhead: "
+        for rank in range(3):
+            found = dict(re.findall(said + r"(NCCL_\w+)=(.*) \(.*\)$", job.text(rank), re.MULTILINE))
+            job.expect(found == added, f"added are {found}, not {added}", rank)
+        return job
+
+    def write(numbers):
+        rails.write_text(json.dumps({"apiVersion": "railhead.io/v1alpha1", "kind": "PodRails", "node": "n1", "rails": [
+            {"rail": rail, "device": f"mlx5_{rail + 4}", "port": 1, "linkLayer": "InfiniBand"} for rail in numbers]}), "ascii")
+
+    network = {"NCCL_NET_PLUGIN": str(PLUGIN), "NCCL_SOCKET_IFNAME": "=lo"}
+    write((1, 0))
+    run("network", {**network, "NCCL_IB_DISABLE": "1", "NCCL_IB_TC": "106", "NCCL_NET": "Railhead"}, RAILHEAD_TRANSPORT="tcp",
+        RAILHEAD_IB_TC="106", RAILHEAD_FALLBACK="fail")
+    run("devices", {"NCCL_IB_HCA": "=mlx5_4:1:0,mlx5_5:1:1", "NCCL_SOCKET_IFNAME": "=lo"}, net="Socket", NCCL_NET="Socket")
+    job = run("own", {"NCCL_NET_PLUGIN": str(PLUGIN)}, NCCL_SOCKET_IFNAME="lo", NCCL_IB_HCA="mlx5", RAILHEAD_RAILS="0",
+              RAILHEAD_RAILS_FILE="/nonexistent/rails.json")
+    job.expect("NCCL_SOCKET_IFNAME set by environment to lo\n" in job.text(0), "not the user's interface")
+    rails.write_text("{", "ascii")
+    job = run("wrong", network)
+    job.expect(job.text(0).count(f"{rails}: ") == 1, "not one line about the wrong file")
+    with nccl.job("environment-setting", 3, calls=("allreduce",), RAILHEAD_IB_TC="high", **{
+            **alone, "NCCL_NET": "Socket", "NCCL_SOCKET_IFNAME": "lo"}, net="Socket") as job:
+        pass
+    job.expect("RAILHEAD_IB_TC='high' is not allowed" in job.text(0), "no line about the wrong setting")
+
+
+SCENES = (own_sockets, collectives, types, protocols, lines, groups, two_hosts, environment, killed, cut_rails)
 
 
 def main():
