@@ -325,7 +325,27 @@ def environment():
             raise Failure(f"v{version}: {got}, {stderr}")
 
 
-SCENES = (describes_itself, environment, every_version, large_and_many, metrics, unequal_rails, rails_fail, killed,
+def tuner():
+    """The tuner's tables exist if they are asked for, and change costs in one way, whatever the version."""
+    costs = [-1.0, 5.0, 20.0, 10.0, -1.0, 30.0, *[-1.0] * 14, 7.0]
+    for version in range(2, 7):
+        for off in ({}, {"RAILHEAD_NCCL_TUNER": ""}, {"RAILHEAD_NCCL_TUNER": "off"}):
+            if table("tuner", version, 8, 2, 4, 1000, *costs, **off)[0]["costs"] is not None:
+                raise Failure(f"v{version}: there is a tuner that was not asked for")
+        for value, words in (("100/400", "TUNER/Railhead: costs for"), ("on", "RAILHEAD_NCCL_TUNER='on' is not allowed")):
+            got, _ = table("tuner", version, 8, 2, 4, 1_000_000, *costs, RAILHEAD_NCCL_TUNER=value)
+            if value == "on" or version == 2:
+                expected = costs
+            else:  # 60 us more for each million bytes: trees send one million, rings 1.75, reducing switches one
+                expected = [cost if cost < 0 else cost + 60 * sent * wire for (cost, sent), wire in zip(
+                    zip(costs, [1] * 3 + [1.75] * 3 + [1] * 15), [2, 128 / 120, 1] * 7)]
+            if [round(cost, 2) for cost in got["costs"]] != [round(cost, 2) for cost in expected]:
+                raise Failure(f"v{version}: {got['costs']}, not {expected}")
+            if len(got["log"]) != 1 or words not in got["log"][0]:
+                raise Failure(f"v{version}: the log is {got['log']}")
+
+
+SCENES = (describes_itself, environment, tuner, every_version, large_and_many, metrics, unequal_rails, rails_fail, killed,
           strangers)
 
 

@@ -202,7 +202,38 @@ def environment(nccl):
     job.expect("RAILHEAD_IB_TC='high' is not allowed" in job.text(0), "no line about the wrong setting")
 
 
-SCENES = (own_sockets, collectives, types, protocols, lines, groups, two_hosts, environment, killed, cut_rails)
+def tuner(nccl):
+    """With a rail lost and with rails of 4:1, the tuner moves NCCL's choices, on all ranks alike; without it, they are
+    NCCL's own."""
+    def choices(name, network, **env):
+        """Returns which kernels a job runs for which sizes, as its first rank logs it."""
+        with nccl.job(f"tuner-{name}", 3, calls=("allreduce", "allgather", "reducescatter"), network=network,
+                      sizes=(1000, 30_000, 1 << 18, 1 << 20), NCCL_DEBUG_SUBSYS="INIT,NET,TUNING,COLL", **env) as job:
+            pass
+        used = [set(re.findall(r"runs all-.*", job.text(rank))) for rank in range(3)]
+        job.expect(used[0] and used[0] == used[1] == used[2], f"the ranks have run different kernels: {used}")
+        tuned = "TUNER/Railhead: costs for" in job.text(0)
+        job.expect(tuned == ("RAILHEAD_NCCL_TUNER" in env), f"the tuner is {'loaded' if tuned else 'not loaded'}")
+        return {match[:2]: match[2:] for match in re.findall(r"(\w+): (\d+) Bytes -> Algo (\w+) proto (\w+)", job.text(0))}
+
+    def compare(name, network, rates):
+        own, tuned = choices(f"{name}-own", network), choices(name, network, RAILHEAD_NCCL_TUNER=rates)
+        moved = sorted(call for call in own if own[call] != tuned[call])
+        nccl.console.line(f"    {name}: {len(moved)} of {len(own)} choices differ: " + ", ".join(
+            f"{call[0]} of {call[1]} bytes: {' '.join(own[call])}, tuned {' '.join(tuned[call])}" for call in moved))
+        if not moved or any(tuned[call][1] != "SIMPLE" for call in moved):
+            raise Failure("the tuner has not moved choices to the protocol with the fewest bytes")
+
+    with two_nodes() as network:
+        # NCCL reads 10 Gbit/s of each virtual interface.
+        repair = network.unplug(1)
+        compare("lost", network, f"{RATES[0] / 1000}/10,0/10")
+        repair()
+        network.shape(1, RATES[0] // 4)
+        compare("unequal", network, f"{RATES[0] / 1000}/10,{RATES[0] / 4000}/10")
+
+
+SCENES = (own_sockets, collectives, types, protocols, lines, groups, two_hosts, environment, tuner, killed, cut_rails)
 
 
 def main():

@@ -1,20 +1,23 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Calls the plugin's environment table as NCCL does, in any version, and prints what it got as JSON.
+"""Calls the plugin's environment or tuner table as NCCL does, in any version, and prints what it got as JSON.
 
 usage: tables.py LIBRARY env VERSION NAME...
+       tables.py LIBRARY tuner VERSION RANKS NODES COLLECTIVE BYTES COST...
 
-The output is {"values": {NAME: value or null}, "log": [...], "threads": number}.
+The environment's: {"values": {NAME: value or null}, "log": [...], "threads": number}. The tuner's: {"costs": [...],
+"log": [...]}, or {"costs": null} if the library has no such table for this process.
 """
 
 import ctypes
 import json
 import sys
 import threading
-from ctypes import c_char_p, c_int, c_uint8, c_void_p
+from ctypes import c_char_p, c_float, c_int, c_size_t, c_uint8, c_uint64, c_void_p
 
 # NCCL's logger has a variable number of arguments; the plugin's formats have at most three.
 LOGGER = ctypes.CFUNCTYPE(None, c_int, ctypes.c_ulong, c_char_p, c_int, c_char_p, c_void_p, c_void_p, c_void_p)
+ALGORITHMS, PROTOCOLS = 7, 3
 WARN = 2
 
 
@@ -71,8 +74,41 @@ def env(library, version, names):
     return {"values": values, "log": log.lines[:half], "threads": threads, "name": table.name.decode()}
 
 
+def tuner(library, version, ranks, nodes, collective, size, *costs):
+    address = symbol(library, f"ncclTunerPlugin_v{version}")
+    if not address:
+        return {"costs": None}
+    log, context, chosen = Log(), c_void_p(), [c_int(-7), c_int(-7), c_int(0)]
+    pointer = ctypes.POINTER(c_void_p)
+    if version >= 5:
+        init = [pointer, c_uint64, c_size_t, c_size_t, LOGGER, c_void_p, c_void_p]
+    else:
+        init = [c_size_t, c_size_t, LOGGER, pointer]
+    choose = {2: [c_int, c_int, c_int] + [c_void_p] * 3, 3: [c_int, c_void_p, c_int, c_int, c_void_p]}.get(
+        version, [c_int, c_void_p, c_int, c_int, c_int, c_void_p])
+    table = table_at(address, [
+        ("name", c_char_p), ("init", ctypes.CFUNCTYPE(c_int, *init)),
+        ("get", ctypes.CFUNCTYPE(c_int, c_void_p, c_int, c_size_t, *choose)),
+        ("close", ctypes.CFUNCTYPE(c_int, c_void_p))] + ([("get_chunk_size", c_void_p)] if version >= 6 else []))
+    reference = ctypes.byref(context)
+    first = [reference, 7, ranks, nodes, log.function, None, None] if version >= 5 else [ranks, nodes, log.function, reference]
+    assert table.init(*first) == 0
+    entries = (c_float * (ALGORITHMS * PROTOCOLS))(*costs)
+    shape, channels = [entries, ALGORITHMS, PROTOCOLS], ctypes.byref(chosen[2])
+    rest = {2: [0, 0, 1, *map(ctypes.byref, chosen)], 3: [1, *shape, channels]}.get(version, [1, *shape, 0, channels])
+    assert table.get(context, collective, size, *rest) == 0
+    assert [choice.value for choice in chosen] == [-7, -7, 0], "the tuner has chosen itself"
+    assert table.close(context) == 0 and (version < 6 or table.get_chunk_size is None)
+    return {"costs": list(entries), "log": log.lines}
+
+
 def main():
-    print(json.dumps(env(ctypes.CDLL(sys.argv[1]), int(sys.argv[3]), sys.argv[4:])))
+    library, version = ctypes.CDLL(sys.argv[1]), int(sys.argv[3])
+    if sys.argv[2] == "env":
+        print(json.dumps(env(library, version, sys.argv[4:])))
+    else:
+        numbers = [int(word) for word in sys.argv[4:8]]
+        print(json.dumps(tuner(library, version, *numbers, *map(float, sys.argv[8:]))))
 
 
 if __name__ == "__main__":

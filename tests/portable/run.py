@@ -107,7 +107,7 @@ def case_rules():
     rules_of_an_object(PERF, NEEDED | {"librailhead.so.0"})
     rules_of_an_object(PLUGIN, NEEDED)
     tables = set(re.findall(r"^(\S+)", run(f"{MACHINE}-linux-gnu-nm", "-D", "--defined-only", "--format=posix", PLUGIN), re.M))
-    versions = {"Env": (1, 2), "Net": (6, 8, 9, 10, 11, 12)}
+    versions = {"Env": (1, 2), "Net": (6, 8, 9, 10, 11, 12), "Tuner": (2, 3, 4, 5, 6)}
     expect(tables == {f"nccl{kind}Plugin_v{version}" for kind, known in versions.items() for version in known},
            f"exported are {tables}")
     expect("soname: [librailhead.so.0]" in run("readelf", "-dW", LIBRARY), "another soname")
