@@ -100,12 +100,13 @@ std::optional<Told> NoNetwork(const NcclProcess& process, const NcclLog& log) {
       Failed(process, log)) {
     return std::nullopt;
   }
-  const std::string name = Value(process, "NCCL_NET");
-  return Told{
-      absl::StrCat("no network can be used",
-                   name.empty() ? "" : absl::StrCat(", and only ", name, " is allowed (NCCL_NET)")),
-      name == "IB" ? "check that the pod has RDMA devices (rdma/hca) with active ports"
-                   : "correct NCCL_NET, or set NCCL_NET_PLUGIN to the plugin that has it"};
+  // NCCL does not log the value of NCCL_NET, but what it tries.
+  if (process.no_rdma) {
+    return Told{"NCCL ended, because only RDMA is allowed (NCCL_NET=IB) and it found no device",
+                "check that the pod has RDMA devices (rdma/hca) with active ports"};
+  }
+  return Told{"NCCL ended, because it has no network of the name in NCCL_NET",
+              "correct NCCL_NET, or set NCCL_NET_PLUGIN to the plugin that has it"};
 }
 
 std::optional<Told> OverSockets(const NcclProcess& process, const NcclLog& log) {

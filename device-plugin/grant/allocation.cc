@@ -69,10 +69,8 @@ Allocation Describe(const fabric::NodeInventory& inventory, const std::string& n
                     const std::vector<const fabric::Hca*>& hcas) {
   Allocation allocation;
   allocation.rails.node = node;
-  std::vector<std::string> names;
   for (const fabric::Hca* hca : hcas) {
     const fabric::PodRail rail = RailOf(inventory, *hca);
-    names.push_back(absl::StrCat(rail.device, ":", rail.port, ":", rail.rail));
     allocation.char_devices.insert(allocation.char_devices.end(), rail.char_devices.begin(),
                                    rail.char_devices.end());
     allocation.rails.rails.push_back(rail);
@@ -83,7 +81,7 @@ Allocation Describe(const fabric::NodeInventory& inventory, const std::string& n
   if (inventory.rdma_cm) {
     allocation.char_devices.push_back("/dev/infiniband/rdma_cm");
   }
-  allocation.nccl_ib_hca = absl::StrCat("=", absl::StrJoin(names, ","));
+  allocation.nccl_ib_hca = fabric::NcclIbHca(allocation.rails.rails);
   return allocation;
 }
 

@@ -6,7 +6,9 @@
 
 #include <cstddef>
 
+#include "plugins/nccl/abi/env.h"
 #include "plugins/nccl/abi/net.h"
+#include "plugins/nccl/abi/tuner.h"
 
 namespace railhead::nccl::abi {
 namespace {
@@ -23,6 +25,13 @@ static_assert(sizeof(NetV10) == 160);
 static_assert(sizeof(NetV11Table) == 176);
 static_assert(sizeof(NetV12Table) == 176);
 static_assert(sizeof(CommConfig) == 4);
+static_assert(sizeof(EnvV1) == 32);
+static_assert(sizeof(EnvV2) == 32);
+static_assert(sizeof(TunerV2) == 32);
+static_assert(sizeof(TunerV3) == 32);
+static_assert(sizeof(TunerV4) == 32);
+static_assert(sizeof(TunerV5) == 32);
+static_assert(sizeof(TunerV6) == 40);
 
 TEST(LayoutTest, FieldsAreWhereNcclLooks) {
   EXPECT_EQ(offsetof(PropertiesV6, speed), 28U);
@@ -42,6 +51,18 @@ TEST(LayoutTest, FieldsAreWhereNcclLooks) {
   EXPECT_EQ(offsetof(NetV10, isend), 80U);
   EXPECT_EQ(offsetof(NetV12Table, close_listen), 128U);
   EXPECT_EQ(offsetof(NetV12Table, set_net_attributes), 168U);
+  EXPECT_EQ(offsetof(EnvV1, get_env), 24U);
+  EXPECT_EQ(offsetof(EnvV2, finalize), 16U);
+  EXPECT_EQ(offsetof(EnvV2, get_env), 24U);
+  EXPECT_EQ(offsetof(TunerV2, get_collective_info), 16U);
+  EXPECT_EQ(offsetof(TunerV3, destroy), 24U);
+  EXPECT_EQ(offsetof(TunerV4, get_collective_info), 16U);
+  EXPECT_EQ(offsetof(TunerV5, finalize), 24U);
+  EXPECT_EQ(offsetof(TunerV6, get_collective_info), 16U);
+  EXPECT_EQ(offsetof(TunerV6, get_chunk_size), 32U);
+  EXPECT_EQ(kAllReduce, 4);
+  EXPECT_EQ(kPat, 6);
+  EXPECT_EQ(kSimple, 2);
 }
 
 }  // namespace

@@ -159,7 +159,8 @@ std::string ParseSwitch(const std::string& text, bool& into) {
   return "";
 }
 
-// Parser of variables that the table only describes: FindWorld and WhyNotSet read them.
+// Parser of variables that the table only describes: FindWorld, WhyNotSet and plugins/nccl read
+// them.
 std::string ReadElsewhere(const std::string& /*text*/, Target& /*to*/) { return ""; }
 
 constexpr const char* kRails = "rails";  // a field
@@ -370,6 +371,13 @@ constexpr auto kTable = std::to_array<Variable>({
      [](const std::string& text, Target& to) {
        return ParseName(text, kLongestPath, to.settings.algorithms);
      }},
+    {Group::kSettings, "RAILHEAD_NCCL_TUNER", "off",
+     "For NCCL with libnccl-net-railhead.so: the rate and the speed in Gbit/s of each rail of the "
+     "slowest node, for example 400/400,100/400; the rate of a lost rail is 0. NCCL's costs of "
+     "algorithms and protocols then count the network as that much slower. off: NCCL's own costs. "
+     "Must be the same on all ranks: NCCL lets each rank choose, and ranks that choose differently "
+     "hang.",
+     ReadElsewhere},
     {Group::kSettings, "RAILHEAD_FLIGHT_RECORDER", "none: no file is written",
      "Directory in which every rank writes a file when the job fails: the error, the position "
      "of every rank, and the last 256 operations (runtime/README.md).",

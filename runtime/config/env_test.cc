@@ -299,6 +299,7 @@ TEST(EnvTest, HelpNamesEveryVariable) {
                            "RAILHEAD_METRICS_PORT",
                            "RAILHEAD_TIMEOUT_SECONDS",
                            "RAILHEAD_START_TIMEOUT_SECONDS",
+                           "RAILHEAD_NCCL_TUNER",
                            "RAILHEAD_FLIGHT_RECORDER",
                            "RAILHEAD_LOG"}) {
     EXPECT_THAT(help, HasSubstr(absl::StrCat(name, " (default: ")));

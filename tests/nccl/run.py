@@ -7,6 +7,7 @@ usage: run.py [SCENE]...     default: all
 Every byte is checked. Rails are veth pairs between network namespaces, or loopback.
 """
 
+import json
 import os
 import pathlib
 import random
@@ -254,7 +255,98 @@ def strangers():
         expect("no rail to the receiver at 127.0.0.1:" in two.sender.text(), "no cause", two.sender)
 
 
-SCENES = (describes_itself, every_version, large_and_many, metrics, unequal_rails, rails_fail, killed, strangers)
+def table(kind, version, *words, **env):
+    """Returns what tables.py gets in a process with these variables, and its stderr."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("NCCL_", "RAILHEAD_"))}
+    command = [sys.executable, pathlib.Path(__file__).parent / "tables.py", LIBRARY, kind, version, *words]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, timeout=PATIENCE,
+                          env={**variables, **env})
+    if done.returncode:
+        raise Failure(f"{kind} v{version}: exit {done.returncode}: {done.stderr}")
+    return json.loads(done.stdout), done.stderr
+
+
+def environment():
+    """What the environment tables answer, for several rails files, with variables of the user, and without a file."""
+    def rails(*devices):
+        OUT.mkdir(parents=True, exist_ok=True)
+        (OUT / "rails.json").write_text(json.dumps({
+            "apiVersion": "railhead.io/v1alpha1", "kind": "PodRails", "node": "n1",
+            "rails": [{"rail": rail, "device": device, "port": port, "linkLayer": layer}
+                      for rail, device, port, layer in devices]}), "ascii")
+
+    names = ("NCCL_IB_HCA", "NCCL_IB_GID_INDEX", "NCCL_IB_TC", "NCCL_IB_SL", "NCCL_SOCKET_IFNAME", "NCCL_IB_DISABLE",
+             "NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_ALGO", "HOME")
+    always = {"NCCL_NET_PLUGIN": str(LIBRARY), "HOME": os.environ["HOME"]}
+
+    def check(added, **env):
+        for version in (1, 2):
+            got, stderr = table("env", version, *names, RAILHEAD_RAILS_FILE=str(OUT / "rails.json"), RAILHEAD_LOG="info", **env)
+            expected = {**dict.fromkeys(names), **always, **{name: env[name] for name in names if name in env}, **added}
+            if got["values"] != expected:
+                raise Failure(f"v{version}: {got['values']}, not {expected}")
+            log = got["log"] if version == 2 else stderr.splitlines()
+            if got["threads"] != 1 or got["name"] != "Railhead" or any("WARN" in line for line in log):
+                raise Failure(f"v{version}: {got}, {stderr}")
+            for name, value in expected.items():
+                told = any(f"{name}={value} (" in line for line in log)
+                if told != (value is not None and name not in env and name != "HOME"):
+                    raise Failure(f"v{version}: {name}={value} is {'told' if told else 'not told'}: {log}")
+
+    rails((1, "mlx5_10", 1, "InfiniBand"), (0, "mlx5_1", 2, "InfiniBand"))
+    two = {"NCCL_IB_HCA": "=mlx5_1:2:0,mlx5_10:1:1"}
+    check(two)
+    check({**two, "NCCL_IB_TC": "106", "NCCL_IB_SL": "0", "NCCL_SOCKET_IFNAME": "=eth0,eth1"}, RAILHEAD_IB_TC="106",
+          RAILHEAD_IB_SL="0", RAILHEAD_SOCKET_IFNAME="eth0,eth1")
+    check({**two, "NCCL_NET": "Railhead"}, RAILHEAD_FALLBACK="fail")
+    check({"NCCL_IB_HCA": "=mlx5_10:1:1"}, RAILHEAD_RAILS="1")
+    check({"NCCL_IB_DISABLE": "1"}, RAILHEAD_TRANSPORT="tcp")
+    check({}, NCCL_IB_HCA="", NCCL_NET_PLUGIN="none", NCCL_ALGO="Ring")
+    check({**two, "NCCL_NET_PLUGIN": None}, NCCL_NET="IB")
+    rails(*((rail, f"roce{rail}", 1, "Ethernet") for rail in range(8)))  # not of this machine: their GIDs are unknown
+    check({"NCCL_IB_HCA": "=" + ",".join(f"roce{rail}:1:{rail}" for rail in range(8))})
+    rails((0, "mlx5_0", 1, "InfiniBand"), (1, "roce0", 1, "Ethernet"))
+    check({"NCCL_IB_HCA": "=mlx5_0:1:0,roce0:1:1"})
+    rails()
+    check({})
+
+    wrong = OUT / "wrong.json"
+    wrong.write_text("[1", "ascii")
+    for version in (1, 2):
+        for env, words in (({"RAILHEAD_RAILS_FILE": str(wrong)}, f"{wrong}: rails.json: the text is not"),
+                           ({"RAILHEAD_IB_TC": "300"}, "RAILHEAD_IB_TC='300' is not allowed")):
+            got, stderr = table("env", version, *names, **env)
+            lines = [line for line in (got["log"] if version == 2 else stderr.splitlines()) if words in line]
+            wanted = 1 if version == 2 else 2  # of both calls of init
+            if got["values"]["NCCL_IB_HCA"] or len(lines) != wanted or ("WARN" in lines[0]) != (version == 2):
+                raise Failure(f"v{version}: {got}, {stderr}")
+        got, stderr = table("env", version, *names, RAILHEAD_RAILS_FILE="/nonexistent/rails.json")
+        if "WARN" in str(got["log"]) or stderr or got["values"] != {**dict.fromkeys(names), **always}:
+            raise Failure(f"v{version}: {got}, {stderr}")
+
+
+def tuner():
+    """The tuner's tables exist if they are asked for, and change costs in one way, whatever the version."""
+    costs = [-1.0, 5.0, 20.0, 10.0, -1.0, 30.0, *[-1.0] * 14, 7.0]
+    for version in range(2, 7):
+        for off in ({}, {"RAILHEAD_NCCL_TUNER": ""}, {"RAILHEAD_NCCL_TUNER": "off"}):
+            if table("tuner", version, 8, 2, 4, 1000, *costs, **off)[0]["costs"] is not None:
+                raise Failure(f"v{version}: there is a tuner that was not asked for")
+        for value, words in (("100/400", "TUNER/Railhead: costs for"), ("on", "RAILHEAD_NCCL_TUNER='on' is not allowed")):
+            got, _ = table("tuner", version, 8, 2, 4, 1_000_000, *costs, RAILHEAD_NCCL_TUNER=value)
+            if value == "on" or version == 2:
+                expected = costs
+            else:  # 60 us more for each million bytes: trees send one million, rings 1.75, reducing switches one
+                expected = [cost if cost < 0 else cost + 60 * sent * wire for (cost, sent), wire in zip(
+                    zip(costs, [1] * 3 + [1.75] * 3 + [1] * 15), [2, 128 / 120, 1] * 7)]
+            if [round(cost, 2) for cost in got["costs"]] != [round(cost, 2) for cost in expected]:
+                raise Failure(f"v{version}: {got['costs']}, not {expected}")
+            if len(got["log"]) != 1 or words not in got["log"][0]:
+                raise Failure(f"v{version}: the log is {got['log']}")
+
+
+SCENES = (describes_itself, environment, tuner, every_version, large_and_many, metrics, unequal_rails, rails_fail, killed,
+          strangers)
 
 
 def main():

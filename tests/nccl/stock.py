@@ -33,6 +33,9 @@ ABORT_SECONDS = 20
 CUT_SECONDS = 2
 # Its proxy logs the plugin's error and drops the operation, and ncclCommGetAsyncError does not return it.
 DROPS_ERRORS = ("2.26.5",)
+# Without an interface for environment plugins, and with one that has no log.
+WITHOUT_ENVIRONMENT = ("2.26.5",)
+WITHOUT_ENVIRONMENT_LOG = ("2.28.9",)
 
 
 class Library:
@@ -189,7 +192,78 @@ def cut_rails(nccl):
     nccl.console.line(f"    {cuts} cuts in {job.rounds()} rounds; of connections, by rail: {lost} losses, {back} returns")
 
 
-SCENES = (own_sockets, collectives, types, protocols, lines, groups, two_hosts, logs, killed, cut_rails)
+def environment(nccl):
+    """NCCL_ENV_PLUGIN is the one variable of NCCL's that is set: the plugin answers for the others, from rails.json and
+    Railhead's settings. What the user sets stays."""
+    if nccl.version in WITHOUT_ENVIRONMENT:
+        return
+    rails = OUT / "rails.json"
+    alone = {"NCCL_ENV_PLUGIN": str(PLUGIN), "NCCL_NET_PLUGIN": None, "NCCL_NET": None, "NCCL_SOCKET_IFNAME": None,
+             "NCCL_DEBUG_SUBSYS": "INIT,ENV,NET", "RAILHEAD_RAILS_FILE": str(rails), "RAILHEAD_LOG": "info"}
+
+    def run(name, added, net="Railhead", **env):
+        """Runs a job, in which these variables must have been added."""
+        with nccl.job(f"environment-{name}", 3, calls=("allreduce", "alltoall"), net=net, **{**alone, **env}) as job:
+            pass
+        said = r"NCCL environment: info: " if nccl.version in WITHOUT_ENVIRONMENT_LOG else r"ENV/Railhead: "
+        for rank in range(3):
+            found = dict(re.findall(said + r"(NCCL_\w+)=(.*) \(.*\)$", job.text(rank), re.MULTILINE))
+            job.expect(found == added, f"added are {found}, not {added}", rank)
+        return job
+
+    def write(numbers):
+        rails.write_text(json.dumps({"apiVersion": "railhead.io/v1alpha1", "kind": "PodRails", "node": "n1", "rails": [
+            {"rail": rail, "device": f"mlx5_{rail + 4}", "port": 1, "linkLayer": "InfiniBand"} for rail in numbers]}), "ascii")
+
+    network = {"NCCL_NET_PLUGIN": str(PLUGIN), "NCCL_SOCKET_IFNAME": "=lo"}
+    write((1, 0))
+    run("network", {**network, "NCCL_IB_DISABLE": "1", "NCCL_IB_TC": "106", "NCCL_NET": "Railhead"}, RAILHEAD_TRANSPORT="tcp",
+        RAILHEAD_IB_TC="106", RAILHEAD_FALLBACK="fail")
+    run("devices", {"NCCL_IB_HCA": "=mlx5_4:1:0,mlx5_5:1:1", "NCCL_SOCKET_IFNAME": "=lo"}, net="Socket", NCCL_NET="Socket")
+    job = run("own", {"NCCL_NET_PLUGIN": str(PLUGIN)}, NCCL_SOCKET_IFNAME="lo", NCCL_IB_HCA="mlx5", RAILHEAD_RAILS="0",
+              RAILHEAD_RAILS_FILE="/nonexistent/rails.json")
+    job.expect("NCCL_SOCKET_IFNAME set by environment to lo\n" in job.text(0), "not the user's interface")
+    rails.write_text("{", "ascii")
+    job = run("wrong", network)
+    job.expect(job.text(0).count(f"{rails}: ") == 1, "not one line about the wrong file")
+    with nccl.job("environment-setting", 3, calls=("allreduce",), RAILHEAD_IB_TC="high", **{
+            **alone, "NCCL_NET": "Socket", "NCCL_SOCKET_IFNAME": "lo"}, net="Socket") as job:
+        pass
+    job.expect("RAILHEAD_IB_TC='high' is not allowed" in job.text(0), "no line about the wrong setting")
+
+
+def tuner(nccl):
+    """With a rail lost and with rails of 4:1, the tuner moves NCCL's choices, on all ranks alike; without it, they are
+    NCCL's own."""
+    def choices(name, network, **env):
+        """Returns which kernels a job runs for which sizes, as its first rank logs it."""
+        with nccl.job(f"tuner-{name}", 3, calls=("allreduce", "allgather", "reducescatter"), network=network,
+                      sizes=(1000, 30_000, 1 << 18, 1 << 20), NCCL_DEBUG_SUBSYS="INIT,NET,TUNING,COLL", **env) as job:
+            pass
+        used = [set(re.findall(r"runs all-.*", job.text(rank))) for rank in range(3)]
+        job.expect(used[0] and used[0] == used[1] == used[2], f"the ranks have run different kernels: {used}")
+        tuned = "TUNER/Railhead: costs for" in job.text(0)
+        job.expect(tuned == ("RAILHEAD_NCCL_TUNER" in env), f"the tuner is {'loaded' if tuned else 'not loaded'}")
+        return {match[:2]: match[2:] for match in re.findall(r"(\w+): (\d+) Bytes -> Algo (\w+) proto (\w+)", job.text(0))}
+
+    def compare(name, network, rates):
+        own, tuned = choices(f"{name}-own", network), choices(name, network, RAILHEAD_NCCL_TUNER=rates)
+        moved = sorted(call for call in own if own[call] != tuned[call])
+        nccl.console.line(f"    {name}: {len(moved)} of {len(own)} choices differ: " + ", ".join(
+            f"{call[0]} of {call[1]} bytes: {' '.join(own[call])}, tuned {' '.join(tuned[call])}" for call in moved))
+        if not moved or any(tuned[call][1] != "SIMPLE" for call in moved):
+            raise Failure("the tuner has not moved choices to the protocol with the fewest bytes")
+
+    with two_nodes() as network:
+        # NCCL reads 10 Gbit/s of each virtual interface.
+        repair = network.unplug(1)
+        compare("lost", network, f"{RATES[0] / 1000}/10,0/10")
+        repair()
+        network.shape(1, RATES[0] // 4)
+        compare("unequal", network, f"{RATES[0] / 1000}/10,{RATES[0] / 4000}/10")
+
+
+SCENES = (own_sockets, collectives, types, protocols, lines, groups, two_hosts, logs, environment, tuner, killed, cut_rails)
 
 
 def main():

@@ -28,6 +28,8 @@ enum LogLevel : int { kWarn = 2, kInfo = 3 };
 // NOLINTBEGIN(google-runtime-int): NCCL's type
 inline constexpr unsigned long kInit = 0x1;
 inline constexpr unsigned long kNet = 0x10;
+inline constexpr unsigned long kTuning = 0x40;
+inline constexpr unsigned long kEnv = 0x80;
 // NOLINTEND(google-runtime-int)
 // NOLINTNEXTLINE(google-runtime-int)
 using LogFunction = void (*)(int level, unsigned long flags, const char* file, int line,

@@ -48,7 +48,8 @@ class Job:
     """Ranks that make `calls` of NCCL, each with each of `sizes` (bytes), in a number of rounds, or in rounds until
     stop(). At the end of the block all must have ended well, if `checked`.
 
-    Each `gpus` ranks are a host. Their network is loopback, or those of the Network's nodes in turn, with its rails."""
+    Each `gpus` ranks are a host. Their network is loopback, or those of the Network's nodes in turn, with its rails.
+    `env`: variables of the ranks; None removes one that is set otherwise."""
 
     def __init__(self, folder, library, ranks, calls=CALLS, sizes=(4, 1000, 1 << 20), element="f32", rounds=2, gpus=1,
                  network=None, checked=True, net="Railhead", **env):
@@ -76,12 +77,13 @@ class Job:
             command = [PROGRAM, library, folder / "id", rank, ranks, rank % gpus, ",".join(calls),
                        ",".join(map(str, sizes)), element, self._until or rounds]
             command = [str(part) for part in command]
+            variables = {**common, "NCCL_HOSTID": f"railhead-host-{host}", **env}
             if network:
                 command = network.inside("ab"[host % 2], *command)
             with open(log, "wb") as out:
                 self.children.append(subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-                    env={**common, "NCCL_HOSTID": f"railhead-host-{host}", **env}))
+                    env={name: value for name, value in variables.items() if value is not None}))
 
     def __enter__(self):
         return self
