@@ -183,9 +183,12 @@ TEST(NcclLogTest, APluginThatCannotBeUsed) {
 }
 
 TEST(NcclLogTest, ANetworkThatIsNotThere) {
-  EXPECT_THAT(
-      Only(Job().Env("NCCL_NET", "IB").All("Failed to initialize any NET plugin", "WARN").text()),
-      HasSubstr("only IB is allowed (NCCL_NET); check that the pod has RDMA devices"));
+  const auto ended = [](Job job) {
+    return Only(job.All("Failed to initialize any NET plugin", "WARN").text());
+  };
+  EXPECT_THAT(ended(Job().All("Failed to initialize NET plugin IB")),
+              HasSubstr("only RDMA is allowed (NCCL_NET=IB) and it found no device; check that"));
+  EXPECT_THAT(ended(Job()), HasSubstr("no network of the name in NCCL_NET; correct NCCL_NET"));
 }
 
 TEST(NcclLogTest, SocketsThatNobodyAskedFor) {

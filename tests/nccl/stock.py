@@ -129,7 +129,8 @@ def logs(nccl):
         ("unsupported", None, {"NCCL_NET_PLUGIN": str(empty)}, "NcclPluginUnsupported", "NCCL uses Socket instead"),
         ("no-rdma", None, no_rdma, "NcclPluginFailed", "TCP instead of RDMA.*NCCL uses Socket instead"),
         ("only-ours", "Railhead", no_rdma, "NcclPluginFailed", "TCP instead of RDMA.*NCCL ended"),
-        ("only-ib", "IB", {}, "NcclNoNetwork", "only IB is allowed"),
+        ("only-ib", "IB", {}, "NcclNoNetwork", "only RDMA is allowed"),
+        ("no-such-network", "Foo", {}, "NcclNoNetwork", "no network of the name"),
         ("collnet", "Railhead", {"NCCL_COLLNET_ENABLE": "1", "NCCL_COLLNET_NODE_THRESHOLD": "2"}, "SharpNotUsed", "CollNet|SHARP tree"),
     )
     for name, net, env, check, words in cases:
