@@ -42,8 +42,13 @@ std::string Value(const NcclProcess& process, const std::string& name) {
 // Returns the plugin that the process was told to load; "" if none. NCCL looks for libnccl-net.so
 // without being told, and that it is not there means nothing.
 std::string AskedPlugin(const NcclProcess& process) {
-  const std::string name = Value(process, "NCCL_NET_PLUGIN");
-  return name == "none" ? "" : name;
+  std::string name = Value(process, "NCCL_NET_PLUGIN");
+  if (!name.empty()) return name == "none" ? "" : name;
+  // NCCL 2.26 does not log the variable.
+  for (const PluginError& error : process.plugin_errors) {
+    if (error.library != "libnccl-net.so") return error.library;
+  }
+  return "";
 }
 
 std::string Instead(const NcclProcess& process) {
@@ -64,12 +69,13 @@ std::optional<Told> NotLoaded(const NcclProcess& process, const NcclLog& /*log*/
                    [](const PluginError& e) { return !absl::StartsWith(e.error, "no such file"); });
   const bool there = better != process.plugin_errors.end();
   const PluginError& why = there ? *better : process.plugin_errors.back();
-  return Told{absl::StrCat("the plugin NCCL_NET_PLUGIN=", asked, " was not loaded: ", why.library,
-                           ": ", why.error, Instead(process)),
-              there ? "install what the library needs into the image, or use a plugin that was "
-                      "built for it"
-                    : "check that the file is in the image and its folder in LD_LIBRARY_PATH, or "
-                      "let a RailProfile bring it (spec.inject.ncclPlugin)"};
+  return Told{
+      absl::StrCat("the plugin ", asked, " (NCCL_NET_PLUGIN) was not loaded: ",
+                   why.library == asked ? "" : why.library + ": ", why.error, Instead(process)),
+      there ? "install what the library needs into the image, or use a plugin that was "
+              "built for it"
+            : "check that the file is in the image and its folder in LD_LIBRARY_PATH, or "
+              "let a RailProfile bring it (spec.inject.ncclPlugin)"};
 }
 
 std::optional<Told> Unsupported(const NcclProcess& process, const NcclLog& log) {
@@ -85,9 +91,11 @@ std::optional<Told> Unsupported(const NcclProcess& process, const NcclLog& log) 
 }
 
 std::optional<Told> Failed(const NcclProcess& process, const NcclLog& /*log*/) {
-  for (const std::string& name : process.failed_networks) {
-    if (!process.plugins.contains(name)) continue;
+  for (const std::string& name : process.plugins) {
     const bool own = name == kRailhead && !process.own_warnings.empty();
+    // NCCL 2.26 only goes on with another network.
+    const bool left = own && process.network != name;
+    if (!left && !process.failed_networks.contains(name)) continue;
     return Told{absl::StrCat("the plugin ", name, " was loaded, but cannot be used",
                              own ? ": " + process.own_warnings.front() : "", Instead(process)),
                 own ? "fix this cause" : "read its lines in the log with NCCL_DEBUG=INFO"};
@@ -100,8 +108,9 @@ std::optional<Told> NoNetwork(const NcclProcess& process, const NcclLog& log) {
       Failed(process, log)) {
     return std::nullopt;
   }
-  // NCCL does not log the value of NCCL_NET, but what it tries.
-  if (process.no_rdma) {
+  // From 2.27 on NCCL does not log the value of NCCL_NET, but tries nothing else.
+  const std::string name = Value(process, "NCCL_NET");
+  if (name.empty() ? process.no_rdma : name == "IB") {
     return Told{"NCCL ended, because only RDMA is allowed (NCCL_NET=IB) and it found no device",
                 "check that the pod has RDMA devices (rdma/hca) with active ports"};
   }

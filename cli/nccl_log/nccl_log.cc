@@ -24,10 +24,10 @@ struct Line {
 
 std::optional<Line> Split(absl::string_view line) {
   Line split;
-  for (const absl::string_view mark : {"NCCL INFO ", "NCCL WARN "}) {
+  for (const absl::string_view mark : {"NCCL INFO ", "NCCL WARN ", "NCCL ATTN "}) {
     const size_t at = line.find(mark);
     if (at == absl::string_view::npos) continue;
-    split.warns = mark == "NCCL WARN ";
+    split.warns = mark != "NCCL INFO ";
     split.text = absl::StripAsciiWhitespace(line.substr(at + mark.size()));
     // The last word of the form host:pid:tid.
     const std::vector<absl::string_view> words = absl::StrSplit(line.substr(0, at), ' ');
@@ -92,7 +92,7 @@ void ReadPlugin(absl::string_view text, NcclProcess& process) {
     const std::optional<std::string> why = Behind(text, " : " + *load + ": ");
     if (!why.has_value()) return;
     error = {*load, *why};
-  } else if (const auto missing = Behind(text, "Could not find: ")) {
+  } else if (const auto missing = Behind(text, "Could not find: ", ". Using internal")) {
     error = {std::string(absl::StripSuffix(*missing, ".")), "no such file in the search path"};
   } else if (absl::StrContains(text, ".so") && absl::StrContains(text, ": ")) {
     // "NET/Plugin: LIBRARY: the loader's error"
@@ -141,6 +141,11 @@ void Read(const Line& line, NcclProcess& process) {
   process.no_rdma |= !process.sockets && (absl::StrContains(text, "NET/IB : No device") ||
                                           absl::EndsWith(text, "NET plugin IB"));
   process.no_network |= absl::StrContains(text, "Failed to initialize any NET plugin");
+  // 2.26 names it, and tries others before.
+  if (const auto name = Behind(text, "Error: network ", " not found."); name && line.warns) {
+    process.no_network = true;
+    process.environment["NCCL_NET"] = *name;
+  }
   if (const auto own = Behind(text, "NET/Railhead: "); own && line.warns) {
     Keep(*own, process.own_warnings);
   }

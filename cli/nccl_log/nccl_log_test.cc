@@ -30,7 +30,7 @@ class Job {
   }
   Job& Of(int rank, const std::string& text, const std::string& level = "INFO") {
     absl::StrAppend(&text_, "n", rank / 2, ":", 100 + rank, ":", 200 + rank, " [", rank % 2, "] ",
-                    level == "WARN" ? "net.cc:349 " : "", "NCCL ", level, " ", text, "\n");
+                    level == "INFO" ? "" : "net.cc:349 ", "NCCL ", level, " ", text, "\n");
     return *this;
   }
   Job& Raw(const std::string& line) {
@@ -129,10 +129,9 @@ TEST(NcclLogTest, APluginThatIsNotThere) {
       .All("NET/Plugin: Could not find: /opt/x/libnccl-net-railhead.so.")
       .Start("Socket");
   EXPECT_THAT(Only(job.text()),
-              HasSubstr("rank 0 (n0:100) and 3 more: the plugin "
-                        "NCCL_NET_PLUGIN=/opt/x/libnccl-net-railhead.so was not loaded: "
-                        "/opt/x/libnccl-net-railhead.so: no such file in the search path, and NCCL "
-                        "uses Socket instead; check that the file is in the image"));
+              HasSubstr("rank 0 (n0:100) and 3 more: the plugin /opt/x/libnccl-net-railhead.so "
+                        "(NCCL_NET_PLUGIN) was not loaded: no such file in the search path, and "
+                        "NCCL uses Socket instead; check that the file is in the image"));
   // On one rank only, in the words of another version.
   Job old;
   old.Of(2, "NCCL_NET_PLUGIN set by environment to railhead")
@@ -141,7 +140,13 @@ TEST(NcclLogTest, APluginThatIsNotThere) {
           "libnccl-net-railhead.so: "
           "cannot open shared object file: No such file or directory")
       .Start("IB");
-  EXPECT_THAT(Only(old.text()), HasSubstr("rank 2 (n1:102): the plugin NCCL_NET_PLUGIN=railhead"));
+  EXPECT_THAT(Only(old.text()),
+              HasSubstr("rank 2 (n1:102): the plugin railhead (NCCL_NET_PLUGIN)"));
+  // 2.26 does not log the variable, and makes this name of it.
+  Job silent;
+  silent.All("NET/Plugin: Could not find: libnccl-net-/x.so.so. Using internal net plugin.")
+      .Start("IB");
+  EXPECT_THAT(Only(silent.text()), HasSubstr("the plugin libnccl-net-/x.so.so (NCCL_NET_PLUGIN)"));
 }
 
 // The file's own error is the cause, and not that NCCL has tried its other name.
@@ -172,9 +177,9 @@ TEST(NcclLogTest, APluginThatCannotBeUsed) {
   Job job;
   job.Env("NCCL_NET_PLUGIN", "railhead")
       .All("NET/Plugin: Loaded net plugin Railhead (v12)")
-      .All("NET/Railhead: RDMA is required, but the pod has no device", "WARN")
-      .All("Failed to initialize NET plugin Railhead");
-  const std::string common = job.text();
+      .All("NET/Railhead: RDMA is required, but the pod has no device", "WARN");
+  EXPECT_THAT(ChecksOf(Job(job).Start("Socket").text()), ElementsAre("NcclPluginFailed"));  // 2.26
+  job.All("Failed to initialize NET plugin Railhead", "ATTN");  // from 2.32 on
   EXPECT_THAT(Only(Job(job).Start("Socket").text()),
               HasSubstr("cannot be used: RDMA is required, but the pod has no device, and NCCL "
                         "uses Socket instead; fix this cause"));
@@ -188,6 +193,8 @@ TEST(NcclLogTest, ANetworkThatIsNotThere) {
   };
   EXPECT_THAT(ended(Job().All("Failed to initialize NET plugin IB")),
               HasSubstr("only RDMA is allowed (NCCL_NET=IB) and it found no device; check that"));
+  EXPECT_THAT(Only(Job().All("Error: network Foo not found.", "WARN").text()),
+              HasSubstr("no network of the name in NCCL_NET"));
   EXPECT_THAT(ended(Job()), HasSubstr("no network of the name in NCCL_NET; correct NCCL_NET"));
 }
 
