@@ -13,7 +13,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
-#include "runtime/config/world.h"
 #include "runtime/metrics/snapshot.h"
 
 namespace railhead::nccl {
@@ -52,25 +51,8 @@ absl::StatusOr<std::unique_ptr<LocalRails>> LocalRails::Open(comm::CommunicatorO
   if (!options.setup.problem.ok()) return options.setup.problem;
   std::unique_ptr<LocalRails> rails(new LocalRails(std::move(options)));
   if (absl::Status found = rails->Find(); !found.ok()) return found;
-  rails->OpenPage();
+  rails->page_ = MetricsPage::OfProcess(rails->settings(), rails->log());
   return rails;
-}
-
-void LocalRails::OpenPage() {
-  const config::Settings& settings = options_.setup.settings;
-  if (!settings.metrics || settings.metrics_port == 0) return;
-  absl::StatusOr<std::shared_ptr<metrics::Exporter>> exporter =
-      metrics::Exporter::At(settings.metrics_port, settings.pod, log_);
-  // Metrics are optional.
-  if (!exporter.ok()) {
-    log_.Warn(exporter.status().message());
-    return;
-  }
-  exporter_ = *std::move(exporter);
-  std::optional<metrics::WorldRank> launcher;
-  const auto world = config::FindWorld(config::ProcessEnvironment);
-  if (world.ok() && world->has_value()) launcher.emplace((*world)->rank, (*world)->size);
-  identity_ = metrics::IdentityOfProcess(settings.job, launcher, {0, 1});
 }
 
 std::shared_ptr<const void> LocalRails::SpeakerTo(const std::string& process, bool& first) const {
@@ -83,15 +65,9 @@ std::shared_ptr<const void> LocalRails::SpeakerTo(const std::string& process, bo
 }
 
 std::unique_ptr<metrics::Exporter::Registration> LocalRails::Show(ReadRails read) const {
-  if (exporter_ == nullptr) return nullptr;
-  return exporter_->Register([identity = identity_, read = std::move(read)] {
-    metrics::Snapshot snapshot;
-    snapshot.job = identity->job;
-    snapshot.rank = identity->rank;
-    snapshot.source = "nccl";
-    snapshot.rails = read();
-    return snapshot;
-  });
+  if (page_ == nullptr) return nullptr;
+  return page_->Show(
+      [read = std::move(read)](metrics::Snapshot& snapshot) { snapshot.rails = read(); });
 }
 
 absl::Status LocalRails::Find() {

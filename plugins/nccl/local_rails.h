@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "plugins/nccl/handle.h"
+#include "plugins/nccl/metrics_page.h"
 #include "runtime/base/log.h"
 #include "runtime/bootstrap/secret.h"
 #include "runtime/comm/setup/chosen_rail.h"
@@ -21,7 +22,6 @@
 #include "runtime/comm/setup/own_rails.h"
 #include "runtime/comm/setup/tcp_rail.h"
 #include "runtime/metrics/exporter.h"
-#include "runtime/metrics/identity.h"
 
 namespace railhead::nccl {
 
@@ -62,7 +62,6 @@ class LocalRails {
   explicit LocalRails(comm::CommunicatorOptions options);
 
   absl::Status Find();
-  void OpenPage();
 
   comm::CommunicatorOptions options_;
   Logger log_;
@@ -73,8 +72,7 @@ class LocalRails {
   std::vector<Device> devices_;
   mutable std::mutex mutex_;
   mutable std::map<std::string, std::weak_ptr<const void>> speakers_;  // by process
-  std::shared_ptr<metrics::Exporter> exporter_;                        // null: there is no page
-  std::shared_ptr<const metrics::Identity> identity_;
+  std::shared_ptr<MetricsPage> page_;                                  // null: there is none
 };
 
 }  // namespace railhead::nccl
