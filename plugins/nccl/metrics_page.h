@@ -26,8 +26,8 @@ class MetricsPage : public std::enable_shared_from_this<MetricsPage> {
   static std::shared_ptr<MetricsPage> OfProcess(const config::Settings& settings,
                                                 const Logger& log);
 
-  // Tells this process's rank in a communicator. The first one decides which rank the page shows,
-  // unless a launcher has told it.
+  // Tells this process's rank in a communicator (size 1: unknown). The first one decides which rank
+  // the page shows, unless a launcher has told it.
   void Learn(metrics::WorldRank communicator);
 
   // Adds to the page what `fill` writes into a snapshot with job, rank and source, while the result

@@ -178,6 +178,9 @@ struct Functions {
             return tracker.StartOther(now);
           });
       *handle = PointerOf(started);
+      if (kVersion < 4 && (event->type == abi::kCollective || event->type == abi::kP2p)) {
+        Profiler::OfProcess().LearnRank(event->rank);
+      }
       Other().Refresh();
       if (other_context == nullptr || started == 0 || other_handle != nullptr) return;
       if (Other().table()->start(other_context, &other_handle, &*other_event) != abi::kSuccess) {

@@ -39,7 +39,10 @@ EventHandle Profiler::Open(const config::Settings& settings, Tracker::Communicat
   const Logger log(settings.log_level, "NCCL plugin");
   if (page_ == nullptr) page_ = MetricsPage::OfProcess(settings, log);
   if (page_ != nullptr) {
-    if (rank.has_value()) page_->Learn({*rank, communicator.ranks});
+    if (rank.has_value()) {
+      page_->Learn({*rank, communicator.ranks});
+      knows_rank_ = true;
+    }
     if (shown_ == nullptr) {
       shown_ = page_->Show([this](metrics::Snapshot& snapshot) {
         With([&](Tracker& tracker, Nanoseconds now) { tracker.Report(now, snapshot); });
@@ -79,6 +82,12 @@ void Profiler::Close(EventHandle communicator) {
   thread_->Wake(*this);
   thread_->AwaitEnd(*this);
   thread_.reset();
+}
+
+void Profiler::LearnRank(int rank) {
+  if (knows_rank_.load(std::memory_order_relaxed) || knows_rank_.exchange(true)) return;
+  const std::lock_guard<std::mutex> opening(opening_);
+  if (page_ != nullptr) page_->Learn({rank, 1});
 }
 
 std::optional<absl::Time> Profiler::Turn() {

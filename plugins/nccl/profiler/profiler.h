@@ -6,6 +6,7 @@
 #ifndef RAILHEAD_PLUGINS_NCCL_PROFILER_PROFILER_H_
 #define RAILHEAD_PLUGINS_NCCL_PROFILER_PROFILER_H_
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -32,6 +33,8 @@ class Profiler final : private net::WatchThread::Client {
   EventHandle Open(const config::Settings& settings, Tracker::Communicator communicator,
                    std::optional<int> rank);
   void Close(EventHandle communicator);
+  // Tells this process's rank in a communicator, if Open could not.
+  void LearnRank(int rank);
 
   // Returns the result of `body(tracker, now)`, which runs with the lock held.
   template <class Body>
@@ -53,6 +56,7 @@ class Profiler final : private net::WatchThread::Client {
   Tracker tracker_;
   Logger log_;
   bool watching_ = false;
+  std::atomic<bool> knows_rank_ = false;
 };
 
 }  // namespace railhead::nccl
