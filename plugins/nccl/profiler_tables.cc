@@ -26,6 +26,8 @@ using abi::Result;
 constexpr char kName[] = "Railhead";
 constexpr int kMask = abi::kCollective | abi::kP2p | abi::kProxyOp | abi::kProxyStep;
 constexpr int kKernelMask = abi::kKernelChannel;
+// NCCL up to 2.27 has no events of calls whose group has no handle. The tracker does not know it.
+constexpr EventHandle kGroupHandle = 1;
 constexpr size_t kLongestName = 64;  // of a communicator
 
 EventHandle HandleOf(const void* pointer) { return reinterpret_cast<EventHandle>(pointer); }
@@ -177,7 +179,7 @@ struct Functions {
             if (own != 0 || other_context == nullptr || IsOurs(event->type)) return own;
             return tracker.StartOther(now);
           });
-      *handle = PointerOf(started);
+      *handle = PointerOf(started == 0 && event->type == abi::kGroup ? kGroupHandle : started);
       if (kVersion < 4 && (event->type == abi::kCollective || event->type == abi::kP2p)) {
         Profiler::OfProcess().LearnRank(event->rank);
       }
@@ -271,9 +273,9 @@ struct Functions {
                            Nanoseconds now) {
     switch (event.type) {
       case abi::kCollective:
-        return TrackCall(tracker, context, event.collective, now);
+        return TrackCall(tracker, context, event.rank, event.collective, now);
       case abi::kP2p:
-        return TrackCall(tracker, context, event.p2p, now);
+        return TrackCall(tracker, context, event.rank, event.p2p, now);
       case abi::kProxyOp:
         return tracker.StartTransfer(is_foreign ? 0 : HandleOf(event.parent), event.proxy_op.peer,
                                      event.proxy_op.is_send != 0 ? Direction::kSend
@@ -292,7 +294,7 @@ struct Functions {
   }
 
   template <class Call>
-  static EventHandle TrackCall(Tracker& tracker, void* context, const Call& call,
+  static EventHandle TrackCall(Tracker& tracker, void* context, int rank, const Call& call,
                                Nanoseconds now) {
     absl::string_view function;
     absl::string_view type;
@@ -306,6 +308,7 @@ struct Functions {
       type = TypeWord(call.data_type);
       if constexpr (requires { call.algorithm; }) algorithm = AlgorithmWord(call.algorithm);
     }
+    if (kVersion < 4) tracker.NoteRank(HandleOf(context), rank);
     return tracker.StartCall(HandleOf(context), NameOf(function, algorithm),
                              call.count * ElementBytes(type), now);
   }

@@ -85,6 +85,11 @@ EventHandle Tracker::Open(Communicator communicator) {
   return handle;
 }
 
+void Tracker::NoteRank(EventHandle communicator, int rank) {
+  Comm* const comm = Find(comms_, Kind::kCommunicator, communicator);
+  if (comm != nullptr && rank < kMostPeers) comm->highest_rank = std::max(comm->highest_rank, rank);
+}
+
 bool Tracker::Close(EventHandle communicator, Nanoseconds now) {
   Comm* const comm = Find(comms_, Kind::kCommunicator, communicator);
   if (comm == nullptr) return false;
@@ -152,19 +157,16 @@ EventHandle Tracker::StartTransfer(EventHandle of_call, int peer, Direction dire
   ++call->children;
   call->sends = call->sends || direction == Direction::kSend;
   call->changed = now;
-  if (Comm* const comm = Find(comms_, Kind::kCommunicator, call->comm);
-      comm != nullptr && peer < kMostPeers) {
-    comm->highest_rank = std::max(comm->highest_rank, peer);
-  }
+  NoteRank(call->comm, peer);
   return handle;
 }
 
 EventHandle Tracker::StartStep(EventHandle of_transfer, int number, Nanoseconds now) {
   Transfer* transfer = Find(transfers_, Kind::kTransfer, of_transfer);
   if (transfer == nullptr) return 0;
-  if (const Step* const fresh = Find(steps_, Kind::kStep, transfer->fresh);
-      fresh != nullptr && fresh->number == number && fresh->stage < 0) {
-    return transfer->fresh;
+  if (const Step* const known = Find(steps_, Kind::kStep, transfer->At(number))) {
+    if (known->number == number && known->stage < 0) return transfer->At(number);
+    EndStep(transfer->At(number), now);
   }
   Step step;
   step.transfer = of_transfer;
@@ -172,7 +174,7 @@ EventHandle Tracker::StartStep(EventHandle of_transfer, int number, Nanoseconds 
   const EventHandle handle = Start(steps_, Kind::kStep, step, now);
   transfer = Find(transfers_, Kind::kTransfer, of_transfer);
   if (transfer != nullptr) {
-    transfer->fresh = handle;
+    transfer->At(number) = handle;
     transfer->changed = now;
   }
   return handle;
@@ -255,6 +257,21 @@ void Tracker::SetKernelEnd(EventHandle handle, uint64_t gpu_time) {
   if (kernel != nullptr && kernel->by_gpu) kernel->end = std::max(kernel->start, gpu_time);
 }
 
+void Tracker::EndStep(EventHandle handle, Nanoseconds now) {
+  const Step* const step = Find(steps_, Kind::kStep, handle);
+  if (step == nullptr) return;
+  Transfer* const transfer = Find(transfers_, Kind::kTransfer, step->transfer);
+  if (transfer != nullptr) {
+    if (transfer->At(step->number) == handle) transfer->At(step->number) = 0;
+    if (step->stage >= 0) {
+      Account(*transfer, now);
+      --transfer->steps[static_cast<size_t>(step->stage)];
+      if (step->stage == 0) NoteStage(*transfer, 0, 1, now);
+    }
+  }
+  steps_.Release(handle & ((uint64_t{1} << kKindShift) - 1));
+}
+
 void Tracker::EndChild(EventHandle of_call, Nanoseconds now) {
   Call* const call = Find(calls_, Kind::kCall, of_call);
   if (call == nullptr) return;
@@ -274,19 +291,14 @@ bool Tracker::Stop(EventHandle handle, Nanoseconds now) {
     SettleFirst(call->comm, now);
   } else if (Transfer* const transfer = Find(transfers_, Kind::kTransfer, handle);
              transfer != nullptr) {
+    for (const EventHandle step : transfer->open) EndStep(step, now);
     Account(*transfer, now);
     const EventHandle of_call = transfer->call;
     transfers_.Release(key);
     if (Call* const parent = Find(calls_, Kind::kCall, of_call)) parent->transfer_end = now;
     EndChild(of_call, now);
-  } else if (const Step* const step = Find(steps_, Kind::kStep, handle); step != nullptr) {
-    Transfer* const of = Find(transfers_, Kind::kTransfer, step->transfer);
-    if (of != nullptr && step->stage >= 0) {
-      Account(*of, now);
-      --of->steps[static_cast<size_t>(step->stage)];
-      if (step->stage == 0) NoteStage(*of, 0, 1, now);
-    }
-    steps_.Release(key);
+  } else if (Find(steps_, Kind::kStep, handle) != nullptr) {
+    EndStep(handle, now);
   } else if (const Kernel* const kernel = Find(kernels_, Kind::kKernel, handle);
              kernel != nullptr) {
     const uint64_t end = kernel->by_gpu ? kernel->end : static_cast<uint64_t>(now);

@@ -81,6 +81,8 @@ class Tracker {
     int ranks = 0;     // 0: unknown
   };
   EventHandle Open(Communicator communicator);
+  // A rank of the communicator, if its number of ranks is unknown.
+  void NoteRank(EventHandle communicator, int rank);
   // Ends it: forgets its calls that have not ended. Returns false if it is unknown.
   bool Close(EventHandle communicator, Nanoseconds now);
 
@@ -158,7 +160,9 @@ class Tracker {
     Nanoseconds since = 0;       // waiting time before is counted
     Nanoseconds changed = 0;     // its steps
     Nanoseconds quiet = 0;       // since then, no data has come for a step that waits
-    EventHandle fresh = 0;       // the newest step, while it has no stage
+    // Its open steps, by number: NCCL has no more, and forgets those that it overwrites.
+    std::array<EventHandle, 8> open{};
+    EventHandle& At(int number) { return open[static_cast<unsigned>(number) % open.size()]; }
     void* attached = nullptr;
   };
   struct Step {
@@ -198,6 +202,7 @@ class Tracker {
   uint64_t LargerBuffer(const Call& call);
   void Account(Transfer& transfer, Nanoseconds now);
   void NoteStage(Transfer& transfer, int from, int to, Nanoseconds now);
+  void EndStep(EventHandle handle, Nanoseconds now);
   void EndChild(EventHandle call, Nanoseconds now);
   // Whether the call has ended, or will never be heard of again.
   static bool IsSettled(const Call& call, Nanoseconds now);
