@@ -115,8 +115,7 @@ struct Functions {
   }
 
   template <class OtherInit>
-  static absl::Status OpenOther(const std::string& file, EventHandle communicator,
-                                OtherInit init) {
+  static absl::Status OpenOther(const std::string& file, EventHandle communicator, OtherInit init) {
     const absl::Status loaded = Other().Load(file, absl::StrCat("ncclProfiler_v", kVersion));
     if (!loaded.ok()) return loaded;
     const Table& table = *Other().table();
@@ -160,8 +159,7 @@ struct Functions {
     if (event == nullptr) return abi::kSuccess;
     return Guarded([&] {
       // Both are pointers of the other process.
-      const bool is_foreign =
-          event->type == abi::kProxyOp && event->proxy_op.pid != ::getpid();
+      const bool is_foreign = event->type == abi::kProxyOp && event->proxy_op.pid != ::getpid();
       const bool other_wants =
           Other().table() != nullptr && !is_foreign && Other().Wants(event->type);
       std::optional<Event> other_event;
@@ -170,8 +168,12 @@ struct Functions {
       const EventHandle started =
           Profiler::OfProcess().With([&](Tracker& tracker, Nanoseconds now) {
             if (other_wants) {
-              other_context = tracker.Attached(HandleOf(context));
               TranslateParents(tracker, other_event.emplace(*event));
+              // Steps have a foreign context if their transfer has.
+              const bool is_part = event->type == abi::kProxyStep || event->type == abi::kNetPlugin;
+              if (!is_part || other_event->parent != nullptr) {
+                other_context = tracker.Attached(HandleOf(context));
+              }
             }
             const EventHandle own = Track(tracker, context, *event, is_foreign, now);
             // A step that NCCL starts again has it already.
@@ -227,17 +229,14 @@ struct Functions {
   static Result Finalize(void* context) {
     return Guarded([&] {
       void* other = nullptr;
-      Profiler::OfProcess().With([&](Tracker& tracker, Nanoseconds) {
-        other = tracker.Attached(HandleOf(context));
-      });
+      Profiler::OfProcess().With(
+          [&](Tracker& tracker, Nanoseconds) { other = tracker.Attached(HandleOf(context)); });
       Profiler::OfProcess().Close(HandleOf(context));
       if (other != nullptr) Other().table()->finalize(other);
     });
   }
 
-  static constexpr bool IsOurs(uint64_t type) {
-    return (type & (kMask | kKernelMask)) != 0;
-  }
+  static constexpr bool IsOurs(uint64_t type) { return (type & (kMask | kKernelMask)) != 0; }
 
   static std::optional<Stage> StageOf(int state) {
     switch (state) {
@@ -276,11 +275,12 @@ struct Functions {
         return TrackCall(tracker, context, event.rank, event.collective, now);
       case abi::kP2p:
         return TrackCall(tracker, context, event.rank, event.p2p, now);
-      case abi::kProxyOp:
-        return tracker.StartTransfer(is_foreign ? 0 : HandleOf(event.parent), event.proxy_op.peer,
-                                     event.proxy_op.is_send != 0 ? Direction::kSend
-                                                                 : Direction::kReceive,
-                                     now);
+      case abi::kProxyOp: {
+        const Direction direction =
+            event.proxy_op.is_send != 0 ? Direction::kSend : Direction::kReceive;
+        if (is_foreign) return tracker.StartForeignTransfer(event.proxy_op.peer, direction, now);
+        return tracker.StartTransfer(HandleOf(event.parent), event.proxy_op.peer, direction, now);
+      }
       case abi::kProxyStep:
         return tracker.StartStep(HandleOf(event.parent), event.proxy_step.step, now);
       case abi::kKernelChannel: {
@@ -328,10 +328,10 @@ constexpr Table TableOf(auto init) noexcept {
 }  // namespace
 
 // NOLINTBEGIN(readability-identifier-naming): names that NCCL looks up
-#define RAILHEAD_PROFILER(number, Init)                                                    \
-  extern "C" __attribute__((visibility("default")))                                        \
-  constinit const abi::ProfilerV##number##Table ncclProfiler_v##number =                   \
-      TableOf<abi::ProfilerV##number##Table, number>(                                      \
+#define RAILHEAD_PROFILER(number, Init)                                                   \
+  extern "C" __attribute__((visibility(                                                   \
+      "default"))) constinit const abi::ProfilerV##number##Table ncclProfiler_v##number = \
+      TableOf<abi::ProfilerV##number##Table, number>(                                     \
           Functions<abi::ProfilerV##number##Table, number>::Init)
 
 RAILHEAD_PROFILER(1, InitV1);

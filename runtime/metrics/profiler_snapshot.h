@@ -44,9 +44,9 @@ struct ProfilerSnapshot {
   std::vector<UntimedOperations> untimed;
   std::vector<WaitTime> waits;
   std::vector<ProfilerEvents> events;
-  uint64_t dropped = 0;             // events without room
-  std::vector<SilentPeer> silent;   // the first ones only
-  uint64_t silent_peers = 0;        // all
+  uint64_t dropped = 0;            // events without room
+  std::vector<SilentPeer> silent;  // the first ones only
+  uint64_t silent_peers = 0;       // all
 };
 
 // Adds the counts of another communicator's profiler.

@@ -50,8 +50,8 @@ CallName NameOf(absl::string_view function, absl::string_view algorithm) {
   const bool is_transfer = name.call == kSend || name.call == kReceive;
   name.algorithm = is_transfer ? kDirect : Find(kAlgorithms, algorithm, kOtherAlgorithm);
   name.is_part = name.call == kAllGather || name.call == kReduceScatter;
-  name.sends_first = name.call == kSend ||
-                     (name.algorithm == kRing && (name.call == kAllReduce || name.is_part));
+  name.sends_first =
+      name.call == kSend || (name.algorithm == kRing && (name.call == kAllReduce || name.is_part));
   return name;
 }
 

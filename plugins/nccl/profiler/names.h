@@ -18,8 +18,8 @@ inline constexpr std::array<const char*, 12> kCallNames = {
     "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",        "send",
     "receive",    "all_to_all", "gather",         "scatter",   "other_process", "other"};
 inline constexpr std::array<const char*, 9> kAlgorithmNames = {
-    "ring", "tree", "collnet_direct", "collnet_chain", "nvls",
-    "nvls_tree", "pat", "direct", "other"};
+    "ring",      "tree", "collnet_direct", "collnet_chain", "nvls",
+    "nvls_tree", "pat",  "direct",         "other"};
 // Of transfers that another process has started: their call is not known.
 inline constexpr uint8_t kOtherProcess = 10;
 

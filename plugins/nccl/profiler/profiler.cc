@@ -71,9 +71,8 @@ EventHandle Profiler::Open(const config::Settings& settings, Tracker::Communicat
 
 void Profiler::Close(EventHandle communicator) {
   const std::lock_guard<std::mutex> opening(opening_);
-  const bool was_open = With([&](Tracker& tracker, Nanoseconds now) {
-    return tracker.Close(communicator, now);
-  });
+  const bool was_open =
+      With([&](Tracker& tracker, Nanoseconds now) { return tracker.Close(communicator, now); });
   if (!was_open || --open_ > 0 || thread_ == nullptr) return;
   With([&](Tracker&, Nanoseconds) {
     watching_ = false;
@@ -102,8 +101,9 @@ std::optional<absl::Time> Profiler::Turn() {
     log = log_;
   }
   if (!changes.silent.empty()) {
-    log.Warn(absl::StrCat("no data for ", absl::ToInt64Seconds(absl::Nanoseconds(changes.silent.front().duration)), " s from ",
-                          PeersOf(changes.silent),
+    log.Warn(absl::StrCat("no data for ",
+                          absl::ToInt64Seconds(absl::Nanoseconds(changes.silent.front().duration)),
+                          " s from ", PeersOf(changes.silent),
                           ". The cause is a rank that others wait for and that waits for none: "
                           "look at its process"));
   }

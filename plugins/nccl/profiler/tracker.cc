@@ -18,7 +18,7 @@ constexpr Nanoseconds kBetweenSearches = kSecond;
 // Names of communicators that have series of their own; each may have hundreds.
 constexpr size_t kMostLabels = 8;
 constexpr char kOthers[] = "others";
-constexpr size_t kMostSilent = 8;   // on the page
+constexpr size_t kMostSilent = 8;    // on the page
 constexpr int kMostPeers = 1 << 17;  // ranks whose data is watched
 
 constexpr unsigned kKindShift = 56;
@@ -132,23 +132,21 @@ EventHandle Tracker::StartCall(EventHandle communicator, CallName name, uint64_t
   call.name = name;
   call.bytes = bytes;
   call.started = call.changed = now;
-  call.cell =
-      name.call * metrics::kSizeClasses.size() + metrics::SizeClass(LargerBuffer(call));
+  call.cell = name.call * metrics::kSizeClasses.size() + metrics::SizeClass(LargerBuffer(call));
   return Start(calls_, Kind::kCall, std::move(call), now);
 }
 
 EventHandle Tracker::StartTransfer(EventHandle of_call, int peer, Direction direction,
                                    Nanoseconds now) {
+  const Call* const known = Find(calls_, Kind::kCall, of_call);
+  if (known == nullptr) return 0;
   Transfer transfer;
-  transfer.cell = kOtherProcess * metrics::kSizeClasses.size();
+  transfer.call = of_call;
+  transfer.comm = known->comm;
+  transfer.cell = known->cell;
   transfer.peer = peer;
   transfer.direction = direction;
   transfer.since = transfer.changed = transfer.quiet = now;
-  if (const Call* const call = Find(calls_, Kind::kCall, of_call); call != nullptr) {
-    transfer.call = of_call;
-    transfer.comm = call->comm;
-    transfer.cell = call->cell;
-  }
   const EventHandle handle = Start(transfers_, Kind::kTransfer, transfer, now);
   // Start may have made room.
   Call* const call = Find(calls_, Kind::kCall, of_call);
@@ -159,6 +157,15 @@ EventHandle Tracker::StartTransfer(EventHandle of_call, int peer, Direction dire
   call->changed = now;
   NoteRank(call->comm, peer);
   return handle;
+}
+
+EventHandle Tracker::StartForeignTransfer(int peer, Direction direction, Nanoseconds now) {
+  Transfer transfer;
+  transfer.cell = kOtherProcess * metrics::kSizeClasses.size();
+  transfer.peer = peer;
+  transfer.direction = direction;
+  transfer.since = transfer.changed = transfer.quiet = now;
+  return Start(transfers_, Kind::kTransfer, transfer, now);
 }
 
 EventHandle Tracker::StartStep(EventHandle of_transfer, int number, Nanoseconds now) {
@@ -378,9 +385,8 @@ void Tracker::CountCall(const Call& call) {
   }
   const Comm* const comm = Find(comms_, Kind::kCommunicator, call.comm);
   const uint64_t bytes = LargerBuffer(call);
-  metrics::CollectiveCounts& counts =
-      counts_[{comm == nullptr ? 0 : comm->label, call.name.call, call.name.algorithm}]
-             [metrics::SizeClass(bytes)];
+  metrics::CollectiveCounts& counts = counts_[{comm == nullptr ? 0 : comm->label, call.name.call,
+                                               call.name.algorithm}][metrics::SizeClass(bytes)];
   ++counts.operations;
   counts.bytes += bytes;
   counts.seconds += static_cast<double>(*duration) * 1e-9;
@@ -431,7 +437,9 @@ void Tracker::MakeRoom(Nanoseconds now) {
     calls_.Release(key);
   });
   transfers_.ForEach([&](uint64_t key, const Transfer& transfer) {
-    if (now - transfer.changed < kAbandoned || transfer.steps != std::array<int, 3>{}) return;
+    // One that waits for a silent peer changes nothing, either, but ends with its communicator.
+    const bool waits = transfer.call != 0 && transfer.steps != std::array<int, 3>{};
+    if (now - transfer.changed < kAbandoned || waits) return;
     const EventHandle of_call = transfer.call;
     transfers_.Release(key);
     if (Call* const call = Find(calls_, Kind::kCall, of_call)) --call->open;
@@ -507,9 +515,10 @@ void Tracker::Report(Nanoseconds now, metrics::Snapshot& snapshot) {
                                 static_cast<double>(waits_[cell][stage]) * 1e-9});
     }
   }
-  for (const auto& [kind, name] :
-       {std::pair(Kind::kCall, "call"), {Kind::kTransfer, "proxy_op"}, {Kind::kStep, "proxy_step"},
-        {Kind::kKernel, "kernel"}}) {
+  for (const auto& [kind, name] : {std::pair(Kind::kCall, "call"),
+                                   {Kind::kTransfer, "proxy_op"},
+                                   {Kind::kStep, "proxy_step"},
+                                   {Kind::kKernel, "kernel"}}) {
     profiler.events.push_back({name, CountsOf(kind).started, CountsOf(kind).stopped});
   }
   profiler.dropped = dropped_;

@@ -9,14 +9,15 @@
 //
 // NCCL ends a call's event when it has queued the call, and its transfers start and end later, each
 // at its own time. A call has ended once all its transfers have, and no other starts for a moment.
-// Its duration begins when the GPU has data to send; on a rank that first needs data of others, when
-// it waits for that. With kernels, it is theirs.
+// Its duration begins when the GPU has data to send; on a rank that first needs data of others,
+// when it waits for that. With kernels, it is theirs.
 //
 // A transfer's steps are in a pipeline, and the oldest says what the transfer waits for. Waiting
 // times are sums over transfers.
 //
 // Handles are numbers that NCCL keeps and may pass late, twice, or from another process; those that
-// are unknown do nothing. The number of events is bounded: without room, one is dropped and counted.
+// are unknown do nothing. The number of events is bounded: without room, one is dropped and
+// counted.
 #ifndef RAILHEAD_PLUGINS_NCCL_PROFILER_TRACKER_H_
 #define RAILHEAD_PLUGINS_NCCL_PROFILER_TRACKER_H_
 
@@ -88,13 +89,13 @@ class Tracker {
 
   // `bytes`: of the elements that NCCL counts.
   EventHandle StartCall(EventHandle communicator, CallName name, uint64_t bytes, Nanoseconds now);
-  // `call` 0: that of another process.
   EventHandle StartTransfer(EventHandle call, int peer, Direction direction, Nanoseconds now);
+  // A transfer of another process's call.
+  EventHandle StartForeignTransfer(int peer, Direction direction, Nanoseconds now);
   // Repeated with the same number before the step has a stage, returns the same handle.
   EventHandle StartStep(EventHandle transfer, int number, Nanoseconds now);
   // `gpu_time`: nullopt if unknown; then `now` counts.
-  EventHandle StartKernel(EventHandle call, std::optional<uint64_t> gpu_time,
-                          Nanoseconds now);
+  EventHandle StartKernel(EventHandle call, std::optional<uint64_t> gpu_time, Nanoseconds now);
   // An event that only another profiler wants.
   EventHandle StartOther(Nanoseconds now);
   // Steps only go forward.
@@ -125,9 +126,9 @@ class Tracker {
 
   struct Comm {
     Communicator facts;
-    size_t label = 0;               // of labels_
-    int highest_rank = 0;           // seen
-    std::vector<Nanoseconds> came;  // when data of a peer came last, by peer
+    size_t label = 0;                 // of labels_
+    int highest_rank = 0;             // seen
+    std::vector<Nanoseconds> came;    // when data of a peer came last, by peer
     std::deque<EventHandle> stopped;  // calls that have, in that order
     void* attached = nullptr;
   };
@@ -141,17 +142,17 @@ class Tracker {
     int children = 0;  // so far
     bool sends = false;
     Nanoseconds started = 0;
-    Nanoseconds changed = 0;             // it, or a child
-    Nanoseconds ready = kNever;          // its first data to send
-    Nanoseconds came = kNever;           // its first data
-    Nanoseconds waited = kNever;         // first, for data
-    Nanoseconds transfer_end = kNever;   // of the last one
+    Nanoseconds changed = 0;               // it, or a child
+    Nanoseconds ready = kNever;            // its first data to send
+    Nanoseconds came = kNever;             // its first data
+    Nanoseconds waited = kNever;           // first, for data
+    Nanoseconds transfer_end = kNever;     // of the last one
     std::optional<uint64_t> kernel_start;  // of the first one
     std::optional<uint64_t> kernel_end;    // of the last one
     void* attached = nullptr;
   };
   struct Transfer {
-    EventHandle call = 0;  // 0: of another process
+    EventHandle call = 0;  // 0: in another process
     EventHandle comm = 0;
     size_t cell = 0;
     int peer = 0;

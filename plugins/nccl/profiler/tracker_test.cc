@@ -89,7 +89,7 @@ class Generator {
     const int ranks = Draw(2, 9);
     const size_t comm = handles_.size();
     handles_.push_back(0);
-    At(begin, [=](Tracker& tracker, Nanoseconds) {
+    At(begin, [=, this](Tracker& tracker, Nanoseconds) {
       handles_[comm] = tracker.Open({name, absl::StrCat(name, " 1f"), ranks});
     });
     Nanoseconds now = begin + 1;
@@ -125,9 +125,7 @@ class Generator {
  private:
   using Event = std::function<void(Tracker& tracker, Nanoseconds now)>;
 
-  int Draw(int low, int high) {
-    return std::uniform_int_distribution<int>(low, high)(random_);
-  }
+  int Draw(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
   void At(Nanoseconds time, Event event) { events_.emplace_back(time, std::move(event)); }
   size_t NewHandle() {
     handles_.push_back(0);
@@ -189,8 +187,8 @@ class Generator {
     const bool from_ready =
         !sends.empty() && (name.sends_first || receives.empty() || ready < came);
     const Nanoseconds duration = std::max<Nanoseconds>(end - (from_ready ? ready : waited), 0);
-    Expected& counts = expected[{comm_name, kCallNames[name.call],
-                                 kAlgorithmNames[name.algorithm], size_class}];
+    Expected& counts =
+        expected[{comm_name, kCallNames[name.call], kAlgorithmNames[name.algorithm], size_class}];
     ++counts.operations;
     counts.bytes += bytes;
     counts.seconds += static_cast<double>(duration) * 1e-9;
@@ -306,11 +304,12 @@ TEST_P(StreamTest, IsCountedAsTheGeneratorKnowsIt) {
   ASSERT_EQ(snapshot.profiler.waits.size(), generator.waits.size());
   for (const metrics::WaitTime& wait : snapshot.profiler.waits) {
     SCOPED_TRACE(absl::StrCat(wait.collective, " ", wait.direction, " ", wait.cause));
-    EXPECT_NEAR(wait.seconds,
-                static_cast<double>(generator.waits[{wait.collective, wait.size_class,
-                                                     wait.direction, wait.cause}]) *
-                    1e-9,
-                1e-9);
+    EXPECT_NEAR(
+        wait.seconds,
+        static_cast<double>(
+            generator.waits[{wait.collective, wait.size_class, wait.direction, wait.cause}]) *
+            1e-9,
+        1e-9);
   }
   ASSERT_EQ(snapshot.profiler.events.size(), 4U);
   const std::array<uint64_t, 4> events = {generator.calls, generator.transfers, generator.steps, 0};
@@ -330,6 +329,7 @@ TEST(TrackerTest, ADisorderlyStreamDoesNoHarm) {
     std::mt19937_64 random(seed);
     Tracker tracker({.communicators = 4, .calls = 8, .transfers = 8, .steps = 8, .others = 8});
     std::vector<EventHandle> handles = {0, 1, ~EventHandle{0}};
+    std::vector<EventHandle> communicators;
     Nanoseconds now = 0;
     const auto any = [&] {
       return random() % 8 == 0 ? random() : handles[random() % handles.size()];
@@ -342,6 +342,7 @@ TEST(TrackerTest, ADisorderlyStreamDoesNoHarm) {
       switch (random() % 13) {
         case 0:
           handles.push_back(tracker.Open({"a", "a", static_cast<int>(random() % 3)}));
+          communicators.push_back(handles.back());
           break;
         case 1:
           if (random() % 8 == 0) tracker.Close(any(), now);
@@ -353,6 +354,9 @@ TEST(TrackerTest, ADisorderlyStreamDoesNoHarm) {
         case 3:
           handles.push_back(tracker.StartTransfer(
               any(), peer, random() % 2 == 0 ? Direction::kSend : Direction::kReceive, now));
+          if (random() % 4 == 0) {
+            handles.push_back(tracker.StartForeignTransfer(peer, Direction::kSend, now));
+          }
           break;
         case 4:
           handles.push_back(tracker.StartStep(any(), peer % 3, now));
@@ -386,8 +390,9 @@ TEST(TrackerTest, ADisorderlyStreamDoesNoHarm) {
     for (const metrics::ProfilerEvents& events : snapshot.profiler.events) {
       EXPECT_LE(events.stopped, events.started);
     }
-    for (const EventHandle handle : handles) tracker.Close(handle, now);
-    // It works as before.
+    for (const EventHandle communicator : communicators) tracker.Close(communicator, now);
+    // It works as before, once what belongs to no communicator is old.
+    now += 700 * kSecond;
     const uint64_t before = Operations(ReportOf(tracker, now));
     const EventHandle comm = tracker.Open({"a", "a", 2});
     ASSERT_NE(comm, 0U);
@@ -584,7 +589,8 @@ TEST_F(OneCallTest, ACallThatDoesNotUseTheNetworkIsUntimed) {
 }
 
 TEST_F(OneCallTest, TransfersOfAnotherProcessHaveNoCall) {
-  const EventHandle transfer = tracker_.StartTransfer(0, 5, Direction::kSend, now_);
+  const EventHandle transfer = tracker_.StartForeignTransfer(5, Direction::kSend, now_);
+  EXPECT_EQ(tracker_.StartTransfer(0, 5, Direction::kSend, now_), 0U);
   const EventHandle step = StepOf(transfer, 0, Stage::kSendNetwork);
   now_ += 2 * kSecond;
   for (const EventHandle event : {step, transfer}) EXPECT_TRUE(tracker_.Stop(event, now_));
@@ -675,8 +681,9 @@ TEST(TrackerTest, AThousandSeriesAreEnoughFor64Communicators) {
   snapshot.rails.resize(8);
   size_t series = 0;
   for (const auto& family : metrics::ToFamilies({snapshot})) {
-    for (const auto& metric : family.metric) series += std::max<size_t>(
-        metric.histogram.bucket.empty() ? 1 : metric.histogram.bucket.size() + 2, 1);
+    for (const auto& metric : family.metric)
+      series += std::max<size_t>(
+          metric.histogram.bucket.empty() ? 1 : metric.histogram.bucket.size() + 2, 1);
   }
   EXPECT_GT(series, 100U);
   EXPECT_LT(series, 1000U);

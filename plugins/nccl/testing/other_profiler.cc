@@ -3,15 +3,16 @@
 // A profiler plugin for tests of RAILHEAD_NCCL_PROFILER, versions 3 to 7: counts events, and checks
 // that it gets its own contexts, handles and parents. Writes its counts on stderr when a
 // communicator ends; a test in its process reads them by otherProfilerCounts.
+#include "plugins/nccl/testing/other_profiler.h"
+
 #include <cstdint>
 #include <cstdio>
 #include <deque>
 #include <mutex>
 
 #include "plugins/nccl/abi/profiler.h"
-#include "plugins/nccl/testing/other_profiler.h"
 
-namespace railhead::nccl::testing {
+namespace railhead::nccl {
 namespace {
 
 using abi::Result;
@@ -135,20 +136,15 @@ constexpr Table TableOf(auto init) noexcept {
 
 // NOLINTBEGIN(readability-identifier-naming): names that are looked up
 #define RAILHEAD_EXPORT extern "C" __attribute__((visibility("default"))) constinit
-RAILHEAD_EXPORT const abi::ProfilerV3Table ncclProfiler_v3 =
-    TableOf<abi::ProfilerV3Table>(InitV3);
-RAILHEAD_EXPORT const abi::ProfilerV4Table ncclProfiler_v4 =
-    TableOf<abi::ProfilerV4Table>(InitV4);
-RAILHEAD_EXPORT const abi::ProfilerV5Table ncclProfiler_v5 =
-    TableOf<abi::ProfilerV5Table>(InitV5);
-RAILHEAD_EXPORT const abi::ProfilerV6Table ncclProfiler_v6 =
-    TableOf<abi::ProfilerV6Table>(InitV5);
-RAILHEAD_EXPORT const abi::ProfilerV7Table ncclProfiler_v7 =
-    TableOf<abi::ProfilerV7Table>(InitV5);
+RAILHEAD_EXPORT const abi::ProfilerV3Table ncclProfiler_v3 = TableOf<abi::ProfilerV3Table>(InitV3);
+RAILHEAD_EXPORT const abi::ProfilerV4Table ncclProfiler_v4 = TableOf<abi::ProfilerV4Table>(InitV4);
+RAILHEAD_EXPORT const abi::ProfilerV5Table ncclProfiler_v5 = TableOf<abi::ProfilerV5Table>(InitV5);
+RAILHEAD_EXPORT const abi::ProfilerV6Table ncclProfiler_v6 = TableOf<abi::ProfilerV6Table>(InitV5);
+RAILHEAD_EXPORT const abi::ProfilerV7Table ncclProfiler_v7 = TableOf<abi::ProfilerV7Table>(InitV5);
 
 extern "C" __attribute__((visibility("default"))) OtherProfilerCounts* otherProfilerCounts() {
   return &TheAll().counts;
 }
 // NOLINTEND(readability-identifier-naming)
 
-}  // namespace railhead::nccl::testing
+}  // namespace railhead::nccl

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <map>
 
-namespace railhead::nccl::testing {
+namespace railhead::nccl {
 
 struct OtherProfilerCounts {
   int mask = 0x1f | 0xf00;  // group, calls, steps; the API's events and launches
@@ -23,6 +23,6 @@ struct OtherProfilerCounts {
 // The library's function "otherProfilerCounts".
 using OtherProfilerFunction = OtherProfilerCounts* (*)();
 
-}  // namespace railhead::nccl::testing
+}  // namespace railhead::nccl
 
 #endif  // RAILHEAD_PLUGINS_NCCL_TESTING_OTHER_PROFILER_H_

@@ -7,9 +7,9 @@
 // ID is a file that rank 0 creates with NCCL's unique id. CALLS and BYTES are lists with commas:
 // each call is made with each number of bytes, in ROUNDS rounds; or, if UNTIL is a path, in rounds
 // until rank 0 finds that file. With HOLD, prints "idle" after the last round, and keeps the
-// communicator until it finds that file. Prints "CALL BYTES TYPE: right" at the end of each, and "round N"
-// after each round of all calls. If NCCL reports an asynchronous error, aborts the communicator,
-// prints both, and exits with 3; exits with 1 for a wrong element or another error.
+// communicator until it finds that file. Prints "CALL BYTES TYPE: right" at the end of each, and
+// "round N" after each round of all calls. If NCCL reports an asynchronous error, aborts the
+// communicator, prints both, and exits with 3; exits with 1 for a wrong element or another error.
 #include <unistd.h>
 
 #include <chrono>
