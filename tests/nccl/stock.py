@@ -239,20 +239,21 @@ def profiler(nccl):
 
 
 def silent(nccl):
-    """A rank stops, and goes on later."""
-    port = free_port()
+    """A rank stops, and goes on later. Each rank has a page of its own: one that stops might have served that of all."""
+    ports = [free_port() for _ in range(3)]
     with nccl.job("profiler-silent", 3, calls=("allreduce",), sizes=(1 << 20,), rounds=None, NCCL_ALGO="Ring",
-                  RAILHEAD_METRICS_PORT=str(port), **profiler_of(nccl)) as job:
+                  own=lambda rank: {"RAILHEAD_METRICS_PORT": str(ports[rank])}, **profiler_of(nccl)) as job:
         job.wait_until(lambda: job.rounds() >= 2, "two rounds")
-        # Rank 0 serves the page, and receives from rank 2 in the ring.
+        # Rank 0 receives from rank 2 in the ring.
         job.signal(2, signal.SIGSTOP)
-        job.wait_until(lambda: total(page_of(port), "railhead_nccl_silent_peer_seconds", rank=0, peer=2) >= 5,
+        job.wait_until(lambda: total(page_of(ports[0]), "railhead_nccl_silent_peer_seconds", rank=0, peer=2) >= 5,
                        "rank 2 is silent for rank 0", 60)
-        job.expect(re.search(r"no data for \d+ s from rank 2 of communicator", job.text(0)), "no line in the log")
+        job.wait_until(lambda: re.search(r"no data for \d+ s from rank 2 of communicator", job.text(0)), "a line in the log", 20)
         rounds = job.rounds()
         job.signal(2, signal.SIGCONT)
         job.wait_until(lambda: job.rounds() > rounds, "a round")
-        job.wait_until(lambda: total(page_of(port), "railhead_nccl_silent_peers") == 0, "no rank is silent", 20)
+        job.wait_until(lambda: all(total(page_of(port), "railhead_nccl_silent_peers") == 0 for port in ports),
+                       "no rank is silent", 20)
         job.stop()
 
 

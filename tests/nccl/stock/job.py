@@ -49,12 +49,12 @@ def build():
 class Job:
     """Ranks that make `calls` of NCCL, each with each of `sizes` (bytes), in a number of rounds, or in rounds until
     stop(). At the end of the block all must have ended well, if `checked`. With `hold`, ranks keep their communicator at
-    the end until release().
+    the end until release(). `own(rank)` are variables of one rank.
 
     Each `gpus` ranks are a host. Their network is loopback, or those of the Network's nodes in turn, with its rails."""
 
     def __init__(self, folder, library, ranks, calls=CALLS, sizes=(4, 1000, 1 << 20), element="f32", rounds=2, gpus=1,
-                 network=None, checked=True, hold=False, net="Railhead", **env):
+                 network=None, checked=True, hold=False, net="Railhead", own=lambda _: {}, **env):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         self.logs = [folder / f"rank{rank}.log" for rank in range(ranks)]
@@ -83,7 +83,7 @@ class Job:
             with open(log, "wb") as out:
                 self.children.append(subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-                    env={**common, "NCCL_HOSTID": f"railhead-host-{host}", **env}))
+                    env={**common, "NCCL_HOSTID": f"railhead-host-{host}", **env, **own(rank)}))
 
     def __enter__(self):
         return self
