@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "plugins/nccl/handle.h"
-#include "plugins/nccl/metrics_page.h"
+#include "plugins/nccl/metrics/metrics_page.h"
 #include "runtime/base/log.h"
 #include "runtime/bootstrap/secret.h"
 #include "runtime/comm/setup/chosen_rail.h"

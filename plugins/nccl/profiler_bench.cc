@@ -17,6 +17,7 @@
 
 namespace railhead::nccl {
 
+// NOLINTNEXTLINE(readability-identifier-naming): a name that NCCL looks up
 extern "C" const abi::ProfilerV6Table ncclProfiler_v6;
 
 namespace {

@@ -116,7 +116,7 @@ struct Functions {
 
   template <class OtherInit>
   static absl::Status OpenOther(const std::string& file, EventHandle communicator, OtherInit init) {
-    const absl::Status loaded = Other().Load(file, absl::StrCat("ncclProfiler_v", kVersion));
+    absl::Status loaded = Other().Load(file, absl::StrCat("ncclProfiler_v", kVersion));
     if (!loaded.ok()) return loaded;
     const Table& table = *Other().table();
     if (table.start == Start) {

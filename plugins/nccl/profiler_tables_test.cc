@@ -28,6 +28,7 @@
 
 namespace railhead::nccl {
 
+// NOLINTBEGIN(readability-identifier-naming): names that NCCL looks up
 extern "C" const abi::ProfilerV1Table ncclProfiler_v1;
 extern "C" const abi::ProfilerV2Table ncclProfiler_v2;
 extern "C" const abi::ProfilerV3Table ncclProfiler_v3;
@@ -35,6 +36,7 @@ extern "C" const abi::ProfilerV4Table ncclProfiler_v4;
 extern "C" const abi::ProfilerV5Table ncclProfiler_v5;
 extern "C" const abi::ProfilerV6Table ncclProfiler_v6;
 extern "C" const abi::ProfilerV7Table ncclProfiler_v7;
+// NOLINTEND(readability-identifier-naming)
 
 namespace {
 

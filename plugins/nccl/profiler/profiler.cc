@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/nccl/profiler/profiler.h"
 
+#include <algorithm>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "runtime/base/now.h"
 
 namespace railhead::nccl {
@@ -14,12 +15,12 @@ namespace {
 constexpr absl::Duration kBetweenTurns = absl::Seconds(1);
 constexpr size_t kMostNamed = 8;  // peers in a line of the log
 
-std::string PeersOf(const std::vector<Silence>& silences) {
-  std::string text = absl::StrJoin(
-      silences.begin(), silences.begin() + std::min(silences.size(), kMostNamed), ", ",
-      [](std::string* out, const Silence& silence) {
-        absl::StrAppend(out, "rank ", silence.peer, " of communicator ", silence.communicator);
-      });
+std::string PeersOf(absl::Span<const Silence> silences) {
+  std::string text = absl::StrJoin(silences.first(std::min(silences.size(), kMostNamed)), ", ",
+                                   [](std::string* out, const Silence& silence) {
+                                     absl::StrAppend(out, "rank ", silence.peer,
+                                                     " of communicator ", silence.communicator);
+                                   });
   if (silences.size() > kMostNamed) {
     absl::StrAppend(&text, " and ", silences.size() - kMostNamed, " others");
   }

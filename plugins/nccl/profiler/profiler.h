@@ -12,7 +12,7 @@
 #include <optional>
 #include <utility>
 
-#include "plugins/nccl/metrics_page.h"
+#include "plugins/nccl/metrics/metrics_page.h"
 #include "plugins/nccl/profiler/tracker.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"

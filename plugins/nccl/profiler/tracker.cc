@@ -133,7 +133,7 @@ EventHandle Tracker::StartCall(EventHandle communicator, CallName name, uint64_t
   call.bytes = bytes;
   call.started = call.changed = now;
   call.cell = name.call * metrics::kSizeClasses.size() + metrics::SizeClass(LargerBuffer(call));
-  return Start(calls_, Kind::kCall, std::move(call), now);
+  return Start(calls_, Kind::kCall, call, now);
 }
 
 EventHandle Tracker::StartTransfer(EventHandle of_call, int peer, Direction direction,

@@ -2,8 +2,8 @@
 //
 // The plugin's part in the pod's metrics page: one object per process, which the network tables and
 // the profiler share. Whichever NCCL starts first opens the page; NCCL may use only one of the two.
-#ifndef RAILHEAD_PLUGINS_NCCL_METRICS_PAGE_H_
-#define RAILHEAD_PLUGINS_NCCL_METRICS_PAGE_H_
+#ifndef RAILHEAD_PLUGINS_NCCL_METRICS_METRICS_PAGE_H_
+#define RAILHEAD_PLUGINS_NCCL_METRICS_METRICS_PAGE_H_
 
 #include <functional>
 #include <memory>
@@ -47,4 +47,4 @@ class MetricsPage : public std::enable_shared_from_this<MetricsPage> {
 
 }  // namespace railhead::nccl
 
-#endif  // RAILHEAD_PLUGINS_NCCL_METRICS_PAGE_H_
+#endif  // RAILHEAD_PLUGINS_NCCL_METRICS_METRICS_PAGE_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/nccl/metrics_page.h"
+#include "plugins/nccl/metrics/metrics_page.h"
 
 #include <utility>
 
