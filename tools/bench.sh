@@ -210,6 +210,10 @@ needs as well) and the counters; for a scrape, the time of a rank's process, all
 
 EOF
   build/release/runtime/railhead_metrics_bench
+  echo
+  echo "The profiler of the plugin for NCCL. NCCL reports a step for each chunk of up to 1 MiB:"
+  echo
+  build/release/plugins/nccl/railhead_nccl_profiler_bench
 }
 
 allreduce() {

@@ -16,7 +16,7 @@
 #include "runtime/comm/setup/decision.h"
 #include "runtime/comm/setup/setup.h"
 #include "runtime/comm/setup/start.h"
-#include "runtime/config/world.h"
+#include "runtime/metrics/snapshot.h"
 
 namespace railhead::nccl {
 namespace {
@@ -54,47 +54,25 @@ absl::StatusOr<std::unique_ptr<LocalRails>> LocalRails::Open(comm::CommunicatorO
   if (!options.setup.problem.ok()) return options.setup.problem;
   std::unique_ptr<LocalRails> rails(new LocalRails(std::move(options)));
   if (absl::Status found = rails->Find(); !found.ok()) return found;
-  rails->OpenPage();
+  rails->ShowStart();
   return rails;
 }
 
-void LocalRails::OpenPage() {
-  const config::Settings& settings = options_.setup.settings;
-  if (!settings.metrics || settings.metrics_port == 0) return;
-  absl::StatusOr<std::shared_ptr<metrics::Exporter>> exporter =
-      metrics::Exporter::At(settings.metrics_port, settings.pod, log_);
-  // Metrics are optional.
-  if (!exporter.ok()) {
-    log_.Warn(exporter.status().message());
-    return;
-  }
-  exporter_ = *std::move(exporter);
-  std::optional<metrics::WorldRank> launcher;
-  const auto world = config::FindWorld(config::ProcessEnvironment);
-  if (world.ok() && world->has_value()) launcher.emplace((*world)->rank, (*world)->size);
-  identity_ = metrics::IdentityOfProcess(settings.job, launcher, {0, 1});
+void LocalRails::ShowStart() {
+  page_ = MetricsPage::OfProcess(settings(), log_);
+  if (page_ == nullptr) return;
   comm::Fabric fabric;
   fabric.decision.fallback = fallback_;
   fabric.rails = {(verbs_.empty() ? tcp_ : verbs_).front().name};
   fabric.facts = own_.facts;
   fabric.trouble = own_.report.trouble;
-  // NCCL tells a plugin nothing about the job; a plugin is for several ranks.
-  start_ = exporter_->Register(
-      [this, start = comm::DescribeStart(options_.setup, fabric,
-                                         launcher.has_value() ? launcher->size : 2)] {
-        metrics::Snapshot snapshot = Identified();
-        snapshot.degraded_reason = degraded_reason();
-        snapshot.start = start;
-        return snapshot;
-      });
-}
-
-metrics::Snapshot LocalRails::Identified() const {
-  metrics::Snapshot snapshot;
-  snapshot.job = identity_->job;
-  snapshot.rank = identity_->rank;
-  snapshot.source = "nccl";
-  return snapshot;
+  // NCCL tells a network nothing about the job, which has several ranks.
+  const int ranks = page_->launcher().has_value() ? page_->launcher()->size : 2;
+  start_ = page_->Show([this, start = comm::DescribeStart(options_.setup, fabric, ranks)](
+                           metrics::Snapshot& snapshot) {
+    snapshot.degraded_reason = degraded_reason();
+    snapshot.start = start;
+  });
 }
 
 std::string LocalRails::degraded_reason() const {
@@ -124,12 +102,9 @@ std::shared_ptr<const void> LocalRails::SpeakerTo(const std::string& process, bo
 }
 
 std::unique_ptr<metrics::Exporter::Registration> LocalRails::Show(ReadRails read) const {
-  if (exporter_ == nullptr) return nullptr;
-  return exporter_->Register([this, read = std::move(read)] {
-    metrics::Snapshot snapshot = Identified();
-    snapshot.rails = read();
-    return snapshot;
-  });
+  if (page_ == nullptr) return nullptr;
+  return page_->Show(
+      [read = std::move(read)](metrics::Snapshot& snapshot) { snapshot.rails = read(); });
 }
 
 absl::Status LocalRails::Choose() {

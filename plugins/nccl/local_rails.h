@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "plugins/nccl/handle.h"
+#include "plugins/nccl/metrics/metrics_page.h"
 #include "runtime/base/log.h"
 #include "runtime/bootstrap/secret.h"
 #include "runtime/comm/setup/chosen_rail.h"
@@ -22,8 +23,6 @@
 #include "runtime/comm/setup/own_rails.h"
 #include "runtime/comm/setup/tcp_rail.h"
 #include "runtime/metrics/exporter.h"
-#include "runtime/metrics/identity.h"
-#include "runtime/metrics/snapshot.h"
 
 namespace railhead::nccl {
 
@@ -73,8 +72,7 @@ class LocalRails {
 
   absl::Status Find();
   absl::Status Choose();
-  void OpenPage();
-  metrics::Snapshot Identified() const;  // with nothing but whose it is
+  void ShowStart();
 
   comm::CommunicatorOptions options_;
   Logger log_;
@@ -88,8 +86,7 @@ class LocalRails {
   mutable std::mutex mutex_;
   mutable std::map<std::string, std::weak_ptr<const void>> speakers_;  // by process
   mutable std::set<std::string> over_tcp_;                             // hosts: see NoteTcp
-  std::shared_ptr<metrics::Exporter> exporter_;                        // null: there is no page
-  std::shared_ptr<const metrics::Identity> identity_;
+  std::shared_ptr<MetricsPage> page_;                                  // null: there is none
   std::unique_ptr<metrics::Exporter::Registration> start_;
 };
 

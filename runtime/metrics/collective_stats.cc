@@ -27,22 +27,26 @@ size_t SizeClass(uint64_t bytes) {
   return 3;
 }
 
+size_t DurationBucket(int64_t nanoseconds) {
+  // The shortest operations have the least time for this, and are found first.
+  size_t bucket = 0;
+  while (bucket < kBounds.size() && nanoseconds > kBounds[bucket]) ++bucket;
+  return bucket;
+}
+
 void CollectiveStats::Record(collectives::Collective collective, collectives::Algorithm algorithm,
                              uint64_t bytes, int64_t nanoseconds) {
   // The time of day may be set back during an operation.
   const int64_t duration = std::max<int64_t>(nanoseconds, 0);
   Counters& counters =
       counters_[static_cast<size_t>(collective)][static_cast<size_t>(algorithm)][SizeClass(bytes)];
-  // The shortest operations have the least time for this, and are found first.
-  size_t bucket = 0;
-  while (bucket < kBounds.size() && duration > kBounds[bucket]) ++bucket;
   const auto add = [](std::atomic<uint64_t>& counter, uint64_t value) {
     counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
   };
   add(counters.operations, 1);
   add(counters.bytes, bytes);
   add(counters.nanoseconds, static_cast<uint64_t>(duration));
-  add(counters.buckets[bucket], 1);
+  add(counters.buckets[DurationBucket(duration)], 1);
 }
 
 namespace {
@@ -65,8 +69,8 @@ std::vector<KindCounts> CollectiveStats::Read() const {
   for (size_t c = 0; c < counters_.size(); ++c) {
     for (size_t a = 0; a < counters_[c].size(); ++a) {
       KindCounts kind;
-      kind.collective = static_cast<collectives::Collective>(c);
-      kind.algorithm = static_cast<collectives::Algorithm>(a);
+      kind.collective = Name(static_cast<collectives::Collective>(c));
+      kind.algorithm = Name(static_cast<collectives::Algorithm>(a));
       bool happened = false;
       for (size_t i = 0; i < kind.classes.size(); ++i) {
         kind.classes[i] = metrics::Read(counters_[c][a][i]);

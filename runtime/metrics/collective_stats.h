@@ -25,6 +25,9 @@ inline constexpr std::array<double, 18> kDurationBounds = {
     50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3,
     50e-3, 100e-3, 250e-3, 500e-3, 1,    2.5,    5,    10,    30};
 
+// Returns the bucket of a duration; durations below 0 are in the first.
+size_t DurationBucket(int64_t nanoseconds);
+
 // Counts of one size class of one collective.
 struct CollectiveCounts {
   uint64_t operations = 0;
@@ -35,8 +38,9 @@ struct CollectiveCounts {
 
 // One algorithm of one collective, by size class.
 struct KindCounts {
-  collectives::Collective collective = collectives::Collective::kAllReduce;
-  collectives::Algorithm algorithm = collectives::Algorithm::kRing;
+  // Their names: other libraries have other collectives and algorithms.
+  std::string collective;
+  std::string algorithm;
   std::string comm;  // name of its communicator; "" if none
   std::array<CollectiveCounts, kSizeClasses.size()> classes;
 };

@@ -49,6 +49,8 @@ Exporter::Registration::~Registration() {
   last.start.reset();
   // Its counts stay; the state of its rails no longer applies.
   last.gpu_direct.clear();
+  last.profiler.silent.clear();
+  last.profiler.silent_peers = 0;
   for (rails::RailTotals& rail : last.rails) {
     rail.up = true;
     rail.weight = 1;

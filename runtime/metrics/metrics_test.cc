@@ -99,6 +99,59 @@ TEST(PageTest, TheSourceIsALabelOfAllSeries) {
   EXPECT_THAT(text, Not(HasSubstr("rank=\"3\"}")));
 }
 
+Snapshot OfNccl() {
+  Snapshot snapshot;
+  snapshot.job = "train";
+  snapshot.rank = 3;
+  snapshot.source = "nccl";
+  snapshot.profiler.untimed = {{"all_gather", 4}};
+  snapshot.profiler.waits = {{"all_reduce", 3, "send", "network", 1.5}};
+  snapshot.profiler.events = {{"call", 7, 6}};
+  snapshot.profiler.dropped = 2;
+  snapshot.profiler.silent = {{"tensor", 5, 8}, {"", 6, 9}};
+  snapshot.profiler.silent_peers = 2;
+  return snapshot;
+}
+
+TEST(PageTest, AProfilerShowsWaitsEventsAndSilentPeers) {
+  const std::string text = Text(OfNccl());
+  const std::string rank = R"({job="train",rank="3",source="nccl")";
+  EXPECT_THAT(text, HasSubstr("railhead_nccl_untimed_operations_total" + rank +
+                              ",collective=\"all_gather\"} 4\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_nccl_wait_seconds_total" + rank +
+                              ",collective=\"all_reduce\",size_class=\">4MiB\","
+                              "direction=\"send\",cause=\"network\"} 1.5\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_nccl_silent_peers" + rank + "} 2\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_nccl_silent_peer_seconds" + rank +
+                              ",peer=\"5\",comm=\"tensor\"} 8\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_nccl_silent_peer_seconds" + rank + ",peer=\"6\"} 9\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_nccl_profiler_events_total" + rank +
+                              ",event=\"call\",change=\"start\"} 7\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_nccl_profiler_events_total" + rank +
+                              ",event=\"call\",change=\"stop\"} 6\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_nccl_profiler_dropped_events_total" + rank + "} 2\n"));
+  EXPECT_THAT(Text(Example()), Not(HasSubstr("railhead_nccl")));
+}
+
+TEST(SnapshotTest, CountsOfProfilersAreAdded) {
+  Snapshot sum = OfNccl();
+  Snapshot other = OfNccl();
+  other.profiler.untimed.push_back({"reduce", 1});
+  other.profiler.silent[0].seconds = 20;
+  Add(other, sum);
+  ASSERT_EQ(sum.profiler.untimed.size(), 2U);
+  EXPECT_EQ(sum.profiler.untimed[0].operations, 8U);
+  EXPECT_EQ(sum.profiler.untimed[1].operations, 1U);
+  ASSERT_EQ(sum.profiler.waits.size(), 1U);
+  EXPECT_EQ(sum.profiler.waits[0].seconds, 3);
+  ASSERT_EQ(sum.profiler.events.size(), 1U);
+  EXPECT_EQ(sum.profiler.events[0].started, 14U);
+  EXPECT_EQ(sum.profiler.events[0].stopped, 12U);
+  EXPECT_EQ(sum.profiler.dropped, 4U);
+  ASSERT_EQ(sum.profiler.silent.size(), 2U);
+  EXPECT_EQ(sum.profiler.silent[0].seconds, 20);
+}
+
 TEST(PageTest, PortsOfRailsShowWhatTheyCountAndNothingElse) {
   EXPECT_THAT(Text(Example()), Not(HasSubstr("railhead_rail_cnp_sent_total")));
   Snapshot snapshot = Example();

@@ -242,8 +242,8 @@ void AddCollectives(const Ranks& ranks, Builder& builder) {
         for (size_t i = 0; i < kind.classes.size(); ++i) {
           // A histogram is two dozen series, and most sizes do not occur.
           if (kind.classes[i].operations == 0) continue;
-          Labels labels = {{"collective", Name(kind.collective)},
-                           {"algorithm", Name(kind.algorithm)},
+          Labels labels = {{"collective", kind.collective},
+                           {"algorithm", kind.algorithm},
                            {"size_class", kSizeClasses[i]}};
           if (!kind.comm.empty()) labels.push_back({"comm", kind.comm});
           add(rank, labels, kind.classes[i]);
@@ -269,6 +269,78 @@ void AddCollectives(const Ranks& ranks, Builder& builder) {
   });
 }
 
+// Adds what the profiler of another library has seen.
+void AddProfiler(const Ranks& ranks, Builder& builder) {
+  const auto each = [&ranks](auto add) {
+    for (const Snapshot& rank : ranks) {
+      if (!rank.profiler.events.empty()) add(rank, rank.profiler);
+    }
+  };
+  builder.Family("railhead_nccl_untimed_operations_total",
+                 "Finished collectives of NCCL that did not use this rank's network: their "
+                 "duration is unknown, and railhead_collective_* do not count them.",
+                 MetricType::Counter);
+  each([&](const Snapshot& rank, const ProfilerSnapshot& profiler) {
+    for (const UntimedOperations& untimed : profiler.untimed) {
+      builder.Counter(rank, {{"collective", untimed.collective}},
+                      static_cast<double>(untimed.operations));
+    }
+  });
+  builder.Family("railhead_nccl_wait_seconds_total",
+                 "Time that transfers of NCCL's collectives waited, summed over channels and "
+                 "peers. cause of sends: gpu (this rank has no data yet), peer (the receiver is "
+                 "not ready), network (the data is on its way); of receives: peer (no data has "
+                 "come, from the peer or the network), flush, gpu (this rank has not taken it).",
+                 MetricType::Counter);
+  each([&](const Snapshot& rank, const ProfilerSnapshot& profiler) {
+    for (const WaitTime& wait : profiler.waits) {
+      builder.Counter(rank,
+                      {{"collective", wait.collective},
+                       {"size_class", kSizeClasses[wait.size_class]},
+                       {"direction", wait.direction},
+                       {"cause", wait.cause}},
+                      wait.seconds);
+    }
+  });
+  builder.Family("railhead_nccl_silent_peers",
+                 "Ranks that have sent nothing for seconds while this rank of NCCL waits for "
+                 "their data.",
+                 MetricType::Gauge);
+  each([&](const Snapshot& rank, const ProfilerSnapshot& profiler) {
+    builder.Gauge(rank, {}, static_cast<double>(profiler.silent_peers));
+  });
+  builder.Family("railhead_nccl_silent_peer_seconds",
+                 "Time for which the rank peer has sent nothing while this rank waits for its "
+                 "data; the first 8 such ranks. The cause is a rank that others wait for and that "
+                 "waits for no other.",
+                 MetricType::Gauge);
+  each([&](const Snapshot& rank, const ProfilerSnapshot& profiler) {
+    for (const SilentPeer& silent : profiler.silent) {
+      Labels labels = {{"peer", absl::StrCat(silent.peer)}};
+      if (!silent.comm.empty()) labels.push_back({"comm", silent.comm});
+      builder.Gauge(rank, labels, silent.seconds);
+    }
+  });
+  builder.Family("railhead_nccl_profiler_events_total",
+                 "Events of NCCL's profiler interface; change: start or stop.",
+                 MetricType::Counter);
+  each([&](const Snapshot& rank, const ProfilerSnapshot& profiler) {
+    for (const ProfilerEvents& events : profiler.events) {
+      builder.Counter(rank, {{"event", events.event}, {"change", "start"}},
+                      static_cast<double>(events.started));
+      builder.Counter(rank, {{"event", events.event}, {"change", "stop"}},
+                      static_cast<double>(events.stopped));
+    }
+  });
+  builder.Family("railhead_nccl_profiler_dropped_events_total",
+                 "Events of NCCL's profiler interface that were not counted, because too many "
+                 "were open.",
+                 MetricType::Counter);
+  each([&](const Snapshot& rank, const ProfilerSnapshot& profiler) {
+    builder.Counter(rank, {}, static_cast<double>(profiler.dropped));
+  });
+}
+
 }  // namespace
 
 Families ToFamilies(const Ranks& ranks) {
@@ -278,6 +350,7 @@ Families ToFamilies(const Ranks& ranks) {
   AddPorts(ranks, builder);
   AddGpuDirect(ranks, builder);
   AddCollectives(ranks, builder);
+  AddProfiler(ranks, builder);
   builder.Family(
       "railhead_degraded",
       "1 while the job runs with less than it requested. reason: what is missing, and where.",

@@ -26,6 +26,21 @@ void Add(const KindCounts& other, KindCounts& sum) {
   }
 }
 
+void Add(const UntimedOperations& other, UntimedOperations& sum) {
+  sum.operations += other.operations;
+}
+
+void Add(const WaitTime& other, WaitTime& sum) { sum.seconds += other.seconds; }
+
+void Add(const ProfilerEvents& other, ProfilerEvents& sum) {
+  sum.started += other.started;
+  sum.stopped += other.stopped;
+}
+
+void Add(const SilentPeer& other, SilentPeer& sum) {
+  sum.seconds = std::max(sum.seconds, other.seconds);
+}
+
 // Adds each to the one that is like it, or behind them all.
 template <class T, class Alike>
 void AddAll(const std::vector<T>& others, std::vector<T>& sums, Alike alike) {
@@ -41,6 +56,23 @@ void AddAll(const std::vector<T>& others, std::vector<T>& sums, Alike alike) {
 }
 
 }  // namespace
+
+void Add(const ProfilerSnapshot& other, ProfilerSnapshot& sum) {
+  AddAll(other.untimed, sum.untimed, [](const UntimedOperations& a, const UntimedOperations& b) {
+    return a.collective == b.collective;
+  });
+  AddAll(other.waits, sum.waits, [](const WaitTime& a, const WaitTime& b) {
+    return a.collective == b.collective && a.size_class == b.size_class &&
+           a.direction == b.direction && a.cause == b.cause;
+  });
+  AddAll(other.events, sum.events,
+         [](const ProfilerEvents& a, const ProfilerEvents& b) { return a.event == b.event; });
+  AddAll(other.silent, sum.silent, [](const SilentPeer& a, const SilentPeer& b) {
+    return a.comm == b.comm && a.peer == b.peer;
+  });
+  sum.dropped += other.dropped;
+  sum.silent_peers += other.silent_peers;
+}
 
 void Add(const Snapshot& other, Snapshot& sum) {
   if (sum.degraded_reason.empty()) {
@@ -61,6 +93,7 @@ void Add(const Snapshot& other, Snapshot& sum) {
   AddAll(other.collectives, sum.collectives, [](const KindCounts& a, const KindCounts& b) {
     return a.collective == b.collective && a.algorithm == b.algorithm && a.comm == b.comm;
   });
+  Add(other.profiler, sum.profiler);
 }
 
 }  // namespace railhead::metrics

@@ -12,6 +12,7 @@
 #include "fabric/gpu_direct.h"
 #include "fabric/port_counters.h"
 #include "runtime/metrics/collective_stats.h"
+#include "runtime/metrics/profiler_snapshot.h"
 #include "runtime/metrics/start.h"
 #include "runtime/rails/rail_totals.h"
 
@@ -42,6 +43,7 @@ struct Snapshot {
   std::vector<PortSnapshot> ports;
   std::vector<GpuDirectSnapshot> gpu_direct;  // empty while no GPU memory is registered
   std::vector<KindCounts> collectives;        // those with calls
+  ProfilerSnapshot profiler;
 };
 
 // Adds the counters of another communicator of the same rank (rails/rail_totals.h). A shared port's

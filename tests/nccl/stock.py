@@ -14,9 +14,12 @@ import json
 import pathlib
 import random
 import re
+import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "nccl" / "stock"), str(ROOT / "tests" / "rails")]
@@ -25,7 +28,7 @@ from network import NODES, Network, run_tool  # noqa: E402
 from railbed.console import Console, Failure, wait_for  # noqa: E402
 
 import wheels  # noqa: E402
-from job import ABORTED, CALLS, HERE, OUT, PLUGIN, Job, build  # noqa: E402
+from job import ABORTED, CALLS, HERE, OTHER_PROFILER, OUT, PLUGIN, Job, build  # noqa: E402
 
 RAILHEAD = ROOT / "build" / "release" / "cli" / "railhead"
 RATES = (200, 200)  # Mbit/s
@@ -38,6 +41,8 @@ DROPS_ERRORS = ("2.26.5",)
 # Without an interface for environment plugins, and with one that has no log.
 WITHOUT_ENVIRONMENT = ("2.26.5",)
 WITHOUT_ENVIRONMENT_LOG = ("2.28.9",)
+# It does not look for a profiler in the network plugin's file, and does not stop each step.
+NAMES_PROFILER = ("2.26.5",)
 
 
 class Library:
@@ -268,7 +273,102 @@ def tuner(nccl):
         compare("unequal", network, f"{RATES[0] / 1000}/10,{RATES[0] / 4000}/10")
 
 
-SCENES = (own_sockets, collectives, types, protocols, lines, groups, two_hosts, logs, environment, tuner, killed, cut_rails)
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return probe.getsockname()[1]
+
+
+def page_of(port):
+    """Returns the samples of the metrics page: {(name, labels): value}."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
+        text = answer.read().decode()
+    return {(name, frozenset(re.findall(r'(\w+)="([^"]*)"', labels))): float(value)
+            for name, labels, value in re.findall(r"^(\w+)\{(.*)\} (\S+)$", text, re.M)}
+
+
+def total(page, name, **labels):
+    return sum(value for (found, of), value in page.items() if found == name and of >= {(k, str(v)) for k, v in labels.items()})
+
+
+def expected_counts(ranks, sizes, rounds):
+    """Returns the operations and bytes that each rank counts, by collective, for the calls that COUNTED names."""
+    elements = [size // 4 for size in sizes]
+    reduced = [(5, count * 4) for count in elements] + [(60, count // 60 * 4) for count in elements if count >= 60]
+    parts = [(1, count * 4 * ranks) for count in elements]
+    transfers = [(1 + ranks - 1 + 1, count * 4) for count in elements]  # of a shift, an all-to-all, and a group
+    counts = {"all_reduce": reduced, "all_gather": parts, "reduce_scatter": parts,
+              "reduce": [(1, count * 4) for count in elements], "send": transfers, "receive": transfers}
+    return {name: (rounds * sum(times for times, _ in calls), rounds * sum(times * size for times, size in calls))
+            for name, calls in counts.items()}
+
+
+def counts_of(page, rank, names):
+    return {name: tuple(total(page, f"railhead_collective_{what}_total", rank=rank, source="nccl", collective=name)
+                        for what in ("operations", "bytes")) for name in names}
+
+
+def profiler_of(nccl):
+    return {"NCCL_PROFILER_PLUGIN": str(PLUGIN)} if nccl.version in NAMES_PROFILER else {}
+
+
+def profiler(nccl):
+    """The profiler counts calls, bytes and steps, over the plugin's network and NCCL's own; it passes events on to another
+    profiler; and it names a rank that has stopped."""
+    sizes = (4, 1000, 1 << 20)
+    for ranks, net, env in ((2, "Railhead", {}), (3, "Railhead", {"RAILHEAD_NCCL_PROFILER": str(OTHER_PROFILER)}),
+                            (3, "Socket", {"NCCL_PROFILER_PLUGIN": str(PLUGIN)})):
+        env |= profiler_of(nccl)
+        port = free_port()
+        with nccl.job(f"profiler-{net}-{ranks}", ranks, sizes=sizes, hold=True, net=net,
+                      RAILHEAD_METRICS_PORT=str(port), **env) as job:
+            job.wait_until(lambda: job.text().count("\nidle\n") == ranks, "the last call")
+            want = expected_counts(ranks, sizes, rounds=2)
+            # Calls are counted once nothing more comes of them.
+            job.wait_until(lambda: all(counts_of(page_of(port), rank, want) == want for rank in range(ranks)),
+                           f"each rank counts {want}", 20)
+            page = page_of(port)
+            job.release()
+        for rank in range(ranks):
+            for event in ("call", "proxy_op", "proxy_step"):
+                started, stopped = (total(page, "railhead_nccl_profiler_events_total", rank=rank, event=event, change=change)
+                                    for change in ("start", "stop"))
+                lost = event == "proxy_step" and nccl.version in NAMES_PROFILER
+                job.expect(started == stopped > 0 or (lost and started > stopped), f"{event}: {started} started, {stopped} stopped",
+                           rank)
+            timed = total(page, "railhead_collective_duration_seconds_count", rank=rank, collective="all_reduce")
+            job.expect(timed == want["all_reduce"][0], f"{timed} durations", rank)
+            for direction in ("send", "receive"):
+                waits = total(page, "railhead_nccl_wait_seconds_total", rank=rank, direction=direction)
+                job.expect(waits > 0, f"no waits of {direction}", rank)
+            if "RAILHEAD_NCCL_PROFILER" in env:
+                steps = total(page, "railhead_nccl_profiler_events_total", rank=rank, event="proxy_step", change="start")
+                job.expect(re.search(rf"other profiler: {int(steps)} steps started, \d+ stopped, all within their parents\n",
+                                     job.text(rank)), "the other profiler has not counted the same", rank)
+    silent(nccl)
+
+
+def silent(nccl):
+    """A rank stops, and goes on later. Each rank has a page of its own: one that stops might have served that of all."""
+    ports = [free_port() for _ in range(3)]
+    with nccl.job("profiler-silent", 3, calls=("allreduce",), sizes=(1 << 20,), rounds=None, NCCL_ALGO="Ring",
+                  own=lambda rank: {"RAILHEAD_METRICS_PORT": str(ports[rank])}, **profiler_of(nccl)) as job:
+        job.wait_until(lambda: job.rounds() >= 2, "two rounds")
+        # Rank 0 receives from rank 2 in the ring.
+        job.signal(2, signal.SIGSTOP)
+        job.wait_until(lambda: total(page_of(ports[0]), "railhead_nccl_silent_peer_seconds", rank=0, peer=2) >= 5,
+                       "rank 2 is silent for rank 0", 60)
+        job.wait_until(lambda: re.search(r"no data for \d+ s from rank 2 of communicator", job.text(0)), "a line in the log", 20)
+        rounds = job.rounds()
+        job.signal(2, signal.SIGCONT)
+        job.wait_until(lambda: job.rounds() > rounds, "a round")
+        job.wait_until(lambda: all(total(page_of(port), "railhead_nccl_silent_peers") == 0 for port in ports),
+                       "no rank is silent", 20)
+        job.stop()
+
+
+SCENES = (own_sockets, collectives, types, protocols, lines, groups, two_hosts, logs, environment, tuner, profiler, killed,
+          cut_rails)
 
 
 def main():

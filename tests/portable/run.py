@@ -107,8 +107,9 @@ def case_rules():
     rules_of_an_object(PERF, NEEDED | {"librailhead.so.0"})
     rules_of_an_object(PLUGIN, NEEDED)
     tables = set(re.findall(r"^(\S+)", run(f"{MACHINE}-linux-gnu-nm", "-D", "--defined-only", "--format=posix", PLUGIN), re.M))
-    versions = {"Env": (1, 2), "Net": (6, 8, 9, 10, 11, 12), "Tuner": (2, 3, 4, 5, 6)}
-    expect(tables == {f"nccl{kind}Plugin_v{version}" for kind, known in versions.items() for version in known},
+    wanted = {"ncclEnvPlugin": (1, 2), "ncclNetPlugin": (6, 8, 9, 10, 11, 12), "ncclProfiler": range(1, 8),
+              "ncclTunerPlugin": (2, 3, 4, 5, 6)}
+    expect(tables == {f"{name}_v{version}" for name, versions in wanted.items() for version in versions},
            f"exported are {tables}")
     expect("soname: [librailhead.so.0]" in run("readelf", "-dW", LIBRARY), "another soname")
     # The library must export the header's functions and nothing else.

@@ -20,6 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 OUT = ROOT / "out" / "nccl-stock"
 PLUGIN = ROOT / "build" / "release" / "plugins" / "nccl" / "libnccl-net-railhead.so"
 PROGRAM = OUT / "rank"
+OTHER_PROFILER = OUT / "libother-profiler.so"
 PATIENCE = 240
 CALLS = ("allreduce", "avg", "max", "min", "prod", "allgather", "reducescatter", "broadcast", "reduce", "sendrecv",
          "alltoall", "many")
@@ -42,22 +43,25 @@ def build():
         results = list(pool.map(compiled, sorted(HERE.rglob("*.cc"))))
     # NCCL finds functions of the driver and NVML in the program by their names.
     run(["g++", "-rdynamic", "-pthread", *results, "-ldl", "-o", PROGRAM])
+    run([*compiler, "-shared", "-fPIC", ROOT / "plugins" / "nccl" / "testing" / "other_profiler.cc", "-o", OTHER_PROFILER])
 
 
 class Job:
     """Ranks that make `calls` of NCCL, each with each of `sizes` (bytes), in a number of rounds, or in rounds until
-    stop(). At the end of the block all must have ended well, if `checked`.
+    stop(). At the end of the block all must have ended well, if `checked`. With `hold`, ranks keep their communicator at
+    the end until release(). `own(rank)` are variables of one rank.
 
     Each `gpus` ranks are a host. Their network is loopback, or those of the Network's nodes in turn, with its rails.
     `env`: variables of the ranks; None removes one that is set otherwise."""
 
     def __init__(self, folder, library, ranks, calls=CALLS, sizes=(4, 1000, 1 << 20), element="f32", rounds=2, gpus=1,
-                 network=None, checked=True, net="Railhead", **env):
+                 network=None, checked=True, hold=False, net="Railhead", own=lambda _: {}, **env):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         self.logs = [folder / f"rank{rank}.log" for rank in range(ranks)]
         self._checked = checked
         self._until = folder / "stop" if rounds is None else None
+        self._hold = folder / "release" if hold else None
         self._wanted = [f"{call} {size} {element}: right" for call in calls for size in sizes] if rounds else []
         common = {name: value for name, value in os.environ.items() if not name.startswith(("NCCL_", "RAILHEAD_"))}
         common |= {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,ENV,NET,P2P,SHM",
@@ -75,9 +79,9 @@ class Job:
         for rank, log in enumerate(self.logs):
             host = rank // gpus
             command = [PROGRAM, library, folder / "id", rank, ranks, rank % gpus, ",".join(calls),
-                       ",".join(map(str, sizes)), element, self._until or rounds]
+                       ",".join(map(str, sizes)), element, self._until or rounds, *([self._hold] if hold else [])]
             command = [str(part) for part in command]
-            variables = {**common, "NCCL_HOSTID": f"railhead-host-{host}", **env}
+            variables = {**common, "NCCL_HOSTID": f"railhead-host-{host}", **env, **own(rank)}
             if network:
                 command = network.inside("ab"[host % 2], *command)
             with open(log, "wb") as out:
@@ -106,6 +110,9 @@ class Job:
     def stop(self):
         self._until.touch()
 
+    def release(self):
+        self._hold.touch()
+
     def finish(self):
         deadline = time.monotonic() + PATIENCE
         while any(child.poll() is None for child in self.children):
@@ -126,8 +133,11 @@ class Job:
             self.expect(time.monotonic() < deadline, f"no end within {PATIENCE} s")
             time.sleep(0.05)
 
+    def signal(self, rank, number):
+        self.children[rank].send_signal(number)
+
     def kill(self, rank):
-        self.children[rank].send_signal(signal.SIGKILL)
+        self.signal(rank, signal.SIGKILL)
 
     def wait_for_text(self, rank, text, seconds):
         """Waits for the text in the log of a rank, which may end meanwhile."""

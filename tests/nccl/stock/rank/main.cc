@@ -2,13 +2,14 @@
 //
 // A rank of a test with the stock NCCL: makes a communicator, calls, and checks every element.
 //
-// usage: rank LIBNCCL ID RANK RANKS DEVICE CALLS BYTES TYPE ROUNDS|UNTIL
+// usage: rank LIBNCCL ID RANK RANKS DEVICE CALLS BYTES TYPE ROUNDS|UNTIL [HOLD]
 //
 // ID is a file that rank 0 creates with NCCL's unique id. CALLS and BYTES are lists with commas:
 // each call is made with each number of bytes, in ROUNDS rounds; or, if UNTIL is a path, in rounds
-// until rank 0 finds that file. Prints "CALL BYTES TYPE: right" at the end of each, and "round N"
-// after each round of all calls. If NCCL reports an asynchronous error, aborts the communicator,
-// prints both, and exits with 3; exits with 1 for a wrong element or another error.
+// until rank 0 finds that file. With HOLD, prints "idle" after the last round, and keeps the
+// communicator until it finds that file. Prints "CALL BYTES TYPE: right" at the end of each, and
+// "round N" after each round of all calls. If NCCL reports an asynchronous error, aborts the
+// communicator, prints both, and exits with 3; exits with 1 for a wrong element or another error.
 #include <unistd.h>
 
 #include <chrono>
@@ -174,9 +175,9 @@ class Rank {
 };
 
 int Main(const std::vector<std::string>& arguments) {
-  if (arguments.size() != 9) {
+  if (arguments.size() != 9 && arguments.size() != 10) {
     std::fprintf(stderr,
-                 "usage: rank LIBNCCL ID RANK RANKS DEVICE CALLS BYTES TYPE ROUNDS|UNTIL\n");
+                 "usage: rank LIBNCCL ID RANK RANKS DEVICE CALLS BYTES TYPE ROUNDS|UNTIL [HOLD]\n");
     return 2;
   }
   Rank rank(arguments[0], arguments[1], std::stoi(arguments[2]), std::stoi(arguments[3]),
@@ -201,6 +202,10 @@ int Main(const std::vector<std::string>& arguments) {
         std::printf("%s %zu %s: right\n", call.name.c_str(), bytes, arguments[7].c_str());
       }
     });
+  }
+  if (arguments.size() > 9) {
+    std::printf("idle\n");
+    while (!std::filesystem::exists(arguments[9])) std::this_thread::sleep_for(kPause);
   }
   rank.Finish();
   return rank.wrong() == 0 ? 0 : 1;
