@@ -27,11 +27,13 @@ using ::testing::IsEmpty;
 
 constexpr Nanoseconds kSecond = 1'000'000'000;
 constexpr Nanoseconds kMicrosecond = 1000;
+// NOLINTBEGIN(bugprone-throwing-static-initialization): short names are not allocated
 const CallName kRingAllReduce = NameOf("AllReduce", "RING");
 const CallName kTreeAllReduce = NameOf("AllReduce", "TREE");
 const CallName kRingAllGather = NameOf("AllGather", "RING");
 const CallName kSending = NameOf("Send", "");
 const CallName kReceiving = NameOf("Recv", "");
+// NOLINTEND(bugprone-throwing-static-initialization)
 
 metrics::Snapshot ReportOf(Tracker& tracker, Nanoseconds now) {
   metrics::Snapshot snapshot;
@@ -66,6 +68,7 @@ double Waited(const metrics::Snapshot& snapshot, const std::string& direction,
 
 std::vector<int> PeersOf(const std::vector<Silence>& silences) {
   std::vector<int> peers;
+  peers.reserve(silences.size());
   for (const Silence& silence : silences) peers.push_back(silence.peer);
   return peers;
 }
@@ -336,7 +339,7 @@ TEST(TrackerTest, ADisorderlyStreamDoesNoHarm) {
     };
     for (int i = 0; i < 5000; ++i) {
       // The clock may stand still, and once in a while days pass.
-      now += random() % 500 == 0 ? 4 * 86'400 * kSecond
+      now += random() % 500 == 0 ? Nanoseconds{4} * 86'400 * kSecond
                                  : static_cast<Nanoseconds>(random() % 3) * kMicrosecond;
       const auto peer = static_cast<int>(random());
       switch (random() % 13) {
