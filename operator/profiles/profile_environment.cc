@@ -142,6 +142,11 @@ void AddLibraries(const RailProfile& profile, ProfileEnvironment& result) {
                                  ProfileVariable{value, "spec.inject.runtime.frameworks"});
   }
   if (std::string plugin = PluginName(profile.inject); !plugin.empty()) {
+    // NCCL before 2.28 does not look for a profiler in the network plugin's file.
+    if (profile.inject.own_plugin()) {
+      result.variables.try_emplace("NCCL_PROFILER_PLUGIN",
+                                   ProfileVariable{plugin, "spec.inject.ncclPlugin"});
+    }
     result.variables["NCCL_NET_PLUGIN"] = {std::move(plugin), "spec.inject.ncclPlugin"};
   }
 }

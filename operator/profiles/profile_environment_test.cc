@@ -117,6 +117,7 @@ TEST(EnvironmentOfTest, RailheadsOwnPluginIsNamed) {
       const ProfileEnvironment environment = EnvironmentOf(profile, {});
       Values values = ValuesOf(environment);
       EXPECT_EQ(values["NCCL_NET_PLUGIN"], "/opt/railhead/nccl-net/libnccl-net-railhead.so");
+      EXPECT_EQ(values["NCCL_PROFILER_PLUGIN"], values["NCCL_NET_PLUGIN"]);
       EXPECT_EQ(values.contains("NCCL_NET"), require == RequireRdma::kFail) << FabricName(fabric);
       if (require == RequireRdma::kFail) {
         EXPECT_EQ(values["NCCL_NET"], "Railhead");
@@ -124,8 +125,10 @@ TEST(EnvironmentOfTest, RailheadsOwnPluginIsNamed) {
       }
       EXPECT_FALSE(values.contains("LD_LIBRARY_PATH"));
       EXPECT_THAT(environment.warnings, IsEmpty()) << FabricName(fabric);
-      profile.environment["NCCL_NET"] = "Railhead_v2";
-      EXPECT_EQ(ValuesOf(EnvironmentOf(profile, {}))["NCCL_NET"], "Railhead_v2");
+      profile.environment = {{"NCCL_NET", "Railhead_v2"}, {"NCCL_PROFILER_PLUGIN", "none"}};
+      values = ValuesOf(EnvironmentOf(profile, {}));
+      EXPECT_EQ(values["NCCL_NET"], "Railhead_v2");
+      EXPECT_EQ(values["NCCL_PROFILER_PLUGIN"], "none");
       profile.settings["nccl.collnet"] = "true";
       EXPECT_THAT(EnvironmentOf(profile, {}).warnings,
                   ElementsAre(StartsWith("spec.nccl.collnet: has no effect")));

@@ -41,7 +41,8 @@ def _rows():
 def nccl_environment():
     """Returns the variables by which NCCL finds the network plugin of this package."""
     library = os.path.join(os.path.dirname(_library.path()), "nccl-net", "libnccl-net-railhead.so")
-    variables = {"NCCL_NET_PLUGIN": library}
+    # NCCL before 2.28 does not look for a profiler in the network plugin's file.
+    variables = {"NCCL_NET_PLUGIN": library, "NCCL_PROFILER_PLUGIN": os.environ.get("NCCL_PROFILER_PLUGIN", library)}
     if os.environ.get("RAILHEAD_FALLBACK") == "fail":
         variables["NCCL_NET"] = "Railhead"
     return variables

@@ -76,7 +76,8 @@ def case_nccl():
     """The plugin for NCCL, found by the variables that the package prints; every version of its table loads."""
     python = venv("nccl")
     told = {}
-    for policy, expected in (("warn", {"NCCL_NET_PLUGIN"}), ("fail", {"NCCL_NET_PLUGIN", "NCCL_NET"})):
+    for policy, expected in (("warn", {"NCCL_NET_PLUGIN", "NCCL_PROFILER_PLUGIN"}),
+                             ("fail", {"NCCL_NET_PLUGIN", "NCCL_PROFILER_PLUGIN", "NCCL_NET"})):
         text = run(python, "-m", "railhead", "env", "nccl", env={**os.environ, "RAILHEAD_FALLBACK": policy})
         told = dict(re.fullmatch(r"export (\w+)=(.+)", line).groups() for line in text.splitlines())
         expect(set(told) == expected, text)
