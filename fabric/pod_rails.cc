@@ -13,7 +13,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "fabric/rail_limit.h"
 
@@ -148,12 +147,6 @@ std::string ToJson(const PodRails& pod_rails) {
   const Json document = {
       {"apiVersion", kApiVersion}, {"kind", kKind}, {"node", pod_rails.node}, {"rails", rails}};
   return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-std::string NcclIbHca(const std::vector<PodRail>& rails) {
-  return absl::StrCat("=", absl::StrJoin(rails, ",", [](std::string* out, const PodRail& rail) {
-                        absl::StrAppend(out, rail.device, ":", rail.port, ":", rail.rail);
-                      }));
 }
 
 absl::StatusOr<PodRails> ParsePodRails(absl::string_view json) {

@@ -43,10 +43,6 @@ std::string ToJson(const PodRails& pod_rails);
 // have PodRail's defaults (required: node, and each rail's number, device and port).
 absl::StatusOr<PodRails> ParsePodRails(absl::string_view json);
 
-// Returns the value of NCCL_IB_HCA that selects exactly these rails, in their order: name, port and
-// rail, as in "=rxe0:1:0,rxe1:1:1". NCCL before 2.30.7 ignores the part after the port.
-std::string NcclIbHca(const std::vector<PodRail>& rails);
-
 }  // namespace railhead::fabric
 
 #endif  // RAILHEAD_FABRIC_POD_RAILS_H_

@@ -59,17 +59,6 @@ TEST(PodRails, ReadsTheContractsExample) {
   EXPECT_EQ(read->rails.at(0), Example().rails[0]);
 }
 
-TEST(PodRails, NcclGetsExactNamesPortsAndRails) {
-  PodRail first;
-  first.rail = 3;
-  first.device = "mlx5_1";
-  PodRail second;
-  second.rail = 0;
-  second.device = "mlx5_10";
-  second.port = 2;
-  EXPECT_EQ(NcclIbHca({first, second}), "=mlx5_1:1:3,mlx5_10:2:0");
-}
-
 TEST(PodRails, OptionalFieldsTakeDefaults) {
   const absl::StatusOr<PodRails> read =
       ParsePodRails(Document(R"({"rail":3,"device":"d","port":1})"));

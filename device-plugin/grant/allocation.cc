@@ -12,6 +12,7 @@
 #include "device-plugin/devices/device_list.h"
 #include "fabric/affinity.h"
 #include "fabric/inventory.h"
+#include "fabric/nccl_ib_hca.h"
 #include "fabric/pod_rails.h"
 
 namespace railhead::device_plugin {

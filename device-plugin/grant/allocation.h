@@ -29,8 +29,10 @@ struct MovedInterface {
 
 struct Allocation {
   std::vector<std::string> char_devices;  // host paths, the same in the container
-  std::string nccl_ib_hca;                // as fabric::NcclIbHca
-  fabric::PodRails rails;                 // content of rails.json, in rail order
+  // "=rxe0:1:0,rxe1:1:1", in rail order: exact name, port, rail. NCCL before 2.30.7 ignores the
+  // part after the port.
+  std::string nccl_ib_hca;
+  fabric::PodRails rails;  // content of rails.json, in rail order
   // For resources with moveInterfaces, unless an earlier container of the pod has the interface
   // already.
   std::vector<MovedInterface> interfaces = {};

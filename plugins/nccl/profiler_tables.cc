@@ -3,6 +3,7 @@
 // Exported tables: every version of NCCL's profiler interface, over one implementation.
 #include <unistd.h>
 
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -11,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/printable_text.h"
 #include "plugins/nccl/abi/profiler.h"
 #include "plugins/nccl/profiler/chain.h"
 #include "plugins/nccl/profiler/names.h"
@@ -37,6 +39,12 @@ void* PointerOf(EventHandle handle) { return reinterpret_cast<void*>(handle); }
 
 absl::string_view Text(const char* text) {
   return text == nullptr ? absl::string_view() : absl::string_view(text);
+}
+
+// Returns a variable that only this file reads.
+std::string Setting(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
 }
 
 // Runs a call, whose exceptions must not reach NCCL. A profiler never fails a job.
@@ -98,18 +106,23 @@ struct Functions {
         warn(absl::StrCat("collectives are not counted: ", wrong.message()));
         return;
       }
-      const config::Settings& settings = options->setup.settings;
       const EventHandle handle =
-          Profiler::OfProcess().Open(settings, CommunicatorOf(facts), facts.rank);
+          Profiler::OfProcess().Open(options->setup.settings, CommunicatorOf(facts), facts.rank);
       if (handle == 0) return;
       *context = PointerOf(handle);
-      *mask = kMask | (settings.nccl_kernel_events ? kKernelMask : 0);
-      if (settings.nccl_profiler.empty()) return;
-      const absl::Status chained = OpenOther(settings.nccl_profiler, handle, init);
+      const std::string kernels = Setting("RAILHEAD_NCCL_KERNEL_EVENTS");
+      if (!kernels.empty() && kernels != "0" && kernels != "1") {
+        warn(absl::StrCat("RAILHEAD_NCCL_KERNEL_EVENTS='", PrintableText(kernels, kLongestName),
+                          "' is not 0 or 1; kernels are not timed"));
+      }
+      *mask = kMask | (kernels == "1" ? kKernelMask : 0);
+      const std::string other = Setting("RAILHEAD_NCCL_PROFILER");
+      if (other.empty() || other == "none") return;
+      const absl::Status chained = OpenOther(other, handle, init);
       if (chained.ok()) {
         Other().Join(mask, *mask);
       } else {
-        warn(chained.message());
+        warn(PrintableText(chained.message()));
       }
     });
   }

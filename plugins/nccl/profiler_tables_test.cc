@@ -395,15 +395,27 @@ TYPED_TEST(TablesTest, KernelEventsAreWantedOnlyIfAskedFor) {
 }
 
 TYPED_TEST(TablesTest, WrongSettingsDoNotStopTheJob) {
-  ::setenv("RAILHEAD_NCCL_KERNEL_EVENTS", "maybe", 1);
+  ::setenv("RAILHEAD_TIMEOUT_SECONDS", "soon", 1);
   Nccl<TypeParam> nccl;
+  ::unsetenv("RAILHEAD_TIMEOUT_SECONDS");
   EXPECT_EQ(nccl.mask, 0);
   nccl.AllGather();
   nccl.Finalize();
   EXPECT_EQ(Sum(Counts()).started, this->before_.started);
   if (kVersionOf<TypeParam> < 4) return;
   ASSERT_THAT(Warnings(), SizeIs(1));
-  EXPECT_THAT(Warnings()[0], HasSubstr("RAILHEAD_NCCL_KERNEL_EVENTS='maybe'"));
+  EXPECT_THAT(Warnings()[0], HasSubstr("RAILHEAD_TIMEOUT_SECONDS='soon'"));
+}
+
+TYPED_TEST(TablesTest, AWrongSwitchIsNamed) {
+  ::setenv("RAILHEAD_NCCL_KERNEL_EVENTS", "maybe", 1);
+  Nccl<TypeParam> nccl;
+  EXPECT_NE(nccl.mask, 0);
+  EXPECT_EQ(nccl.mask & abi::kKernelChannel, 0);
+  nccl.Finalize();
+  if (kVersionOf<TypeParam> < 4) return;
+  ASSERT_THAT(Warnings(), SizeIs(1));
+  EXPECT_THAT(Warnings()[0], HasSubstr("RAILHEAD_NCCL_KERNEL_EVENTS='maybe' is not 0 or 1"));
 }
 
 TYPED_TEST(TablesTest, AnotherProfilerThatCannotBeLoadedIsNamedOnce) {

@@ -387,16 +387,12 @@ constexpr auto kTable = std::to_array<Variable>({
     {Group::kSettings, "RAILHEAD_NCCL_PROFILER", "none",
      "File of another profiler plugin, to which Railhead's plugin for NCCL passes all events that "
      "it wants. If NCCL_PROFILER_PLUGIN is set, NCCL loads that one instead of Railhead's.",
-     [](const std::string& text, Target& to) {
-       return ParseName(text, kLongestPath, to.settings.nccl_profiler);
-     }},
+     ReadElsewhere},
     {Group::kSettings, "RAILHEAD_NCCL_KERNEL_EVENTS", "0",
      "1: Railhead's plugin for NCCL times collectives by their kernels, also those that do not "
      "use the network. The first collective then takes longer: NCCL opens 64 channels for "
      "these events.",
-     [](const std::string& text, Target& to) {
-       return ParseSwitch(text, to.settings.nccl_kernel_events);
-     }},
+     ReadElsewhere},
     {Group::kSettings, "RAILHEAD_LOG", "warn",
      "Log level of the library on stderr: error, warn, info or debug.",
      [](const std::string& text, Target& to) -> std::string {

@@ -81,8 +81,6 @@ struct Settings {
   int ib_service_level = 0;
   int ib_pkey = 0;  // 0: the ports choose a common one
   int ib_qps_per_rail = 1;
-  std::string nccl_profiler;        // file of another profiler of NCCL; "": none
-  bool nccl_kernel_events = false;  // NCCL's profiler times kernels
   LogLevel log_level = LogLevel::kWarn;
   bool metrics = true;    // show this communicator on the metrics page
   std::string comm_name;  // name of the communicator; "": none

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "fabric/nccl_ib_hca.h"
 #include "fabric/testing/sysfs_tree.h"
 
 namespace railhead::nccl {

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "fabric/nccl_ib_hca.h"
 
 namespace railhead::nccl {
 namespace {

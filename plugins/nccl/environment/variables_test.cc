@@ -7,6 +7,8 @@
 #include <map>
 #include <string>
 
+#include "fabric/nccl_ib_hca.h"
+
 namespace railhead::nccl {
 namespace {
 
@@ -23,6 +25,11 @@ fabric::PodRail Rail(int number, const std::string& device, int port = 1) {
   rail.device = device;
   rail.port = port;
   return rail;
+}
+
+TEST(NcclIbHcaTest, HasExactNamesPortsAndRails) {
+  EXPECT_EQ(fabric::NcclIbHca({Rail(3, "mlx5_1"), Rail(0, "mlx5_10", 2)}),
+            "=mlx5_1:1:3,mlx5_10:2:0");
 }
 
 // Returns what is added to the variables `own`.
