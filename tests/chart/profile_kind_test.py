@@ -4,9 +4,11 @@ profiles that the chart ships."""
 
 import unittest
 
+import yaml
+
 from apiserver import profile
 from chart_scene import ChartScene
-from helm import CHART, RELEASE
+from helm import CHART, RELEASE, ROOT
 
 from control_plane import wait_until
 
@@ -188,6 +190,8 @@ class ProfileKind(ChartScene):
         self.served()
         self.assertEqual(self.refusal(WHOLE_SPEC), "")
         self.assertEqual(self.refusal({"fabric": "TCP", "namespaceSelector": TRAIN}), "")
+        example = (ROOT / "manifests" / "examples" / "mlx-nccl.yaml").read_text()
+        self.assertEqual(self.refusal(next(yaml.safe_load_all(example))["spec"]), "")
         for wrong, path in WRONG_SPECS:
             with self.subTest(wrong):
                 self.assertIn(path, self.refusal(merged(WHOLE_SPEC, wrong)))
