@@ -157,7 +157,7 @@ std::optional<Told> SharpNotUsed(const NcclProcess& process, const NcclLog& log)
   if (!WantsSharp(process) || process.collnet_connected || SharpHangs(process, log)) {
     return std::nullopt;
   }
-  const auto told = [](std::string why, std::string fix) {
+  const auto told = [](absl::string_view why, std::string fix) {
     return Told{absl::StrCat("SHARP was requested (NCCL_COLLNET_ENABLE=1) and is not used: ", why),
                 std::move(fix)};
   };
@@ -230,6 +230,7 @@ std::string Summary(const NcclLog& log) {
 
 std::vector<NcclCheck> NcclChecks() {
   std::vector<NcclCheck> checks;
+  checks.reserve(kRules.size());
   for (const Rule& rule : kRules) checks.push_back({rule.name, rule.about});
   return checks;
 }
