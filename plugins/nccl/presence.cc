@@ -18,6 +18,7 @@ constexpr absl::Duration kBetween = absl::Milliseconds(50);
 constexpr absl::Duration kPatience = absl::Seconds(1);
 // Each place must refuse this often: a place that refused first may answer by now.
 constexpr size_t kRounds = 2;
+constexpr absl::Duration kLasting = absl::Seconds(3);
 
 }  // namespace
 
@@ -40,7 +41,7 @@ bool Presence::HasEnded(absl::Time now) {
   } else if (now >= next_) {
     Begin(now);
   }
-  return refused_ >= kRounds * places_.size();
+  return refused_ >= kRounds * places_.size() && now - first_ >= kLasting;
 }
 
 void Presence::Begin(absl::Time now) {
@@ -54,6 +55,11 @@ void Presence::Begin(absl::Time now) {
     give_up_ = now + kPatience;
     return;
   }
+  Count(error, now);
+}
+
+void Presence::Count(int error, absl::Time now) {
+  if (refused_ == 0) first_ = now;
   refused_ = error == ECONNREFUSED ? refused_ + 1 : 0;
 }
 
@@ -67,7 +73,7 @@ void Presence::Finish(absl::Time now) {
     return;
   }
   dialed_.Reset();
-  refused_ = error == ECONNREFUSED ? refused_ + 1 : 0;
+  Count(error, now);
 }
 
 }  // namespace railhead::nccl

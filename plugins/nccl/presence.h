@@ -23,8 +23,9 @@ class Presence {
   void Learn(std::vector<net::SocketAddress> places);
   // Call it while a rail is up.
   void Forget() { refused_ = 0; }
-  // Call it repeatedly while all rails are lost. Returns true once each address has refused twice
-  // in a row; false without addresses.
+  // Call it repeatedly while all rails are lost. Returns true once all addresses have refused for
+  // 3 s, each at least twice: a firewall that resets connections may do so for a moment. False
+  // without addresses.
   bool HasEnded(absl::Time now);
   // For messages: "10.0.0.1:80, 10.0.1.1:80".
   std::string Places() const;
@@ -32,9 +33,11 @@ class Presence {
  private:
   void Begin(absl::Time now);
   void Finish(absl::Time now);
+  void Count(int error, absl::Time now);
 
   std::vector<net::SocketAddress> places_;
-  size_t refused_ = 0;  // dials in a row, of one place after the other
+  size_t refused_ = 0;                       // dials in a row, of one place after the other
+  absl::Time first_ = absl::InfinitePast();  // of these
   net::Fd dialed_;
   absl::Time give_up_ = absl::InfinitePast();
   absl::Time next_ = absl::InfinitePast();

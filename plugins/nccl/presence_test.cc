@@ -39,6 +39,22 @@ TEST(PresenceTest, HasEndedOnceAllPlacesRefuse) {
             net::HostPort(a.at.address, a.at.port) + ", " + net::HostPort(b.at.address, b.at.port));
 }
 
+// A firewall may reset connections to all places for a moment.
+TEST(PresenceTest, RefusalsOfAMomentAreNoEnd) {
+  Place a;
+  Place b;
+  Presence presence;
+  presence.Learn({a.at, b.at});
+  for (int i = 0; i < 2; ++i) {
+    a.listener.Reset();
+    b.listener.Reset();
+    EXPECT_FALSE(EndsWithin(presence, absl::Seconds(2)));
+    a.listener = *net::Listen(kLoopback, a.at.port);
+    b.listener = *net::Listen(kLoopback, b.at.port);
+    EXPECT_FALSE(EndsWithin(presence, absl::Milliseconds(300)));
+  }
+}
+
 TEST(PresenceTest, APlaceThatAnswersAgainCountsAnew) {
   Place a;
   Place b;
