@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an event of NCCL's profiler costs the thread that reports it: all-reduces with 8 steps on
-// each of 4 channels, in both directions, as NCCL's proxy reports them. Alone, and with the proxies
-// of other communicators in the same process. Prints Markdown.
+// CPU time of a profiler event in the thread that reports it: all-reduces with 8 steps on each of 4
+// channels, in both directions, as NCCL's proxy reports them. With one communicator, and with the
+// proxies of others in the same process. Prints Markdown.
 #include <unistd.h>
 
 #include <algorithm>

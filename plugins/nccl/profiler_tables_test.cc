@@ -459,7 +459,7 @@ TYPED_TEST(TablesTest, AnotherProfilerGetsTheSameEvents) {
   EXPECT_EQ(counts.started[abi::kProxyStep], 8);
   EXPECT_EQ(counts.started, counts.stopped);
   EXPECT_EQ(counts.states, 3 * 8);
-  // What only we want is not passed on, and NCCL's mask follows a change of the other's.
+  // The other profiler gets no events that it did not ask for, and may change its mask.
   counts.mask = abi::kCollective;
   Nccl<TypeParam> third;
   third.AllGather();

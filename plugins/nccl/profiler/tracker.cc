@@ -23,6 +23,9 @@ constexpr int kMostPeers = 1 << 17;  // ranks whose data is watched
 
 constexpr unsigned kKindShift = 56;
 
+// The pool's key of a handle.
+uint64_t KeyOf(EventHandle handle) { return handle & ((uint64_t{1} << kKindShift) - 1); }
+
 constexpr std::array<const char*, kStages> kCauses = {"gpu",  "peer",  "network",
                                                       "peer", "flush", "gpu"};
 constexpr int kStagesOfTransfer = 3;
@@ -50,7 +53,7 @@ EventHandle Tracker::Handle(Kind kind, uint64_t key) {
 template <class Object>
 Object* Tracker::Find(SlotPool<Object>& pool, Kind kind, EventHandle handle) {
   if (handle >> kKindShift != static_cast<uint64_t>(kind)) return nullptr;
-  return pool.Find(handle & ((uint64_t{1} << kKindShift) - 1));
+  return pool.Find(KeyOf(handle));
 }
 
 template <class Object>
@@ -105,15 +108,19 @@ bool Tracker::Close(EventHandle communicator, Nanoseconds now) {
   calls_.ForEach([&](uint64_t key, const Call& call) {
     if (call.comm == communicator) calls_.Release(key);
   });
+  ReleaseOrphans();
+  std::erase_if(silent_, [&](const auto& entry) { return entry.first.first == communicator; });
+  comms_.Release(KeyOf(communicator));
+  return true;
+}
+
+void Tracker::ReleaseOrphans() {
   steps_.ForEach([&](uint64_t key, const Step& step) {
     if (Find(transfers_, Kind::kTransfer, step.transfer) == nullptr) steps_.Release(key);
   });
   kernels_.ForEach([&](uint64_t key, const Kernel& kernel) {
     if (Find(calls_, Kind::kCall, kernel.call) == nullptr) kernels_.Release(key);
   });
-  std::erase_if(silent_, [&](const auto& entry) { return entry.first.first == communicator; });
-  comms_.Release(communicator & ((uint64_t{1} << kKindShift) - 1));
-  return true;
 }
 
 uint64_t Tracker::LargerBuffer(const Call& call) {
@@ -276,7 +283,7 @@ void Tracker::EndStep(EventHandle handle, Nanoseconds now) {
       if (step->stage == 0) NoteStage(*transfer, 0, 1, now);
     }
   }
-  steps_.Release(handle & ((uint64_t{1} << kKindShift) - 1));
+  steps_.Release(KeyOf(handle));
 }
 
 void Tracker::EndChild(EventHandle of_call, Nanoseconds now) {
@@ -289,7 +296,7 @@ void Tracker::EndChild(EventHandle of_call, Nanoseconds now) {
 
 bool Tracker::Stop(EventHandle handle, Nanoseconds now) {
   const auto kind = static_cast<Kind>(handle >> kKindShift);
-  const uint64_t key = handle & ((uint64_t{1} << kKindShift) - 1);
+  const uint64_t key = KeyOf(handle);
   if (Call* const call = Find(calls_, Kind::kCall, handle); call != nullptr) {
     if (std::exchange(call->has_stopped, true)) return false;
     call->changed = now;
@@ -408,7 +415,7 @@ void Tracker::SettleFirst(EventHandle communicator, Nanoseconds now) {
 void Tracker::ForgetCall(EventHandle handle) {
   const Call* const call = Find(calls_, Kind::kCall, handle);
   if (call->open == 0) CountCall(*call);
-  calls_.Release(handle & ((uint64_t{1} << kKindShift) - 1));
+  calls_.Release(KeyOf(handle));
 }
 
 void Tracker::Sweep(Nanoseconds now) {
@@ -444,12 +451,7 @@ void Tracker::MakeRoom(Nanoseconds now) {
     transfers_.Release(key);
     if (Call* const call = Find(calls_, Kind::kCall, of_call)) --call->open;
   });
-  steps_.ForEach([&](uint64_t key, const Step& step) {
-    if (Find(transfers_, Kind::kTransfer, step.transfer) == nullptr) steps_.Release(key);
-  });
-  kernels_.ForEach([&](uint64_t key, const Kernel& kernel) {
-    if (Find(calls_, Kind::kCall, kernel.call) == nullptr) kernels_.Release(key);
-  });
+  ReleaseOrphans();
   others_.ForEach([&](uint64_t key, const Other& other) {
     if (other.has_stopped || now - other.changed >= kAbandoned) others_.Release(key);
   });

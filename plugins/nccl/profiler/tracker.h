@@ -45,7 +45,7 @@ using EventHandle = uint64_t;  // 0: none
 
 enum class Direction : uint8_t { kSend, kReceive };
 
-// What a step waits for, in the order of a pipeline: three of a send, then three of a receive.
+// A step's wait, in the order of its pipeline: three stages of a send, then three of a receive.
 enum class Stage : uint8_t {
   kSendGpu,      // this rank's GPU has no data yet
   kSendPeer,     // the receiver is not ready
@@ -211,6 +211,7 @@ class Tracker {
   void ForgetCall(EventHandle handle);
   void SettleFirst(EventHandle comm, Nanoseconds now);
   void MakeRoom(Nanoseconds now);
+  void ReleaseOrphans();  // steps and kernels whose parent is gone
   static std::optional<Nanoseconds> DurationOf(const Call& call);
   // Since when the receive has waited in vain; nullopt if it does not.
   std::optional<Nanoseconds> QuietSince(const Transfer& transfer);
