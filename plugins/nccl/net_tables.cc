@@ -16,6 +16,7 @@
 #include "plugins/nccl/connection.h"
 #include "plugins/nccl/listener.h"
 #include "plugins/nccl/local_rails.h"
+#include "plugins/nccl/name.h"
 #include "runtime/base/caught.h"
 #include "runtime/base/now.h"
 #include "runtime/comm/api/handle.h"
@@ -25,7 +26,6 @@ namespace {
 
 using abi::Result;
 
-constexpr char kName[] = "Railhead";
 // Limits reported to NCCL.
 constexpr int kMostConnections = 1 << 16;
 constexpr size_t kLargestMessage = size_t{1} << 30U;

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "base/printable_text.h"
 #include "plugins/nccl/abi/profiler.h"
+#include "plugins/nccl/name.h"
 #include "plugins/nccl/profiler/chain.h"
 #include "plugins/nccl/profiler/names.h"
 #include "plugins/nccl/profiler/profiler.h"
@@ -25,7 +26,6 @@ namespace {
 
 using abi::Result;
 
-constexpr char kName[] = "Railhead";
 constexpr int kMask = abi::kCollective | abi::kP2p | abi::kProxyOp | abi::kProxyStep;
 constexpr int kKernelMask = abi::kKernelChannel;
 // NCCL up to 2.27 has no events of calls whose group has no handle. The tracker does not know it.

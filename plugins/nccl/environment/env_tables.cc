@@ -17,6 +17,7 @@
 #include "plugins/nccl/abi/env.h"
 #include "plugins/nccl/environment/rail_facts.h"
 #include "plugins/nccl/environment/variables.h"
+#include "plugins/nccl/name.h"
 #include "runtime/base/caught.h"
 #include "runtime/base/log.h"
 #include "runtime/config/env.h"
@@ -24,8 +25,6 @@
 
 namespace railhead::nccl {
 namespace {
-
-constexpr char kEnvName[] = "Railhead";
 
 // What NCCL gets, read once per process: NCCL may keep a text until the process ends.
 struct Answers {
@@ -37,7 +36,8 @@ struct Answers {
 // The absolute path of this library; "" if it is unknown.
 std::string OwnLibrary() {
   Dl_info info = {};
-  if (::dladdr(kEnvName, &info) == 0 || info.dli_fname == nullptr) return "";
+  static const char here = 0;
+  if (::dladdr(&here, &info) == 0 || info.dli_fname == nullptr) return "";
   const std::unique_ptr<char, decltype(&std::free)> path(::realpath(info.dli_fname, nullptr),
                                                          std::free);
   return path == nullptr ? "" : path.get();
@@ -125,9 +125,9 @@ const char* GetEnv(const char* name) {
 #define RAILHEAD_EXPORT_ENV extern "C" __attribute__((visibility("default"))) constinit const
 
 RAILHEAD_EXPORT_ENV abi::EnvV1 ncclEnvPlugin_v1 = {
-    .name = kEnvName, .init = InitV1, .finalize = FinalizeEnv, .get_env = GetEnv};
+    .name = kName, .init = InitV1, .finalize = FinalizeEnv, .get_env = GetEnv};
 RAILHEAD_EXPORT_ENV abi::EnvV2 ncclEnvPlugin_v2 = {
-    .name = kEnvName, .init = InitV2, .finalize = FinalizeEnv, .get_env = GetEnv};
+    .name = kName, .init = InitV2, .finalize = FinalizeEnv, .get_env = GetEnv};
 // NOLINTEND(readability-identifier-naming)
 
 }  // namespace railhead::nccl

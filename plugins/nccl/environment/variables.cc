@@ -7,13 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "fabric/nccl_ib_hca.h"
+#include "plugins/nccl/name.h"
 
 namespace railhead::nccl {
 namespace {
 
 constexpr char kRailsFile[] = "rails.json";
-// The name of the network of net_tables.cc.
-constexpr char kNetwork[] = "Railhead";
 // NCCL cuts longer names of a library, and takes commas for the end of one.
 constexpr size_t kLongestLibrary = 254;
 
@@ -73,12 +72,12 @@ void AddNetwork(const RailFacts& facts, const config::Settings& settings, config
                 Collector& into) {
   if (facts.library.empty() || facts.library.size() > kLongestLibrary ||
       absl::StrContains(facts.library, ',') || into.IsOwn("NCCL_NET_PLUGIN") ||
-      own("NCCL_NET").value_or(kNetwork) != kNetwork) {
+      own("NCCL_NET").value_or(kName) != kName) {
     return;
   }
   into.Add("NCCL_NET_PLUGIN", facts.library, "the library of this plugin");
   if (settings.require_rdma || settings.fallback == config::Fallback::kFail) {
-    into.Add("NCCL_NET", kNetwork,
+    into.Add("NCCL_NET", kName,
              settings.require_rdma ? "RAILHEAD_REQUIRE_RDMA" : "RAILHEAD_FALLBACK");
   }
 }

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "plugins/nccl/abi/tuner.h"
+#include "plugins/nccl/name.h"
 #include "plugins/nccl/tuner/costs.h"
 #include "plugins/nccl/tuner/network_rates.h"
 #include "runtime/base/caught.h"
@@ -22,8 +23,6 @@ namespace railhead::nccl {
 namespace {
 
 using abi::Result;
-
-constexpr char kTunerName[] = "Railhead";
 
 // A communicator, as NCCL's context.
 struct Tuned {
@@ -94,14 +93,14 @@ Result Close(void* context) {
 }
 
 constexpr abi::TunerV2 kTableV2 = {
-    .name = kTunerName, .init = InitV2, .get_collective_info = GetInfoV2, .destroy = Close};
+    .name = kName, .init = InitV2, .get_collective_info = GetInfoV2, .destroy = Close};
 constexpr abi::TunerV3 kTableV3 = {
-    .name = kTunerName, .init = InitV2, .get_collective_info = GetInfoV3, .destroy = Close};
+    .name = kName, .init = InitV2, .get_collective_info = GetInfoV3, .destroy = Close};
 constexpr abi::TunerV4 kTableV4 = {
-    .name = kTunerName, .init = InitV2, .get_collective_info = GetInfoV4, .destroy = Close};
+    .name = kName, .init = InitV2, .get_collective_info = GetInfoV4, .destroy = Close};
 constexpr abi::TunerV5 kTableV5 = {
-    .name = kTunerName, .init = InitV5, .get_collective_info = GetInfoV4, .finalize = Close};
-constexpr abi::TunerV6 kTableV6 = {.name = kTunerName,
+    .name = kName, .init = InitV5, .get_collective_info = GetInfoV4, .finalize = Close};
+constexpr abi::TunerV6 kTableV6 = {.name = kName,
                                    .init = InitV5,
                                    .get_collective_info = GetInfoV4,
                                    .finalize = Close,
