@@ -2,25 +2,18 @@
 #include "plugins/nccl/environment/rail_facts.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
-#include "base/file.h"
 #include "fabric/gid_table_reader.h"
 #include "fabric/hca_netdev.h"
 #include "fabric/pod_rails.h"
+#include "fabric/rails_file.h"
 #include "fabric/root_files.h"
 #include "plugins/nccl/environment/gid_index.h"
 
 namespace railhead::nccl {
 namespace {
-
-constexpr size_t kRailsFileLimit = size_t{1} << 20;
 
 bool IsExcluded(const config::Settings& settings, int rail) {
   return !settings.rails.empty() &&
@@ -44,15 +37,8 @@ std::optional<int> GidIndexOf(const std::string& root, const std::vector<fabric:
 
 absl::StatusOr<RailFacts> ReadRailFacts(const std::string& root, const config::Settings& settings,
                                         absl::Span<const net::IpAddress> own) {
-  const std::string& file = settings.rails_file;
-  const std::string path =
-      absl::StrCat(absl::StripSuffix(root, "/"), absl::StartsWith(file, "/") ? "" : "/", file);
-  const absl::StatusOr<std::string> text = ReadWholeFile(path, kRailsFileLimit);
-  if (!text.ok()) return text.status();
-  absl::StatusOr<fabric::PodRails> known = fabric::ParsePodRails(*text);
-  if (!known.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(file, ": ", known.status().message()));
-  }
+  absl::StatusOr<fabric::PodRails> known = fabric::ReadRailsFile(root, settings.rails_file);
+  if (!known.ok()) return known.status();
   RailFacts facts;
   facts.rails = std::move(known->rails);
   std::erase_if(facts.rails, [&settings](const fabric::PodRail& rail) {

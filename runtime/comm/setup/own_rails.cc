@@ -8,11 +8,9 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/types/span.h"
-#include "base/file.h"
+#include "fabric/rails_file.h"
 #include "runtime/comm/setup/late_rdma_rail.h"
 #include "runtime/net/address.h"
 #include "runtime/preflight/attachment.h"
@@ -20,8 +18,6 @@
 
 namespace railhead::comm {
 namespace {
-
-constexpr size_t kRailsFileLimit = size_t{1} << 20;
 
 // Returns the cores that this process may run on.
 Cores AvailableCores() {
@@ -61,22 +57,14 @@ OwnRails OpenOwnRails(const std::string& self, const SetupOptions& options) {
       settings.transport == config::TransportChoice::kShm) {
     return own;
   }
-  const std::string path =
-      absl::StrCat(absl::StripSuffix(options.root, "/"),
-                   absl::StartsWith(settings.rails_file, "/") ? "" : "/", settings.rails_file);
-  const absl::StatusOr<std::string> text = ReadWholeFile(path, kRailsFileLimit);
-  if (!text.ok()) {
-    own.report.has_rails_file = !absl::IsNotFound(text.status());
-    own.report.trouble = absl::IsNotFound(text.status())
-                             ? absl::StrCat("it was given no RDMA device (there is no ",
-                                            settings.rails_file, "); request rdma/hca in its pod")
-                             : std::string(text.status().message());
-    return own;
-  }
-  own.report.has_rails_file = true;
-  const absl::StatusOr<fabric::PodRails> pod_rails = fabric::ParsePodRails(*text);
+  const absl::StatusOr<fabric::PodRails> pod_rails =
+      fabric::ReadRailsFile(options.root, settings.rails_file);
+  own.report.has_rails_file = !absl::IsNotFound(pod_rails.status());
   if (!pod_rails.ok()) {
-    own.report.trouble = absl::StrCat(settings.rails_file, ": ", pod_rails.status().message());
+    own.report.trouble = own.report.has_rails_file
+                             ? std::string(pod_rails.status().message())
+                             : absl::StrCat("it was given no RDMA device (there is no ",
+                                            settings.rails_file, "); request rdma/hca in its pod");
     return own;
   }
   const Logger log(options.settings.log_level, self);
