@@ -21,6 +21,7 @@
 #include "cli/commands.h"
 #include "cli/complete.h"
 #include "cli/doctor/doctor.h"
+#include "cli/output/diagnosis.h"
 #include "cli/plan.h"
 #include "cli/rails.h"
 #include "cli/size_plan.h"
@@ -36,7 +37,7 @@ bool UsesColours() { return isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR"
 int Doctor(const CommandLine& line, bool json) {
   const auto fail = [](const absl::Status& status) {
     std::cerr << "railhead doctor: " << PrintableText(status.message()) << "\n";
-    return doctor::kFailed;
+    return kFailed;
   };
   const absl::StatusOr<ReachedCluster> reached = ReachCluster(line.cluster);
   const std::string& space = line.doctor_space;
@@ -146,7 +147,7 @@ int Main(int argc, char** argv) {
     const std::string advice = Advice(*app, arguments);
     if (!advice.empty()) std::cerr << advice << "\n";
     const bool diagnoses = app->got_subcommand("doctor") || app->got_subcommand("nccl-log");
-    return diagnoses ? doctor::kFailed : kBadInput;
+    return diagnoses ? kFailed : kBadInput;
   }
   return Dispatch(*app, line);
 }

@@ -10,6 +10,7 @@
 #include "cli/doctor/collect.h"
 #include "cli/doctor/diagnose.h"
 #include "cli/doctor/print.h"
+#include "cli/output/diagnosis.h"
 
 namespace railhead::cli::doctor {
 
@@ -61,8 +62,7 @@ int RunDoctor(const DoctorOptions& options, kube::Api& api, const std::function<
     err << "railhead doctor: cannot write the output\n";
     return kFailed;
   }
-  const Severity worst = Worst(diagnosis.findings);
-  return worst == Severity::kFail ? kFailed : worst == Severity::kWarn ? kWarned : kAllPass;
+  return ExitCodeOf(diagnosis.findings);
 }
 
 }  // namespace railhead::cli::doctor

@@ -23,17 +23,13 @@ struct DoctorOptions {
   std::string version;  // of this program
 };
 
-constexpr int kAllPass = 0;
-constexpr int kWarned = 1;
-constexpr int kFailed = 2;  // also on bad input, and if the cluster does not respond
-
 // Parses "cluster", "node NAME", "job NAMESPACE/NAME"; no words mean the cluster. A job without a
 // namespace is in `space`. Returns InvalidArgument with the allowed forms and the word probably
 // meant.
 absl::StatusOr<Scope> ParseScope(const std::vector<std::string>& words, const std::string& space);
 
 // Prints the diagnosis to `out` and errors, one per line, to `err`. `now`: see Collect. Returns the
-// exit code.
+// exit code (output/diagnosis.h); if the cluster does not respond, kFailed.
 int RunDoctor(const DoctorOptions& options, kube::Api& api, const std::function<absl::Time()>& now,
               std::ostream& out, std::ostream& err);
 

@@ -20,6 +20,7 @@
 #include "base/testing/finding_checks.h"
 #include "cli/doctor/collect.h"
 #include "cli/doctor/diagnose.h"
+#include "cli/output/diagnosis.h"
 #include "kube/auth/certificates.h"
 #include "kube/client.h"
 #include "kube/testing/hostile_texts.h"

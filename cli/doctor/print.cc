@@ -7,14 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "base/finding.h"
 #include "base/printable_text.h"
+#include "cli/output/diagnosis.h"
 #include "cli/output/words.h"
 
 namespace railhead::cli::doctor {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
-
-constexpr size_t kMostOfACheck = 20;
 
 // Returns the word of `verdict` and `result`: that of the severity, but "pass".
 std::string VerdictOf(Severity severity) {

@@ -11,14 +11,12 @@
 #include "base/printable_text.h"
 #include "cli/nccl_log/log_rules.h"
 #include "cli/nccl_log/nccl_log.h"
+#include "cli/output/diagnosis.h"
 
 namespace railhead::cli {
 namespace {
 
 constexpr size_t kMostLogBytes = size_t{1} << 30;  // of a file
-constexpr size_t kMostOfANcclCheck = 20;
-constexpr int kWarned = 1;
-constexpr int kFailed = 2;
 
 std::string JsonText(const NcclLog& log, const std::vector<Finding>& findings) {
   nlohmann::ordered_json json;
@@ -46,14 +44,13 @@ int RunNcclLog(const NcclLogOptions& options, std::ostream& out, std::ostream& e
   const NcclLog log = ParseNcclLog(text);
   const std::vector<Finding> findings = Diagnose(log);
   out << (options.json ? JsonText(log, findings)
-                       : FindingsTable(findings, options.colours, kMostOfANcclCheck));
+                       : FindingsTable(findings, options.colours, kMostOfACheck));
   out.flush();
   if (!out) {
     err << "railhead nccl-log: cannot write the output\n";
     return kFailed;
   }
-  const Severity worst = Worst(findings);
-  return worst == Severity::kFail ? kFailed : worst == Severity::kWarn ? kWarned : 0;
+  return ExitCodeOf(findings);
 }
 
 }  // namespace railhead::cli

@@ -16,8 +16,8 @@ struct NcclLogOptions {
   bool colours = false;
 };
 
-// Prints the findings to `out` and errors, one per line, to `err`. Returns the exit code: 0 no
-// problem, 1 warnings, 2 failures or bad input.
+// Prints the findings to `out` and errors, one per line, to `err`. Returns the exit code
+// (output/diagnosis.h).
 int RunNcclLog(const NcclLogOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace railhead::cli

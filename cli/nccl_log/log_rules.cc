@@ -12,13 +12,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cli/output/words.h"
+#include "operator/profiles/injection.h"
 
 namespace railhead::cli {
 namespace {
 
-constexpr absl::string_view kRailhead = "Railhead";
-
-// What a rule says of a process.
+// A rule's finding about a process.
 struct Told {
   std::string observed;
   std::string fix;
@@ -64,18 +63,17 @@ std::optional<Told> NotLoaded(const NcclProcess& process, const NcclLog& /*log*/
   }
   // NCCL tries the name as it is, and as libnccl-net-NAME.so: an error of a file that is there says
   // more than that the other one is not.
-  const auto better =
-      std::find_if(process.plugin_errors.begin(), process.plugin_errors.end(),
-                   [](const PluginError& e) { return !absl::StartsWith(e.error, "no such file"); });
+  const auto better = std::find_if(process.plugin_errors.begin(), process.plugin_errors.end(),
+                                   [](const PluginError& e) { return !e.error.empty(); });
   const bool there = better != process.plugin_errors.end();
   const PluginError& why = there ? *better : process.plugin_errors.back();
-  return Told{
-      absl::StrCat("the plugin ", asked, " (NCCL_NET_PLUGIN) was not loaded: ",
-                   why.library == asked ? "" : why.library + ": ", why.error, Instead(process)),
-      there ? "install what the library needs into the image, or use a plugin that was "
-              "built for it"
-            : "check that the file is in the image and its folder in LD_LIBRARY_PATH, or "
-              "let a RailProfile bring it (spec.inject.ncclPlugin)"};
+  return Told{absl::StrCat("the plugin ", asked, " (NCCL_NET_PLUGIN) was not loaded: ",
+                           why.library == asked ? "" : why.library + ": ",
+                           there ? why.error : "no such file in the search path", Instead(process)),
+              there ? "install what the library needs into the image, or use a plugin that was "
+                      "built for it"
+                    : "check that the file is in the image and its folder in LD_LIBRARY_PATH, or "
+                      "let a RailProfile bring it (spec.inject.ncclPlugin)"};
 }
 
 std::optional<Told> Unsupported(const NcclProcess& process, const NcclLog& log) {
@@ -92,7 +90,7 @@ std::optional<Told> Unsupported(const NcclProcess& process, const NcclLog& log) 
 
 std::optional<Told> Failed(const NcclProcess& process, const NcclLog& /*log*/) {
   for (const std::string& name : process.plugins) {
-    const bool own = name == kRailhead && !process.own_warnings.empty();
+    const bool own = name == op::kOwnNetwork && !process.own_warnings.empty();
     // NCCL 2.26 only goes on with another network.
     const bool left = own && process.network != name;
     if (!left && !process.failed_networks.contains(name)) continue;
@@ -103,11 +101,13 @@ std::optional<Told> Failed(const NcclProcess& process, const NcclLog& /*log*/) {
   return std::nullopt;
 }
 
+// Whether the plugin has a finding of its own, which is then the cause of others.
+bool PluginIsTheCause(const NcclProcess& process, const NcclLog& log) {
+  return NotLoaded(process, log) || Unsupported(process, log) || Failed(process, log);
+}
+
 std::optional<Told> NoNetwork(const NcclProcess& process, const NcclLog& log) {
-  if (!process.no_network || NotLoaded(process, log) || Unsupported(process, log) ||
-      Failed(process, log)) {
-    return std::nullopt;
-  }
+  if (!process.no_network || PluginIsTheCause(process, log)) return std::nullopt;
   // From 2.27 on NCCL does not log the value of NCCL_NET, but tries nothing else.
   const std::string name = Value(process, "NCCL_NET");
   if (name.empty() ? process.no_rdma : name == "IB") {
@@ -119,10 +119,8 @@ std::optional<Told> NoNetwork(const NcclProcess& process, const NcclLog& log) {
 }
 
 std::optional<Told> OverSockets(const NcclProcess& process, const NcclLog& log) {
-  // A plugin that is missing is the cause, and said.
   if (!process.connected_over.contains("Socket") || !process.no_rdma ||
-      Value(process, "NCCL_IB_DISABLE") == "1" || NotLoaded(process, log) ||
-      Unsupported(process, log) || Failed(process, log)) {
+      Value(process, "NCCL_IB_DISABLE") == "1" || PluginIsTheCause(process, log)) {
     return std::nullopt;
   }
   return Told{"messages to other nodes use TCP sockets, because NCCL found no RDMA device",

@@ -93,7 +93,7 @@ void ReadPlugin(absl::string_view text, NcclProcess& process) {
     if (!why.has_value()) return;
     error = {*load, *why};
   } else if (const auto missing = Behind(text, "Could not find: ", ". Using internal")) {
-    error = {std::string(absl::StripSuffix(*missing, ".")), "no such file in the search path"};
+    error = {std::string(absl::StripSuffix(*missing, ".")), ""};
   } else if (absl::StrContains(text, ".so") && absl::StrContains(text, ": ")) {
     // "NET/Plugin: LIBRARY: the loader's error"
     const std::string rest = Behind(text, ": ").value_or("");
@@ -103,7 +103,7 @@ void ReadPlugin(absl::string_view text, NcclProcess& process) {
   } else {
     return;
   }
-  if (absl::StrContains(error.error, kCannotOpen)) error.error = "no such file in the search path";
+  if (absl::StrContains(error.error, kCannotOpen)) error.error.clear();
   if (process.plugin_errors.size() < kMostTexts &&
       std::find(process.plugin_errors.begin(), process.plugin_errors.end(), error) ==
           process.plugin_errors.end()) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a log of NCCL (NCCL_DEBUG=INFO) tells about each process: which network it uses and why not
-// another one. Pure. Lines that are not known are skipped, so logs of several processes, with
-// prefixes of kubectl or mpirun, and of other programs may be mixed.
+// Facts of each process in a log of NCCL (NCCL_DEBUG=INFO): the network that it uses, and why it
+// does not use another one. Pure. Lines that are not known are skipped, so logs of several
+// processes, with prefixes of kubectl or mpirun, and of other programs may be mixed.
 //
 // Texts: NVIDIA's src/init.cc, src/plugin/net.cc and src/transport/coll_net.cc of 2.19 to 2.32, and
 // the SHARP plugin's.
@@ -27,7 +27,7 @@ inline constexpr size_t kMostNcclProcesses = 100'000;
 // A library that NCCL could not open.
 struct PluginError {
   std::string library;
-  std::string error;
+  std::string error;  // the loader's; "": there is no such file
 
   bool operator==(const PluginError&) const = default;
 };
