@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "jobs/labels.h"
+#include "jobs/testing/job_set_pod.h"
 
 namespace railhead::jobs {
 namespace {
@@ -17,26 +18,6 @@ namespace {
 using kube::Json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-// Pods as these controllers make them, as far as it is of interest here.
-Json JobSetPod(int job, int index, int size = 8) {
-  return {
-      {"metadata",
-       {{"namespace", "train"},
-        {"name", absl::StrCat("js-workers-", job, "-", index)},
-        {"uid", absl::StrCat("u-", job, "-", index)},
-        {"labels",
-         {{kGangLabel, "true"},
-          {"jobset.sigs.k8s.io/jobset-name", "js"},
-          {"jobset.sigs.k8s.io/jobset-uid", "1234"},
-          {"jobset.sigs.k8s.io/replicatedjob-name", "workers"},
-          {"jobset.sigs.k8s.io/replicatedjob-replicas", "2"},
-          {"jobset.sigs.k8s.io/job-index", absl::StrCat(job)}}},
-        {"annotations", {{kCompletionIndex, absl::StrCat(index)}, {kGangSize, absl::StrCat(size)}}},
-        {"ownerReferences",
-         {{{"kind", "Job"}, {"uid", absl::StrCat("job-", job)}, {"controller", true}}}}}},
-      {"spec", Json::object()}};
-}
 
 Json KubeflowPod(const char* controller, const char* env) {
   return {{"metadata",

@@ -160,19 +160,24 @@ TEST(MutatePodTest, ChoicesAgainstRdmaAreReportedAndOursAreNot) {
   EXPECT_EQ(kept(), "NCCL_IB_DISABLE,NCCL_NET");
 }
 
+// A profile for the namespace train.
+ProfileSet RdmaRequired() {
+  ProfileSet profiles;
+  RailProfile& profile = profiles.profiles.emplace_back();
+  profile.name = "strict";
+  profile.namespaces.labels = {{"kubernetes.io/metadata.name", "train"}};
+  profile.require_rdma = RequireRdma::kFail;
+  return profiles;
+}
+
 // A profile's NCCL_NET would exclude the network of a plugin that a container names itself.
 TEST(MutatePodTest, APluginOfTheUsersKeepsItsNetwork) {
   const auto values_with = [](const char* env, const char* plugin_image,
                               const InjectionConfig& config = kConfig) {
     Json pod = JobPod();
     pod["spec"]["containers"][0]["env"] = Json::parse(env);
-    ProfileSet profiles;
-    profiles.profiles.resize(1);
-    RailProfile& profile = profiles.profiles.front();
-    profile.name = "strict";
-    profile.namespaces.labels = {{"kubernetes.io/metadata.name", "train"}};
-    profile.require_rdma = RequireRdma::kFail;
-    profile.inject.plugin_image = plugin_image;
+    ProfileSet profiles = RdmaRequired();
+    profiles.profiles.front().inject.plugin_image = plugin_image;
     const Json once = Apply(pod, MutatePod(pod, config, profiles, "train"));
     EXPECT_EQ(MutatePod(once, config, profiles, "train").outcome, Outcome::kUnchanged);
     const Json container = once["spec"]["containers"][0];
@@ -184,7 +189,7 @@ TEST(MutatePodTest, APluginOfTheUsersKeepsItsNetwork) {
   EXPECT_EQ(values_with("[]", "r.example/inject:1"), ours + " Railhead");
   EXPECT_EQ(values_with(theirs, ""), "ofi (absent)");
   EXPECT_EQ(values_with(theirs, "r.example/inject:1"), "ofi (absent)");
-  // What the cluster's administrator sets for all pods is no conclusion of ours.
+  // The administrator's value is for all pods.
   InjectionConfig config = kConfig;
   config.environment["NCCL_NET"] = "IBext";
   EXPECT_EQ(values_with(theirs, "", config), "ofi IB");
@@ -329,15 +334,10 @@ TEST(MutatePodTest, WarnsOfRdmaThatIsRequiredAndSwitchedOff) {
   Json pod = JobPod();
   pod["spec"]["containers"][0]["env"] = Json::parse(R"([
     {"name": "NCCL_IB_DISABLE", "value": "1"}])");
-  ProfileSet profiles;
-  profiles.profiles.resize(1);
-  RailProfile& profile = profiles.profiles.front();
-  profile.name = "strict";
-  profile.namespaces.labels = {{"kubernetes.io/metadata.name", "train"}};
-  profile.require_rdma = RequireRdma::kFail;
+  ProfileSet profiles = RdmaRequired();
   EXPECT_THAT(MutatePod(pod, kConfig, profiles, "train").warnings,
               Contains(HasSubstr("sets NCCL_IB_DISABLE=1, and RailProfile strict has")));
-  profile.require_rdma = RequireRdma::kWarn;
+  profiles.profiles.front().require_rdma = RequireRdma::kWarn;
   EXPECT_THAT(MutatePod(pod, kConfig, profiles, "train").warnings, IsEmpty());
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "jobs/testing/job_set_pod.h"
 #include "operator/cluster/stored_pod.h"
 #include "operator/gangs/gang.h"
 #include "operator/objects/names.h"
@@ -18,31 +19,17 @@ using kube::Json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Pods as these controllers make them, as far as it is of interest here.
-Json JobSetPod(int job, int index, int size = 8) {
-  return {
-      {"metadata",
-       {{"namespace", "train"},
-        {"name", absl::StrCat("js-workers-", job, "-", index)},
-        {"uid", absl::StrCat("u-", job, "-", index)},
-        {"labels",
-         {{kGangLabel, "true"},
-          {"jobset.sigs.k8s.io/jobset-name", "js"},
-          {"jobset.sigs.k8s.io/jobset-uid", "1234"},
-          {"jobset.sigs.k8s.io/replicatedjob-name", "workers"},
-          {"jobset.sigs.k8s.io/replicatedjob-replicas", "2"},
-          {"jobset.sigs.k8s.io/job-index", absl::StrCat(job)}}},
-        {"annotations", {{kCompletionIndex, absl::StrCat(index)}, {kGangSize, absl::StrCat(size)}}},
-        {"ownerReferences",
-         {{{"kind", "Job"}, {"uid", absl::StrCat("job-", job)}, {"controller", true}}}}}},
-      {"spec", {{"schedulingGates", {{{"name", kGate}}}}}}};
+Json GatedPod(int job, int index, int size = 8) {
+  Json pod = jobs::JobSetPod(job, index, size);
+  pod["spec"]["schedulingGates"] = Json::array({{{"name", kGate}}});
+  return pod;
 }
 
 TEST(GangOfJobTest, PodsOfSeveralJobsAreOneGangInTheOrderOfAll) {
   std::vector<PodValue> pods;
   for (int job = 1; job >= 0; --job) {
     for (int index = 0; index < 4; ++index) {
-      pods.push_back(std::make_shared<StoredPod>(*ReadStoredPod(JobSetPod(job, index))));
+      pods.push_back(std::make_shared<StoredPod>(*ReadStoredPod(GatedPod(job, index))));
     }
   }
   const std::vector<Gang> gangs = GangsOf(pods, {}, {});
@@ -58,7 +45,7 @@ TEST(GangOfJobTest, AnotherJobSetOfTheNameAndAnotherLabelAreOtherGangs) {
   for (const char* change :
        {R"({})", R"({"jobset.sigs.k8s.io/jobset-uid": "5"})", R"({"railhead.io/gang": "all"})",
         R"({"jobset.sigs.k8s.io/replicatedjob-name": "eval"})"}) {
-    Json pod = JobSetPod(0, 0);
+    Json pod = GatedPod(0, 0);
     pod["metadata"]["labels"].merge_patch(Json::parse(change));
     pods.push_back(std::make_shared<StoredPod>(*ReadStoredPod(pod)));
   }
@@ -72,26 +59,26 @@ TEST(GangOfJobTest, AJobSetThatStartsAnewWaitsForAllPodsOfThatTry) {
     pods.push_back(std::make_shared<StoredPod>(*ReadStoredPod(pod)));
   };
   // The second Job has not been deleted yet: one of its pods runs, and one has succeeded.
-  Json runs = JobSetPod(1, 0);
+  Json runs = GatedPod(1, 0);
   runs["spec"] = {{"nodeName", "n"}};
   runs["metadata"]["annotations"][kPlacement] = "p";
   add(runs, "0");
-  Json ended = JobSetPod(1, 1);
+  Json ended = GatedPod(1, 1);
   ended["status"]["phase"] = "Succeeded";
   add(ended, "0");
-  for (int index = 0; index < 4; ++index) add(JobSetPod(0, index), "1");
+  for (int index = 0; index < 4; ++index) add(GatedPod(0, index), "1");
   std::vector<Gang> gangs = GangsOf(pods, {}, {});
   ASSERT_EQ(gangs.size(), 2U);
   EXPECT_EQ(gangs[0].lineage, gangs[1].lineage);
   EXPECT_TRUE(gangs[0].begun());
   EXPECT_FALSE(gangs[1].begun());
   EXPECT_THAT(WhyNotComplete(gangs[1]), HasSubstr("4 of 8 pods exist"));
-  for (int index = 0; index < 4; ++index) add(JobSetPod(1, index), "1");
+  for (int index = 0; index < 4; ++index) add(GatedPod(1, index), "1");
   EXPECT_EQ(WhyNotComplete(GangsOf(pods, {}, {})[1]), "");
 }
 
 TEST(GangOfJobTest, AGangOfReplicatedJobsThatWaitForEachOtherIsToldSo) {
-  Json pod = JobSetPod(0, 0);
+  Json pod = GatedPod(0, 0);
   const auto why = [&pod] {
     return WhyNotComplete(GangsOf({std::make_shared<StoredPod>(*ReadStoredPod(pod))}, {}, {})[0]);
   };
@@ -103,7 +90,7 @@ TEST(GangOfJobTest, AGangOfReplicatedJobsThatWaitForEachOtherIsToldSo) {
 TEST(GangOfJobTest, GroupsOfAGangWithANameAreReplacedOneAfterTheOther) {
   std::vector<PodValue> pods;
   for (const char* revision : {"a", "b"}) {
-    Json pod = JobSetPod(0, 0);
+    Json pod = GatedPod(0, 0);
     pod["metadata"]["labels"] = {{kGangLabel, "all"},
                                  {"leaderworkerset.sigs.k8s.io/name", "serve"},
                                  {"leaderworkerset.sigs.k8s.io/group-index", revision},

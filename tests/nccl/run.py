@@ -21,8 +21,9 @@ import time
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "rails"))
+sys.path[:0] = [str(ROOT / "tests" / "rails"), str(ROOT / "tests" / "kube")]
 
+from control_plane import free_port  # noqa: E402
 from network import Network  # noqa: E402
 from railbed.console import Console, Failure  # noqa: E402
 
@@ -185,9 +186,7 @@ def rails_fail(faults=("swallow", "reset", "unplug", "narrow")):
 
 def metrics():
     """The bytes of each rail are on the pod's page, under NCCL's name."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     more = [{"RAILHEAD_METRICS_PORT": str(port), "RAILHEAD_JOB": "train", "RANK": str(rank), "WORLD_SIZE": "2",
              "MASTER_ADDR": "127.0.0.1"} for rank in (0, 1)]
     with Two("metrics", more=more, count=3000, largest=4096, connections=3, pause=0.002) as two:

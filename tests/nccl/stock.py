@@ -15,15 +15,15 @@ import pathlib
 import random
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "nccl" / "stock"), str(ROOT / "tests" / "rails")]
+sys.path[:0] = [str(ROOT / "tests" / "nccl" / "stock"), str(ROOT / "tests" / "rails"), str(ROOT / "tests" / "kube")]
 
+from control_plane import free_port  # noqa: E402
 from network import NODES, Network, run_tool  # noqa: E402
 from railbed.console import Console, Failure, wait_for  # noqa: E402
 
@@ -273,12 +273,6 @@ def tuner(nccl):
         repair()
         network.shape(1, RATES[0] // 4)
         compare("unequal", network, f"{RATES[0] / 1000}/10,{RATES[0] / 4000}/10")
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return probe.getsockname()[1]
 
 
 def page_of(port):
