@@ -147,7 +147,7 @@ std::string WhyNot(const std::string& name) {
            "spec.nccl.roceVersion and spec.nccl.addressFamily";
   }
   for (const ProfileSetting& setting : ProfileSettings()) {
-    if (name == setting.variable) {
+    if (name == setting.variable && !setting.also_in_env) {
       return absl::StrCat("cannot be set here: set spec.", setting.Name());
     }
   }
@@ -191,6 +191,37 @@ absl::Status ReadSharedMemory(const Json& spec, RailProfile& profile) {
   return absl::OkStatus();
 }
 
+// SHARP is a feature of InfiniBand's switches.
+absl::Status CheckSharp(const RailProfile& profile) {
+  if (profile.fabric != Fabric::kInfiniBand) {
+    const auto collnet = profile.settings.find("nccl.collnet");
+    if (collnet != profile.settings.end() && collnet->second == "true") {
+      return FieldError("spec.nccl.collnet",
+                        "can be true only on fabric InfiniBand, whose switches have SHARP; set it "
+                        "to false or remove it");
+    }
+    for (const char* name : {"nccl.collnetMinNodes", "nccl.collnetPlugin", "nccl.sharpLogLevel"}) {
+      if (profile.settings.contains(name)) {
+        return FieldError(JoinPath("spec", name),
+                          "is valid only on fabric InfiniBand, whose switches have SHARP; remove "
+                          "it");
+      }
+    }
+  }
+  if (!profile.settings.contains("nccl.collnetPlugin")) return absl::OkStatus();
+  if (!profile.inject.plugin_image.empty()) {
+    return FieldError("spec.nccl.collnetPlugin",
+                      "cannot be set together with spec.inject.ncclPlugin, which sets "
+                      "NCCL_NET_PLUGIN; remove one of them");
+  }
+  if (profile.environment.contains("NCCL_NET_PLUGIN")) {
+    return FieldError("spec.env[NCCL_NET_PLUGIN]",
+                      "cannot be set together with spec.nccl.collnetPlugin, which sets it; remove "
+                      "one of them");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckContradictions(const RailProfile& profile) {
   if (!profile.inject.plugin_image.empty() && profile.environment.contains("NCCL_NET_PLUGIN")) {
     return FieldError("spec.env[NCCL_NET_PLUGIN]",
@@ -226,7 +257,7 @@ absl::Status CheckContradictions(const RailProfile& profile) {
       }
     }
   }
-  return absl::OkStatus();
+  return CheckSharp(profile);
 }
 
 }  // namespace

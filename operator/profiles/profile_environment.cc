@@ -9,6 +9,11 @@
 namespace railhead::op {
 namespace {
 
+bool HasCollNet(const RailProfile& profile) {
+  const auto collnet = profile.settings.find("nccl.collnet");
+  return collnet != profile.settings.end() && collnet->second == "true";
+}
+
 // Adds what the fabric implies for libraries without other settings.
 //
 // Over iWARP queue pairs are connected by librdmacm, which neither NCCL nor UCX does: there only
@@ -27,10 +32,7 @@ void AddFabricRules(const RailProfile& profile, ProfileEnvironment& result) {
       if (own_plugin) break;
       // CollNet and an injected plugin come with networks of their own, whose name NCCL_NET would
       // have to be.
-      if (const auto collnet = profile.settings.find("nccl.collnet");
-          collnet != profile.settings.end() && collnet->second == "true") {
-        break;
-      }
+      if (HasCollNet(profile) || profile.settings.contains("nccl.collnetPlugin")) break;
       if (profile.inject.plugin_image.empty()) {
         add("NCCL_NET", "IB", " and requireRDMA fail: no fallback to sockets");
       } else if (!profile.environment.contains("NCCL_NET")) {
@@ -66,8 +68,7 @@ void AddFabricRules(const RailProfile& profile, ProfileEnvironment& result) {
     result.variables["NCCL_NET"] = {
         kOwnNetwork, "spec.inject.ncclPlugin and requireRDMA fail: no other network"};
   }
-  if (own_plugin && profile.settings.contains("nccl.collnet") &&
-      profile.settings.at("nccl.collnet") == "true") {
+  if (own_plugin && HasCollNet(profile)) {
     result.warnings.emplace_back(
         "spec.nccl.collnet: has no effect, because Railhead's NCCL plugin has no CollNet; name a "
         "plugin that has it in spec.inject.ncclPlugin");

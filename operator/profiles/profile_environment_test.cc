@@ -93,6 +93,25 @@ TEST(EnvironmentOfTest, CollNetKeepsItsOwnNetwork) {
   EXPECT_EQ(values["NCCL_COLLNET_ENABLE"], "0");
 }
 
+TEST(EnvironmentOfTest, SharpIsSetUpForNcclAndItsLibrary) {
+  RailProfile profile = Profile(Fabric::kInfiniBand, RequireRdma::kFail);
+  profile.settings = {{"nccl.collnet", "true"},
+                      {"nccl.collnetMinNodes", "16"},
+                      {"nccl.collnetPlugin", "sharp"},
+                      {"nccl.sharpLogLevel", "info"}};
+  EXPECT_EQ(ValuesOf(EnvironmentOf(profile, {})), (Values{{"RAILHEAD_FALLBACK", "fail"},
+                                                          {"UCX_TLS", "^tcp"},
+                                                          {"NCCL_COLLNET_ENABLE", "1"},
+                                                          {"NCCL_COLLNET_NODE_THRESHOLD", "16"},
+                                                          {"NCCL_NET_PLUGIN", "sharp"},
+                                                          {"SHARP_COLL_LOG_LEVEL", "3"}}));
+  // Pods that enable SHARP themselves use the plugin's network, too.
+  profile.settings.erase("nccl.collnet");
+  EXPECT_FALSE(ValuesOf(EnvironmentOf(profile, {})).contains("NCCL_NET"));
+  profile.settings.erase("nccl.collnetPlugin");
+  EXPECT_EQ(ValuesOf(EnvironmentOf(profile, {}))["NCCL_NET"], "IB");
+}
+
 TEST(EnvironmentOfTest, AnInjectedPluginKeepsItsOwnNetwork) {
   RailProfile profile = Profile(Fabric::kRoce, RequireRdma::kFail);
   profile.inject.plugin_image = "example.com/plugin:1";

@@ -23,10 +23,12 @@ using Kind = ProfileSetting::Kind;
 
 constexpr char kDebugLevels[] = "VERSION|WARN|INFO|TRACE|ABORT";
 constexpr char kUcxLevels[] = "fatal|error|warn|info|debug|trace";
+constexpr char kSharpLevels[] = "fatal=0|error=1|warn=2|info=3|debug=4|trace=5";
 
 // A name of Linux has at most 15 bytes.
 constexpr size_t kLongestInterface = 15;
 constexpr size_t kLongestText = 1024;
+constexpr size_t kLongestLibraries = 512;
 
 constexpr auto kSettings = std::to_array<ProfileSetting>({
     {"nccl", "gdrLevel", "NCCL_NET_GDR_LEVEL", Kind::kWord, 0, 0, "LOC|PIX|PXB|PHB|SYS"},
@@ -42,6 +44,9 @@ constexpr auto kSettings = std::to_array<ProfileSetting>({
     {"nccl", "bufferSize", "NCCL_BUFFSIZE", Kind::kInteger, 4096, 1073741824},
     {"nccl", "debug", "NCCL_DEBUG", Kind::kWord, 0, 0, kDebugLevels},
     {"nccl", "collnet", "NCCL_COLLNET_ENABLE", Kind::kSwitch},
+    {"nccl", "collnetMinNodes", "NCCL_COLLNET_NODE_THRESHOLD", Kind::kInteger, 2, 65536},
+    {"nccl", "collnetPlugin", "NCCL_NET_PLUGIN", Kind::kLibraries, 0, 0, "", "", true},
+    {"nccl", "sharpLogLevel", "SHARP_COLL_LOG_LEVEL", Kind::kWord, 0, 0, kSharpLevels},
     {"ucx", "transports", "UCX_TLS", Kind::kTransports},
     {"ucx", "trafficClass", "UCX_IB_TRAFFIC_CLASS", Kind::kInteger, 0, 255, "",
      "nccl.trafficClass"},
@@ -102,6 +107,17 @@ bool IsPartitionKey(absl::string_view text) {
          absl::SimpleHexAtoi(text, &key) && (key & 0x7fffU) != 0;
 }
 
+bool IsLibraryList(absl::string_view text) {
+  const std::vector<absl::string_view> names = absl::StrSplit(text, ',');
+  return text.size() <= kLongestLibraries &&
+         std::all_of(names.begin(), names.end(), [](absl::string_view name) {
+           return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+             return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+                    absl::string_view("._+/-").find(c) != absl::string_view::npos;
+           });
+         });
+}
+
 bool IsPrintable(absl::string_view text) {
   return !text.empty() && text.size() <= kLongestText &&
          std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7f; });
@@ -147,6 +163,11 @@ absl::StatusOr<std::string> ReadSetting(const ProfileSetting& setting, const Jso
     case Kind::kPartitionKey:
       if (IsPartitionKey(*text)) return text;
       return FieldError(path, "must be a P_Key such as 0x8001, from 0x1 to 0xffff");
+    case Kind::kLibraries:
+      if (IsLibraryList(*text)) return text;
+      return FieldError(path,
+                        "must be the name of a plugin such as sharp, or its path such as "
+                        "/opt/hpcx/nccl_rdma_sharp_plugin/lib/libnccl-net.so");
     case Kind::kText:
       if (IsPrintable(*text)) return text;
       return FieldError(path, absl::StrCat("must be 1 to ", kLongestText,

@@ -3,9 +3,9 @@
 // Table of the RailProfile fields that become environment variables: allowed values, and the
 // variable. The schema of the CRD must match; a test compares them.
 //
-// Sources for the variables and their values: NCCL's user guide ("Environment Variables"), ucx_info
-// -c of UCX, PyTorch's documentation of torch.distributed for gloo, and runtime/config/env.cc for
-// Railhead.
+// Sources for the variables and their values: NCCL's user guide ("Environment Variables"), NVIDIA's
+// SHARP manual ("Running NCCL with SHARP"), ucx_info -c of UCX, PyTorch's documentation of
+// torch.distributed for gloo, and runtime/config/env.cc for Railhead.
 #ifndef RAILHEAD_OPERATOR_PROFILES_PROFILE_SETTINGS_H_
 #define RAILHEAD_OPERATOR_PROFILES_PROFILE_SETTINGS_H_
 
@@ -27,6 +27,7 @@ struct ProfileSetting {
     kInterfaces,    // exact interface names; with '^' first: all others
     kTransports,    // names; with '^' first: all others
     kPartitionKey,  // 0x8001
+    kLibraries,     // names or paths of plugins, between commas
     kText,
   };
 
@@ -41,6 +42,8 @@ struct ProfileSetting {
   // Name of the setting that is used if this one is absent, such as "nccl.trafficClass": all
   // packets of a job belong to one class, whichever library sends them.
   const char* otherwise = "";
+  // The variable may be in spec.env, too, if this field is absent: it has other uses.
+  bool also_in_env = false;
 
   std::string Name() const;  // "nccl.trafficClass"
 };

@@ -146,6 +146,15 @@ TEST(ParseRailProfileTest, RefusalsBeginWithTheField) {
       {R"({"spec": {"nccl": {"serviceLevel": 8}}})", "spec.nccl.serviceLevel: must be at most 7"},
       {R"({"spec": {"fabric": "InfiniBand"}})",
        "spec.nccl.roceVersion: is valid only on fabric RoCE"},
+      {R"({"spec": {"nccl": {"collnet": true}}})",
+       "spec.nccl.collnet: can be true only on fabric InfiniBand, whose switches have SHARP; set "
+       "it to false or remove it"},
+      {R"({"spec": {"nccl": {"collnetMinNodes": 4}}})",
+       "spec.nccl.collnetMinNodes: is valid only on fabric InfiniBand"},
+      {R"({"spec": {"nccl": {"collnetPlugin": "sharp"}}})",
+       "spec.nccl.collnetPlugin: is valid only on fabric InfiniBand"},
+      {R"({"spec": {"nccl": {"sharpLogLevel": "warn"}}})",
+       "spec.nccl.sharpLogLevel: is valid only on fabric InfiniBand"},
       {R"({"spec": {"fabric": "TCP"}})", "spec.requireRDMA: cannot be fail on fabric TCP"},
       {R"({"spec": {"fabric": "EFA"}})", "spec.requireRDMA: cannot be fail on fabric EFA without"},
       {R"({"spec": {"sharedMemory": {}}})", ""},
@@ -188,6 +197,69 @@ TEST(ParseRailProfileTest, RefusalsBeginWithTheField) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << wrong.patch;
     EXPECT_THAT(std::string(status.message()), StartsWith(wrong.message));
   }
+}
+
+// SHARP, without a plugin that is injected.
+Json Sharp() {
+  Json object = Whole();
+  object.merge_patch(Json::parse(R"({"spec": {"fabric": "InfiniBand", "inject": null,
+    "nccl": {"roceVersion": null, "collnet": true, "collnetMinNodes": 4,
+             "collnetPlugin": "/opt/hpcx/nccl_rdma_sharp_plugin/lib/libnccl-net.so",
+             "sharpLogLevel": "info"}}})"));
+  return object;
+}
+
+TEST(ParseRailProfileTest, SharpNeedsInfiniBand) {
+  const absl::StatusOr<RailProfile> profile = ParseRailProfile(Sharp());
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_EQ(profile->settings.at("nccl.collnet"), "true");
+  EXPECT_EQ(profile->settings.at("nccl.collnetMinNodes"), "4");
+  EXPECT_EQ(profile->settings.at("nccl.collnetPlugin"),
+            "/opt/hpcx/nccl_rdma_sharp_plugin/lib/libnccl-net.so");
+  EXPECT_EQ(profile->settings.at("nccl.sharpLogLevel"), "info");
+  Json object = Sharp();
+  object["spec"]["requireRDMA"] = "warn";
+  for (const char* fabric : {"RoCE", "iWARP", "EFA", "TCP"}) {
+    object["spec"]["fabric"] = fabric;
+    EXPECT_THAT(std::string(ParseRailProfile(object).status().message()),
+                StartsWith("spec.nccl.collnet: can be true only on fabric InfiniBand"))
+        << fabric;
+  }
+}
+
+TEST(ParseRailProfileTest, RefusalsOfSharpBeginWithTheField) {
+  const std::pair<const char*, const char*> kCases[] = {
+      {R"({"spec": {"nccl": {"collnet": 1}}})", "spec.nccl.collnet: must be true or false"},
+      {R"({"spec": {"nccl": {"collnetMinNodes": 1}}})",
+       "spec.nccl.collnetMinNodes: must be a whole number from 2 to 65536"},
+      {R"({"spec": {"nccl": {"collnetPlugin": ""}}})", "spec.nccl.collnetPlugin: must be the name"},
+      {R"({"spec": {"nccl": {"collnetPlugin": "a b"}}})",
+       "spec.nccl.collnetPlugin: must be the name"},
+      {R"({"spec": {"nccl": {"collnetPlugin": "a,"}}})",
+       "spec.nccl.collnetPlugin: must be the name"},
+      {R"({"spec": {"nccl": {"sharpLogLevel": 3}}})", "spec.nccl.sharpLogLevel: must be a string"},
+      {R"({"spec": {"nccl": {"sharpLogLevel": "INFO"}}})",
+       "spec.nccl.sharpLogLevel: must be one of fatal, error, warn, info"},
+      {R"({"spec": {"inject": {"ncclPlugin": {"image": "a"}}}})",
+       "spec.nccl.collnetPlugin: cannot be set together with spec.inject.ncclPlugin"},
+      {R"({"spec": {"env": {"NCCL_NET_PLUGIN": "x"}}})",
+       "spec.env[NCCL_NET_PLUGIN]: cannot be set together with spec.nccl.collnetPlugin"},
+      {R"({"spec": {"env": {"SHARP_COLL_LOG_LEVEL": "3"}}})",
+       "spec.env[SHARP_COLL_LOG_LEVEL]: cannot be set here: set spec.nccl.sharpLogLevel"},
+      {R"({"spec": {"env": {"NCCL_COLLNET_NODE_THRESHOLD": "3"}}})",
+       "spec.env[NCCL_COLLNET_NODE_THRESHOLD]: cannot be set here: set "
+       "spec.nccl.collnetMinNodes"},
+  };
+  for (const auto& [patch, message] : kCases) {
+    Json object = Sharp();
+    object.merge_patch(Json::parse(patch));
+    EXPECT_THAT(std::string(ParseRailProfile(object).status().message()), StartsWith(message));
+  }
+  // Without the field the variable is free, as on every fabric.
+  Json object = Sharp();
+  object.merge_patch(Json::parse(R"({"spec": {"nccl": {"collnetPlugin": null},
+                                              "env": {"NCCL_NET_PLUGIN": "x"}}})"));
+  EXPECT_TRUE(ParseRailProfile(object).ok());
 }
 
 TEST(ParseRailProfileTest, BoundsTheEnvironment) {

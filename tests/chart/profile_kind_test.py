@@ -63,7 +63,35 @@ WHOLE_SPEC = {
     "env": {"NCCL_ALGO": "Ring", "EMPTY": ""},
 }
 
-# Invalid changes to it, and the field that the server's error names.
+# Changes to it for SHARP, which only InfiniBand has.
+SHARP = {
+    "fabric": "InfiniBand",
+    "inject": None,
+    "nccl": {
+        "roceVersion": None,
+        "collnet": True,
+        "collnetMinNodes": 4,
+        "collnetPlugin": "/opt/hpcx/nccl_rdma_sharp_plugin/lib/libnccl-net.so",
+        "sharpLogLevel": "info",
+    },
+}
+
+# Invalid changes to both, and the field that the server's error names.
+WRONG_SHARP_SPECS = [
+    ({"nccl": {"collnetMinNodes": 1}}, "spec.nccl.collnetMinNodes: Invalid value"),
+    ({"nccl": {"collnetPlugin": "a b"}}, "spec.nccl.collnetPlugin: Invalid value"),
+    ({"nccl": {"sharpLogLevel": "INFO"}}, "spec.nccl.sharpLogLevel: Unsupported value"),
+    ({"inject": {"ncclPlugin": {"image": "a"}}}, "spec.nccl.collnetPlugin: Invalid value"),
+    ({"env": {"NCCL_NET_PLUGIN": "x"}}, "spec.env: Invalid value"),
+    ({"env": {"SHARP_COLL_LOG_LEVEL": "3"}}, "spec.env: Invalid value"),
+    ({"env": {"NCCL_COLLNET_NODE_THRESHOLD": "3"}}, "spec.env: Invalid value"),
+    ({"fabric": "RoCE"}, "spec.nccl.collnet: Invalid value"),
+    ({"fabric": "iWARP"}, "spec.nccl.collnet: Invalid value"),
+    ({"fabric": "RoCE", "nccl": {"collnet": False}}, "spec.nccl.collnetMinNodes: Invalid value"),
+    ({"fabric": "RoCE", "nccl": {"collnet": None}}, "spec.nccl.sharpLogLevel: Invalid value"),
+]
+
+# Invalid changes to the whole one, and the field that the server's error names.
 WRONG_SPECS = [
     ({"fabric": None}, "spec.fabric: Required"),
     ({"fabric": "roce"}, "spec.fabric: Unsupported value"),
@@ -195,6 +223,13 @@ class ProfileKind(ChartScene):
         for wrong, path in WRONG_SPECS:
             with self.subTest(wrong):
                 self.assertIn(path, self.refusal(merged(WHOLE_SPEC, wrong)))
+        sharp = merged(WHOLE_SPEC, SHARP)
+        self.assertEqual(self.refusal(sharp), "")
+        other = {"nccl": {"collnetPlugin": None}, "env": {"NCCL_NET_PLUGIN": "x"}}
+        self.assertEqual(self.refusal(merged(sharp, other)), "")
+        for wrong, path in WRONG_SHARP_SPECS:
+            with self.subTest(wrong):
+                self.assertIn(path, self.refusal(merged(sharp, wrong)))
         for selector, accepted in NAMESPACE_SELECTORS:
             with self.subTest(selector):
                 refusal = self.refusal({"fabric": "RoCE", "namespaceSelector": selector})
