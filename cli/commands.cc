@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -59,12 +60,19 @@ constexpr char kPlanFooter[] =
     "  railhead plan --fabric fabric.yaml --request request.yaml -o json    for scripts\n"
     "  railhead plan --fabric f.yaml --request r.yaml --save decision.json  save for --replay\n"
     "  railhead plan --replay decision.json --explain                       repeat and explain\n"
+    "  railhead plan --fabric f.yaml --request r.yaml --all-reduce 1MiB,1GiB  ring, tree, SHARP\n"
     "  railhead plan --parameters 70B --within 200ms                        size a cluster\n"
     "  railhead plan --parameters 70B --within 200ms --fabric fabric.yaml   and choose nodes\n"
     "\n"
     "Sizing: n replicas of a model all-reduce gradients of S = parameters x bytes. Each replica\n"
     "sends 2(n-1)/n x S and receives the same amount, divided among its nodes. A node transfers\n"
     "rails x rate / 8 x efficiency bytes per second.\n"
+    "\n"
+    "All-reduces: a node sends 2(n-1)/n of the bytes in a ring, at most twice the bytes in a "
+    "tree,\n"
+    "and the bytes once with SHARP, where InfiniBand's switches add. Latencies are those of "
+    "NCCL's\n"
+    "own model; congestion and late ranks are not in it.\n"
     "\n"
     "Exit status: 0 placed; 2 not placed; 1 bad input (the message names file, line and field),\n"
     "or a replay whose result differs from the saved one.";
@@ -266,6 +274,19 @@ void AddPlan(CLI::App& app, CommandLine& line) {
               "Repeat a request saved with --save, and report whether the result is the same")
           ->type_name("FILE");
   replay->excludes(plan->get_option("--fabric"))->excludes(request);
+  CLI::Option* all_reduce =
+      plan->add_option("--all-reduce", line.plan.all_reduce.sizes,
+                       "Estimate all-reduces of these sizes, such as 64KiB,1GiB, over the nodes "
+                       "found: rings, trees and SHARP")
+          ->type_name("SIZE,...")
+          ->delimiter(',')
+          ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+          ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 50));
+  plan->add_option("--gpu-gbps", line.plan.all_reduce.gpu_gbps,
+                   "For --all-reduce: bandwidth of a GPU to the others of its node")
+      ->check(CLI::Range(1.0, 100000.0))
+      ->capture_default_str()
+      ->needs(all_reduce);
   CLI::Option* parameters =
       plan->add_option("--parameters", line.size.parameters,
                        "Sizing, instead of --request: parameters of the model, such as 70B")
@@ -273,7 +294,8 @@ void AddPlan(CLI::App& app, CommandLine& line) {
           ->excludes(request)
           ->excludes(replay)
           ->excludes(save)
-          ->excludes(explain);
+          ->excludes(explain)
+          ->excludes(all_reduce);
   const auto sizing = [&](CLI::Option* option) { option->needs(parameters); };
   sizing(plan->add_option("--within", line.size.within,
                           "Maximum time of its all-reduce, such as 200ms")
@@ -283,13 +305,13 @@ void AddPlan(CLI::App& app, CommandLine& line) {
              ->capture_default_str());
   sizing(plan->add_option("--rails", line.size.rails, "Rails per node; default: the fabric's, or 8")
              ->check(CLI::Range(1, 64)));
-  sizing(plan->add_option("--rate-gbps", line.size.rate,
-                          "Line rate of a rail; default: the fabric's linkGbps.node, or 400")
-             ->check(CLI::Range(0.001, 100000.0)));
-  sizing(plan->add_option("--efficiency", line.size.efficiency,
-                          "Fraction of the line rate that an all-reduce reaches")
-             ->check(CLI::Range(0.01, 1.0))
-             ->capture_default_str());
+  plan->add_option("--rate-gbps", line.size.rate,
+                   "Line rate of a rail; default: the fabric's linkGbps.node, or 400")
+      ->check(CLI::Range(0.001, 100000.0));
+  plan->add_option("--efficiency", line.size.efficiency,
+                   "Fraction of the line rate that an all-reduce reaches")
+      ->check(CLI::Range(0.01, 1.0))
+      ->capture_default_str();
   CLI::Option* replicas =
       plan->add_option("--replicas", line.size.replicas,
                        "Replicas of the model; default: the maximum that the nodes allow")
@@ -417,7 +439,14 @@ void CheckTogether(const CLI::App& app, const CommandLine& line) {
   if (app.got_subcommand("why") && line.why.job.empty() && line.why.decision.empty()) {
     throw CLI::RequiredError("JOB, or --decision");
   }
-  if (!app.got_subcommand("plan") || !line.plan.replay.empty()) return;
+  if (!app.got_subcommand("plan")) return;
+  if (line.size.parameters.empty() && line.plan.all_reduce.sizes.empty()) {
+    const CLI::App& plan = *app.get_subcommand("plan");
+    for (const char* name : {"--rate-gbps", "--efficiency"}) {
+      if (plan.count(name) > 0) throw CLI::RequiresError(name, "--parameters or --all-reduce");
+    }
+  }
+  if (!line.plan.replay.empty()) return;
   if (!line.size.parameters.empty()) {
     if (line.size.within.empty()) throw CLI::RequiredError("--within");
   } else if (line.plan.fabric.empty() || line.plan.request.empty()) {

@@ -104,6 +104,8 @@ int Dispatch(const CLI::App& app, CommandLine& line) {
   line.size.json = json;
   line.why.json = json;
   line.size.fabric = line.plan.fabric;
+  line.plan.all_reduce.rate = line.size.rate;
+  line.plan.all_reduce.efficiency = line.size.efficiency;
   if (app.got_subcommand("topology")) return Topology(line.topology, line.cluster);
   if (app.got_subcommand("doctor")) return Doctor(line, json);
   if (app.got_subcommand("nccl-log")) {

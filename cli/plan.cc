@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -82,6 +83,13 @@ int RunPlan(const PlanOptions& options, const std::function<double()>& seconds, 
   if (!placement->placed) reasons = placement::WhyNotPlaced(model, decision->request);
   if (!reasons.ok()) return fail(reasons.status());
   const double took = seconds() - begin;
+  std::optional<AllReducePlan> all_reduce;
+  if (placement->placed && !options.all_reduce.sizes.empty()) {
+    absl::StatusOr<AllReducePlan> plan =
+        PlanAllReduce(model, decision->request, *placement, options.all_reduce);
+    if (!plan.ok()) return fail(plan.status());
+    all_reduce = *std::move(plan);
+  }
 
   const std::vector<std::string> lines =
       options.explain ? Explain(model, decision->request, *placement) : std::vector<std::string>{};
@@ -90,11 +98,13 @@ int RunPlan(const PlanOptions& options, const std::function<double()>& seconds, 
         placement::ToJson(model, decision->request, *placement, *reasons);
     answer["solveSeconds"] = took;
     if (options.explain) answer["explanation"] = lines;
+    if (all_reduce.has_value()) answer["allReduce"] = ToJson(*all_reduce);
     out << answer.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) << "\n";
   } else {
     out << PrintableLines(Picture(model, decision->request, *placement, *reasons));
     if (!lines.empty()) out << "\n";
     for (const std::string& line : lines) out << PrintableText(line) << "\n";
+    if (all_reduce.has_value()) out << "\n" << PrintableLines(ToText(*all_reduce));
   }
   out.flush();
   if (!out) return fail(absl::UnavailableError("cannot write the output"));

@@ -8,13 +8,16 @@
 #include <ostream>
 #include <string>
 
+#include "cli/all_reduce_plan.h"
+
 namespace railhead::cli {
 
 struct PlanOptions {
-  std::string fabric;   // FabricModel file; "-": standard input
-  std::string request;  // PlacementRequest file
-  std::string replay;   // PlacementDecision file, instead of both above
-  std::string save;     // file for the PlacementDecision; empty: not saved
+  std::string fabric;           // FabricModel file; "-": standard input
+  std::string request;          // PlacementRequest file
+  std::string replay;           // PlacementDecision file, instead of both above
+  std::string save;             // file for the PlacementDecision; empty: not saved
+  AllReduceOptions all_reduce;  // without sizes: nothing is estimated
   bool json = false;
   bool explain = false;
 };
