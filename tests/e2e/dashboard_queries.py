@@ -7,7 +7,7 @@
 Replaces Grafana's variables as Grafana does if everything is selected: $job, $rank and every other template variable
 by ".*", $__rate_interval by --rate-interval, $__range by the time between --start and --end. A query has data if it
 has at least one number (not NaN) in the range, or at its time if it is an instant query. An empty query of a port's
-counter is not a failure if no NIC of the cluster has that counter.
+counter is not a failure if no NIC of the cluster has that counter, and one about NCCL not if no job uses it.
 
 Exit status: 0 every query has data, 1 some have none, 2 the dashboard cannot be read or the
 Prometheus cannot be reached.
@@ -30,8 +30,9 @@ DASHBOARD = ROOT / "charts/railhead/dashboards/railhead.json"
 # Seconds that an instant query looks back for the last sample: Prometheus's default.
 LOOKBACK = 300
 LABEL_VALUES = re.compile(r"label_values\((.+),\s*([A-Za-z_][A-Za-z0-9_]*)\)")
-# Counters that the node agents serve only if a NIC has them.
-PORT_COUNTER = re.compile(r"railhead_port_\w+_total|port:railhead_port_congestion\w*:\w+")
+# Series that a cluster may lack: counters that the node agents serve only if a NIC has them, and those of NCCL's ranks.
+OPTIONAL = re.compile(r"railhead_port_\w+_total|port:railhead_port_congestion\w*:\w+|railhead_nccl_\w+")
+NCCL = 'source="nccl"'
 
 
 def panels_of(panels):
@@ -55,10 +56,10 @@ def numbers_in(data):
 
 
 def nobody_counts(prometheus, query, when):
-    """Returns whether the query is about port counters that no NIC here has."""
-    counters = set(PORT_COUNTER.findall(query))
-    return bool(counters) and not any(
-        prometheus.get("/api/v1/series", {"match[]": counter, **when}) for counter in counters
+    """Returns whether the query is about series that nothing in this cluster has."""
+    series = set(OPTIONAL.findall(query)) | ({f"{{{NCCL}}}"} if NCCL in query else set())
+    return bool(series) and not any(
+        prometheus.get("/api/v1/series", {"match[]": one, **when}) for one in series
     )
 
 
@@ -141,7 +142,7 @@ def main(argv):
                 prometheus, query, {"start": arguments.start - LOOKBACK, "end": arguments.end}
             ):
                 absent += 1
-                print(f"none  {what}: no NIC here counts it")
+                print(f"none  {what}: nothing here counts it")
             elif series:
                 passed += 1
                 print(f"ok    {what}: {series} series")
@@ -151,7 +152,7 @@ def main(argv):
     except (Unusable, OSError, ValueError) as error:
         print(f"dashboard_queries: {error}", file=sys.stderr)
         return 2
-    print(f"{passed} passed, {failed} failed" + (f", {absent} that no NIC here counts" if absent else ""))
+    print(f"{passed} passed, {failed} failed" + (f", {absent} that nothing here counts" if absent else ""))
     return 1 if failed or not passed else 0
 
 

@@ -3,7 +3,8 @@
 data are always the same.
 
 What happens between 12:00 and 12:30:
-- research/llama-70b, 16 ranks: rank 5 loses rail 3 from 12:11 to 12:17; rank 11 comes late to the collectives;
+- research/llama-70b, 16 ranks of NCCL: rank 5 loses rail 3 from 12:11 to 12:17; rank 11 comes late to the collectives;
+  the others wait for rank 0 while it writes a checkpoint;
 - research/moe-32e, 8 ranks: rail 1 of rank 6 is slow from 12:08;
 - applied/vision, 4 ranks: starts at 12:05 without rail 7, whose port is down on one of its nodes;
 - rail 2 meets congestion from 12:15; two gangs wait, and one finds its place at 12:21."""
@@ -24,7 +25,7 @@ BOUNDS = ("5e-05", "0.0001", "0.00025", "0.0005", "0.001", "0.0025", "0.005", "0
 JOBS = (
     ("llama-70b", "research", 16, 1, 31e9, -BEFORE, (
         ("all_reduce", "ring", ">4MiB", 24, 0.0121, 256e6), ("all_gather", "ring", ">4MiB", 40, 0.0052, 96e6),
-        ("reduce_scatter", "ring", ">4MiB", 40, 0.0049, 96e6), ("all_reduce", "recursive_doubling", "<=4KiB", 90, 6e-5, 2e3))),
+        ("reduce_scatter", "ring", ">4MiB", 40, 0.0049, 96e6), ("all_reduce", "tree", "<=4KiB", 90, 6e-5, 2e3))),
     ("moe-32e", "research", 8, 17, 22e9, -BEFORE, (
         ("all_to_all", "pairwise", ">4MiB", 60, 0.0078, 64e6), ("all_to_all", "bruck", "<=256KiB", 120, 1.6e-4, 6e4),
         ("all_reduce", "double_tree", "<=4MiB", 30, 8e-4, 2e6))),
@@ -78,8 +79,7 @@ def within(seconds, begin, end):
 
 def works(job, seconds):
     """Returns the share of its time that the job spends in steps; little while it writes a checkpoint."""
-    every = {"llama-70b": 540, "moe-32e": 720, "vision": 10**9}[job]
-    return 0.08 if (seconds + 130) % every < 45 else 1.0
+    return 0.08 if checkpoint(job, seconds) else 1.0
 
 
 def rail_down(job, rank, rail, seconds):
@@ -97,14 +97,19 @@ def share_of_rail(job, rank, rail, seconds):
     return 1
 
 
+def who_is(job, space, rank, first):
+    """Returns the labels of a rank's series."""
+    who = dict(namespace=space, job=job, rank=str(rank), pod=f"{job}-{rank}-{(rank * 7919) % 9973:04}", node=f"gpu-{first + rank:02}")
+    return who | ({"source": "nccl"} if job == JOBS[0][0] else {})
+
+
 def add_ranks(series):
     for job, space, ranks, first, rate, start, calls in JOBS:
         rails = RAILS - 1 if job == "vision" else RAILS
         for rank in range(ranks):
-            node = f"gpu-{first + rank:02}"
-            who = dict(namespace=space, job=job, rank=str(rank), pod=f"{job}-{rank}-{(rank * 7919) % 9973:04}", node=node)
+            who = who_is(job, space, rank, first)
             series.gauge("railhead_degraded", 1 if job == "vision" else 0, start, **who, reason=REASON if job == "vision" else "")
-            series.gauge("up", 1, start, namespace=space, pod=who["pod"], node=node, job="railhead-system/railhead-runtime")
+            series.gauge("up", 1, start, namespace=space, pod=who["pod"], node=who["node"], job="railhead-system/railhead-runtime")
             for rail in range(rails):
                 one = dict(who, rail=str(rail), device=f"mlx5_{rail}", port="1", transport="verbs")
                 tilt = series.noise(0.02)
@@ -115,6 +120,32 @@ def add_ranks(series):
                 series.gauge("railhead_rail_state", lambda s, rail=rail, rank=rank: 0 if rail_down(job, rank, rail, s) else 1, start, **one)
                 series.gauge("railhead_rail_weight", lambda s, rail=rail, rank=rank: min(1, share_of_rail(job, rank, rail, s)), start, **one)
             add_calls(series, job, rank, calls, start, who)
+
+
+def checkpoint(job, seconds):
+    """Returns for how long the job's rank 0 has been writing a checkpoint; 0 if it does not."""
+    every = {"llama-70b": 540, "moe-32e": 720, "vision": 10**9}[job]
+    since = (seconds + 130) % every
+    return since if since < 45 else 0
+
+
+def add_nccl(series):
+    """Waits of NCCL's transfers, summed over channels, and the ranks that others wait for."""
+    job, space, ranks, first, _, start, calls = JOBS[0]
+    for rank in range(ranks):
+        who = who_is(job, space, rank, first)
+        late = rank == 11
+        shares = {("send", "gpu"): 2.6 if late else 0.9, ("send", "peer"): 0.3, ("send", "network"): 5.1 + 0.02 * rank,
+                  ("receive", "flush"): 0.1, ("receive", "peer"): 2.2 if late else 6.4, ("receive", "gpu"): 0.4}
+        for collective, _, size, each, mean, _ in calls:
+            for (direction, cause), share in shares.items():
+                spent = each * mean * share
+                series.counter("railhead_nccl_wait_seconds_total", lambda s, spent=spent: spent * works(job, s), start, **who,
+                               collective=collective, size_class=size, direction=direction, cause=cause)
+        waits = lambda s, rank=rank: checkpoint(job, s) if rank and checkpoint(job, s) >= 5 else None
+        series.gauge("railhead_nccl_silent_peers", lambda s, waits=waits: 1 if waits(s) else 0, start, **who)
+        if rank:  # in a ring each rank waits for the one before it
+            series.gauge("railhead_nccl_silent_peer_seconds", waits, start, **who, peer=str(rank - 1))
 
 
 def add_calls(series, job, rank, calls, start, who):
@@ -241,4 +272,5 @@ def everything():
     add_ranks(series)
     add_nodes(series)
     add_operator(series)
+    add_nccl(series)
     return series.text()

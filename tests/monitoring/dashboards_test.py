@@ -22,12 +22,13 @@ MOST_SERIES = 200
 # The cluster for which series are counted: 4 jobs of 512 ranks, on 256 nodes; 3 replicas of the operator.
 JOBS, RANKS, NODES, RAILS = 4, 2048, 256, 8
 COUNTS = {"collective": 10, "algorithm": 12, "size_class": 4, "le": 19, "transport": 2, "reason": 4, "severity": 2,
-          "resource": 10, "kind": 3, "result": 5, "state": 3, "certificate": 2}
+          "resource": 10, "kind": 3, "result": 5, "state": 3, "certificate": 2, "direction": 2, "cause": 4, "peer": 512}
 RANK = {"namespace", "job", "rank", "pod", "node"}
 RUNTIME = RANK | {"rail", "device", "port", "transport"}
 LABELS = {
     "railhead_collective_": RANK | {"collective", "algorithm", "size_class", "le"},
     "railhead_degraded": RANK | {"reason"},
+    "railhead_nccl_": RANK | {"collective", "size_class", "direction", "cause", "peer"},
     "railhead_rail_": RUNTIME,
     "railhead_port_": {"node", "rail", "device", "port", "namespace", "pod"},
     "railhead_device_": {"node", "rail", "device", "port", "namespace", "pod"},

@@ -117,6 +117,26 @@ def waited_for(part="50%"):
 
 SLOW = waited_for()
 
+
+def nccl(silent, ranks=4, job="train", comm=""):
+    """Ranks of NCCL. silent(rank) returns the samples of (peer that the rank waits for, how long), or None."""
+    for number in range(ranks):
+        labels = rank(number, ',source="nccl"').replace('"train"', f'"{job}"')
+        waits = silent(number)
+        yield "railhead_nccl_silent_peers" + labels, *(waits[1] if waits else [hold(0, 20)])
+        if waits:
+            more = f',peer="{waits[0]}"' + (f',comm="{comm}"' if comm else "")
+            yield "railhead_nccl_silent_peer_seconds" + labels[:-1] + more + "}", *waits[2]
+
+
+# Of a rank that waits from minute 5 to 12: the number of its silent peers, and their time.
+WAITS = [hold(0, 5), hold(1, 7), hold(0, 8)], [gone(5), grow(0, 1, 7), "stale"]
+
+
+def silent_rank(who, seconds, **labels):
+    labels = ",".join(f'{key}="{value}"' for key, value in dict(namespace="team", job="train", **labels).items())
+    return [(labels, f"{who} of job team/train has sent nothing to ranks of NCCL that wait for its data for {seconds}")]
+
 CASES = {
     "a rail goes down and comes back": Case(
         "RailheadRailDown",
@@ -229,6 +249,23 @@ CASES = {
     "long steps, seen at different times": Case("RailheadStraggler", list(long_steps(30)), {30: [], 45: [], 60: []}),
     "a rank that makes other calls": Case("RailheadStraggler", list(straggler(0.1, 40)), {39: []}),
     "a rank that is a little faster": Case("RailheadStraggler", list(straggler(0.45, 100)), {39: []}),
+
+    "a rank of NCCL that hangs, and goes on": Case(
+        # In a ring each rank waits for the one before it; rank 2 waits for none.
+        "RailheadNcclRankSilent", list(nccl(lambda n: None if n == 2 else ((n + 3) % 4, *WAITS))),
+        {5.5: [], 6.5: [], 8: silent_rank("Rank 2", "3m 0s", peer="2"), 11: silent_rank("Rank 2", "6m 0s", peer="2"), 13: []}),
+    "a rank of NCCL that has ended": Case(
+        # It has no series, and its communicator has a name.
+        "RailheadNcclRankSilent", list(nccl(lambda n: ((n + 4) % 5, *WAITS), comm="world")),
+        {8: silent_rank("Rank 4 of communicator world", "3m 0s", peer="4", comm="world"), 13: []}),
+    "ranks of NCCL that all wait for each other": Case(
+        "RailheadNcclRankSilent", list(nccl(lambda n: ((n + 3) % 4, *WAITS))),
+        {6.5: [], 8: silent_rank("Each of several ranks", "3m 0s"), 13: []}),
+    "a rank of NCCL that writes a checkpoint, of a job beside another": Case(
+        "RailheadNcclRankSilent",
+        list(nccl(lambda n: None if n == 0 else (n - 1, [hold(0, 5), hold(1, 1.25), hold(0, 14)],
+                                                 [gone(5), grow(0, 1, 1.25), "stale"]))) +
+        list(nccl(lambda n: None, job="other")), {minute: [] for minute in (5, 6, 6.5, 7.5, 10)}),
 
     "a page that is not served any more": Case(
         "RailheadPageNotScraped",
