@@ -38,6 +38,14 @@ constexpr Row kRows[] = {
     {{"jobs", "pods that request rdma/*, and what they received"}, CheckJobs, false},
 };
 
+bool WantsSharp(const op::verdict::PodFacts& pod) {
+  return std::any_of(pod.terms->containers.begin(), pod.terms->containers.end(),
+                     [](const op::verdict::ContainerFacts& container) {
+                       const auto collnet = container.environment.find("NCCL_COLLNET_ENABLE");
+                       return collnet != container.environment.end() && collnet->second == "1";
+                     });
+}
+
 // Returns commands for facts that the API server does not have: one for each line of the README's
 // table of problems.
 std::vector<NextStep> NextSteps(const Evidence& evidence, const Scope& scope) {
@@ -62,6 +70,14 @@ std::vector<NextStep> NextSteps(const Evidence& evidence, const Scope& scope) {
       {"GPUDirect fails: list the nodes that support it",
        "kubectl get nodes -L railhead.io/gpudirect,railhead.io/gpus"},
   };
+  for (const RdmaPod& candidate : evidence.pods) {
+    const op::verdict::PodFacts& facts = *candidate.facts;
+    if (facts.running_since == absl::InfiniteFuture() || !WantsSharp(facts)) continue;
+    steps.push_back({"SHARP is not used: sharp_am's response, if the image has libsharp",
+                     Command("kubectl -n $0 exec $1 -- sharp_hello -d mlx5_0:1 -v 3",
+                             {facts.space, facts.name})});
+    break;
+  }
   if (scope.kind == Scope::Kind::kJob) {
     steps.push_back({"pods wait", Command("railhead why $0 -n $1", {scope.name, scope.space})});
   }

@@ -110,6 +110,7 @@ constexpr verdict::Reason kWithoutPages[] = {
     verdict::Reason::kRankOverridden,
     verdict::Reason::kGpuDirectMissing,
     verdict::Reason::kFewerDevicesThanGpus,
+    verdict::Reason::kSharpNotPossible,
 };
 
 bool IsKnownWithoutPages(const std::string& name) {

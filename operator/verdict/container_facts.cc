@@ -26,11 +26,16 @@ constexpr absl::string_view kCrioSharedMemory = "io.kubernetes.cri-o.ShmSize";
 constexpr size_t kMostResources = 64;
 
 constexpr absl::string_view kWatched[] = {
-    "GLOO_SOCKET_IFNAME", "NCCL_ALGO",      "NCCL_IB_DISABLE",    "NCCL_IB_HCA",
-    "NCCL_IB_SL",         "NCCL_IB_TC",     "NCCL_NET",           "NCCL_NET_GDR_LEVEL",
-    "NCCL_NET_GDR_READ",  "NCCL_PROTO",     "NCCL_SOCKET_IFNAME", "RAILHEAD_ALGO",
-    "RAILHEAD_FALLBACK",  "RAILHEAD_IB_SL", "RAILHEAD_IB_TC",     "RAILHEAD_SOCKET_IFNAME",
-    "RAILHEAD_TRANSPORT", "RANK",
+    "GLOO_SOCKET_IFNAME",  "NCCL_ALGO",
+    "NCCL_COLLNET_ENABLE", "NCCL_IB_DISABLE",
+    "NCCL_IB_HCA",         "NCCL_IB_SL",
+    "NCCL_IB_TC",          "NCCL_NET",
+    "NCCL_NET_GDR_LEVEL",  "NCCL_NET_GDR_READ",
+    "NCCL_NET_PLUGIN",     "NCCL_PROTO",
+    "NCCL_SOCKET_IFNAME",  "RAILHEAD_ALGO",
+    "RAILHEAD_FALLBACK",   "RAILHEAD_IB_SL",
+    "RAILHEAD_IB_TC",      "RAILHEAD_SOCKET_IFNAME",
+    "RAILHEAD_TRANSPORT",  "RANK",
 };
 
 int64_t CountOf(const Json& quantity) {

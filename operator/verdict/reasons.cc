@@ -57,6 +57,8 @@ constexpr ReasonRow kReasons[] = {
     {Reason::kFewerDevicesThanGpus, kWarn, "RdmaFewerDevicesThanGpus",
      "requests $0 RDMA devices for $1 GPUs, although node $2 has $3 rails",
      "request as many RDMA devices as GPUs, so that each GPU has a nearby rail"},
+    {Reason::kSharpNotPossible, kFail, "SharpNotPossible",
+     "enables SHARP (NCCL_COLLNET_ENABLE=1), but $0, so NCCL reduces without switches", "$1"},
     {Reason::kMemlockTooLow, kFail, "MemlockTooLow",
      "may lock only $0 of memory, but RDMA needs at least $1", "$2"},
     {Reason::kMemlockTight, kWarn, "MemlockTight",

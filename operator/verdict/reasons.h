@@ -33,6 +33,7 @@ enum class Reason {
   kSocketInterfaceUnknown,
   kGpuDirectMissing,
   kFewerDevicesThanGpus,
+  kSharpNotPossible,
   kMemlockTooLow,
   kMemlockTight,
   kSharedMemoryTooSmall,

@@ -16,6 +16,8 @@
 namespace railhead::op::verdict {
 namespace {
 
+constexpr char kOwnPluginFile[] = "libnccl-net-railhead.so";
+
 std::optional<std::string> ValueOf(const ContainerFacts& container, const std::string& name) {
   const auto found = container.environment.find(name);
   if (found == container.environment.end()) return std::nullopt;
@@ -214,6 +216,31 @@ void JudgeDeviceCount(const PodFacts& pod, const ContainerFacts& container, cons
       {absl::StrCat(devices), absl::StrCat(container.gpus), pod.node, absl::StrCat(rails)}));
 }
 
+// SHARP needs switches of InfiniBand, and a plugin with CollNet.
+void JudgeSharp(const PodFacts& pod, const ContainerFacts& container, const Cluster& cluster,
+                Findings& findings) {
+  if (container.init || ValueOf(container, "NCCL_COLLNET_ENABLE") != "1") return;
+  const auto add = [&](std::string why, std::string fix) {
+    findings.push_back(MakeFinding(Reason::kSharpNotPossible, pod.name, container.name,
+                                   {std::move(why), std::move(fix)}));
+  };
+  const NodeFacts* node = NodeOf(pod, cluster);
+  if (node != nullptr && node->link_layer == "Ethernet") {
+    add(absl::StrCat("the rails of node ", pod.node,
+                     " are Ethernet, and SHARP is a feature of "
+                     "InfiniBand's switches"),
+        "set NCCL_COLLNET_ENABLE=0, or select nodes with a nodeSelector for "
+        "railhead.io/link-layer: InfiniBand");
+    return;
+  }
+  const auto plugin = ValueOf(container, "NCCL_NET_PLUGIN");
+  if (plugin.has_value() && absl::EndsWith(*plugin, kOwnPluginFile)) {
+    add("Railhead's NCCL plugin has no CollNet",
+        "set NCCL_COLLNET_ENABLE=0, or use an image with NVIDIA's SHARP plugin and name it in "
+        "spec.nccl.collnetPlugin of the RailProfile, without spec.inject.ncclPlugin");
+  }
+}
+
 }  // namespace
 
 void JudgeSpec(const JudgedPod& judged, const Cluster& cluster, Findings& findings) {
@@ -222,6 +249,7 @@ void JudgeSpec(const JudgedPod& judged, const Cluster& cluster, Findings& findin
   for (const ContainerFacts& container : judged.pod->terms->containers) {
     JudgeOverrides(judged, container, cluster, findings);
     JudgeNames(judged, container, cluster, findings);
+    JudgeSharp(*judged.pod, container, cluster, findings);
     if (!TcpIsMeant(*judged.pod, cluster)) {
       JudgeGpuDirect(*judged.pod, container, cluster, findings);
       JudgeDeviceCount(*judged.pod, container, cluster, findings);

@@ -376,7 +376,8 @@ TEST(ProgramTest, ExplainsWhatWasEstimatedLearntAndLaidDown) {
 // Also where ranks are in one pod, and would share memory in a job.
 TEST(ProgramTest, PreflightAsksOverTcpAndOnlyRankZeroPrints) {
   const std::vector<Outcome> outcomes = RunProgram(
-      3, {"--preflight", "-o", "json"}, {{"RAILHEAD_POD", "one"}, {"RAILHEAD_TRANSPORT", "auto"}});
+      3, {"--preflight", "-o", "json"},
+      {{"RAILHEAD_POD", "one"}, {"RAILHEAD_TRANSPORT", "auto"}, {"NCCL_COLLNET_ENABLE", "1"}});
   for (size_t rank = 0; rank < outcomes.size(); ++rank) {
     EXPECT_EQ(outcomes[rank].exit_code, 0) << outcomes[rank].output;
     if (rank > 0) {
@@ -391,6 +392,8 @@ TEST(ProgramTest, PreflightAsksOverTcpAndOnlyRankZeroPrints) {
   EXPECT_EQ(first["port"]["verdict"], "ok");
   EXPECT_EQ(first["ping"]["verdict"], "ok");
   EXPECT_EQ(first["ping"]["device"], "lo");
+  EXPECT_EQ(first["sharp"]["verdict"], "warn");
+  EXPECT_EQ(first["sharp"]["value"], "has no InfiniBand rail");
   EXPECT_EQ(first["ping"]["ranks"], std::vector<int>({0, 1, 2}));
   EXPECT_THAT(first["ping"]["value"].get<std::string>(),
               HasSubstr("(median of 3 pairs; slowest: "));

@@ -150,6 +150,12 @@ std::string Encode(const RankFacts& facts) {
     out.Number(static_cast<int>(ping.large_bytes));
     out.Text(ping.large_trouble);
   }
+  out.Flag(facts.sharp.wanted);
+  out.Text(facts.sharp.name);
+  out.Text(facts.sharp.plugin);
+  out.Flag(facts.sharp.has_collnet);
+  out.Text(facts.sharp.library);
+  out.Text(facts.sharp.hello);
   return out.Take();
 }
 
@@ -172,6 +178,12 @@ absl::StatusOr<RankFacts> ParseFacts(absl::string_view bytes) {
     ping.large_bytes = static_cast<uint32_t>(in.Number());
     ping.large_trouble = in.Text();
   }
+  facts.sharp.wanted = in.Flag();
+  facts.sharp.name = in.Text();
+  facts.sharp.plugin = in.Text();
+  facts.sharp.has_collnet = in.Flag();
+  facts.sharp.library = in.Text();
+  facts.sharp.hello = in.Text();
   if (!in.Complete()) {
     return absl::InternalError("a rank's facts of its rails are malformed");
   }

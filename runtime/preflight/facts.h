@@ -75,6 +75,18 @@ struct PingFacts {
   bool operator==(const PingFacts&) const = default;
 };
 
+// What NCCL needs for SHARP, as far as it can be looked up (sharp.h). Empty: not found.
+struct SharpFacts {
+  bool wanted = false;       // NCCL_COLLNET_ENABLE is 1
+  std::string name;          // of NCCL's network plugin: "libnccl-net.so"
+  std::string plugin;        // its path
+  bool has_collnet = false;  // of the plugin
+  std::string library;       // path of libsharp
+  std::string hello;         // path of sharp_hello, which sends a request to sharp_am
+
+  bool operator==(const SharpFacts&) const = default;
+};
+
 inline constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 
 struct RankFacts {
@@ -84,6 +96,7 @@ struct RankFacts {
   uint64_t least_bytes = 0;       // below this some do not work
   std::vector<RailFacts> rails;
   std::vector<PingFacts> pings;  // to peers with a higher number
+  SharpFacts sharp = {};
 
   bool operator==(const RankFacts&) const = default;
 };

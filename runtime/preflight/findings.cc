@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "absl/functional/function_ref.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -42,6 +44,7 @@ constexpr char kDeviceNode[] = "device_node";
 constexpr char kFlowControl[] = "flow_control";
 constexpr char kCounters[] = "counters";
 constexpr char kPing[] = "ping";
+constexpr char kSharp[] = "sharp";
 
 constexpr const char* kFixRate =
     "the slowest port sets the pace of all: reseat or replace its cable, and check the speed "
@@ -94,6 +97,20 @@ constexpr const char* kFixPath =
 constexpr const char* kFixSlow =
     "check for a busy core on that node, and for a long or faulty path: cable, switch port, "
     "cabling to the wrong leaf";
+
+constexpr const char* kFixSharpDiffers =
+    "set NCCL_COLLNET_ENABLE to the same value on all ranks of the job";
+constexpr const char* kFixNotInfiniBand =
+    "SHARP is a feature of InfiniBand's switches: run the job on InfiniBand rails, or set "
+    "NCCL_COLLNET_ENABLE=0";
+constexpr const char* kFixSharpPlugin =
+    "use an image with NVIDIA's SHARP plugin of NCCL (HPC-X has it), and name it in "
+    "NCCL_NET_PLUGIN or its directory in LD_LIBRARY_PATH; or set NCCL_COLLNET_ENABLE=0";
+constexpr const char* kFixSharpLibrary =
+    "use an image with libsharp (HPC-X has it), and name its directory in LD_LIBRARY_PATH";
+constexpr const char* kFixNoHello =
+    "ask it from a machine with NVIDIA's SHARP package: `sharp_hello -d DEVICE:PORT -v 3`; or see "
+    "on the subnet manager's host whether sharp_am runs";
 
 // One rail, as each rank that has it sees it.
 struct Seen {
@@ -584,6 +601,68 @@ void CheckTransport(const Job& job, absl::Span<const RankFacts> ranks, Findings&
   }
 }
 
+// Returns whether a path that another rank sent can be in a command.
+bool IsPlainPath(absl::string_view path) {
+  return absl::StartsWith(path, "/") && std::all_of(path.begin(), path.end(), [](char c) {
+           return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+                  absl::string_view("._+/-").find(c) != absl::string_view::npos;
+         });
+}
+
+// Checks a rank on which NCCL is to use SHARP. Without it NCCL reduces as usual, so nothing fails.
+void CheckSharpOf(int rank, const RankFacts& facts, Findings& findings) {
+  const SharpFacts& sharp = facts.sharp;
+  const auto warn = [&](std::string observed, const char* fix) {
+    findings.Add(Severity::kWarn, kSharp, nullptr, {rank}, std::move(observed), fix);
+  };
+  const RailFacts* first = nullptr;
+  bool all = true;
+  for (const RailFacts& rail : facts.rails) {
+    if (rail.name.transport != kVerbs) continue;
+    if (first == nullptr) first = &rail;
+    if (rail.link_layer.empty() || rail.link_layer == "InfiniBand") continue;
+    all = false;
+    findings.Add(Severity::kWarn, kSharp, Seen{rank, &rail},
+                 absl::StrCat("the link layer is ", rail.link_layer), kFixNotInfiniBand);
+  }
+  if (first == nullptr) warn("has no InfiniBand rail", kFixNotInfiniBand);
+  if (sharp.plugin.empty()) {
+    warn(absl::StrCat("NCCL's plugin ", sharp.name, " was not found in the library path"),
+         kFixSharpPlugin);
+  } else if (!sharp.has_collnet) {
+    warn(absl::StrCat("NCCL's plugin ", sharp.plugin, " has no CollNet"), kFixSharpPlugin);
+  } else {
+    findings.Add(Severity::kOk, kSharp, nullptr, {rank},
+                 absl::StrCat("NCCL's plugin ", sharp.plugin, " has CollNet"));
+  }
+  if (sharp.library.empty()) {
+    warn("libsharp was not found in the library path", kFixSharpLibrary);
+  } else {
+    findings.Add(Severity::kOk, kSharp, nullptr, {rank}, sharp.library);
+  }
+  if (first == nullptr || !all) return;
+  findings.Add(Severity::kNote, kSharp, nullptr, {rank}, "sharp_am was not asked",
+               IsPlainPath(sharp.hello)
+                   ? absl::StrCat("ask it from rank 0's pod: ", sharp.hello, " -d ",
+                                  first->name.device, ":", first->name.port, " -v 3")
+                   : std::string(kFixNoHello));
+}
+
+void CheckSharp(absl::Span<const RankFacts> ranks, Findings& findings) {
+  std::vector<int> without;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (!ranks[rank].sharp.wanted) without.push_back(static_cast<int>(rank));
+  }
+  if (without.size() == ranks.size()) return;
+  if (!without.empty()) {
+    findings.Add(Severity::kWarn, kSharp, nullptr, without,
+                 "NCCL_COLLNET_ENABLE is not 1, as it is on other ranks", kFixSharpDiffers);
+  }
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (ranks[rank].sharp.wanted) CheckSharpOf(static_cast<int>(rank), ranks[rank], findings);
+  }
+}
+
 }  // namespace
 
 std::vector<RankFinding> FindAll(const Job& job, absl::Span<const RankFacts> ranks) {
@@ -596,6 +675,7 @@ std::vector<RankFinding> FindAll(const Job& job, absl::Span<const RankFacts> ran
     CheckRail(key.first, seen, ranks.size(), findings);
   }
   CheckPings(job, ranks, findings);
+  CheckSharp(ranks, findings);
   return findings.Take();
 }
 

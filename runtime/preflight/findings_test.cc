@@ -426,6 +426,88 @@ TEST(FindingsTest, LessThanWasWantedFails) {
                   "WORLD_SIZE"));
 }
 
+// Ranks with InfiniBand rails and all that NCCL needs for SHARP.
+std::vector<RankFacts> SharpWorld(int world) {
+  std::vector<RankFacts> ranks = GoodWorld(world);
+  for (RankFacts& rank : ranks) {
+    for (RailFacts& rail : rank.rails) rail.link_layer = "InfiniBand";
+    rank.sharp = {true,
+                  "libnccl-net.so",
+                  "/opt/p/libnccl-net.so",
+                  true,
+                  "/opt/s/libsharp_coll.so.5",
+                  "/opt/s/sharp_hello"};
+  }
+  return ranks;
+}
+
+std::vector<std::string> OfSharp(const std::vector<RankFacts>& ranks) {
+  std::vector<std::string> lines;
+  for (const RankFinding& finding : FindAll(kRdma, ranks)) {
+    if (finding.check == "sharp") lines.push_back(Line(finding));
+  }
+  return lines;
+}
+
+TEST(SharpFindingsTest, WhereAllIsThereSharpAmCanBeAsked) {
+  EXPECT_THAT(OfSharp(SharpWorld(3)),
+              ElementsAre("ok sharp | all 3 ranks | NCCL's plugin /opt/p/libnccl-net.so has "
+                          "CollNet | ",
+                          "ok sharp | all 3 ranks | /opt/s/libsharp_coll.so.5 | ",
+                          "note sharp | all 3 ranks | sharp_am was not asked | ask it from rank "
+                          "0's pod: /opt/s/sharp_hello -d mlx5_0:1 -v 3"));
+  std::vector<RankFacts> ranks = SharpWorld(2);
+  for (RankFacts& rank : ranks) rank.sharp.hello.clear();
+  EXPECT_THAT(OfSharp(ranks)[2], HasSubstr("`sharp_hello -d DEVICE:PORT -v 3`"));
+  ranks[0].sharp.hello = ranks[1].sharp.hello = "/tmp/a; evil";
+  EXPECT_THAT(OfSharp(ranks)[2], Not(HasSubstr("evil")));
+  EXPECT_THAT(OfSharp(GoodWorld(3)), IsEmpty());
+}
+
+TEST(SharpFindingsTest, WhatIsMissingIsNamedWithItsRank) {
+  const auto warnings = [](const std::vector<RankFacts>& ranks) {
+    std::vector<std::string> lines = OfSharp(ranks);
+    std::erase_if(lines, [](const std::string& line) { return line.substr(0, 4) != "warn"; });
+    return lines;
+  };
+  std::vector<RankFacts> ranks = SharpWorld(3);
+  EXPECT_THAT(warnings(ranks), IsEmpty());
+  ranks[1].sharp.plugin.clear();
+  EXPECT_THAT(warnings(ranks),
+              ElementsAre(AllOf(HasSubstr("rank 1 (pod p1 on node n1) | NCCL's plugin "
+                                          "libnccl-net.so was not found in the library path | "),
+                                HasSubstr("name it in NCCL_NET_PLUGIN"))));
+  ranks = SharpWorld(3);
+  ranks[1].sharp.has_collnet = false;
+  ranks[1].sharp.library.clear();
+  EXPECT_THAT(warnings(ranks),
+              ElementsAre(HasSubstr("NCCL's plugin /opt/p/libnccl-net.so has no CollNet | "),
+                          HasSubstr("rank 1 (pod p1 on node n1) | libsharp was not found")));
+  ranks = SharpWorld(3);
+  ranks[2].sharp = {};
+  EXPECT_THAT(warnings(ranks),
+              ElementsAre(HasSubstr("rank 2 (pod p2 on node n2) | NCCL_COLLNET_ENABLE is not 1, "
+                                    "as it is on other ranks | set ")));
+}
+
+TEST(SharpFindingsTest, EveryRailMustBeInfiniBand) {
+  std::vector<RankFacts> ranks = SharpWorld(3);
+  ranks[0].rails[1].link_layer = "Ethernet";
+  ranks[2].rails[1].link_layer = "Ethernet";
+  ranks[1].rails[0].link_layer = "";  // not readable
+  EXPECT_THAT(OfSharp(ranks),
+              ::testing::Contains(AllOf(
+                  HasSubstr("warn sharp | rail 1 (mlx5_1 port 1, verbs): rank 0 (pod p0 on node "
+                            "n0), rank 2 (pod p2 on node n2) | the link layer is Ethernet | "),
+                  HasSubstr("NCCL_COLLNET_ENABLE=0"))));
+  // The others may ask.
+  EXPECT_THAT(OfSharp(ranks), ::testing::Contains(HasSubstr("note sharp | rank 1 (pod p1")));
+  ranks = SharpWorld(2);
+  for (RankFacts& rank : ranks) rank.rails.clear();
+  EXPECT_THAT(OfSharp(ranks),
+              ::testing::Contains(HasSubstr("warn sharp | all 2 ranks | has no InfiniBand rail")));
+}
+
 TEST(FindingsTest, EachHasAllItsFieldsAndIsPrintedAlike) {
   std::mt19937 random(7);
   const auto text = [&](std::vector<std::string> texts) { return texts[random() % texts.size()]; };
@@ -434,6 +516,8 @@ TEST(FindingsTest, EachHasAllItsFieldsAndIsPrintedAlike) {
     std::vector<RankFacts> ranks = GoodWorld(1 + static_cast<int>(random() % 5));
     const Job job = {text({"verbs", "tcp"}), text({"", "TCP instead of RDMA: no device"})};
     for (RankFacts& rank : ranks) {
+      rank.sharp = {random() % 2 == 0, "libnccl-net.so",        text({"", "/a"}),
+                    random() % 2 == 0, text({"", "/libsharp"}), text({"", "/hello"})};
       if (random() % 8 == 0) rank.name = "";
       if (random() % 4 == 0) rank.memlock = uint64_t{16} << (10 + random() % 17);
       if (random() % 8 == 0) rank.rails.pop_back();
@@ -474,7 +558,7 @@ TEST(FindingsTest, EachHasAllItsFieldsAndIsPrintedAlike) {
       }
     }
   }
-  EXPECT_EQ(made.size(), 34U) << "each check, with each severity that it can have";
+  EXPECT_EQ(made.size(), 37U) << "each check, with each severity that it can have";
 }
 
 // ---- At start ----
@@ -506,6 +590,7 @@ TEST(FactsTest, TravelWhole) {
   ranks[0].pings[0].trouble = "it does not answer";
   ranks[0].pings[1].large_bytes = 65536;
   ranks[0].pings[1].large_trouble = "nor does it answer";
+  ranks[0].sharp = {true, "libnccl-net.so", "/a", true, "/b", "/c"};
   for (const RankFacts& facts : ranks) {
     const absl::StatusOr<RankFacts> parsed = ParseFacts(Encode(facts));
     ASSERT_TRUE(parsed.ok()) << parsed.status();

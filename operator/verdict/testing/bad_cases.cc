@@ -165,6 +165,26 @@ const std::vector<Case>& BadCases() {
          s.WeSet(3, "NCCL_NET_GDR_READ", "1");
        },
        {{"train-3", "GpuDirectMissing", {"NCCL_NET_GDR_READ=1"}}}},
+      {"SharpOnEthernet",
+       [](Scene& s) {
+         for (Json& node : s.nodes) {
+           node["metadata"]["labels"]["railhead.io/link-layer"] = "Ethernet";
+         }
+         s.WithoutReports();
+         s.UserSets(1, "NCCL_COLLNET_ENABLE", "1");
+       },
+       {{"train-1",
+         "SharpNotPossible",
+         {"NCCL_COLLNET_ENABLE=1", "the rails of node n1 are Ethernet",
+          "railhead.io/link-layer: InfiniBand"}}}},
+      {"SharpWithAPluginThatLacksIt",
+       [](Scene& s) {
+         s.WeSet(2, "NCCL_COLLNET_ENABLE", "1");
+         s.WeSet(2, "NCCL_NET_PLUGIN", "/opt/railhead/nccl-net/libnccl-net-railhead.so");
+       },
+       {{"train-2",
+         "SharpNotPossible",
+         {"Railhead's NCCL plugin has no CollNet", "spec.nccl.collnetPlugin"}}}},
       {"MemlockOf8MiBAsNonRoot",
        [](Scene& s) {
          s.WithoutReports();

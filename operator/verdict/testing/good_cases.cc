@@ -45,6 +45,21 @@ const std::vector<Case>& GoodCases() {
        {},
        {},
        {{"train-1", "RdmaFewerDevicesThanGpus", {"4 RDMA devices for 8 GPUs", "8 rails"}}}},
+      {"SharpOnInfiniBand",
+       [](Scene& s) {
+         All(s, [&](int pod) {
+           s.WeSet(pod, "NCCL_COLLNET_ENABLE", "1");
+           s.WeSet(pod, "NCCL_NET_PLUGIN", "sharp");
+         });
+       }},
+      {"SharpThatIsNotWantedOnEthernet",
+       [](Scene& s) {
+         for (Json& node : s.nodes) {
+           node["metadata"]["labels"]["railhead.io/link-layer"] = "Ethernet";
+         }
+         s.WithoutReports();
+         All(s, [&](int pod) { s.WeSet(pod, "NCCL_COLLNET_ENABLE", "0"); });
+       }},
       // Nodes that are on their way.
       {"NodesWithTheResourceMayBeMade",
        [](Scene& s) {

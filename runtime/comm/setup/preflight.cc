@@ -15,8 +15,10 @@
 #include "runtime/base/now.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/comm/setup/neighbours.h"
+#include "runtime/config/env.h"
 #include "runtime/preflight/local.h"
 #include "runtime/preflight/ping.h"
+#include "runtime/preflight/sharp.h"
 
 namespace railhead::comm {
 namespace {
@@ -49,6 +51,7 @@ class Preflight {
     if (!fabric.ok()) return fabric.status();
     fabric_ = *std::move(fabric);
     preflight::RankFacts& facts = fabric_.facts;
+    facts.sharp = preflight::ReadSharp(options_.root, config::ProcessEnvironment);
     const std::map<int, fabric::PortCounters> before = Count();
     if (absl::Status asked = AskAll(); !asked.ok()) return asked;
     const std::map<int, fabric::PortCounters> after = Count();
