@@ -13,7 +13,7 @@ export CCACHE_NOHASHDIR := 1
 # Parts run side by side by themselves; `make -j` adds nothing.
 .NOTPARALLEL:
 
-.PHONY: help demo demo-down build portable portable-test portable-aarch64 portable-aarch64-test wheel wheel-aarch64 wheel-test frameworks framework-pods torch-suite mpi launchers nccl-net nccl training gpu test unit rails rails-slow programs discovery fuzz sanitize bench chart kube node soak e2e \
+.PHONY: help demo demo-down build portable portable-test portable-aarch64 portable-aarch64-test wheel wheel-aarch64 wheel-test frameworks framework-pods torch-suite mpi launchers nccl-net nccl training gpu test unit rails rails-slow programs discovery fuzz sanitize bench bench-nccl chart kube node soak e2e \
   lint lint-stamps format check python clean fuzz-more test-loaded
 
 help:            ## list of targets
@@ -119,6 +119,10 @@ sanitize: python ## unit tests under AddressSanitizer, UBSan and ThreadSanitizer
 bench: python    ## run the benchmarks and write their tables to docs/
 	@$(PARTS) bench-build wheel
 	@tools/bench.sh
+
+bench-nccl: python ## what the plugin's profiler costs NVIDIA's stock NCCL, in percent: docs/bench-nccl.md
+	@$(PARTS) bench-build
+	@tools/bench.sh nccl
 
 chart: python    ## the chart: lint, invalid values, rights, and the operator at a real API server
 	@$(PARTS) chart

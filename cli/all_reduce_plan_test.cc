@@ -24,7 +24,7 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr char kFabric[] = R"(apiVersion: railhead.io/v1alpha1
+constexpr char kTwoLeaves[] = R"(apiVersion: railhead.io/v1alpha1
 kind: FabricModel
 metadata: {name: small}
 spec:
@@ -41,7 +41,7 @@ spec:
       nodes: [{name: b0, gpus: 8, hcas: 8}, {name: b1, gpus: 8, hcas: 8}]
 )";
 
-constexpr char kRequest[] = R"(apiVersion: railhead.io/v1alpha1
+constexpr char kGang[] = R"(apiVersion: railhead.io/v1alpha1
 kind: PlacementRequest
 metadata: {name: job-a}
 spec: {pods: PODS, gpusPerPod: GPUS, hcasPerPod: HCAS}
@@ -50,7 +50,7 @@ spec: {pods: PODS, gpusPerPod: GPUS, hcasPerPod: HCAS}
 class AllReducePlanTest : public ::testing::Test {
  protected:
   AllReducePlanTest() {
-    options_.fabric = folder_.Write("fabric.yaml", kFabric);
+    options_.fabric = folder_.Write("fabric.yaml", kTwoLeaves);
     options_.request = folder_.Path("request.yaml");
     options_.all_reduce.sizes = {65536, uint64_t{1} << 30};
     options_.json = true;
@@ -58,9 +58,9 @@ class AllReducePlanTest : public ::testing::Test {
   }
 
   void Request(int pods, int gpus, int hcas) {
-    folder_.Write("request.yaml", absl::StrReplaceAll(kRequest, {{"PODS", absl::StrCat(pods)},
-                                                                 {"GPUS", absl::StrCat(gpus)},
-                                                                 {"HCAS", absl::StrCat(hcas)}}));
+    folder_.Write("request.yaml", absl::StrReplaceAll(kGang, {{"PODS", absl::StrCat(pods)},
+                                                              {"GPUS", absl::StrCat(gpus)},
+                                                              {"HCAS", absl::StrCat(hcas)}}));
   }
 
   int Run() {
@@ -137,9 +137,9 @@ TEST_F(AllReducePlanTest, TheTableHasARowForEachSize) {
                         "157.5 GB/s, a GPU 370 GB/s\n"
                         "  size      ring              tree              SHARP             SHARP "
                         "is fastest\n"
-                        "  1000 B    40.01 us LL "));
+                        "  1000 B    40.02 us LL "));
   EXPECT_THAT(out_.str(), HasSubstr("  1 MiB     "));
-  EXPECT_THAT(out_.str(), HasSubstr(" ms Simple       from 2 nodes on\n"));
+  EXPECT_THAT(out_.str(), HasSubstr("  6.861 ms Simple   from 2 nodes on\n"));
   Request(3, 8, 7);
   EXPECT_EQ(Run(), kPlaced);
   EXPECT_THAT(out_.str(), HasSubstr("a node sends 90 GB/s (uplinks of leaf), a GPU"));

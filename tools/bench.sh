@@ -7,6 +7,7 @@
 #        allreduce (with all collectives) transfers rails verbs torch (make wheel must have run)
 #        collectives (the second half of allreduce)
 #        gangs (half an hour), days (two hours): not among all of them, but in make soak
+#        nccl (downloads NVIDIA's wheel): not among all of them
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p docs
@@ -241,6 +242,11 @@ verbs() {
   /usr/bin/python3 tests/bench/verbs/run.py
 }
 
+nccl() {
+  echo
+  /usr/bin/python3 tests/bench/nccl/run.py
+}
+
 torch() {
   echo
   /usr/bin/python3 tests/bench/torch/run.py
@@ -296,6 +302,10 @@ for part in "$@"; do
     verbs)
       tools/install-needs.sh bench rails testbed
       page "$part" "RDMA rails beside perftest and Open MPI with UCX" verbs
+      ;;
+    nccl)
+      cmake --build --preset release --target railhead_nccl > /dev/null
+      page "$part" "What the profiler costs NCCL" nccl
       ;;
     torch)
       tools/install-needs.sh rails

@@ -864,6 +864,24 @@ TEST_F(DoctorTest, AgesAreByTheServersClock) {
   EXPECT_EQ(RunDoctor({{}, false, false, kVersion}, server_, now, out, err), kAllPass) << out.str();
 }
 
+TEST_F(DoctorTest, SharpAmIsAskedFromAPodThatWantsSharp) {
+  const auto command = [this]() -> std::string {
+    Run();
+    for (const json& step : answer_["next"]) {
+      if (absl::StrContains(step["symptom"].get<std::string>(), "SHARP")) return step["command"];
+    }
+    return "";
+  };
+  EXPECT_EQ(command(), "");
+  json& pod = server_.At(PodRef("team", "train-1"));
+  pod["spec"]["containers"][0]["env"] =
+      json::array({{{"name", "NCCL_COLLNET_ENABLE"}, {"value", "1"}}});
+  EXPECT_EQ(command(), "") << "it does not run yet";
+  pod["status"]["containerStatuses"] =
+      json::array({{{"name", "main"}, {"state", {{"running", {{"startedAt", Stamp(Now())}}}}}}});
+  EXPECT_EQ(command(), "kubectl -n team exec train-1 -- sharp_hello -d mlx5_0:1 -v 3");
+}
+
 TEST_F(DoctorTest, PeopleGetATableTheFixAndTheNextCommands) {
   server_.Break("n1", 1, "port 1 is DOWN");
   const std::string text = Text();
