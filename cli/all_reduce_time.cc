@@ -66,7 +66,7 @@ AllReduceTimes EstimateAllReduce(const AllReduceCase& all_reduce) {
                         .steps_between = 2 * (nodes - 1)},
                        kRing);
   if (all_reduce.nodes < 2) return times;
-  const int depth = std::bit_width(static_cast<unsigned>(all_reduce.nodes)) - 1;
+  const int depth = static_cast<int>(std::bit_width(static_cast<unsigned>(all_reduce.nodes))) - 1;
   times.tree = Fastest(all_reduce,
                        {.node_bytes = all_reduce.bytes * (all_reduce.nodes == 2 ? 1 : 2),
                         .gpu_bytes = inside_bytes,

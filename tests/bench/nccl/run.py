@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import time
+import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -33,7 +34,7 @@ PROGRAM = OUT / "rank"
 RANKS = 2
 # Bytes, and all-reduces of a block.
 SIZES = ((8, 200), (4 << 10, 200), (64 << 10, 100), (1 << 20, 40), (16 << 20, 4))
-TURNS = 31
+TURNS = 101
 START_SECONDS = 120
 BLOCK_SECONDS = 60
 
@@ -65,19 +66,19 @@ class Job:
     """Ranks that wait for blocks of all-reduces."""
 
     def __init__(self, name, library, **env):
-        self.name, self.folder = name, OUT / name
+        self.name, self.folder, self._port = name, OUT / name, free_port()
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         plain = {key: value for key, value in os.environ.items() if not key.startswith(("NCCL_", "RAILHEAD_"))}
         common = {"NCCL_NET": "Railhead", "NCCL_NET_PLUGIN": str(stock.PLUGIN), "NCCL_SOCKET_IFNAME": "lo",
                   "RAILHEAD_SOCKET_IFNAME": "lo", "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_PAT_ENABLE": "0",
-                  "RAILHEAD_METRICS_PORT": str(free_port()), "NCCL_DEBUG": "WARN"}
-        self.ranks = []
+                  "RAILHEAD_METRICS_PORT": str(self._port), "NCCL_DEBUG": "WARN"}
+        self.ranks, self._read = [], [b""] * RANKS
         for rank in range(RANKS):
             command = [str(part) for part in (PROGRAM, library, self.folder / "id", rank, RANKS)]
             with open(self.folder / f"rank{rank}.log", "wb") as log:
                 self.ranks.append(subprocess.Popen(
-                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, bufsize=1,
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, bufsize=0,
                     env=plain | common | {"NCCL_HOSTID": f"railhead-host-{rank}"} | env))
 
     def start(self):
@@ -88,20 +89,33 @@ class Job:
     def block(self, size, count):
         """Returns the seconds of an all-reduce, and the CPU seconds of all ranks."""
         for rank in self.ranks:
-            rank.stdin.write(f"{size} {count}\n")
+            rank.stdin.write(f"{size} {count}\n".encode())
         answers = [tuple(map(float, self._line(rank, BLOCK_SECONDS).split())) for rank in range(RANKS)]
         return max(seconds for seconds, _ in answers) / count, sum(cpu for _, cpu in answers) / count
+
+    def expect_events(self, wanted):
+        """Checks that the job's page has events of the profiler, or none."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=BLOCK_SECONDS) as answer:
+            has = "\nrailhead_nccl_profiler_events_total{" in answer.read().decode()
+        if has != wanted:
+            raise Failure(f"job {self.name}: its page has {'' if has else 'no '}events of the profiler")
 
     def _line(self, rank, seconds):
         """Returns the next line of a rank, without the lines of NCCL's log."""
         deadline = time.monotonic() + seconds
         pipe = self.ranks[rank].stdout
-        while select.select([pipe], [], [], max(0, deadline - time.monotonic()))[0]:
-            line = pipe.readline()
-            if not line:
+        while True:
+            line, end, rest = self._read[rank].partition(b"\n")
+            if end:
+                self._read[rank] = rest
+                if b"NCCL " not in line:
+                    return line.decode()
+            elif not select.select([pipe], [], [], max(0, deadline - time.monotonic()))[0]:
                 break
-            if "NCCL " not in line:
-                return line.strip()
+            elif not (more := os.read(pipe.fileno(), 4096)):
+                break
+            else:
+                self._read[rank] += more
         raise Failure(f"job {self.name}: no answer of rank {rank} within {seconds} s", log=self.folder / f"rank{rank}.log")
 
     def end(self):
@@ -158,6 +172,8 @@ def main():
                 for size, count in SIZES:
                     say(f"{size} bytes")
                     print(row(size, measure(size, count, jobs, turns)), flush=True)
+                for job in jobs:
+                    job.expect_events(job.name == "with")
             finally:
                 for job in jobs:
                     job.end()
