@@ -81,7 +81,7 @@ std::string FindVersion(const RootFiles& files, const Directories& directories,
 // Returns the file that NCCL loads for NCCL_NET_PLUGIN; the first of a list.
 std::string PluginFile(const std::optional<std::string>& value) {
   if (!value.has_value() || value->empty()) return kDefaultPlugin;
-  const std::string first = value->substr(0, value->find(','));
+  std::string first = value->substr(0, value->find(','));
   if (absl::StrContains(first, '/') || absl::StrContains(first, ".so")) return first;
   return absl::StrCat("libnccl-net-", first, ".so");
 }
