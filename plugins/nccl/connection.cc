@@ -101,7 +101,9 @@ Connection::Connection(const Options& options)
     : peer_name_(options.peer_name),
       mutex_(options.mutex),
       timeout_(options.timeout),
-      speaker_(options.speaker) {}
+      speaker_(options.speaker),
+      devices_(options.devices),
+      log_(options.log) {}
 
 Connection::~Connection() {
   {
@@ -144,7 +146,20 @@ Connection::Request* Connection::Post(std::unique_ptr<Request> request) {
   return posted;
 }
 
-absl::StatusOr<Connection::Request*> Connection::Send(absl::Span<const std::byte> data, int tag) {
+absl::StatusOr<std::unique_ptr<Memory>> Connection::Register(absl::Span<std::byte> memory,
+                                                             bool on_gpu,
+                                                             const device::DmaBuf* buffer) const {
+  return Memory::Register(devices_, memory, on_gpu, buffer, log_);
+}
+
+absl::Status Connection::Flush(const Memory& memory, const std::byte* address) const {
+  return memory.Flush(address, [this](size_t rail) {
+    return peer_->rail_health(rail).up.load(std::memory_order_relaxed);
+  });
+}
+
+absl::StatusOr<Connection::Request*> Connection::Send(absl::Span<const std::byte> data, int tag,
+                                                      const Memory* memory) {
   const std::lock_guard<std::mutex> lock(*mutex_);
   if (!error_.ok()) return error_;
   auto request = std::make_unique<Request>(1);
@@ -155,6 +170,7 @@ absl::StatusOr<Connection::Request*> Connection::Send(absl::Span<const std::byte
   // A send does not write to its buffer.
   part.data = const_cast<std::byte*>(data.data());
   part.size = data.size();
+  part.registered = memory;
   return Post(std::move(request));
 }
 
@@ -169,6 +185,7 @@ absl::StatusOr<Connection::Request*> Connection::Receive(absl::Span<const Slot> 
     part.tag = group[i].tag;
     part.data = group[i].data;
     part.size = group[i].size;
+    part.registered = group[i].memory;
   }
   return Post(std::move(request));
 }

@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "plugins/nccl/memory.h"
 #include "plugins/nccl/presence.h"
 #include "runtime/metrics/exporter.h"
 #include "runtime/net/socket.h"
@@ -55,6 +56,9 @@ class Connection final : private net::WatchThread::Client {
         show;
     // Kept as long as the connection.
     std::shared_ptr<const void> speaker;
+    // The devices of its rails; null: a TCP rail. They outlive the connection.
+    std::vector<comm::RdmaRail*> devices;
+    Logger log;
     // Held during its work: connections from one listener share their acceptors.
     std::shared_ptr<std::mutex> mutex;
     // Without a rail for this long, it ends with an error.
@@ -67,14 +71,24 @@ class Connection final : private net::WatchThread::Client {
   // A send, or a group of receives. Owned by the connection until it is done.
   class Request;
 
-  // Both return at once. The memory must stay valid until the request is done.
-  absl::StatusOr<Request*> Send(absl::Span<const std::byte> data, int tag);
+  // Registers memory with all rails (memory.h). It must be destroyed before the connection.
+  absl::StatusOr<std::unique_ptr<Memory>> Register(absl::Span<std::byte> memory, bool on_gpu,
+                                                   const device::DmaBuf* buffer) const;
+
+  // Both return at once. The memory must stay valid until the request is done; `memory` is the
+  // registered memory that contains it, or null.
+  absl::StatusOr<Request*> Send(absl::Span<const std::byte> data, int tag,
+                                const Memory* memory = nullptr);
   struct Slot {
     std::byte* data = nullptr;
     size_t size = 0;  // maximum
     int tag = 0;
+    const Memory* memory = nullptr;
   };
   absl::StatusOr<Request*> Receive(absl::Span<const Slot> group);
+  // Makes what was received at this address of GPU memory visible to the GPU. Waits for the NICs,
+  // some microseconds.
+  absl::Status Flush(const Memory& memory, const std::byte* address) const;
   // Works. Returns true once the request is done, and destroys it; `sizes`, if not null, gets the
   // size of each message of the request.
   absl::StatusOr<bool> Test(Request* request, int* sizes);
@@ -107,6 +121,8 @@ class Connection final : private net::WatchThread::Client {
   const absl::Duration timeout_;
   std::shared_ptr<net::WatchThread> thread_;
   const std::shared_ptr<const void> speaker_;
+  const std::vector<comm::RdmaRail*> devices_;
+  const Logger log_;
   rails::Peer* peer_ = nullptr;  // the mesh's
   std::unique_ptr<metrics::Exporter::Registration> shown_;
   std::unique_ptr<rails::Mesh> mesh_;

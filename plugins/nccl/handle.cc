@@ -13,7 +13,7 @@ namespace {
 
 constexpr absl::string_view kMagic = "RLHD";
 // Of the handle and of what the two sides say to each other.
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kVersion = 2;
 
 constexpr uint8_t kVerbsBit = 0x80;
 constexpr uint8_t kSenderBit = 0x80;  // of the token's first byte; set on the receiver

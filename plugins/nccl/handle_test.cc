@@ -63,7 +63,7 @@ TEST(HandleTest, OtherPluginsAndVersionsAreNamed) {
   bytes = Encode(HandleWith({})).bytes;
   bytes[4] = 9;
   EXPECT_THAT(std::string(ParseHandle(bytes).status().message()),
-              HasSubstr("the receiver's plugin speaks version 9, and this one version 1"));
+              HasSubstr("the receiver's plugin speaks version 9, and this one version 2"));
 }
 
 TEST(HandleTest, AnyOtherBytesAreAHandleOrAnError) {

@@ -97,11 +97,13 @@ absl::StatusOr<std::unique_ptr<Connection>> ConnectionOver(
   for (const End& end : ends) {
     if (receiver.has_value()) options.addresses.push_back(end.acceptor->Address());
     if (end.peer_place.has_value()) options.places.push_back(*end.peer_place);
+    options.devices.push_back(end.rail->device);
   }
   options.wake = std::move(wake);
   options.mutex = std::move(mutex);
   options.show = [&rails](LocalRails::ReadRails read) { return rails.Show(std::move(read)); };
   options.timeout = rails.settings().timeout;
+  options.log = rails.log();
   return Connection::Open(std::move(options));
 }
 

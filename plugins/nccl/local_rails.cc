@@ -133,6 +133,20 @@ absl::Status LocalRails::Choose() {
   return absl::OkStatus();
 }
 
+absl::Status LocalRails::FindGpuMemory() {
+  std::vector<RailForGpus> rails;
+  for (const comm::ChosenRail& rail : verbs_) {
+    rails.push_back({rails::ToString(rail.name), rail.trouble, rail.device->AccessesItself(),
+                     rail.device->TakesDmaBufs()});
+  }
+  const char* const setting = std::getenv(kGpuMemoryVariable);
+  absl::StatusOr<GpuMemory> memory =
+      GpuMemoryOf(setting == nullptr ? "" : setting, options_.setup.root, rails);
+  if (!memory.ok()) return memory.status();
+  gpu_memory_ = *std::move(memory);
+  return absl::OkStatus();
+}
+
 absl::Status LocalRails::Find() {
   const config::Settings& settings = options_.setup.settings;
   options_.rendezvous.world_size = 2;  // there are other processes
@@ -146,6 +160,7 @@ absl::Status LocalRails::Find() {
   }
 
   if (absl::Status chosen = Choose(); !chosen.ok()) return chosen;
+  if (absl::Status found = FindGpuMemory(); !found.ok()) return found;
   const std::string& root = options_.setup.root;
   for (const comm::ChosenRail& rail : verbs_) {
     const fabric::PodRail& known = own_.pod_rails.find(rail.name.rail)->second;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "plugins/nccl/gpu_memory.h"
 #include "plugins/nccl/handle.h"
 #include "plugins/nccl/metrics/metrics_page.h"
 #include "runtime/base/log.h"
@@ -50,6 +51,8 @@ class LocalRails {
   }
   // The devices that NCCL uses: the RDMA rails, or else the TCP rails. Not empty.
   const std::vector<Device>& devices() const { return devices_; }
+  // Whether NCCL may give memory of GPUs.
+  const GpuMemory& gpu_memory() const { return gpu_memory_; }
   const bootstrap::Secret& secret() const { return secret_; }
   const config::Settings& settings() const { return options_.setup.settings; }
   // Why this process has less RDMA than it was given, or uses less; "" if not so.
@@ -72,6 +75,7 @@ class LocalRails {
 
   absl::Status Find();
   absl::Status Choose();
+  absl::Status FindGpuMemory();
   void ShowStart();
 
   comm::CommunicatorOptions options_;
@@ -81,6 +85,7 @@ class LocalRails {
   std::vector<comm::ChosenRail> verbs_;
   std::vector<comm::ChosenRail> tcp_;
   std::vector<Device> devices_;
+  GpuMemory gpu_memory_;
   config::Fallback fallback_ = config::Fallback::kWarn;
   std::string degraded_reason_;
   mutable std::mutex mutex_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Exported tables: every version of NCCL's network interface, over one implementation.
+#include <fcntl.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -16,10 +18,13 @@
 #include "plugins/nccl/connection.h"
 #include "plugins/nccl/listener.h"
 #include "plugins/nccl/local_rails.h"
+#include "plugins/nccl/memory.h"
 #include "plugins/nccl/name.h"
 #include "runtime/base/caught.h"
 #include "runtime/base/now.h"
 #include "runtime/comm/api/handle.h"
+#include "runtime/device/memory.h"
+#include "runtime/net/fd.h"
 
 namespace railhead::nccl {
 namespace {
@@ -130,7 +135,9 @@ Result GetProperties(int number, Properties* properties) {
   properties->pci_path =
       device.pci_path.empty() ? nullptr : const_cast<char*>(device.pci_path.c_str());
   properties->guid = device.guid;
-  properties->memory = abi::kHostMemory;
+  const GpuMemory& gpu = rails->gpu_memory();
+  properties->memory =
+      abi::kHostMemory | (gpu.peermem ? abi::kGpuMemory : 0) | (gpu.dma_buf ? abi::kDmaBuf : 0);
   properties->speed = device.speed;
   properties->port = device.port;
   properties->max_comms = kMostConnections;
@@ -190,17 +197,30 @@ Result Accept(void* listen_comm, void** receive_comm, void** device_handle) {
   });
 }
 
-Result RegisterMemory(void* comm, int kind, void** memory) {
+Result RegisterMemory(void* comm, void* data, size_t size, int kind, const device::DmaBuf* buffer,
+                      void** memory) {
   *memory = nullptr;
-  if (kind != abi::kHostMemory) {
-    return Failed(absl::InvalidArgumentError(
-        absl::StrCat("memory of kind ", kind, " cannot be registered: only host memory can")));
-  }
-  *memory = comm;  // any host memory can be used
-  return abi::kSuccess;
+  return Guarded([&]() -> absl::Status {
+    const GpuMemory& gpu = Rails()->gpu_memory();
+    const bool on_gpu = kind == abi::kGpuMemory;
+    if (kind != abi::kHostMemory && (!on_gpu || !gpu.why_not.empty())) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "memory of kind ", kind, " cannot be registered: only host memory (1)",
+          on_gpu ? absl::StrCat(" can, because ", gpu.why_not) : " and GPU memory (2)"));
+    }
+    absl::StatusOr<std::unique_ptr<Memory>> registered =
+        static_cast<Comm*>(comm)->connection->Register({static_cast<std::byte*>(data), size},
+                                                       on_gpu, buffer);
+    if (!registered.ok()) return registered.status();
+    *memory = registered->release();
+    return absl::OkStatus();
+  });
 }
 
-Result Deregister(void* /*comm*/, void* /*memory*/) { return abi::kSuccess; }
+Result Deregister(void* /*comm*/, void* memory) {
+  delete static_cast<Memory*>(memory);
+  return abi::kSuccess;
+}
 
 // Errors of a connection are logged once: NCCL asks each of its requests.
 Result FailedOn(Comm& comm, const absl::Status& status) {
@@ -224,16 +244,17 @@ Result Start(Comm& comm, void** request, Post post) {
 // Tags are compared only: NCCL's are ranks, and negative ones would mean any.
 int TagOf(int tag) { return std::min(tag & 0x7fffffff, kLargestTag); }
 
-Result Send(void* send_comm, void* data, size_t size, int tag, void** request) {
+Result Send(void* send_comm, void* data, size_t size, int tag, void* memory, void** request) {
   Comm& comm = *static_cast<Comm*>(send_comm);
   return Start(comm, request, [&] {
-    return comm.connection->Send({static_cast<const std::byte*>(data), size}, TagOf(tag));
+    return comm.connection->Send({static_cast<const std::byte*>(data), size}, TagOf(tag),
+                                 static_cast<const Memory*>(memory));
   });
 }
 
 template <class Size>
 Result Receive(void* receive_comm, int count, void** data, const Size* sizes, const int* tags,
-               void** request) {
+               void** memory, void** request) {
   Comm& comm = *static_cast<Comm*>(receive_comm);
   if (count < 1 || count > kMostReceives) {
     return Failed(absl::InvalidArgumentError(
@@ -242,17 +263,28 @@ Result Receive(void* receive_comm, int count, void** data, const Size* sizes, co
   return Start(comm, request, [&] {
     std::array<Connection::Slot, kMostReceives> group;
     for (int i = 0; i < count; ++i) {
-      group[static_cast<size_t>(i)] = {static_cast<std::byte*>(data[i]),
-                                       static_cast<size_t>(sizes[i]), TagOf(tags[i])};
+      group[static_cast<size_t>(i)] = {
+          static_cast<std::byte*>(data[i]), static_cast<size_t>(sizes[i]), TagOf(tags[i]),
+          memory == nullptr ? nullptr : static_cast<const Memory*>(memory[i])};
     }
     return comm.connection->Receive(absl::MakeSpan(group).first(static_cast<size_t>(count)));
   });
 }
 
-// Host memory needs no flush.
-Result Flush(void** request) {
+// Host memory needs no flush. That of a GPU is flushed when this returns: a read of one address
+// follows all earlier writes of a NIC.
+Result Flush(void* receive_comm, int count, void** data, const int* sizes, void** memory,
+             void** request) {
   *request = nullptr;
-  return abi::kSuccess;
+  Comm& comm = *static_cast<Comm*>(receive_comm);
+  return Guarded([&]() -> absl::Status {
+    for (int i = count - 1; i >= 0; --i) {
+      const auto* const registered = static_cast<const Memory*>(memory[i]);
+      if (sizes[i] == 0 || registered == nullptr || !registered->on_device()) continue;
+      return comm.connection->Flush(*registered, static_cast<const std::byte*>(data[i]));
+    }
+    return absl::OkStatus();
+  });
 }
 
 Result Test(void* request, int* done, int* sizes) {
@@ -309,41 +341,44 @@ Result ConnectV11(void* /*context*/, int device, void* handle, void** send_comm,
 Result AcceptV6(void* listen_comm, void** receive_comm) {
   return Accept(listen_comm, receive_comm, nullptr);
 }
-Result RegisterV6(void* comm, void* /*data*/, int /*size*/, int kind, void** memory) {
-  return RegisterMemory(comm, kind, memory);
+Result RegisterV6(void* comm, void* data, int size, int kind, void** memory) {
+  return RegisterMemory(comm, data, static_cast<size_t>(size), kind, nullptr, memory);
 }
-Result Register(void* comm, void* /*data*/, size_t /*size*/, int kind, void** memory) {
-  return RegisterMemory(comm, kind, memory);
+Result Register(void* comm, void* data, size_t size, int kind, void** memory) {
+  return RegisterMemory(comm, data, size, kind, nullptr, memory);
 }
-Result RegisterDmaBuf(void* comm, void* /*data*/, size_t /*size*/, int kind, uint64_t /*offset*/,
-                      int /*fd*/, void** memory) {
-  return RegisterMemory(comm, kind, memory);
+Result RegisterDmaBuf(void* comm, void* data, size_t size, int kind, uint64_t offset, int fd,
+                      void** memory) {
+  // The descriptor stays NCCL's.
+  device::DmaBuf buffer;
+  buffer.fd = net::Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  buffer.offset = offset;
+  return RegisterMemory(comm, data, size, kind, &buffer, memory);
 }
-Result SendV6(void* comm, void* data, int size, int tag, void* /*memory*/, void** request) {
-  return Send(comm, data, static_cast<size_t>(size), tag, request);
+Result SendV6(void* comm, void* data, int size, int tag, void* memory, void** request) {
+  return Send(comm, data, static_cast<size_t>(size), tag, memory, request);
 }
-Result SendV9(void* comm, void* data, size_t size, int tag, void* /*memory*/, void** request) {
-  return Send(comm, data, size, tag, request);
+Result SendV9(void* comm, void* data, size_t size, int tag, void* memory, void** request) {
+  return Send(comm, data, size, tag, memory, request);
 }
-Result SendV10(void* comm, void* data, size_t size, int tag, void* /*memory*/, void* /*profile*/,
+Result SendV10(void* comm, void* data, size_t size, int tag, void* memory, void* /*profile*/,
                void** request) {
-  return Send(comm, data, size, tag, request);
+  return Send(comm, data, size, tag, memory, request);
 }
-Result ReceiveV6(void* comm, int count, void** data, int* sizes, int* tags, void** /*memory*/,
+Result ReceiveV6(void* comm, int count, void** data, int* sizes, int* tags, void** memory,
                  void** request) {
-  return Receive(comm, count, data, sizes, tags, request);
+  return Receive(comm, count, data, sizes, tags, memory, request);
 }
-Result ReceiveV9(void* comm, int count, void** data, size_t* sizes, int* tags, void** /*memory*/,
+Result ReceiveV9(void* comm, int count, void** data, size_t* sizes, int* tags, void** memory,
                  void** request) {
-  return Receive(comm, count, data, sizes, tags, request);
+  return Receive(comm, count, data, sizes, tags, memory, request);
 }
-Result ReceiveV10(void* comm, int count, void** data, size_t* sizes, int* tags, void** /*memory*/,
+Result ReceiveV10(void* comm, int count, void** data, size_t* sizes, int* tags, void** memory,
                   void** /*profiles*/, void** request) {
-  return Receive(comm, count, data, sizes, tags, request);
+  return Receive(comm, count, data, sizes, tags, memory, request);
 }
-Result FlushAny(void* /*comm*/, int /*count*/, void** /*data*/, int* /*sizes*/, void** /*memory*/,
-                void** request) {
-  return Flush(request);
+Result FlushAny(void* comm, int count, void** data, int* sizes, void** memory, void** request) {
+  return Flush(comm, count, data, sizes, memory, request);
 }
 Result Finalize(void* /*context*/) { return abi::kSuccess; }
 Result SetNetAttributes(void* /*context*/, void* /*attributes*/) { return abi::kSuccess; }

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/collectives/call.h"
+#include "runtime/collectives/registered_memory.h"
 #include "runtime/reduce/reduce.h"
 
 namespace railhead::collectives {
@@ -24,6 +25,8 @@ struct ReceiveBuffer {
   // arrived[i], by `reduction`, which must live as long as the buffers. May equal `data`.
   const std::byte* operand = nullptr;
   const reduce::Reduction* reduction = nullptr;
+  // Memory that contains `data`, if the peer's NICs may write it.
+  const RegisteredMemory* registered = nullptr;
 };
 
 // Between two ranks, the n-th message sent goes into the n-th buffer posted; sizes must be equal.
@@ -41,6 +44,13 @@ class Messenger {
   virtual Ticket PostSend(int peer, absl::Span<const std::byte> data) = 0;
   // The same, if another PostSend to that peer follows at once: both may leave together.
   virtual Ticket PostPart(int peer, absl::Span<const std::byte> data) {
+    return PostSend(peer, data);
+  }
+  // The same, for memory that only NICs need to be able to read, and that stays unchanged until the
+  // send is done. They write it to `to`, if that has keys and nothing is lost; the matching receive
+  // has that memory registered.
+  virtual Ticket PostDirect(int peer, absl::Span<const std::byte> data,
+                            const RemoteMemory& /*to*/) {
     return PostSend(peer, data);
   }
   virtual Ticket PostReceive(int peer, const ReceiveBuffer& buffer) = 0;

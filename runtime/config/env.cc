@@ -378,6 +378,11 @@ constexpr auto kTable = std::to_array<Variable>({
      "Must be the same on all ranks: NCCL lets each rank choose, and ranks that choose differently "
      "hang.",
      ReadElsewhere},
+    {Group::kSettings, "RAILHEAD_NCCL_GPU_MEMORY", "auto",
+     "GPUDirect with libnccl-net-railhead.so: auto: where the node has it (dma-buf or "
+     "nvidia-peermem, and all rails are RDMA rails that are open); off: NCCL copies through the "
+     "host; dmabuf, peermem: only in this way, peermem even if no module for it is found.",
+     ReadElsewhere},
     {Group::kSettings, "RAILHEAD_FLIGHT_RECORDER", "none: no file is written",
      "Directory in which every rank writes a file when the job fails: the error, the position "
      "of every rank, and the last 256 operations (runtime/README.md).",

@@ -300,6 +300,7 @@ TEST(EnvTest, HelpNamesEveryVariable) {
                            "RAILHEAD_TIMEOUT_SECONDS",
                            "RAILHEAD_START_TIMEOUT_SECONDS",
                            "RAILHEAD_NCCL_TUNER",
+                           "RAILHEAD_NCCL_GPU_MEMORY",
                            "RAILHEAD_NCCL_PROFILER",
                            "RAILHEAD_NCCL_KERNEL_EVENTS",
                            "RAILHEAD_FLIGHT_RECORDER",

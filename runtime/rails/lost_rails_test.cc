@@ -21,6 +21,7 @@
 #include "absl/time/time.h"
 #include "runtime/base/log.h"
 #include "runtime/base/now.h"
+#include "runtime/collectives/registered_memory.h"
 #include "runtime/rails/mesh.h"
 #include "runtime/rails/peer.h"
 #include "runtime/rails/peers_for_test.h"
@@ -292,6 +293,54 @@ TEST(FailoverTest, ARailThatThePeerHasLostIsGivenUp) {
   EXPECT_TRUE(pair.a->rail_health(0).up);
   EXPECT_TRUE(pair.b->rail_health(0).up);
   EXPECT_EQ(pair.b->rail_health(0).failovers, 1U);
+}
+
+// Memory that the peer's NICs write.
+class WrittenMemory final : public collectives::RegisteredMemory {
+ public:
+  uint64_t number() const override { return 1; }
+  const collectives::RemoteMemory& remote() const override { return remote_; }
+  bool on_device() const override { return false; }
+  absl::Status Write(std::byte* /*to*/, absl::Span<const std::byte> /*from*/) const override {
+    return absl::OkStatus();
+  }
+
+ private:
+  const collectives::RemoteMemory remote_;
+};
+
+// Its packets could be on their way, and arrive when the receive is done.
+TEST(FailoverTest, ARepeatEndsTheConnectionThatHadItsBytes) {
+  const WrittenMemory memory;
+  for (const bool placed : {false, true}) {
+    PeerPair pair = MakeRecoveringPeers(3);
+    std::string text(100, '-');
+    collectives::ReceiveBuffer buffer = Into(text);
+    buffer.registered = &memory;
+    pair.b->PostReceive(buffer);
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
+    transport::FrameHeader header = Frame(0, 0, 100);
+    header.repeated = true;
+    header.lost_rails = placed ? transport::LostRailBit(0) : 0;
+    const std::string sent(100, 'x');
+    ASSERT_TRUE(*pair.links_a[1]->TrySend(header, Bytes(sent)));
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
+    EXPECT_EQ(text, sent);
+    EXPECT_EQ(pair.b->rail_health(0).up, !placed);
+    EXPECT_TRUE(pair.b->rail_health(1).up);
+    EXPECT_TRUE(pair.b->rail_health(2).up);
+  }
+}
+
+TEST(FailoverTest, BytesInMemoryThatIsNotRegisteredAreRefused) {
+  PeerPair pair = MakeRecoveringPeers(1);
+  std::string text(100, '-');
+  pair.b->PostReceive(Into(text));
+  transport::FrameHeader header = Frame(0, 0, 100);
+  header.placed = true;
+  ASSERT_TRUE(*pair.links_a[0]->TrySend(header, Bytes(text)));
+  EXPECT_THAT(std::string(pair.b->Poll(kNow).status().message()),
+              HasSubstr("memory that is not registered for that"));
 }
 
 TEST(FailoverTest, APeerThatMayLeaveIsNeitherLoggedNorCountedAsLost) {

@@ -275,6 +275,13 @@ Mesh::Ticket Mesh::Post(int peer, absl::Span<const std::byte> data, bool more) {
   return to != nullptr ? to->peer->PostSend(data, more) : 0;
 }
 
+Mesh::Ticket Mesh::PostDirect(int peer, absl::Span<const std::byte> data,
+                              const collectives::RemoteMemory& to) {
+  Hold();
+  Entry* const entry = To(peer);
+  return entry != nullptr ? entry->peer->PostDirect(data, to) : 0;
+}
+
 Mesh::Ticket Mesh::PostReceive(int peer, const collectives::ReceiveBuffer& buffer) {
   Hold();
   Entry* const from = To(peer);

@@ -101,6 +101,8 @@ class Mesh final : public collectives::Messenger {
   Ticket PostPart(int peer, absl::Span<const std::byte> data) override {
     return Post(peer, data, /*more=*/true);
   }
+  Ticket PostDirect(int peer, absl::Span<const std::byte> data,
+                    const collectives::RemoteMemory& to) override;
   Ticket PostReceive(int peer, const collectives::ReceiveBuffer& buffer) override;
   bool SendDone(int peer, Ticket ticket) const override;
   bool ReceiveDone(int peer, Ticket ticket) const override;

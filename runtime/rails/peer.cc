@@ -75,6 +75,11 @@ uint64_t Peer::PostSend(absl::Span<const std::byte> data, bool more) {
   return number;
 }
 
+uint64_t Peer::PostDirect(absl::Span<const std::byte> data, const collectives::RemoteMemory& to) {
+  follows_ = false;
+  return sends_.PostDirect(data, call_, ChunkSize(data.size(), rails_.size(), max_payload_), to);
+}
+
 bool Peer::KeepUnacknowledged() {
   // A backlog would count as slowness of its rail in the next transfers, so all data must have
   // reached the peer's machine.
@@ -149,6 +154,9 @@ absl::StatusOr<bool> Peer::PollRails(absl::Time now, absl::FunctionRef<bool(size
     if (polled.ok() && states_[i].probation) polled = Prove(i, now);
     if (!polled.ok()) return polled;
   }
+  if (!to_fence_.empty()) {
+    if (absl::Status fenced = Fence(); !fenced.ok()) return fenced;
+  }
   if (!lost_by_peer_.empty()) {
     if (absl::Status lost = LoseWithPeer(now); !lost.ok()) return lost;
   }
@@ -174,13 +182,26 @@ absl::Status Peer::SeekSign() {
   return SendNote(transport::FrameKind::kPosted, 0, true).status();
 }
 
+absl::Status Peer::GiveUp(size_t index, absl::string_view why) {
+  rails_[index].link->Drop(why);
+  absl::Status fatal = Lose(index, absl::UnavailableError(why));
+  states_[index].tell_lost = false;
+  return fatal;
+}
+
 absl::Status Peer::LoseWithPeer(absl::Time now) {
   for (const size_t i : std::exchange(lost_by_peer_, {})) {
     if (!Up(i) || now - states_[i].back < kOldNews) continue;
-    constexpr absl::string_view kWhy = "the peer lost it";
-    rails_[i].link->Drop(kWhy);
-    if (absl::Status fatal = Lose(i, absl::UnavailableError(kWhy)); !fatal.ok()) return fatal;
-    states_[i].tell_lost = false;
+    if (absl::Status fatal = GiveUp(i, "the peer lost it"); !fatal.ok()) return fatal;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Peer::Fence() {
+  for (const size_t i : std::exchange(to_fence_, {})) {
+    if (!Connected(i)) continue;
+    absl::Status fatal = GiveUp(i, "the peer has lost it, and repeats what it had");
+    if (!fatal.ok()) return fatal;
   }
   return absl::OkStatus();
 }
@@ -245,8 +266,7 @@ absl::Status Peer::Pull() {
     }
     if (!repeat && rails_.size() > 1) chunk.size = std::min(chunk.size, scheduler_.Piece(*rail));
     const SendLedger::Content content = sends_.ContentOf(chunk);
-    transport::FrameHeader header = HeaderOf(chunk, content);
-    header.repeated = repeat;
+    const transport::FrameHeader header = HeaderOf(chunk, content, *rail, repeat);
     const absl::StatusOr<bool> accepted = rails_[*rail].link->TrySend(header, content.bytes);
     if (!accepted.ok()) {
       if (absl::Status fatal = Lose(*rail, accepted.status()); !fatal.ok()) return fatal;
@@ -267,8 +287,8 @@ absl::Status Peer::Pull() {
   return OnAll([](transport::Link& link) { return link.Push(); });
 }
 
-transport::FrameHeader Peer::HeaderOf(const Chunk& chunk,
-                                      const SendLedger::Content& content) const {
+transport::FrameHeader Peer::HeaderOf(const Chunk& chunk, const SendLedger::Content& content,
+                                      size_t rail, bool repeat) const {
   transport::FrameHeader header;
   header.transfer = chunk.transfer;
   header.offset = chunk.offset;
@@ -276,6 +296,13 @@ transport::FrameHeader Peer::HeaderOf(const Chunk& chunk,
   header.call = content.call.word();
   header.size = content.transfer_size;
   header.posted = static_cast<uint32_t>(receives_.posted());
+  header.repeated = repeat;
+  if (content.to == nullptr) return header;
+  if (repeat) {
+    header.lost_rails = chunk.lost_rails;
+  } else if (rail < content.to->keys.size()) {
+    header.place = {content.to->address + chunk.offset, content.to->keys[rail]};
+  }
   return header;
 }
 
@@ -460,7 +487,14 @@ bool Peer::Take(size_t index, const transport::FrameHeader& header,
       // freed.
       states_[index].placing.reset();
       StopPlacing(header, payload.size());
-      receive_error_.Update(receives_.Take(header, payload));
+      for (size_t i = 0; i < rails_.size() && header.lost_rails != 0; ++i) {
+        const bool lost = (header.lost_rails & transport::LostRailBit(i)) != 0;
+        if (lost && i != index) to_fence_.push_back(i);
+      }
+      if (absl::Status taken = receives_.Take(header, payload); !taken.ok()) {
+        if (absl::IsUnavailable(taken)) return false;
+        receive_error_.Update(taken);
+      }
       break;
     case transport::FrameKind::kPosted:
       break;

@@ -22,6 +22,12 @@
 // minute of its return, or on probation, its next connection waits: 0.1 s, each time twice as long
 // as before, at most a minute; not if there is no other rail.
 //
+// Bytes that the peer's NIC writes straight into a receive's memory (transport/verbs/channel.h)
+// must not arrive after that is done: its owner may use it for something else. A write is under way
+// only where a rail was lost, and the repeat of its chunk names that rail. So before a repeat
+// counts, this side gives up its connection on that rail, too, whose queue pairs take nothing
+// afterwards.
+//
 // send_ledger.h and receive_ledger.h decide when a chunk may be sent and when it is done; this
 // class connects them with links. Four kinds of frames carry no data: probes; posted receives, if
 // no data frame can carry them; a rail that this side has lost; and the address of a rail that had
@@ -98,6 +104,8 @@ class Peer {
   void CopySmall(bool copies) { copies_small_ = copies; }
   // `more`: another one follows at once.
   uint64_t PostSend(absl::Span<const std::byte> data, bool more = false);
+  // See Messenger::PostDirect.
+  uint64_t PostDirect(absl::Span<const std::byte> data, const collectives::RemoteMemory& to);
   uint64_t PostReceive(const collectives::ReceiveBuffer& buffer) {
     return receives_.Post(buffer, call_);
   }
@@ -213,7 +221,8 @@ class Peer {
   // Sends such a frame over any rail. Returns false if none has room.
   absl::StatusOr<bool> SendNote(transport::FrameKind kind, uint64_t about, bool awaited = false,
                                 absl::string_view payload = "");
-  transport::FrameHeader HeaderOf(const Chunk& chunk, const SendLedger::Content& content) const;
+  transport::FrameHeader HeaderOf(const Chunk& chunk, const SendLedger::Content& content,
+                                  size_t rail, bool repeat) const;
   bool Take(size_t index, const transport::FrameHeader& header,
             absl::Span<const std::byte> payload);
   std::byte* PlaceFor(size_t index, const transport::FrameHeader& header, size_t size);
@@ -237,6 +246,9 @@ class Peer {
   bool Connected(size_t index) const { return Up(index) || states_[index].probation; }
   // Gives up rails that the peer reported lost.
   absl::Status LoseWithPeer(absl::Time now);
+  // Gives up rails that may write what has come by others.
+  absl::Status Fence();
+  absl::Status GiveUp(size_t index, absl::string_view why);
 
   Name name_;
   Logger log_;
@@ -250,6 +262,7 @@ class Peer {
   SendLedger sends_;
   ReceiveLedger receives_;
   std::vector<size_t> lost_by_peer_;  // rails, since the last check
+  std::vector<size_t> to_fence_;      // rails that may still write what was repeated
   bool moved_ = false;                // since the last Poll
   bool follows_ = false;              // the next message follows one that has waited for it
   bool to_push_ = false;              // frames may wait for the next one

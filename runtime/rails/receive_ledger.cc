@@ -28,7 +28,9 @@ absl::Status ReceiveLedger::Take(const transport::FrameHeader& header,
   may_repeat_ = may_repeat_ || header.repeated;
   if (!error_.ok()) return error_;
   if (header.transfer < receives_.end()) {
-    error_ = Place(header, payload);
+    absl::Status placed = Place(header, payload);
+    if (absl::IsUnavailable(placed)) return placed;
+    error_ = std::move(placed);
     Retire();
   } else if (!unexpected_.Put(header, payload)) {
     error_ = absl::InternalError(
@@ -69,6 +71,9 @@ absl::Status ReceiveLedger::Place(const transport::FrameHeader& header,
     return refuse(absl::StrCat("the transfer has ", size, " bytes"));
   }
   if (payload.empty()) return refuse("it is empty");
+  if (header.placed && receive.buffer.registered == nullptr) {
+    return refuse("its bytes were written to memory that is not registered for that");
+  }
   const reduce::Reduction* reduction = receive.buffer.reduction;
   const size_t element = reduction == nullptr ? 1 : reduce::SizeOf(reduction->type);
   if (header.offset % element != 0 || payload.size() % element != 0) {
@@ -76,16 +81,22 @@ absl::Status ReceiveLedger::Place(const transport::FrameHeader& header,
   }
   const uint64_t end = header.offset + payload.size();
   if (may_repeat_ && receive.arrived.Contains(header.offset, end)) return absl::OkStatus();
-  if (!receive.arrived.Add(header.offset, end)) {
+  if (receive.arrived.Overlaps(header.offset, end)) {
     return refuse("some of its bytes have already arrived");
   }
   std::byte* const to = receive.buffer.data + header.offset;
-  if (reduction != nullptr) {
+  if (header.placed) {
+    // Its bytes are there.
+  } else if (receive.buffer.registered != nullptr && receive.buffer.registered->on_device()) {
+    absl::Status written = receive.buffer.registered->Write(to, payload);
+    if (!written.ok()) return written;
+  } else if (reduction != nullptr) {
     reduce::Reduce(*reduction, {receive.buffer.operand + header.offset, payload.data()}, to,
                    payload.size() / element, reduce::Stores::kNormal);
   } else if (payload.data() != to) {
     LineCopy(to, payload.data(), payload.size());
   }
+  receive.arrived.Add(header.offset, end);
   ++progress_;
   receive.done = receive.arrived.total() == size;
   return absl::OkStatus();
@@ -96,8 +107,11 @@ std::byte* ReceiveLedger::PlaceFor(const transport::FrameHeader& header, size_t 
   if (header.transfer < receives_.begin() || header.transfer >= receives_.end()) return nullptr;
   const Receive& receive = receives_[header.transfer];
   const uint64_t whole = receive.buffer.size;
-  if (receive.done || receive.buffer.reduction != nullptr || !Compare(header).ok() ||
-      header.offset > whole || size > whole - header.offset ||
+  const bool by_cpu =
+      receive.buffer.reduction == nullptr &&
+      (receive.buffer.registered == nullptr || !receive.buffer.registered->on_device());
+  if (receive.done || !by_cpu || !Compare(header).ok() || header.offset > whole ||
+      size > whole - header.offset ||
       receive.arrived.Overlaps(header.offset, header.offset + size)) {
     return nullptr;
   }

@@ -45,7 +45,8 @@ class ReceiveLedger {
   }
 
   // Places a data frame. Errors are final: Internal, with both sides' values if the ranks
-  // contradict each other.
+  // contradict each other. But for Unavailable: memory of a device cannot be written now, and
+  // nothing has changed; the frame may be offered again.
   absl::Status Take(const transport::FrameHeader& header, absl::Span<const std::byte> payload);
   const absl::Status& status() const { return error_; }
   // Returns memory into which the payload of an arriving frame may be written, so that Take finds

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/transport/link.h"
 
 namespace railhead::rails {
 namespace {
@@ -30,10 +31,19 @@ uint64_t SendLedger::Post(absl::Span<const std::byte> data, collectives::Call ca
   send.size = data.size();
   send.call = call;
   send.chunk = chunk;
+  send.direct = false;
   send.handed = send.consumed = 0;
   waiting_ += data.size();
   early_[early_.Push()] = 0;
   while (early_.begin() < std::min(peer_posted_, early_.end())) early_.Pop();
+  return number;
+}
+
+uint64_t SendLedger::PostDirect(absl::Span<const std::byte> data, collectives::Call call,
+                                size_t chunk, const collectives::RemoteMemory& to) {
+  const uint64_t number = Post(data, call, chunk, /*may_copy=*/false);
+  sends_[number].direct = true;
+  sends_[number].to = to;
   return number;
 }
 
@@ -61,7 +71,7 @@ bool SendLedger::MayHand(const Chunk& chunk) const {
 SendLedger::Content SendLedger::ContentOf(const Chunk& chunk) const {
   const Send& send = sends_[chunk.transfer];
   return {send.data.subspan(chunk.offset - send.begin, chunk.size), send.call, send.size,
-          send.copied};
+          send.copied, send.direct ? &send.to : nullptr};
 }
 
 void SendLedger::Handed(size_t rail, const Chunk& chunk) {
@@ -110,8 +120,9 @@ uint64_t SendLedger::RailLost(size_t rail) {
   SlotQueue<Chunk>& under_way = under_way_[rail];
   uint64_t bytes = 0;
   for (; !under_way.empty(); under_way.Pop()) {
-    const Chunk& chunk = under_way[under_way.begin()];
+    Chunk& chunk = under_way[under_way.begin()];
     if (chunk.transfer == kNote) continue;
+    chunk.lost_rails |= transport::LostRailBit(rail);
     repeats_.push_back(chunk);
     bytes += chunk.size;
   }

@@ -35,6 +35,7 @@
 #include "absl/types/span.h"
 #include "runtime/base/slot_queue.h"
 #include "runtime/collectives/call.h"
+#include "runtime/collectives/registered_memory.h"
 #include "runtime/rails/unexpected_queue.h"
 
 namespace railhead::rails {
@@ -50,6 +51,7 @@ struct Chunk {
   uint64_t transfer = 0;
   size_t offset = 0;
   size_t size = 0;
+  uint16_t lost_rails = 0;  // bits of those that have lost it (transport::LostRailBit)
 };
 
 class SendLedger {
@@ -60,6 +62,9 @@ class SendLedger {
   // CPU may read it. Returns its number.
   uint64_t Post(absl::Span<const std::byte> data, collectives::Call call, size_t chunk,
                 bool may_copy);
+  // The same for memory that NICs read, and write to `to` (Messenger::PostDirect).
+  uint64_t PostDirect(absl::Span<const std::byte> data, collectives::Call call, size_t chunk,
+                      const collectives::RemoteMemory& to);
   // Returns true if the memory of the send may be reused.
   bool Done(uint64_t number) const;
 
@@ -73,6 +78,7 @@ class SendLedger {
     collectives::Call call;
     size_t transfer_size = 0;
     bool copied = false;
+    const collectives::RemoteMemory* to = nullptr;  // of the transfer, if it has any
   };
   Content ContentOf(const Chunk& chunk) const;
 
@@ -125,6 +131,8 @@ class SendLedger {
     size_t consumed = 0;
     bool may_copy = true;
     bool copied = false;
+    bool direct = false;
+    collectives::RemoteMemory to;
     std::vector<std::byte> copy;  // keeps its memory for the next use of this slot
 
     bool complete() const { return consumed == size; }

@@ -23,7 +23,7 @@ bool UnexpectedQueue::Put(const transport::FrameHeader& header,
   if (cost > kRoom - used_) return false;
   used_ += cost;
   transfer.frames.push_back({header, transfer.bytes.size(), payload.size()});
-  transfer.bytes.insert(transfer.bytes.end(), payload.begin(), payload.end());
+  if (!header.placed) transfer.bytes.insert(transfer.bytes.end(), payload.begin(), payload.end());
   return true;
 }
 
@@ -32,7 +32,8 @@ void UnexpectedQueue::TakeNext(Visitor visitor) {
   Transfer& transfer = transfers_[transfers_.begin()];
   for (const Frame& frame : transfer.frames) {
     used_ -= FrameCost(frame.size);
-    visitor(frame.header, absl::MakeConstSpan(transfer.bytes).subspan(frame.begin, frame.size));
+    const std::byte* const kept = frame.header.placed ? nullptr : &transfer.bytes[frame.begin];
+    visitor(frame.header, {kept, frame.size});
   }
   transfer.frames.clear();
   transfer.bytes.clear();

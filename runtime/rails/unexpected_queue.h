@@ -37,8 +37,8 @@ class UnexpectedQueue {
   using Visitor = absl::FunctionRef<void(const transport::FrameHeader& header,
                                          absl::Span<const std::byte> payload)>;
 
-  // Copies a frame. A frame that is there already is dropped. Returns false if the sender has used
-  // more room than it has, or is too far ahead.
+  // Copies a frame; of a placed one the header and the size. A frame that is there already is
+  // dropped. Returns false if the sender has used more room than it has, or is too far ahead.
   bool Put(const transport::FrameHeader& header, absl::Span<const std::byte> payload);
 
   // Visits the frames of the next transfer, and drops them. To be called for each transfer in turn,

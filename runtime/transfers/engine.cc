@@ -14,6 +14,11 @@ namespace {
 
 // Pieces of large transfers of a peer that the messenger has at once.
 constexpr size_t kMostPieces = 2;
+// Sends of at most this size are not announced to a peer with memory of a device: a copy by the NIC
+// (RegisteredMemory::Write) takes less time than the announcement.
+constexpr size_t kMostEagerToDevice = size_t{16} << 10;
+// Of a peer.
+constexpr size_t kMostMemory = size_t{1} << 16;
 
 }  // namespace
 
@@ -106,6 +111,15 @@ bool Engine::SendAtOnce(const Transfer& send) {
   return true;
 }
 
+bool Engine::IsAnnounced(const Peer& peer, const Transfer& send) {
+  if (send.size > (peer.joins ? kMostEagerInMemory : kMostEager) ||
+      EagerCost(send.size) > kEagerRoom - peer.eager) {
+    return true;
+  }
+  if (send.registered == nullptr || send.size == 0) return false;
+  return send.registered->on_device() || (peer.has_device && send.size > kMostEagerToDevice);
+}
+
 void Engine::PostSend(Transfer& send) {
   if (send.peer == options_.rank) {
     SendToSelf(send);
@@ -113,8 +127,7 @@ void Engine::PostSend(Transfer& send) {
   }
   Peer& peer = To(send.peer);
   const size_t cost = EagerCost(send.size);
-  if (send.size > (peer.joins ? kMostEagerInMemory : kMostEager) ||
-      cost > kEagerRoom - peer.eager) {
+  if (IsAnnounced(peer, send)) {
     Note note;
     note.kind = Note::Kind::kAnnounce;
     note.tag = send.tag;
@@ -154,6 +167,9 @@ void Engine::SendToSelf(Transfer& send) {
 
 absl::StatusOr<bool> Engine::PostReceive(Transfer& receive) {
   if (receive.peer != kAny) Listen(receive.peer);
+  if (receive.registered != nullptr && receive.peer != kAny && receive.peer != options_.rank) {
+    TellMemory(To(receive.peer), *receive.registered);
+  }
   const std::optional<EarlyPtr> early = matches_.Post(receive.peer, receive.tag, &receive);
   if (!early.has_value()) return false;
   if (absl::Status status = Match(receive, *early); !status.ok()) return status;
@@ -188,9 +204,7 @@ absl::Status Engine::Match(Transfer& receive, const EarlyPtr& early) {
       early->receive = &receive;
       return absl::OkStatus();
     }
-    if (!early->bytes.empty()) {
-      LineCopy(receive.data, early->bytes.data(), early->bytes.size());
-    }
+    Fill(receive, early->bytes);
     Done(receive);
     return absl::OkStatus();
   }
@@ -204,6 +218,11 @@ absl::Status Engine::Match(Transfer& receive, const EarlyPtr& early) {
   Note pull;
   pull.kind = Note::Kind::kPull;
   pull.id = early->id;
+  if (receive.registered != nullptr && !receive.registered->remote().keys.empty()) {
+    TellMemory(peer, *receive.registered);
+    pull.size = receive.registered->number();
+    pull.offset = reinterpret_cast<uintptr_t>(receive.data) - receive.registered->remote().address;
+  }
   Queue(peer, pull);
   if (early->size == 0) {
     Done(receive);
@@ -211,6 +230,64 @@ absl::Status Engine::Match(Transfer& receive, const EarlyPtr& early) {
     peer.pulled.emplace(early->id, &receive);
   }
   return absl::OkStatus();
+}
+
+void Engine::TellMemory(Peer& peer, const collectives::RegisteredMemory& memory) {
+  const collectives::RemoteMemory& remote = memory.remote();
+  if (remote.keys.empty() || !peer.told.insert(memory.number()).second) return;
+  for (size_t rail = 0; rail < remote.keys.size(); rail += Note::kKeys) {
+    Note note;
+    note.kind = Note::Kind::kMemory;
+    note.tag = Note::MemoryTag(rail, memory.on_device());
+    note.id = memory.number();
+    note.offset = remote.address;
+    for (size_t i = 0; i < Note::kKeys && rail + i < remote.keys.size(); ++i) {
+      note.size |= uint64_t{remote.keys[rail + i]} << (32 * i);
+    }
+    Queue(peer, note);
+  }
+}
+
+absl::Status Engine::HearMemory(Peer& peer, const Note& note) {
+  if (peer.memory.size() >= kMostMemory && peer.memory.count(note.id) == 0) {
+    return absl::InternalError(absl::StrCat(options_.name(peer.rank), " registers more than ",
+                                            kMostMemory, " pieces of memory"));
+  }
+  collectives::RemoteMemory& memory = peer.memory[note.id];
+  memory.address = note.offset;
+  for (size_t i = 0; i < Note::kKeys; ++i) {
+    const auto key = static_cast<uint32_t>(note.size >> (32 * i));
+    const size_t rail = note.FirstRail() + i;
+    // No registration has key 0: there is no such rail.
+    if (key == 0) continue;
+    if (memory.keys.size() <= rail) memory.keys.resize(rail + 1);
+    memory.keys[rail] = key;
+  }
+  peer.has_device = peer.has_device || note.IsOnDevice();
+  return absl::OkStatus();
+}
+
+bool Engine::Stream(Peer& peer, Transfer& send, const Note& pull) {
+  Peer::Pulled pulled;
+  pulled.id = pull.id;
+  if (pull.size != 0) {
+    const auto memory = peer.memory.find(pull.size);
+    if (memory == peer.memory.end()) return false;
+    pulled.to = memory->second;
+    pulled.to.address += pull.offset;
+  }
+  peer.ids.emplace(&send, std::move(pulled));
+  peer.streams.push_back(&send);
+  return true;
+}
+
+void Engine::Fill(const Transfer& receive, absl::Span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  if (receive.registered != nullptr && receive.registered->on_device()) {
+    error_.Update(receive.registered->Write(receive.data, bytes));
+  } else {
+    LineCopy(receive.data, bytes.data(), bytes.size());
+  }
 }
 
 void Engine::GiveBackRoom(Peer& peer, uint64_t size) {
@@ -302,7 +379,7 @@ absl::Status Engine::ArriveEager(Peer& peer, int tag, uint64_t size,
     Await(peer, to.data, {0, size, &to, nullptr});
     return absl::OkStatus();
   }
-  if (size > 0) LineCopy(to.data, bytes->data(), size);
+  Fill(to, *bytes);
   Done(to);
   return absl::OkStatus();
 }
@@ -334,9 +411,8 @@ absl::Status Engine::Handle(Peer& peer, const Note& note, absl::Span<const std::
       peer.announced.erase(found);
       if (send->size == 0) {
         Done(*send);
-      } else {
-        peer.ids.emplace(send, note.id);
-        peer.streams.push_back(send);
+      } else if (!Stream(peer, *send, note)) {
+        return wrong("requests data for memory that it has not told of");
       }
       return absl::OkStatus();
     }
@@ -353,6 +429,8 @@ absl::Status Engine::Handle(Peer& peer, const Note& note, absl::Span<const std::
       Await(peer, receive->data + note.offset, {0, note.size, receive, nullptr});
       return absl::OkStatus();
     }
+    case Note::Kind::kMemory:
+      return HearMemory(peer, note);
     case Note::Kind::kTaken:
       if (note.size > peer.eager) return wrong("has consumed more than was sent");
       peer.eager -= note.size;
@@ -372,6 +450,7 @@ void Engine::Await(Peer& peer, std::byte* to, Awaited awaited) {
   collectives::ReceiveBuffer buffer;
   buffer.data = to;
   buffer.size = awaited.bytes;
+  if (awaited.receive != nullptr) buffer.registered = awaited.receive->registered;
   awaited.ticket = messenger_.PostReceive(peer.rank, buffer);
   peer.awaited[peer.awaited.Push()] = std::move(awaited);
 }
@@ -388,7 +467,7 @@ void Engine::EndReceived(Peer& peer) {
     }
     ended.early->complete = true;
     if (Transfer* const receive = ended.early->receive; receive != nullptr) {
-      LineCopy(receive->data, ended.early->bytes.data(), ended.bytes);
+      Fill(*receive, ended.early->bytes);
       Done(*receive);
     }
   }
@@ -429,7 +508,7 @@ bool Engine::SendMore(Peer& peer) {
     peer.streams.pop_front();
     Note note;
     note.kind = Note::Kind::kData;
-    note.id = peer.ids.find(&next)->second;
+    note.id = peer.ids.find(&next)->second.id;
     note.offset = next.going.posted;
     note.size = std::min(options_.piece, next.going.size - next.going.posted);
     Say(peer, note);
@@ -457,7 +536,15 @@ Engine::Sent& Engine::SendBytes(Peer& peer, Transfer& of, size_t bytes) {
   sent = {};
   sent.of = &of;
   sent.bytes = bytes;
-  sent.ticket = messenger_.PostSend(peer.rank, {of.data + of.going.posted, bytes});
+  const absl::Span<const std::byte> data = {of.data + of.going.posted, bytes};
+  const auto pulled = peer.ids.find(&of);
+  if (of.registered == nullptr || pulled == peer.ids.end()) {
+    sent.ticket = messenger_.PostSend(peer.rank, data);
+  } else {
+    collectives::RemoteMemory to = pulled->second.to;
+    to.address += of.going.posted;
+    sent.ticket = messenger_.PostDirect(peer.rank, data, to);
+  }
   of.going.posted += bytes;
   return sent;
 }

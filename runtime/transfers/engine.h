@@ -11,6 +11,12 @@
 //                                          <--  kPull, once that is posted
 //           kData and bytes, piece by piece -->  into its receive
 //
+// Registered memory. If a receive's memory is registered with the rails, its kPull says where that
+// is, and the sender's NICs write there (Messenger::PostDirect); kMemory has told the sender before
+// where the registered memory begins, once. Memory of a device is never copied by the CPU: such a
+// send is announced whatever its size, and once the peer has told of such memory, so is all but the
+// smallest.
+//
 // So bytes cross the network only if there is memory for them. Buffering of small messages is
 // limited: beyond kEagerRoom a sender announces them, too. A rank reads all notes at once, and
 // pieces of several transfers alternate, so no transfer waits for the receive of another one.
@@ -28,6 +34,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +45,7 @@
 #include "absl/types/span.h"
 #include "runtime/base/slot_queue.h"
 #include "runtime/collectives/messenger.h"
+#include "runtime/collectives/registered_memory.h"
 #include "runtime/transfers/match_queue.h"
 #include "runtime/transfers/note.h"
 
@@ -52,6 +60,8 @@ struct Transfer {
   int tag = 0;   // for a receive: expected tag or kAny
   std::byte* data = nullptr;
   size_t size = 0;  // for a receive: maximum size, in bytes
+  // Memory that contains `data`, if it is registered with the rails to its peer; otherwise null.
+  const collectives::RegisteredMemory* registered = nullptr;
 
   // Source, tag and size of the message that a receive got, from when it is matched. For a send:
   // what is sent.
@@ -168,13 +178,22 @@ class Engine {
     SlotQueue<Awaited> awaited;
     // Never more than its capacity: the messenger reads the notes where they are.
     SlotQueue<Sent> sent{2 * kMostPosted};
-    size_t pieces = 0;                        // number of pieces in `sent`
-    SlotQueue<Queued> queued;                 // in order
-    std::deque<Transfer*> streams;            // large transfers that the peer has requested
-    std::map<const Transfer*, uint64_t> ids;  // of the transfers in `streams`
+    size_t pieces = 0;              // number of pieces in `sent`
+    SlotQueue<Queued> queued;       // in order
+    std::deque<Transfer*> streams;  // large transfers that the peer has requested
+    struct Pulled {
+      uint64_t id = 0;
+      collectives::RemoteMemory to;  // where it wants the transfer; no keys: anywhere
+    };
+    std::map<const Transfer*, Pulled> ids;    // of the transfers in `streams`
     std::map<uint64_t, Transfer*> announced;  // by id: sends that the peer has not requested yet
     std::map<uint64_t, Transfer*> pulled;     // by the peer's id: receives whose data was requested
     uint64_t next_id = 0;
+    // The peer's registered memory, by number; whether some is of a device; and the numbers of this
+    // side's that the peer has been told of.
+    std::map<uint64_t, collectives::RemoteMemory> memory;
+    bool has_device = false;
+    std::set<uint64_t> told;
     size_t eager = 0;  // cost of eager messages that may be buffered there
     // Cost of matched eager messages that the peer has not been notified of.
     size_t taken = 0;
@@ -220,6 +239,15 @@ class Engine {
   Sent& SendBytes(Peer& peer, Transfer& of, size_t bytes);
   void Await(Peer& peer, std::byte* to, Awaited awaited);
   void AwaitNote(Peer& peer);
+  // Tells the peer of the memory of a receive, unless it knows.
+  static void TellMemory(Peer& peer, const collectives::RegisteredMemory& memory);
+  absl::Status HearMemory(Peer& peer, const Note& note);
+  // Returns whether the send must be announced.
+  static bool IsAnnounced(const Peer& peer, const Transfer& send);
+  // Begins to send what the peer has requested. False: to memory that it has not told of.
+  static bool Stream(Peer& peer, Transfer& send, const Note& pull);
+  // Copies bytes to the start of a receive's memory.
+  void Fill(const Transfer& receive, absl::Span<const std::byte> bytes);
   void GiveBackRoom(Peer& peer, uint64_t size);
   void CountReceived(Transfer& receive, size_t bytes);
   void Remove(Transfer& transfer);

@@ -38,6 +38,9 @@ bool AreZero(absl::Span<const std::byte> bytes, size_t from) {
 
 bool IsRight(const Note& note) {
   constexpr uint64_t kMost = std::numeric_limits<size_t>::max() / 2;
+  if (note.kind == Note::Kind::kMemory) {
+    return note.id != 0 && note.tag >= 0 && note.tag < 2 * Note::kMostRails;
+  }
   if (note.size > kMost || note.offset > kMost - note.size) return false;
   switch (note.kind) {
     case Note::Kind::kHello:
@@ -47,11 +50,13 @@ bool IsRight(const Note& note) {
     case Note::Kind::kAnnounce:
       return note.tag >= 0 && note.offset == 0;
     case Note::Kind::kPull:
-      return note.tag == 0 && note.size == 0 && note.offset == 0;
+      return note.tag == 0 && (note.size != 0 || note.offset == 0);
     case Note::Kind::kData:
       return note.tag == 0 && note.size > 0;
     case Note::Kind::kTaken:
       return note.tag == 0 && note.id == 0 && note.offset == 0;
+    case Note::Kind::kMemory:
+      break;  // above
   }
   return false;
 }

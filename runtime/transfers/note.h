@@ -20,10 +20,22 @@ struct Note {
     kHello = 1,  // the sender runs its transfers from now on
     kEager = 2,  // a transfer of `size` bytes with `tag`; the bytes follow, unless they are inlined
     kAnnounce = 3,  // a transfer of `size` bytes with `tag`; the sender numbers it `id`
-    kPull = 4,      // the receiver of `id` has memory for it
-    kData = 5,      // `size` bytes of `id` follow, starting at `offset`
-    kTaken = 6      // eager transfers of total cost `size` (EagerCost) found their receives
+    // The receiver of `id` has memory for it: at `offset` of its memory number `size`, or anywhere
+    // if that is 0.
+    kPull = 4,
+    kData = 5,   // `size` bytes of `id` follow, starting at `offset`
+    kTaken = 6,  // eager transfers of total cost `size` (EagerCost) found their receives
+    // The sender's registered memory number `id` begins at address `offset`; `tag` is MemoryTag,
+    // and `size` has the keys of kKeys rails, the first one in its lower half; 0: no such rail.
+    kMemory = 7
   };
+  static constexpr size_t kKeys = 2;
+  static constexpr int kMostRails = 256;  // by number
+  static int MemoryTag(size_t first_rail, bool on_device) {
+    return static_cast<int>(first_rail) * 2 + (on_device ? 1 : 0);
+  }
+  size_t FirstRail() const { return static_cast<size_t>(tag / 2); }
+  bool IsOnDevice() const { return tag % 2 != 0; }
 
   Kind kind = Kind::kHello;
   int tag = 0;

@@ -19,6 +19,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <type_traits>
 
@@ -41,6 +42,13 @@ enum class FrameKind : uint8_t {
 };
 inline constexpr uint32_t kMaxFrameKind = 4;
 
+// Memory of the peer that its NIC lets this side's NIC write: an address, and the key of its
+// registration on the peer's device of the same rail.
+struct RemotePlace {
+  uint64_t address = 0;
+  uint32_t key = 0;
+};
+
 // Place of a payload: bytes [offset, offset + payload) of transfer number `transfer` between this
 // pair of ranks (each direction numbers its transfers from 0).
 struct FrameHeader {
@@ -57,7 +65,19 @@ struct FrameHeader {
   uint64_t size = 0;    // of the whole transfer, in bytes
   uint32_t posted = 0;  // total receives posted by the sender, modulo 2^32
   FrameKind kind = FrameKind::kData;
+  // The payload is in the transfer's memory already; the sink gets its size only.
+  bool placed = false;
+  // Of a repeated frame: bits of the rails that have lost it (LostRailBit); 0 where nobody asks.
+  uint16_t lost_rails = 0;
+  // For the sender's link: where the peer's NIC is to write the payload, if it can. Not carried.
+  std::optional<RemotePlace> place = std::nullopt;
 };
+
+// Bit of a rail in FrameHeader::lost_rails. The last one is shared by all further rails.
+inline constexpr size_t kLostRailBits = 16;
+constexpr uint16_t LostRailBit(size_t rail) {
+  return static_cast<uint16_t>(1U << (rail < kLostRailBits ? rail : kLostRailBits - 1));
+}
 
 // Counters of one link since it was created. Written by the link's thread only.
 struct LinkStats {
@@ -70,7 +90,8 @@ struct LinkStats {
 // Consumer of arrived frames; created for one Poll.
 class FrameSink {
  public:
-  // Consumes one frame. `payload` is valid during the call only. Returns false to defer: the link
+  // Consumes one frame. `payload` is valid during the call only; of a `placed` frame it has a size
+  // and no data. Returns false to defer: the link
   // keeps the frame and offers it again at the next Poll; later frames wait, too.
   using Take =
       absl::FunctionRef<bool(const FrameHeader& header, absl::Span<const std::byte> payload)>;

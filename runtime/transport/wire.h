@@ -21,33 +21,37 @@
 namespace railhead::transport {
 
 // Flags of a header on the wire: bits for `repeated` and `awaited`, then one for use by the
-// transport, and `kind` above them.
+// transport, `kind` above them, and `lost_rails` in the upper half.
 inline constexpr uint32_t kRepeatedFlag = 1;
 inline constexpr uint32_t kAwaitedFlag = 2;
 inline constexpr uint32_t kTransportsFlag = 4;
 inline constexpr int kKindShift = 8;
+inline constexpr uint32_t kKindMask = 0xff;
+inline constexpr int kLostRailsShift = 16;
 
 inline uint32_t FlagsOf(const FrameHeader& header) {
   return (header.repeated ? kRepeatedFlag : 0) | (header.awaited ? kAwaitedFlag : 0) |
-         static_cast<uint32_t>(header.kind) << kKindShift;
+         static_cast<uint32_t>(header.kind) << kKindShift |
+         uint32_t{header.lost_rails} << kLostRailsShift;
 }
 // Returns true if all flags are known, or in `own`.
 inline bool AreFlags(uint32_t flags, uint32_t own = 0) {
   return (flags & 0xff & ~(kRepeatedFlag | kAwaitedFlag | own)) == 0 &&
-         flags >> kKindShift <= kMaxFrameKind;
+         (flags >> kKindShift & kKindMask) <= kMaxFrameKind;
 }
 
 // Converts a transport's header, whose fields have the same names.
 template <class OnTheWire>
 FrameHeader HeaderFrom(const OnTheWire& wire) {
-  return {wire.transfer,
-          wire.offset,
-          (wire.flags & kRepeatedFlag) != 0,
-          (wire.flags & kAwaitedFlag) != 0,
-          wire.call,
-          wire.size,
-          wire.posted,
-          static_cast<FrameKind>(wire.flags >> kKindShift)};
+  return {.transfer = wire.transfer,
+          .offset = wire.offset,
+          .repeated = (wire.flags & kRepeatedFlag) != 0,
+          .awaited = (wire.flags & kAwaitedFlag) != 0,
+          .call = wire.call,
+          .size = wire.size,
+          .posted = wire.posted,
+          .kind = static_cast<FrameKind>(wire.flags >> kKindShift & kKindMask),
+          .lost_rails = static_cast<uint16_t>(wire.flags >> kLostRailsShift)};
 }
 
 // After an error, only Abort may be called.

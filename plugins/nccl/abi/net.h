@@ -40,8 +40,11 @@ using ProfileFunction = Result (*)(void** handle, int type, void* parent, int64_
 // Bytes of a handle, which a receiver makes and NCCL carries to the sender.
 inline constexpr size_t kHandleBytes = 128;
 
-// Kind of memory (NCCL_PTR_HOST).
+// Kinds of memory (NCCL_PTR_HOST, NCCL_PTR_CUDA); in the properties of a device also whether memory
+// of a GPU may be given as a dma-buf (NCCL_PTR_DMABUF).
 inline constexpr int kHostMemory = 1;
+inline constexpr int kGpuMemory = 2;
+inline constexpr int kDmaBuf = 4;
 
 template <int kDevices>
 struct VirtualDevice {

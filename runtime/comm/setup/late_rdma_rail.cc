@@ -125,6 +125,24 @@ class LateRdmaRail final : public RdmaRail {
                          ") could not be opened when the memory was registered; register it again "
                          "when the rail is up")};
   }
+  bool AccessesItself() const override {
+    const RdmaRail* const device = late_->Get();
+    return device != nullptr && device->AccessesItself();
+  }
+  bool TakesDmaBufs() const override {
+    const RdmaRail* const device = late_->Get();
+    return device != nullptr && device->TakesDmaBufs();
+  }
+  absl::StatusOr<std::unique_ptr<transport::SharedMemory>> Share(absl::Span<std::byte> memory,
+                                                                 const device::DmaBuf* buffer,
+                                                                 bool on_device,
+                                                                 const Logger& log) override {
+    if (RdmaRail* const device = late_->Get(); device != nullptr) {
+      return device->Share(memory, buffer, on_device, log);
+    }
+    return absl::UnavailableError(
+        absl::StrCat("rail ", late_->rail.rail, " (", late_->rail.device, ") is not open"));
+  }
 
  private:
   const std::shared_ptr<LateDevice> late_;

@@ -47,6 +47,15 @@ class RdmaRail {
   // Like Know, for GPU memory.
   virtual transport::verbs::KnownGpu KnowGpu(absl::Span<const std::byte> memory,
                                              const device::Memory& gpu, const Logger& log) = 0;
+  // Returns true if its NIC can access memory of its own node by a queue pair (not iWARP), and if
+  // its driver registers dma-bufs; false while the device is not open.
+  virtual bool AccessesItself() const = 0;
+  virtual bool TakesDmaBufs() const = 0;
+  // Thread-safe. Registers memory that peers' NICs may also write (VerbsDevice::Share). Unavailable
+  // while the device is not open.
+  virtual absl::StatusOr<std::unique_ptr<transport::SharedMemory>> Share(
+      absl::Span<std::byte> memory, const device::DmaBuf* buffer, bool on_device,
+      const Logger& log) = 0;
 };
 
 // Opens the device of a rail, or returns the cause of failure.

@@ -98,6 +98,14 @@ class TestRail final : public RdmaRail {
                                      const Logger& /*log*/) override {
     return {};
   }
+  bool AccessesItself() const override { return false; }
+  bool TakesDmaBufs() const override { return false; }
+  absl::StatusOr<std::unique_ptr<transport::SharedMemory>> Share(absl::Span<std::byte> /*memory*/,
+                                                                 const device::DmaBuf* /*buffer*/,
+                                                                 bool /*on_device*/,
+                                                                 const Logger& /*log*/) override {
+    return absl::UnimplementedError("made up");
+  }
 
  private:
   Luck luck_;

@@ -56,6 +56,14 @@ class VerbsRail final : public RdmaRail {
                                      const Logger& log) override {
     return device_->memory()->KnowGpu(memory, gpu, log);
   }
+  bool AccessesItself() const override { return !device_->port()->iwarp(); }
+  bool TakesDmaBufs() const override { return device_->port()->TakesDmaBufs(); }
+  absl::StatusOr<std::unique_ptr<transport::SharedMemory>> Share(absl::Span<std::byte> memory,
+                                                                 const device::DmaBuf* buffer,
+                                                                 bool on_device,
+                                                                 const Logger& log) override {
+    return device_->Share(memory, buffer, on_device, log);
+  }
 
  private:
   std::unique_ptr<transport::VerbsDevice> device_;

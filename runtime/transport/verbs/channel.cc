@@ -23,6 +23,9 @@ constexpr uint64_t kMaxBytesInFlight = uint64_t{256} * 1024;
 // having the NIC fetch them.
 constexpr size_t kLeastGathered = kAlwaysSignalBytes;
 
+// Of a slot's header: the payload was written to FrameHeader::place, and is not in the slot.
+constexpr uint32_t kPlacedFlag = kTransportsFlag;
+
 // Reports and greetings that may be under way beside a ring full of frames.
 constexpr uint32_t kSpareRequests = 8;
 
@@ -155,6 +158,8 @@ absl::StatusOr<bool> Channel::TrySend(const FrameHeader& header,
              (bytes_in_flight_ > 0 && bytes_in_flight_ + payload.size() > most_in_flight_);
   if (!send_credits_.available() || no_room_) return false;
 
+  // A repeat could be written after the transfer is done.
+  const bool places = header.place.has_value() && !header.repeated && !payload.empty();
   const uint64_t number = send_credits_.Take();
   std::byte* const start = parts_.send_ring->Slot(number) + kHeaderOffset;
   const SlotHeader slot_header = {
@@ -166,26 +171,31 @@ absl::StatusOr<bool> Channel::TrySend(const FrameHeader& header,
       .sequence = static_cast<uint32_t>(number) & kCounterMask,
       .consumed = static_cast<uint32_t>(receive_credits_.TakeReport()) & kCounterMask,
       .posted = header.posted,
-      .flags = FlagsOf(header),
+      .flags = FlagsOf(header) | (places ? kPlacedFlag : 0),
   };
   awaited_ = false;
   std::memcpy(start, &slot_header, sizeof(slot_header));
   std::shared_ptr<const UserMemory::Region> region;
-  if (header.awaited && !header.repeated && payload.size() >= kLeastGathered) {
-    region = memory_.Find(payload);
-  }
+  const bool may_gather = header.awaited && !header.repeated && payload.size() >= kLeastGathered;
+  if (may_gather || places || memory_.IsOnDevice(payload)) region = memory_.Find(payload);
 
   Message message;
   message.value = PackImmediate(MessageKind::kFrame, number);
   message.first.local_key = parts_.send_ring->local_key();
-  if (region != nullptr) {
-    message.first.bytes = absl::MakeConstSpan(start, sizeof(slot_header));
-    message.second = {payload, region->local_key()};
+  LocalBytes content = {payload, region != nullptr ? region->local_key() : 0};
+  if (region == nullptr && !payload.empty()) {
+    std::byte* const copy = start + sizeof(slot_header);
+    if (absl::Status copied = memory_.CopyOut(payload, copy); !copied.ok()) return copied;
+    content = {absl::MakeConstSpan(copy, payload.size()), parts_.send_ring->local_key()};
+  }
+  message.first.bytes = absl::MakeConstSpan(start, sizeof(slot_header));
+  if (places) {
+    message.placed = content;
+    message.placed_address = header.place->address;
+    message.placed_key = header.place->key;
+  } else if (region != nullptr) {
+    message.second = content;
   } else {
-    if (!payload.empty()) {
-      absl::Status copied = memory_.CopyOut(payload, start + sizeof(slot_header));
-      if (!copied.ok()) return copied;
-    }
     message.first.bytes = absl::MakeConstSpan(start, bytes);
   }
   message.remote_address =
@@ -311,7 +321,7 @@ absl::Status Channel::OnFrame(size_t lane, uint32_t counter) {
   if (!number.has_value()) return ProtocolError("a frame out of sequence or without a credit");
   SlotHeader& header = arrived_headers_[*number % arrived_headers_.size()];
   std::memcpy(&header, parts_.receive_ring->Slot(*number) + kHeaderOffset, sizeof(header));
-  if (header.sequence != counter || !AreFlags(header.flags) || header.reserved != 0) {
+  if (header.sequence != counter || !AreFlags(header.flags, kPlacedFlag) || header.reserved != 0) {
     return ProtocolError("a frame that does not match its slot");
   }
   if (header.payload > parts_.receive_ring->slot_payload()) {
@@ -346,8 +356,9 @@ absl::StatusOr<bool> Channel::Deliver(FrameSink sink) {
     const uint64_t number = receive_credits_.consumed();
     const SlotHeader& header = arrived_headers_[number % arrived_headers_.size()];
     const std::byte* const payload = parts_.receive_ring->Slot(number) + kPayloadOffset;
-    const FrameHeader frame = HeaderFrom(header);
-    if (!sink(frame, absl::MakeSpan(payload, header.payload))) break;
+    FrameHeader frame = HeaderFrom(header);
+    frame.placed = (header.flags & kPlacedFlag) != 0;
+    if (!sink(frame, {frame.placed ? nullptr : payload, header.payload})) break;
     stats_.receive_bytes.fetch_add(header.payload, std::memory_order_relaxed);
     receive_credits_.Consume();
     awaited_ = awaited_ || frame.awaited;

@@ -26,6 +26,12 @@
 // even while it is read; so it is copied, to be consistent with the checksum that iWARP adds: a
 // wrong one would end the connection.
 //
+// Placed payloads. If the peer's memory is registered for it, a payload is written there first
+// (FrameHeader::place), and its slot has the header only. Both writes use one queue pair, so the
+// payload is in place when the header arrives (InfiniBand specification 9.5, ordering of RC; RFC
+// 5041 section 5.3). Only frames of the first transmission are placed: a repeat could be written
+// after the peer has completed the transfer and used its memory for something else.
+//
 // Keepalive. An idle link has nothing in flight that a dead peer could fail to acknowledge. After
 // one idle second it posts a probe on every lane, which the peer's NIC answers without its process.
 // If the local NIC then reports nothing, that is an error, too: within seconds if its port is down,

@@ -214,6 +214,13 @@ absl::StatusOr<Owned<ibv_mr>> DevicePort::RegisterDmaBuf(const device::DmaBuf& b
       absl::StrCat("register ", memory.size(), " bytes of a dma-buf"));
 }
 
+bool DevicePort::TakesDmaBufs() const {
+  errno = 0;
+  ibv_mr* const none = api_->RegDmabufMr(domain(), 0, 0, 0, /*fd=*/-1, 0);
+  if (none != nullptr) static_cast<void>(api_->DeregMr(none));
+  return errno != EOPNOTSUPP && errno != EPROTONOSUPPORT && errno != ENOSYS;
+}
+
 absl::StatusOr<Owned<ibv_mr>> DevicePort::Registered(ibv_mr* region, absl::string_view what) const {
   if (region == nullptr) return VerbsError(name_, what, errno);
   return Owned<ibv_mr>(region,

@@ -79,6 +79,10 @@ class DevicePort {
                                                absl::Span<const std::byte> memory,
                                                int access) const;
 
+  // Returns true if the kernel's driver registers dma-bufs: it looks at the descriptor, which is
+  // none.
+  bool TakesDmaBufs() const;
+
   // Reads the current state. Unavailable if the port is not active, FailedPrecondition if it has no
   // address.
   absl::StatusOr<PortState> Read() const;

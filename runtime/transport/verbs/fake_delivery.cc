@@ -45,7 +45,8 @@ void FakeVerbs::Fabric::Show(Queue& queue, const ibv_wc& completion, bool solici
 void FakeVerbs::Fabric::ShowLate(Queue& queue) {
   while (!queue.late.empty()) {
     const auto found = pairs.find(static_cast<uint32_t>(queue.late.front().second));
-    if (found != pairs.end() && found->second->nic->hold_completions) return;
+    const bool held = found != pairs.end() && found->second->nic->hold_completions;
+    if (held && !IsOfSelf(*found->second)) return;
     if (!Chance()) return;
     Show(queue, queue.late.front().first, /*solicited=*/false);
     queue.late.pop_front();
@@ -134,13 +135,18 @@ bool FakeVerbs::Fabric::Fill(const ibv_sge& piece, int access, const std::byte* 
 }
 
 bool FakeVerbs::Fabric::Read(const Pair& from, const Pair& to, const Send& send) {
-  if (send.pieces.size() != 1 || !IsIwarp(from)) return false;
+  if (send.pieces.size() != 1) return false;
   const uint64_t address = send.request.wr.rdma.remote_addr;
   const ibv_sge& sink = send.pieces.front();
-  return sink.length > 0 &&
-         May(IBV_ACCESS_REMOTE_READ, to, send.request.wr.rdma.rkey, address, sink.length) &&
-         Fill(sink, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, Pointer(address),
-              sink.length);
+  if (sink.length == 0 ||
+      !May(IBV_ACCESS_REMOTE_READ, to, send.request.wr.rdma.rkey, address, sink.length)) {
+    return false;
+  }
+  std::vector<std::byte> bytes(sink.length);
+  const Region& source = *regions.find(send.request.wr.rdma.rkey)->second;
+  const int access = IBV_ACCESS_LOCAL_WRITE | (IsIwarp(from) ? IBV_ACCESS_REMOTE_WRITE : 0);
+  return source.Read(address, bytes.size(), bytes.data()) &&
+         Fill(sink, access, bytes.data(), bytes.size());
 }
 
 FakeVerbs::Fabric::Pair* FakeVerbs::Fabric::Reach(const Pair& from) {
@@ -187,7 +193,7 @@ bool FakeVerbs::Fabric::May(int what, const Pair& to, uint32_t key, uint64_t add
   const auto found = regions.find(key);
   if (found == regions.end()) return false;
   const Region& region = *found->second;
-  const auto start = reinterpret_cast<uint64_t>(region.verbs.addr);
+  const uint64_t start = region.start;
   return (region.access & what) != 0 && region.verbs.pd == to.verbs.pd && address >= start &&
          size <= region.verbs.length && address - start <= region.verbs.length - size;
 }
@@ -294,38 +300,84 @@ bool FakeVerbs::Fabric::Execute(Pair& from, Pair& to, Send& send) {
     return true;
   }
   if (size > 0 && !is_send && !is_read) {
-    auto* const target = Pointer(send.request.wr.rdma.remote_addr);
-    std::memcpy(target, data, size);
+    std::vector<std::byte> written(data, data + size);
     if (from.nic->corrupt_next.has_value() && from.nic->corrupt_next->first < size) {
-      target[from.nic->corrupt_next->first] = std::byte{from.nic->corrupt_next->second};
+      written[from.nic->corrupt_next->first] = std::byte{from.nic->corrupt_next->second};
       from.nic->corrupt_next.reset();
+    }
+    const Region& target = *regions.find(request.wr.rdma.rkey)->second;
+    if (!target.Write(request.wr.rdma.remote_addr, written.data(), size)) {
+      violations.emplace_back("a write to memory that is gone");
     }
   }
   ++messages;
   if (is_read || (size == 0 && !immediate && !is_send)) ++probes;
   to.expected_psn = (to.expected_psn + PacketsOf(size, from.attributes.path_mtu)) & kPsnMask;
   if (!immediate && !is_send) return true;
+  ibv_send_wr arrives = send.request;
+  if (from.nic->immediate_next.has_value()) {
+    arrives.imm_data = htonl(*std::exchange(from.nic->immediate_next, std::nullopt));
+    if (is_send) {
+      std::memcpy(Pointer(to.receives.front().piece.addr), &arrives.imm_data,
+                  sizeof(arrives.imm_data));
+    }
+  }
+  ShowArrival(to, arrives, size);
+  return true;
+}
+
+void FakeVerbs::Fabric::ShowArrival(Pair& to, const ibv_send_wr& request, uint64_t size) {
+  const bool immediate = request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
   ibv_wc completion = {};
   completion.wr_id = to.receives.front().id;
   completion.status = IBV_WC_SUCCESS;
   completion.opcode = immediate ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
   completion.wc_flags = immediate ? IBV_WC_WITH_IMM : 0;
-  completion.imm_data = send.request.imm_data;
-  if (from.nic->immediate_next.has_value()) {
-    completion.imm_data = htonl(*std::exchange(from.nic->immediate_next, std::nullopt));
-    if (is_send) {
-      std::memcpy(Pointer(to.receives.front().piece.addr), &completion.imm_data,
-                  sizeof(completion.imm_data));
-    }
-  }
+  completion.imm_data = request.imm_data;
   to.receives.pop_front();
   completion.byte_len = static_cast<uint32_t>(size);
   completion.qp_num = to.verbs.qp_num;
-  Show(Of(to.verbs.recv_cq), completion, (send.request.send_flags & IBV_SEND_SOLICITED) != 0);
-  return true;
+  Show(Of(to.verbs.recv_cq), completion, (request.send_flags & IBV_SEND_SOLICITED) != 0);
+}
+
+void FakeVerbs::Fabric::LeaveStrays(const Pair& pair) {
+  // Over iWARP, the end of a connection ends all that was sent on it.
+  if (!random.has_value() || IsIwarp(pair) || pair.attributes.qp_state != IBV_QPS_RTS) return;
+  for (const Send& send : pair.sends) {
+    const std::optional<std::vector<std::byte>> data = Gather(pair, send);
+    if (send.request.opcode == IBV_WR_RDMA_READ || !data.has_value()) break;
+    strays.push_back(
+        {send.request, *data, send.psn, pair.verbs.qp_num, pair.attributes.dest_qp_num});
+  }
+}
+
+void FakeVerbs::Fabric::MoveStrays() {
+  while (!strays.empty() && Chance()) {
+    const Stray stray = std::move(strays.front());
+    strays.pop_front();
+    const auto found = pairs.find(stray.to);
+    if (found == pairs.end()) continue;
+    Pair& to = *found->second;
+    const uint64_t size = stray.data.size();
+    const bool immediate = stray.request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+    if (to.attributes.qp_state != IBV_QPS_RTS || to.attributes.dest_qp_num != stray.from ||
+        to.nic->config.state != IBV_PORT_ACTIVE || to.expected_psn != stray.psn ||
+        (immediate && to.receives.empty()) ||
+        !MayWrite(to, stray.request.wr.rdma.rkey, stray.request.wr.rdma.remote_addr, size)) {
+      continue;
+    }
+    if (size > 0) {
+      const Region& target = *regions.find(stray.request.wr.rdma.rkey)->second;
+      target.Write(stray.request.wr.rdma.remote_addr, stray.data.data(), size);
+    }
+    ++stray_writes;
+    to.expected_psn = (to.expected_psn + PacketsOf(size, to.attributes.path_mtu)) & kPsnMask;
+    if (immediate) ShowArrival(to, stray.request, size);
+  }
 }
 
 void FakeVerbs::Fabric::Move() {
+  MoveStrays();
   for (const auto& [number, pair] : pairs) {
     while (!pair->sends.empty() && pair->attributes.qp_state == IBV_QPS_RTS && Chance()) {
       if (!MoveHead(*pair)) break;

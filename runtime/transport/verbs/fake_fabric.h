@@ -77,6 +77,8 @@ struct FakeVerbs::Fabric {
 
     // What a NIC reads; false where the memory is gone.
     bool Read(uint64_t address, size_t size, std::byte* to) const;
+    // What it writes there.
+    bool Write(uint64_t address, const std::byte* from, size_t size) const;
   };
   struct Send {
     ibv_send_wr request = {};
@@ -111,6 +113,14 @@ struct FakeVerbs::Fabric {
     absl::Time repeat_at;
     int repeats = 0;
   };
+  // Packets of a write on the network, whose sender has given up its queue pair.
+  struct Stray {
+    ibv_send_wr request = {};
+    std::vector<std::byte> data;
+    uint32_t psn = 0;
+    uint32_t from = 0;  // numbers of the pairs
+    uint32_t to = 0;
+  };
   struct Nic {
     FakeDevice config;
     ibv_device verbs = {};
@@ -125,6 +135,7 @@ struct FakeVerbs::Fabric {
   std::vector<std::unique_ptr<Nic>> nics;
   std::map<uint32_t, std::unique_ptr<Pair>> pairs;
   std::map<uint32_t, std::unique_ptr<Region>> regions;  // by key
+  std::deque<Stray> strays;
   std::vector<std::unique_ptr<Queue>> queues;
   std::vector<std::unique_ptr<Context>> contexts;
   std::vector<std::unique_ptr<Channel>> channels;
@@ -139,6 +150,7 @@ struct FakeVerbs::Fabric {
   uint64_t receiver_not_ready = 0;
   uint64_t messages = 0;
   uint64_t probes = 0;
+  uint64_t stray_writes = 0;
   uint64_t inline_sends = 0;
   uint64_t gathered_sends = 0;
   uint64_t signaled_sends = 0;
@@ -150,6 +162,10 @@ struct FakeVerbs::Fabric {
 
   Nic& NicNamed(const std::string& name);
   int Refuse(const std::string& why, int error);
+  // Connected to itself: nothing on the network disturbs it.
+  static bool IsOfSelf(const Pair& pair) {
+    return pair.attributes.dest_qp_num == pair.verbs.qp_num;
+  }
   bool Chance() { return !random.has_value() || (*random)() % 3 == 0; }
 
   // Memory (fake_memory.cc) -----------------------------------------------------------------------
@@ -170,7 +186,7 @@ struct FakeVerbs::Fabric {
   bool MoveIwarpHead(Pair& pair);
   // Puts what arrives into memory of the receiver. False when that is too small or not its own.
   bool Fill(const ibv_sge& piece, int access, const std::byte* data, uint64_t size);
-  // A read. Over iWARP its answer is a write, of memory that must allow it.
+  // A read. Its answer over iWARP is a write, of memory that must allow it.
   bool Read(const Pair& from, const Pair& to, const Send& send);
 
   // The wire (fake_delivery.cc) -------------------------------------------------------------------
@@ -187,6 +203,11 @@ struct FakeVerbs::Fabric {
   std::optional<std::vector<std::byte>> Gather(const Pair& pair, const Send& send);
   // Whether some of it was registered by peermem, and freed since: its user's fault.
   bool ReadsWhatIsGone(const Send& send) const;
+  // Leaves on the network what a pair that is given up has sent, and brings some of it.
+  void LeaveStrays(const Pair& pair);
+  void MoveStrays();
+  // Uses a receive of `to` for a message of `size` bytes.
+  void ShowArrival(Pair& to, const ibv_send_wr& request, uint64_t size);
   // Carries out a send at the receiver. False when that has no receive posted.
   bool Execute(Pair& from, Pair& to, Send& send);
   void Move();

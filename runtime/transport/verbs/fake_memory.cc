@@ -36,6 +36,20 @@ bool FakeVerbs::Fabric::Region::Read(uint64_t address, size_t size, std::byte* t
   return now != nullptr;
 }
 
+bool FakeVerbs::Fabric::Region::Write(uint64_t address, const std::byte* from, size_t size) const {
+  const uint64_t at = begin + (address - start);
+  if (dma_buf.valid()) {
+    return pwrite(dma_buf.get(), from, size, static_cast<off_t>(at)) == static_cast<ssize_t>(size);
+  }
+  if (!of_gpu) {
+    std::memcpy(Pointer(address), from, size);
+    return true;
+  }
+  const std::shared_ptr<const device::FakePages> now = pages.lock();
+  if (now != nullptr) std::memcpy(now->bytes().data() + at, from, size);
+  return now != nullptr;
+}
+
 ibv_mr* FakeVerbs::Fabric::Add(std::unique_ptr<Region> region, ibv_pd* domain, int access) {
   region->verbs.context = domain->context;
   region->verbs.pd = domain;

@@ -298,6 +298,7 @@ int FakeVerbs::DestroyQp(ibv_qp* pair) const {
   const std::lock_guard<std::mutex> hold(fabric_->lock);
   Fabric::Pair& doomed = Fabric::Of(pair);
   if (Fabric::IsIwarp(doomed)) fabric_->BreakPeer(doomed);
+  fabric_->LeaveStrays(doomed);
   fabric_->pairs.erase(pair->qp_num);
   return 0;
 }

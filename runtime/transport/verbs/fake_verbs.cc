@@ -74,6 +74,7 @@ void FakeVerbs::FailNextSend(const std::string& device, ibv_wc_status status) {
 void FakeVerbs::LosePath(const std::string& device, size_t pair, bool lost) {
   const std::lock_guard<std::mutex> hold(fabric_->lock);
   for (const auto& [number, one] : fabric_->pairs) {
+    if (Fabric::IsOfSelf(*one)) continue;
     if (one->nic->config.name == device && pair-- == 0) one->path_lost = lost;
   }
 }
@@ -148,6 +149,11 @@ uint64_t FakeVerbs::probes() const {
   const std::lock_guard<std::mutex> hold(fabric_->lock);
   return fabric_->probes;
 }
+uint64_t FakeVerbs::stray_writes() const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  return fabric_->stray_writes;
+}
+
 uint64_t FakeVerbs::inline_sends() const {
   const std::lock_guard<std::mutex> hold(fabric_->lock);
   return fabric_->inline_sends;

@@ -119,6 +119,9 @@ class FakeVerbs final : public VerbsApi {
   uint64_t receiver_not_ready() const;                               // messages without a receive
   uint64_t messages() const;                                         // delivered, of any kind
   uint64_t probes() const;  // delivered empty writes; iWARP: reads
+  // Writes that arrived after their sender had given up its queue pair, as packets that a switch
+  // has held back do; only MoveAtRandom makes any.
+  uint64_t stray_writes() const;
   uint64_t inline_sends() const;
   uint64_t gathered_sends() const;  // of more than one piece of memory
   uint64_t signaled_sends() const;

@@ -5,13 +5,27 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 namespace railhead::transport::verbs {
 
 absl::StatusOr<std::unique_ptr<QueuePair>> ImmediatePair::Create(
     const DevicePort& port, std::shared_ptr<CompletionQueue> completions, QueueDepths depths) {
-  std::unique_ptr<ImmediatePair> pair(new ImmediatePair(port, std::move(completions), depths));
+  return CreateWith(port, std::move(completions), depths, IBV_ACCESS_REMOTE_WRITE);
+}
+
+absl::StatusOr<std::unique_ptr<ImmediatePair>> ImmediatePair::CreateReadable(
+    const DevicePort& port, std::shared_ptr<CompletionQueue> completions, QueueDepths depths) {
+  return CreateWith(port, std::move(completions), depths,
+                    IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+}
+
+absl::StatusOr<std::unique_ptr<ImmediatePair>> ImmediatePair::CreateWith(
+    const DevicePort& port, std::shared_ptr<CompletionQueue> completions, QueueDepths depths,
+    int access) {
+  std::unique_ptr<ImmediatePair> pair(
+      new ImmediatePair(port, std::move(completions), depths, access));
   if (absl::Status status = pair->CreatePair(); !status.ok()) return status;
   return pair;
 }
@@ -43,6 +57,33 @@ absl::Status ImmediatePair::Send(const Message& message, uint64_t id, bool signa
   if (signaled) request.send_flags |= IBV_SEND_SIGNALED;
   request.sg_list = write.pieces.data();
   request.num_sge = write.count;
+  ibv_sge piece = {};
+  std::optional<ibv_send_wr> placed = PlacedWrite(message, id, piece);
+  if (!placed.has_value()) return PostSends(request);
+  placed->next = &request;
+  return PostSends(*placed);
+}
+
+absl::Status ImmediatePair::PostWrite(const Message& message, uint64_t id) {
+  ibv_sge piece = {};
+  std::optional<ibv_send_wr> write = PlacedWrite(message, id, piece);
+  if (!write.has_value()) return absl::InvalidArgumentError("a write of nothing");
+  write->send_flags = IBV_SEND_SIGNALED;
+  return PostSends(*write);
+}
+
+absl::Status ImmediatePair::PostRead(const LocalBytes& into, uint64_t remote_address,
+                                     uint32_t remote_key, uint64_t id) {
+  ibv_sge piece = {reinterpret_cast<uintptr_t>(into.bytes.data()),
+                   static_cast<uint32_t>(into.bytes.size()), into.local_key};
+  ibv_send_wr request = {};
+  request.wr_id = id;
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_RDMA_READ;
+  request.send_flags = IBV_SEND_SIGNALED;
+  request.wr.rdma.remote_addr = remote_address;
+  request.wr.rdma.rkey = remote_key;
   return PostSends(request);
 }
 

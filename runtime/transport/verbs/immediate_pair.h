@@ -16,10 +16,20 @@ namespace railhead::transport::verbs {
 
 class ImmediatePair final : public QueuePair {
  public:
-  static constexpr uint32_t kRequestsPerSend = 1;
+  static constexpr uint32_t kRequestsPerSend = 2;  // a write of placed bytes, and the message
 
   static absl::StatusOr<std::unique_ptr<QueuePair>> Create(
       const DevicePort& port, std::shared_ptr<CompletionQueue> completions, QueueDepths depths);
+
+  // A pair that its peer may also read by.
+  static absl::StatusOr<std::unique_ptr<ImmediatePair>> CreateReadable(
+      const DevicePort& port, std::shared_ptr<CompletionQueue> completions, QueueDepths depths);
+
+  // Signaled, and without news for the peer's process: writes the placed bytes of the message;
+  // reads as many bytes as `into` has.
+  absl::Status PostWrite(const Message& message, uint64_t id);
+  absl::Status PostRead(const LocalBytes& into, uint64_t remote_address, uint32_t remote_key,
+                        uint64_t id);
 
   absl::Status PostReceives(uint32_t count, uint64_t id) override;
   absl::Status Send(const Message& message, uint64_t id, bool signaled) override;
@@ -30,9 +40,11 @@ class ImmediatePair final : public QueuePair {
 
  private:
   ImmediatePair(const DevicePort& port, std::shared_ptr<CompletionQueue> completions,
-                QueueDepths depths)
-      : QueuePair(port, std::move(completions), depths, IBV_ACCESS_REMOTE_WRITE, kRequestsPerSend) {
-  }
+                QueueDepths depths, int access)
+      : QueuePair(port, std::move(completions), depths, access, kRequestsPerSend) {}
+  static absl::StatusOr<std::unique_ptr<ImmediatePair>> CreateWith(
+      const DevicePort& port, std::shared_ptr<CompletionQueue> completions, QueueDepths depths,
+      int access);
 };
 
 }  // namespace railhead::transport::verbs

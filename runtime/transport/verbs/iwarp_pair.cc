@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 
 #include <cstring>
+#include <optional>
 #include <utility>
 
 namespace railhead::transport::verbs {
@@ -80,9 +81,14 @@ absl::Status IwarpPair::Send(const Message& message, uint64_t id, bool signaled)
   send.send_flags = IBV_SEND_SOLICITED;
   if (kValueSize <= max_inline()) send.send_flags |= IBV_SEND_INLINE;
   write.next = &send;
-  if (absl::Status status = PostSends(bytes.count == 0 ? send : write); !status.ok()) {
-    return status;
+  ibv_send_wr* first = bytes.count == 0 ? &send : &write;
+  ibv_sge piece = {};
+  std::optional<ibv_send_wr> placed = PlacedWrite(message, id, piece);
+  if (placed.has_value()) {
+    placed->next = first;
+    first = &*placed;
   }
+  if (absl::Status status = PostSends(*first); !status.ok()) return status;
   return signaled ? Probe(id, message.remote_address, message.remote_key) : absl::OkStatus();
 }
 

@@ -28,7 +28,7 @@ namespace railhead::transport::verbs {
 
 class IwarpPair final : public QueuePair {
  public:
-  static constexpr uint32_t kRequestsPerSend = 3;  // write, send and read
+  static constexpr uint32_t kRequestsPerSend = 4;  // two writes, send and read
 
   static absl::StatusOr<std::unique_ptr<QueuePair>> Create(
       const DevicePort& port, std::shared_ptr<CompletionQueue> completions, QueueDepths depths);

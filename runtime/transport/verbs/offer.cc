@@ -41,6 +41,28 @@ std::string PeerAddressText(const VerbsAddress& address, const std::optional<Gid
   return gids.has_value() ? GidText(gids->peer.gid) : "unknown address";
 }
 
+absl::Status NoCommonPkey(const DevicePort& port, const VerbsAddress& peer) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "no partition in common: this side has P_Keys ", PkeyText(WithoutIndices(port.pkeys())),
+      ", the peer has ", PkeyText(peer.pkeys),
+      "; have the subnet manager put both ports into one partition, at least one of them as a full "
+      "member (0x8000), and set the same RAILHEAD_IB_PKEY on all ranks"));
+}
+
+absl::StatusOr<Rings> CreateRings(const DevicePort& port, uint32_t slots) {
+  absl::StatusOr<Ring> send = Ring::Create(port, Ring::Use::kSend, slots, kSlotPayload);
+  if (!send.ok()) return send.status();
+  absl::StatusOr<Ring> receive = Ring::Create(port, Ring::Use::kReceive, slots, kSlotPayload);
+  if (!receive.ok()) return receive.status();
+  return Rings{*std::move(send), *std::move(receive)};
+}
+
+absl::Status At(absl::string_view where, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(where, ": ", status.message()));
+}
+
+}  // namespace
+
 absl::StatusOr<ibv_ah_attr> RouteTo(const DevicePort& port, const PortState& state,
                                     const VerbsAddress& peer, const std::optional<GidPair>& gids) {
   ibv_ah_attr route = {};
@@ -73,28 +95,6 @@ absl::StatusOr<ibv_ah_attr> RouteTo(const DevicePort& port, const PortState& sta
   route.grh.traffic_class = port.settings().traffic_class;
   return route;
 }
-
-absl::Status NoCommonPkey(const DevicePort& port, const VerbsAddress& peer) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      "no partition in common: this side has P_Keys ", PkeyText(WithoutIndices(port.pkeys())),
-      ", the peer has ", PkeyText(peer.pkeys),
-      "; have the subnet manager put both ports into one partition, at least one of them as a full "
-      "member (0x8000), and set the same RAILHEAD_IB_PKEY on all ranks"));
-}
-
-absl::StatusOr<Rings> CreateRings(const DevicePort& port, uint32_t slots) {
-  absl::StatusOr<Ring> send = Ring::Create(port, Ring::Use::kSend, slots, kSlotPayload);
-  if (!send.ok()) return send.status();
-  absl::StatusOr<Ring> receive = Ring::Create(port, Ring::Use::kReceive, slots, kSlotPayload);
-  if (!receive.ok()) return receive.status();
-  return Rings{*std::move(send), *std::move(receive)};
-}
-
-absl::Status At(absl::string_view where, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(where, ": ", status.message()));
-}
-
-}  // namespace
 
 uint64_t Rings::MostBytes() { return 2 * Ring::Bytes(kSlotCounts.front(), kSlotPayload); }
 

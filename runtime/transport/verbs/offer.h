@@ -42,6 +42,11 @@ struct Rings {
   static uint64_t LeastBytes();
 };
 
+// Returns the route to that address. FailedPrecondition if the two have no kind of GID in common,
+// which `gids` are.
+absl::StatusOr<ibv_ah_attr> RouteTo(const DevicePort& port, const PortState& state,
+                                    const VerbsAddress& peer, const std::optional<GidPair>& gids);
+
 class Offer {
  public:
   // Uses the current state of the port, whose GIDs may have changed. `rings` and `memory` must

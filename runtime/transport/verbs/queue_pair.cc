@@ -86,14 +86,15 @@ absl::Status QueuePair::Initialize() {
                 "initialize the queue pair");
 }
 
-absl::Status QueuePair::Connect(const PeerPath& path, uint32_t receive_psn, uint32_t send_psn) {
+absl::Status QueuePair::Connect(const PeerPath& path, uint32_t receive_psn, uint32_t send_psn,
+                                uint8_t reads) {
   ibv_qp_attr receive = {};
   receive.qp_state = IBV_QPS_RTR;
   receive.path_mtu = path.mtu;
   receive.pkey_index = path.pkey_index;
   receive.dest_qp_num = path.qp_number;
   receive.rq_psn = receive_psn;
-  receive.max_dest_rd_atomic = 0;
+  receive.max_dest_rd_atomic = reads;
   receive.min_rnr_timer = kReceiverNotReadyTimer;
   receive.ah_attr = path.route;
   if (absl::Status status =
@@ -111,7 +112,7 @@ absl::Status QueuePair::Connect(const PeerPath& path, uint32_t receive_psn, uint
   send.timeout = kTimeoutExponent;
   send.retry_cnt = kRetries;
   send.rnr_retry = kReceiverNotReadyRetries;
-  send.max_rd_atomic = 0;
+  send.max_rd_atomic = reads;
   return Modify(send,
                 IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
@@ -137,7 +138,23 @@ QueuePair::Write QueuePair::WriteOf(const Message& message) const {
     entry.lkey = piece->local_key;
     size += piece->bytes.size();
   }
-  if (write.count > 0 && size <= max_inline_) write.flags = IBV_SEND_INLINE;
+  // The CPU, which copies what is inlined, may not be able to access the second piece.
+  if (write.count == 1 && size <= max_inline_) write.flags = IBV_SEND_INLINE;
+  return write;
+}
+
+std::optional<ibv_send_wr> QueuePair::PlacedWrite(const Message& message, uint64_t id,
+                                                  ibv_sge& piece) {
+  if (message.placed.bytes.empty()) return std::nullopt;
+  piece = {reinterpret_cast<uintptr_t>(message.placed.bytes.data()),
+           static_cast<uint32_t>(message.placed.bytes.size()), message.placed.local_key};
+  ibv_send_wr write = {};
+  write.wr_id = id;
+  write.sg_list = &piece;
+  write.num_sge = 1;
+  write.opcode = IBV_WR_RDMA_WRITE;
+  write.wr.rdma.remote_addr = message.placed_address;
+  write.wr.rdma.rkey = message.placed_key;
   return write;
 }
 

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -49,6 +50,10 @@ struct Message {
   LocalBytes second;
   uint64_t remote_address = 0;
   uint32_t remote_key = 0;
+  // Bytes for another place of the peer's memory, in place before the value is delivered.
+  LocalBytes placed;
+  uint64_t placed_address = 0;
+  uint32_t placed_key = 0;
 };
 
 // Lifecycle: initialized -> (post receives) -> connected (connection.h) -> send and receive. Use
@@ -68,8 +73,10 @@ class QueuePair {
   // In messages.
   QueueDepths depths() const { return depths_; }
 
-  // InfiniBand and RoCE: connects without waiting for the peer.
-  absl::Status Connect(const PeerPath& path, uint32_t receive_psn, uint32_t send_psn);
+  // InfiniBand and RoCE: connects without waiting for the peer. `reads`: maximum number of reads
+  // under way, in each direction.
+  absl::Status Connect(const PeerPath& path, uint32_t receive_psn, uint32_t send_psn,
+                       uint8_t reads = 0);
 
   // Posts `count` receives of one message each; each completes with `id`.
   virtual absl::Status PostReceives(uint32_t count, uint64_t id) = 0;
@@ -108,6 +115,9 @@ class QueuePair {
     unsigned flags = 0;  // inline, if it fits
   };
   Write WriteOf(const Message& message) const;
+  // The write of `placed`, or nullopt without any. `piece` must live until it is posted.
+  static std::optional<ibv_send_wr> PlacedWrite(const Message& message, uint64_t id,
+                                                ibv_sge& piece);
   absl::Status PostSends(ibv_send_wr& first);
   absl::Status PostReceiveList(ibv_recv_wr& first);
 

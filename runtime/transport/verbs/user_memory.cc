@@ -55,6 +55,28 @@ KnownGpu UserMemory::KnowGpu(absl::Span<const std::byte> memory, const device::M
   return result;
 }
 
+absl::StatusOr<UserMemory::Shared> UserMemory::Share(absl::Span<std::byte> memory,
+                                                     const device::DmaBuf* buffer, bool on_device,
+                                                     const Logger& log) {
+  // Reads: of this side's own NIC (self_pair.h).
+  constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                          IBV_ACCESS_REMOTE_READ | IBV_ACCESS_RELAXED_ORDERING;
+  absl::StatusOr<Owned<ibv_mr>> registered =
+      buffer != nullptr ? port_->RegisterDmaBuf(*buffer, memory, kAccess)
+                        : port_->Register(memory.data(), memory.size(), kAccess);
+  if (!registered.ok()) return registered.status();
+  Known known = {memory, nullptr, log};
+  known.region = Make(*std::move(registered), known);
+  known.on_device = on_device;
+  known.shared = true;
+  if (on_device) on_device_.store(true, std::memory_order_release);
+  Shared shared;
+  shared.remote_key = known.region->remote_key();
+  shared.local_key = known.region->local_key();
+  shared.known = Add(std::move(known));
+  return shared;
+}
+
 std::string UserMemory::RegisterGpu(Known& known, fabric::GpuDirectWay& way) const {
   constexpr int kAccess = IBV_ACCESS_RELAXED_ORDERING;
   const device::Memory& gpu = *known.gpu;
@@ -122,7 +144,7 @@ void UserMemory::MakeRoom() {
   const std::lock_guard<std::mutex> lock(mutex_);
   ++changes_;
   for (auto& [begin, known] : known_) {
-    if (known.region == nullptr || known.gpu.has_value()) continue;
+    if (known.region == nullptr || known.gpu.has_value() || known.shared) continue;
     known.log.Info(absl::StrCat(port_->name(), ": dropped the registration of ",
                                 known.memory.size(),
                                 " bytes, because a connection needs the lockable memory"));
@@ -157,6 +179,7 @@ UserMemory::Answer UserMemory::Find(absl::Span<const std::byte> bytes) {
       answer.memory = known.memory;
       answer.region = known.region;
       answer.gpu = known.gpu;
+      answer.on_device = known.on_device;
     }
     if (known.region != nullptr) break;
   }
@@ -182,8 +205,8 @@ absl::Status UserMemory::Reader::CopyOut(absl::Span<const std::byte> bytes, std:
 
 std::shared_ptr<const UserMemory::Region> UserMemory::Make(Owned<ibv_mr> registered,
                                                            const Known& known) const {
-  known.log.Write(LogLevel::kDebug, absl::StrCat(port_->name(), ": registered ",
-                                                 known.memory.size(), " bytes to send from"));
+  known.log.Write(LogLevel::kDebug,
+                  absl::StrCat(port_->name(), ": registered ", known.memory.size(), " bytes"));
   auto region = std::make_shared<Region>();
   region->port_ = port_;
   region->owner_ = known.owner;

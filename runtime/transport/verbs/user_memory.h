@@ -48,6 +48,7 @@ class UserMemory : public std::enable_shared_from_this<UserMemory> {
   class Region {
    public:
     uint32_t local_key() const { return registered_->lkey; }
+    uint32_t remote_key() const { return registered_->rkey; }
 
    private:
     friend class UserMemory;
@@ -73,6 +74,18 @@ class UserMemory : public std::enable_shared_from_this<UserMemory> {
   [[nodiscard]] KnownGpu KnowGpu(absl::Span<const std::byte> memory, const device::Memory& gpu,
                                  Logger log);
 
+  // Registers memory that peers' NICs may also write, and that this side's links send from, until
+  // `known` is destroyed. `buffer`: of memory of a device, as its driver exports it; it is not
+  // needed with nvidia-peermem, nor afterwards. `on_device`: the CPU must not access it, so that
+  // frames from it are always read by the NIC.
+  struct Shared {
+    std::shared_ptr<const void> known;
+    uint32_t remote_key = 0;
+    uint32_t local_key = 0;
+  };
+  absl::StatusOr<Shared> Share(absl::Span<std::byte> memory, const device::DmaBuf* buffer,
+                               bool on_device, const Logger& log);
+
   // Deregisters everything from the NIC, except GPU memory, because connections need pinned memory.
   void MakeRoom();
   // Registers it again.
@@ -85,6 +98,8 @@ class UserMemory : public std::enable_shared_from_this<UserMemory> {
     Logger log;
     std::shared_ptr<const Region> region = nullptr;
     std::optional<device::Memory> gpu = std::nullopt;
+    bool on_device = false;  // see Share
+    bool shared = false;     // with peers
   };
   // By start address as a number, because they are not parts of one array.
   using Table = std::multimap<uintptr_t, Known>;
@@ -107,12 +122,14 @@ class UserMemory : public std::enable_shared_from_this<UserMemory> {
     absl::Span<const std::byte> memory;
     std::weak_ptr<const Region> region = {};
     std::optional<device::Memory> gpu = std::nullopt;
+    bool on_device = false;
   };
   Answer Find(absl::Span<const std::byte> bytes);
 
   const std::shared_ptr<const DevicePort> port_;
-  std::atomic<bool> gpus_{false};  // GPU memory was ever registered
-  std::mutex mutex_;               // guards changes of all below
+  std::atomic<bool> gpus_{false};       // GPU memory was ever registered
+  std::atomic<bool> on_device_{false};  // by Share
+  std::mutex mutex_;                    // guards changes of all below
   std::atomic<uint64_t> changes_{1};
   Table known_;
   size_t longest_ = 0;  // of all ever registered
@@ -127,6 +144,11 @@ class UserMemory::Reader {
   // the NIC has sent them.
   std::shared_ptr<const Region> Find(absl::Span<const std::byte> bytes) {
     return Ask(bytes).region.lock();
+  }
+  // Returns true if only the NIC can read them.
+  bool IsOnDevice(absl::Span<const std::byte> bytes) {
+    return memory_.on_device_.load(std::memory_order_acquire) && !bytes.empty() &&
+           Ask(bytes).on_device;
   }
   // Copies bytes that may be in registered GPU memory.
   absl::Status CopyOut(absl::Span<const std::byte> bytes, std::byte* to);

@@ -22,21 +22,27 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "fabric/pod_rails.h"
+#include "runtime/base/log.h"
+#include "runtime/device/memory.h"
 #include "runtime/transport/connect/acceptor.h"
 #include "runtime/transport/link.h"
 #include "runtime/transport/verbs/settings.h"
+#include "runtime/transport/verbs/shared_memory.h"
 
 namespace railhead::transport {
 
 namespace verbs {
 class DevicePort;
+class SelfPair;
 class UserMemory;
 class VerbsApi;
 }  // namespace verbs
@@ -51,12 +57,24 @@ class VerbsDevice {
   // Memory that its links send without copying.
   const std::shared_ptr<verbs::UserMemory>& memory() const { return memory_; }
 
+  // Registers memory with this device, so that peers' NICs may write it and its links send from it
+  // (UserMemory::Share has the arguments). Memory of a device is tried with a pattern first, if the
+  // port is up, which leaves it as it was. Errors name the device and the cause.
+  absl::StatusOr<std::unique_ptr<SharedMemory>> Share(absl::Span<std::byte> memory,
+                                                      const device::DmaBuf* buffer, bool on_device,
+                                                      const Logger& log);
+
   // Returns one line for logs: rail, device, port, link layer, MTU and preferred GID.
   std::string Describe() const;
 
  private:
   std::shared_ptr<const verbs::DevicePort> port_;
+  // The pair with which the device reads and writes memory of this node, made on first use.
+  absl::StatusOr<std::shared_ptr<verbs::SelfPair>> Self();
+
   std::shared_ptr<verbs::UserMemory> memory_;
+  std::mutex mutex_;  // guards self_
+  std::shared_ptr<verbs::SelfPair> self_;
 };
 
 // Returns OK if libibverbs can be used in this process; else the cause, and what to install.

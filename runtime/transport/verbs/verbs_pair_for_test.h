@@ -102,8 +102,8 @@ struct Side {
     Link::Report report =
         link->Poll([&](const FrameHeader& header, absl::Span<const std::byte> payload) {
           if (!accept) return false;
-          received.emplace_back(
-              header, std::string(reinterpret_cast<const char*>(payload.data()), payload.size()));
+          const auto* const text = reinterpret_cast<const char*>(payload.data());
+          received.emplace_back(header, header.placed ? "" : std::string(text, payload.size()));
           return true;
         });
     unacknowledged = report.unacknowledged;
