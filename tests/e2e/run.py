@@ -23,6 +23,7 @@ from lost_device import lost_device_falls_back_loudly, required_rdma_fails_fast
 from lost_rail import a_lost_rail_is_survived
 from main_job import main_job
 from memlock import who_holds_an_hca_may_pin_memory
+from nccl_memory import nccl_memory_is_written_by_nics
 from networks import multus_host_device, multus_ipvlan, multus_macvlan, rdma_exclusive
 from node_reports import a_dead_link_is_told_and_recovers, nodes_say_what_they_have
 from own_gid import a_pod_takes_its_own_gid
@@ -36,7 +37,7 @@ from railbed.console import Console, Failure, wait_for
 
 ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_device_falls_back_loudly,
                   required_rdma_fails_fast, restarts_do_not_disturb, a_lost_rail_is_survived,
-                  every_collective_is_right, preflight_tells_what_is_wrong, a_pod_takes_its_own_gid,
+                  every_collective_is_right, nccl_memory_is_written_by_nics, preflight_tells_what_is_wrong, a_pod_takes_its_own_gid,
                   a_dead_link_is_told_and_recovers, too_many_hcas_stay_pending, chart_refuses_unknown_values,
                   upgrade_keeps_the_webhook, uninstall_leaves_nothing)
 WITHOUT = (an_interrupt_is_no_answer, interrupted_demo_leaves_nothing)
