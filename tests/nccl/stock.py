@@ -28,12 +28,13 @@ from network import NODES, Network, run_tool  # noqa: E402
 from railbed.console import Console, Failure, wait_for  # noqa: E402
 
 import wheels  # noqa: E402
-from job import ABORTED, CALLS, HERE, OTHER_PROFILER, OUT, PLUGIN, Job, build  # noqa: E402
+from job import ABORTED, CALLS, GPU_MEMORY_PLUGIN, HERE, OTHER_PROFILER, OUT, PLUGIN, Job, TorchJob, build  # noqa: E402
 
 RAILHEAD = ROOT / "build" / "release" / "cli" / "railhead"
 RATES = (200, 200)  # Mbit/s
 ABORT_SECONDS = 20
 CUT_SECONDS = 2
+STEPS = 100  # of training
 # It does not log these variables, so that its log does not tell what was asked for.
 SILENT_CHOICES = {"2.26.5": ("chosen-sockets", "collnet")}
 # Its proxy logs the plugin's error and drops the operation, and ncclCommGetAsyncError does not return it.
@@ -41,6 +42,8 @@ DROPS_ERRORS = ("2.26.5",)
 # Without an interface for environment plugins, and with one that has no log.
 WITHOUT_ENVIRONMENT = ("2.26.5",)
 WITHOUT_ENVIRONMENT_LOG = ("2.28.9",)
+# Without functions that torch 2.15 calls.
+WITHOUT_TORCH = ("2.26.5", "2.28.9")
 # It does not look for a profiler in the network plugin's file, and does not stop each step.
 NAMES_PROFILER = ("2.26.5",)
 
@@ -54,6 +57,10 @@ class Library:
     def job(self, name, ranks, **chosen):
         self.console.note(name)
         return Job(OUT / self.version / name, self.path, ranks, **chosen)
+
+    def torch(self, name, ranks, network, **chosen):
+        self.console.note(name)
+        return TorchJob(OUT / self.version / name, self.path, ranks, network, **chosen)
 
 
 @contextlib.contextmanager
@@ -110,14 +117,26 @@ def groups(nccl):
 
 
 def two_hosts(nccl):
-    """Two hosts of two GPUs and two rails, each rail at the PCIe switch of a GPU: P2P inside, both rails between them.
-    PXN, by way of the other GPU's rail, needs GPUDirect: NCCL does not choose it for host memory."""
+    """Two hosts of two GPUs and two rails, each rail at the PCIe switch of a GPU: P2P inside, both rails between them."""
     with two_nodes() as network:
         with nccl.job("two-hosts", 4, gpus=2, network=network, sizes=(4, 1000, 1 << 19),
                       NCCL_TOPO_FILE=str(HERE / "two_hosts.xml")) as job:
             pass
     for transport in ("P2P/IPC", "NET/Railhead/0", "NET/Railhead/1"):
         job.expect(f"via {transport}" in job.text(), f"no connection via {transport}")
+
+
+def pxn(nccl):
+    """The same hosts with GPUDirect: a GPU sends over the other GPU's rail, by the proxy of the other process (PXN). NCCL
+    does so only if the network takes memory of GPUs."""
+    with two_nodes() as network:
+        with nccl.job("pxn", 4, gpus=2, network=network, sizes=(4, 1000, 60_000, 1 << 19), rounds=3,
+                      NCCL_TOPO_FILE=str(HERE / "two_hosts.xml"), NCCL_NET_PLUGIN=str(GPU_MEMORY_PLUGIN),
+                      WRAPPED_NET_PLUGIN=str(PLUGIN), EMULATED_GPUDIRECT="1", NCCL_NET_GDR_READ="1") as job:
+            pass
+    for rank in range(4):
+        by_other = re.findall(rf"\[send\] via NET/Railhead/\d\({rank ^ 1}\)/GDRDMA", job.text(rank))
+        job.expect(by_other, "no connection by way of the other process", rank)
 
 
 def logs(nccl):
@@ -200,6 +219,54 @@ def cut_rails(nccl):
             lost, back = ([logged(rail, what) for rail in range(len(RATES))] for what in (r"lost \(", "is back"))
     job.expect(min(lost) > 0 and min(back) > 0, f"losses {lost}, returns {back}")
     nccl.console.line(f"    {cuts} cuts in {job.rounds()} rounds; of connections, by rail: {lost} losses, {back} returns")
+
+
+def torch_collectives(nccl):
+    """torch's `nccl` backend: its calls have the results of gloo, among two and three ranks."""
+    if nccl.version in WITHOUT_TORCH:
+        return
+    for ranks in (2, 3):
+        with two_nodes() as network, nccl.torch(f"torch-{ranks}", ranks, network) as job:
+            pass
+        job.expect(f"NCCL {nccl.version}\n" in job.text(0), f"torch does not use NCCL {nccl.version}")
+
+
+def torch_dead_rail(nccl):
+    """DDP makes 100 steps, while a rail is dead from the start: silently, or without its carrier."""
+    if nccl.version in WITHOUT_TORCH:
+        return
+    for fault, rail in (("swallow", 1), ("unplug", 0)):
+        with two_nodes() as network:
+            getattr(network, fault)(rail)
+            with nccl.torch(f"torch-dead-{fault}", 3, network, steps=STEPS) as job:
+                pass
+            job.expect(re.search(rf"rail {rail} \(.*: lost \(not connected: ", job.text()), f"rail {rail} is not reported")
+            job.expect(not re.search(rf"rail {rail} \(.*: is back", job.text()), f"rail {rail} has come back")
+
+
+def torch_cut_rail(nccl):
+    """In the middle of DDP, a rail is cut and comes back, and then the other one."""
+    if nccl.version in WITHOUT_TORCH:
+        return
+    with two_nodes() as network, nccl.torch("torch-cut", 3, network, steps=STEPS, endless=True) as job:
+        def go_on(steps):
+            end = job.steps() + steps
+            job.wait_until(lambda: job.steps() >= end, f"step {end}")
+
+        def wait_for_log(rail, what, count):
+            job.wait_until(lambda: len(re.findall(rf"rail {rail} \(.*: {what}", job.text())) > count, f"rail {rail}: {what}")
+
+        for rail, fault in ((1, "swallow"), (0, "reset"), (1, "unplug")):
+            go_on(15)
+            lost, back = (len(re.findall(rf"rail {rail} \(.*: {what}", job.text())) for what in (r"lost \(", "is back"))
+            repair = getattr(network, fault)(rail)
+            wait_for_log(rail, r"lost \(", lost)
+            go_on(15)
+            repair()
+            wait_for_log(rail, "is back", back)
+        go_on(15)
+        job.stop()
+    nccl.console.line(f"    {job.steps()} steps")
 
 
 def environment(nccl):
@@ -363,8 +430,8 @@ def silent(nccl):
         job.stop()
 
 
-SCENES = (own_sockets, collectives, types, protocols, lines, groups, two_hosts, logs, environment, tuner, profiler, killed,
-          cut_rails)
+SCENES = (own_sockets, collectives, types, protocols, lines, groups, two_hosts, pxn, logs, environment, tuner, profiler,
+          killed, torch_collectives, torch_dead_rail, torch_cut_rail, cut_rails)
 
 
 def main():

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/nccl/stock/cuda/api.h"
@@ -50,6 +51,8 @@ int DeviceAttribute(int attribute) {
       return kCapabilityMinor;
     case 97:  // shared memory of a block that asks for it
       return 227 << 10;
+    case 116:  // GPUDirect
+      return std::getenv("EMULATED_GPUDIRECT") == nullptr ? 0 : 1;
     default:  // a feature that these devices lack; NUMA node 0
       return 0;
   }

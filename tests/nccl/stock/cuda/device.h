@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The emulated GPUs: eight of compute capability 9.0, at PCI buses 10 to 17, without virtual memory
-// management, multicast and GPUDirect.
+// management and multicast. With EMULATED_GPUDIRECT=1, NICs can reach their memory.
 #ifndef RAILHEAD_TESTS_NCCL_STOCK_CUDA_DEVICE_H_
 #define RAILHEAD_TESTS_NCCL_STOCK_CUDA_DEVICE_H_
 
