@@ -64,7 +64,7 @@ torch-suite: python ## torch's own tests of backends, with 2 to 4 ranks (framewo
 mpi: python      ## test JAX, MLX and mpi4py, unchanged, over the wheel's libmpi.so.40
 	@$(PARTS) mpi
 
-nccl-net: python ## test the network plugin for NCCL in every version of its interface
+nccl-net: python ## test the network plugin for NCCL in every version of its interface; OUTAGES=1000 SEED=1: more
 	@$(PARTS) nccl-net
 
 nccl: python     ## NVIDIA's stock NCCL with emulated GPUs over the plugin; ALL=1: all versions; CUTS=200: more cuts

@@ -105,10 +105,11 @@ PARTS = (
     Part("mpi", _PYTHON + "tests/mpi/run.py", ("wheel", "programs", "packages-testbed"), cluster=True, torch=True),
     Part("launchers", _PYTHON + "tests/launchers/run.py", ("programs", "packages-testbed"), weight=1, cluster=True,
          torch=True),
-    Part("nccl-net", _PYTHON + "tests/nccl/run.py", ("programs", "packages-testbed"), weight=1, cluster=True),
+    Part("nccl-net", _PYTHON + "tests/nccl/run.py --outages ${OUTAGES:-20} --seed ${SEED:-1}",
+         ("programs", "packages-testbed"), weight=1, cluster=True),
     # ALL=1: every pinned version of NCCL.
-    Part("nccl", _PYTHON + "tests/nccl/stock.py ${ALL:+--all} --cuts ${CUTS:-40}", ("programs", "packages-testbed"),
-         cluster=True),
+    Part("nccl", _PYTHON + "tests/nccl/stock.py ${ALL:+--all} --cuts ${CUTS:-40}", ("programs", "portable", "packages-testbed"),
+         cluster=True, torch=True),
     # Most of the longest tests wait: they share cores.
     Part("unit", f"ctest --preset release --parallel {2 * os.cpu_count()} --output-on-failure", ("unit-build",),
          tmp_in_memory=True),

@@ -2,17 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The network plugin for NCCL as NCCL uses it: loaded by name, in every version of its table, in two processes.
 
-usage: run.py [SCENE]...     default: all
+usage: run.py [--outages COUNT] [--seed N] [SCENE]...     default: all; 20 outages of seed 1
 
-Every byte is checked. Rails are veth pairs between network namespaces, or loopback.
+Every byte is checked. Rails are veth pairs between network namespaces, or loopback. The scene `outages` prints a line
+for docs/long-runs.md.
 """
 
+import argparse
 import json
 import os
 import pathlib
 import random
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -27,89 +28,11 @@ from control_plane import free_port  # noqa: E402
 from network import Network  # noqa: E402
 from railbed.console import Console, Failure  # noqa: E402
 
+import outages as seeded  # noqa: E402
 from net_abi import GPU, INVALID_USAGE, VERSIONS, Failed, Plugin  # noqa: E402
+from two import LIBRARY, OUT, PATIENCE, Two, expect  # noqa: E402
 
-LIBRARY = ROOT / "build" / "release" / "plugins" / "nccl" / "libnccl-net-railhead.so"
-OUT = ROOT / "out" / "nccl"
-PATIENCE = 90
 RATE = 200  # Mbit/s
-
-
-class End:
-    """A process of end.py."""
-
-    def __init__(self, role, folder, version, network=None, rails=(), more=None, **chosen):
-        self.log = folder / f"{role}.log"
-        options = [word for name, value in chosen.items() for word in (f"--{name}", str(value))]
-        command = [sys.executable, str(pathlib.Path(__file__).parent / "end.py"), str(LIBRARY), str(version), role,
-                   str(folder), *options]
-        if network is not None:
-            command = network.inside("a" if role == "send" else "b", *command)
-        env = {**os.environ, "RAILHEAD_SOCKET_IFNAME": ",".join(rails) or "lo", "RAILHEAD_LOG": "info",
-               "RAILHEAD_METRICS_PORT": "0", **(more or {})}
-        with open(self.log, "wb") as out:
-            self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-                                          env=env)
-
-    def text(self):
-        return self.log.read_text("utf-8", "replace")
-
-    def done(self):
-        numbers = [int(line) for line in self.text().splitlines() if line.isdigit()]
-        return numbers[-1] if numbers else 0
-
-    def finish(self, seconds=PATIENCE):
-        try:
-            self.child.wait(seconds)
-        except subprocess.TimeoutExpired:
-            raise Failure(f"{self.log.name}: no end within {seconds} s", log=self.log) from None
-        return self.child.returncode
-
-    def stop(self):
-        if self.child.poll() is None:
-            self.child.kill()
-            self.child.wait()
-
-
-class Two:
-    """A sender and a receiver. At the end of the block both must have ended well."""
-
-    def __init__(self, name, version=12, versions=None, network=None, rails=((), ()), more=({}, {}), checked=True,
-                 **chosen):
-        self.folder = OUT / name
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(parents=True)
-        self._checked = checked
-        versions = versions or (version, version)
-        self.receiver = End("receive", self.folder, versions[1], network, rails[1], more[1], **chosen)
-        self.sender = End("send", self.folder, versions[0], network, rails[0], more[0], **chosen)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, *_):
-        try:
-            for end in (self.sender, self.receiver) if kind is None and self._checked else ():
-                if end.finish() != 0 or not end.text().rstrip().endswith("end"):
-                    raise Failure(f"{self.folder.name}: {end.log.name} has failed", log=end.log)
-        finally:
-            self.sender.stop()
-            self.receiver.stop()
-
-    def wait_for(self, messages):
-        self.wait_until(lambda: self.receiver.done() >= messages, f"{messages} messages")
-
-    def wait_until(self, condition, what):
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
-            if time.monotonic() > deadline or self.receiver.child.poll() not in (None, 0):
-                raise Failure(f"{what}: not within {PATIENCE} s, or the receiver has ended", log=self.receiver.log)
-            time.sleep(0.02)
-
-
-def expect(condition, what, end):
-    if not condition:
-        raise Failure(what, log=end.log)
 
 
 def every_version():
@@ -184,6 +107,11 @@ def rails_fail(faults=("swallow", "reset", "unplug", "narrow")):
                "the log does not name the rail", two.sender)
 
 
+def outages(console, count, seed):
+    """Rails fail and return in mid-transfer, as seeds determine: see outages.py."""
+    console.line("    " + seeded.run(console, count, seed))
+
+
 def metrics():
     """The bytes of each rail are on the pod's page, under NCCL's name."""
     port = free_port()
@@ -229,14 +157,20 @@ def killed():
                              other.text()), "no cause", other)
 
 
+def secret():
+    """Returns the path of a job's secret."""
+    path = OUT / "secret"
+    OUT.mkdir(parents=True, exist_ok=True)
+    path.write_text("the job's secret, thirty-two bytes", "ascii")
+    path.chmod(0o600)
+    return str(path)
+
+
 def strangers():
     """Who does not know the job's secret is turned away, and disturbs nobody."""
-    secret = OUT / "secret"
-    OUT.mkdir(parents=True, exist_ok=True)
-    secret.write_text("the job's secret, thirty-two bytes", "ascii")
     other = OUT / "other-secret"
     other.write_text("another job's secret, of that size", "ascii")
-    same = {"RAILHEAD_SECRET_FILE": str(secret)}
+    same = {"RAILHEAD_SECRET_FILE": secret()}
     for auth in ("require", "frames", "encrypt"):
         more = {**same, "RAILHEAD_AUTH": auth}
         with Two(f"secret-{auth}", more=(more, more), count=60) as two:
@@ -252,6 +186,53 @@ def strangers():
              checked=False) as two:
         expect(two.sender.finish(30) == 1, "a sender of another job is served", two.sender)
         expect("no rail to the receiver at 127.0.0.1:" in two.sender.text(), "no cause", two.sender)
+
+
+def impostors():
+    """Who does not know the job's secret answers at both sides' addresses in mid-transfer, is in the middle of a rail and
+    changes bytes, or plays back an old answer: it is never taken for the other side, and no wrong byte arrives."""
+    names = ("rail0", "rail1")
+    for how, auth in (("swap", "encrypt"), ("replay", "require"), ("relay", "frames"), ("relay", "encrypt")):
+        more = {"RAILHEAD_SECRET_FILE": secret(), "RAILHEAD_AUTH": auth}
+        said = OUT / f"impostor-{how}.txt"
+        said.unlink(missing_ok=True)
+        with Network((RATE, RATE)) as network, Two(f"impostor-{how}-{auth}", network=network, rails=(names, names),
+                                                   more=(more, more), largest=1 << 18, endless=True) as two:
+            def count(word, said=said):
+                return said.read_text("utf-8").count(word)
+
+            two.wait_for(50)
+            with network.impostor(0, said, how):
+                two.wait_until(lambda two=two: not two.rail_is_up(0), "the sender reports the loss")
+                if how == "relay":
+                    # It passes the handshake on, so that the rail returns, until a byte is changed.
+                    two.wait_until(lambda: count("changed") >= 3, "bytes are changed on their way")
+                else:
+                    answered = count("answered") + 5
+                    two.wait_until(lambda: count("answered") >= answered, "the impostor is asked")
+                    expect(not two.rail_is_up(0), "the impostor was taken for the receiver", two.sender)
+                two.wait_for(two.receiver.done() + 50)
+            two.wait_until(lambda two=two: two.rail_is_up(0), "rail 0 is back")
+            two.stop()
+
+
+def versions():
+    """Two versions of the plugin in one job: the sender says which two, whichever of them is the newer one. Two processes
+    of that other version serve each other."""
+    def job(name, sender, receiver, checked):
+        return Two(f"version-{name}", count=20, checked=checked,
+                   own=[{} if version is None else {"handle_version": version} for version in (sender, receiver)])
+
+    for name, sender, receiver in (("newer-receiver", None, 2), ("newer-sender", 2, None), ("much-newer", None, 255)):
+        with job(name, sender, receiver, checked=False) as two:
+            expect(two.sender.finish(30) == 1, "the sender has no error", two.sender)
+            theirs = receiver or sender
+            expect(f"the receiver's plugin speaks version {theirs}, and this one version 1: install one version of Railhead "
+                   "in all pods of the job" in two.sender.text(), "the versions are not named", two.sender)
+            expect(two.receiver.done() == 0 and two.receiver.child.poll() is None, "the receiver has got something",
+                   two.receiver)
+    with job("same", 2, 2, checked=True):
+        pass
 
 
 def table(kind, version, *words, **env):
@@ -344,24 +325,32 @@ def tuner():
                 raise Failure(f"v{version}: the log is {got['log']}")
 
 
-SCENES = (describes_itself, environment, tuner, every_version, large_and_many, metrics, unequal_rails, rails_fail, killed,
-          strangers)
+SCENES = (describes_itself, environment, tuner, every_version, versions, large_and_many, metrics, unequal_rails, rails_fail,
+          killed, strangers, impostors, outages)
 
 
 def main():
-    console = Console()
     known = {scene.__name__: scene for scene in SCENES}
-    if unknown := set(sys.argv[1:]) - set(known):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--outages", type=int, default=20, help="how often rails fail in the scene `outages` (default: 20)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("scenes", nargs="*", metavar="SCENE", help=", ".join(known))
+    chosen = parser.parse_args()
+    if unknown := set(chosen.scenes) - set(known):
         sys.exit(f"run.py: no scene is called {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    console = Console()
     failed = 0
-    for scene in [known[name] for name in sys.argv[1:]] or SCENES:
+    for scene in [known[name] for name in chosen.scenes] or SCENES:
         try:
             with console.step(scene.__name__):
-                scene()
+                if scene is outages:
+                    outages(console, chosen.outages, chosen.seed)
+                else:
+                    scene()
         except Failure as failure:
             console.failed(failure)
             failed += 1
-    console.plain(f"{len(sys.argv[1:]) or len(SCENES)} scenes, {failed} failed")
+    console.plain(f"{len(chosen.scenes) or len(SCENES)} scenes, {failed} failed")
     return 1 if failed else 0
 
 

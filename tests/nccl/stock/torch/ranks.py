@@ -236,7 +236,6 @@ def main():
     torch.cuda.set_device(RANK)
     dist.init_process_group("nccl")
     gloo = dist.new_group(backend="gloo")
-    print(f"torch {torch.__version__}, NCCL {'.'.join(map(str, torch.cuda.nccl.version()))}", flush=True)
     if sys.argv[2] == "collectives":
         collectives(gloo)
     else:
