@@ -13,7 +13,7 @@ export CCACHE_NOHASHDIR := 1
 # Parts run side by side by themselves; `make -j` adds nothing.
 .NOTPARALLEL:
 
-.PHONY: help demo demo-down build portable portable-test portable-aarch64 portable-aarch64-test wheel wheel-aarch64 wheel-test frameworks framework-pods torch-suite mpi launchers nccl-net nccl training gpu test unit rails rails-slow programs discovery fuzz sanitize bench bench-nccl chart kube node soak e2e \
+.PHONY: help demo demo-down build portable portable-test portable-aarch64 portable-aarch64-test wheel wheel-aarch64 wheel-test frameworks framework-pods torch-suite mpi launchers nccl-net rccl nccl training gpu test unit rails rails-slow programs discovery fuzz sanitize bench bench-nccl chart kube node soak e2e \
   lint lint-stamps format check python clean fuzz-more test-loaded
 
 help:            ## list of targets
@@ -66,6 +66,9 @@ mpi: python      ## test JAX, MLX and mpi4py, unchanged, over the wheel's libmpi
 
 nccl-net: python ## test the network plugin for NCCL in every version of its interface; OUTAGES=1000 SEED=1: more
 	@$(PARTS) nccl-net
+
+rccl: python     ## Debian's RCCL with emulated GPUs over the plugin
+	@$(PARTS) rccl
 
 nccl: python     ## NVIDIA's stock NCCL with emulated GPUs over the plugin; ALL=1: all versions; CUTS=200: more cuts
 	@$(PARTS) nccl

@@ -107,8 +107,9 @@ PARTS = (
          torch=True),
     Part("nccl-net", _PYTHON + "tests/nccl/run.py --outages ${OUTAGES:-20} --seed ${SEED:-1}",
          ("programs", "packages-testbed"), weight=1, cluster=True),
+    Part("rccl", _PYTHON + "tests/nccl/rccl.py --cuts ${CUTS:-4}", ("programs", "packages-testbed"), weight=1, cluster=True),
     # ALL=1: every pinned version of NCCL.
-    Part("nccl", _PYTHON + "tests/nccl/stock.py ${ALL:+--all} --cuts ${CUTS:-40}", ("programs", "portable", "packages-testbed"),
+    Part("nccl", _PYTHON + "tests/nccl/stock.py ${ALL:+--all} --cuts ${CUTS:-40}", ("programs", "packages-testbed"),
          cluster=True, torch=True),
     # Most of the longest tests wait: they share cores.
     Part("unit", f"ctest --preset release --parallel {2 * os.cpu_count()} --output-on-failure", ("unit-build",),
@@ -137,4 +138,4 @@ PARTS = (
     Part("demo", "exec " + _PYTHON + "tests/e2e/demo.py", ("programs", "kube", "node-disk", "image-base"), weight=CAPACITY,
          emulated=True, foreground=True),
 )
-TEST = ("lint", "unit", "rails", "discovery", "fuzz", "portable-test", "portable-aarch64-test", "wheel-test", "frameworks", "framework-pods", "mpi", "launchers", "nccl-net", "newcomer", "chart", "kube-client", "node", "e2e")
+TEST = ("lint", "unit", "rails", "discovery", "fuzz", "portable-test", "portable-aarch64-test", "wheel-test", "frameworks", "framework-pods", "mpi", "launchers", "nccl-net", "rccl", "newcomer", "chart", "kube-client", "node", "e2e")

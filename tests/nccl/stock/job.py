@@ -30,31 +30,39 @@ CALLS = ("allreduce", "avg", "max", "min", "prod", "allgather", "reducescatter",
 ABORTED = 3  # exit code of a rank that has aborted its communicator after an asynchronous error
 
 
-def build():
-    """Compiles the program of the ranks, the emulation as a library for torch, and the plugins of the tests."""
-    objects = OUT / "objects"
-    objects.mkdir(parents=True, exist_ok=True)
+def compile_all(sources, folder):
+    """Returns {source: its object file in the folder}."""
+    folder.mkdir(parents=True, exist_ok=True)
     compiler = [*(["ccache"] if shutil.which("ccache") else []), "g++", "-std=c++20", "-O2", "-g1", "-fPIC", "-Wall",
                 "-Wextra", "-Werror", "-fvisibility=hidden", "-pthread", "-I", ROOT]
 
     def compiled(source):
-        result = objects / f"{source.parent.name}-{source.stem}.o"
+        result = folder / f"{source.parent.name}-{source.stem}.o"
         run([*compiler, "-c", source, "-o", result])
         return result
 
-    def link(result, *folders, options=("-shared",)):
-        run(["g++", *options, "-pthread", *(made[source] for source in sources if source.parent.name in folders), "-ldl",
-             "-o", result])
-
-    sources = [*sorted(HERE.rglob("*.cc")), ROOT / "plugins" / "nccl" / "testing" / "other_profiler.cc"]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        made = dict(zip(sources, pool.map(compiled, sources)))
-    emulation = ("stock", "cuda", "kernels")
+        return dict(zip(sources, pool.map(compiled, sources)))
+
+
+def link(result, objects, *options):
+    run(["g++", "-pthread", *options, *objects, "-ldl", "-o", result])
+
+
+def build():
+    """Compiles the program of the ranks, the emulation as a library for torch, and the plugins of the tests."""
+    made = compile_all([*sorted(HERE.rglob("*.cc")), ROOT / "plugins" / "nccl" / "testing" / "other_profiler.cc"],
+                       OUT / "objects")
+
+    def of(*folders):
+        return [made[source] for source in made if source.parent.name in folders]
+
+    emulation = of("stock", "cuda", "kernels")
     # NCCL finds functions of the driver and NVML in the program by their names.
-    link(PROGRAM, *emulation, "rank", options=("-rdynamic",))
-    link(EMULATION, *emulation, "torch")
-    link(GPU_MEMORY_PLUGIN, "net")
-    link(OTHER_PROFILER, "testing")
+    link(PROGRAM, [*emulation, *of("rank")], "-rdynamic")
+    link(EMULATION, [*emulation, *of("torch")], "-shared")
+    link(GPU_MEMORY_PLUGIN, of("net"), "-shared")
+    link(OTHER_PROFILER, of("testing"), "-shared")
 
 
 class Ranks:
@@ -176,14 +184,14 @@ class Ranks:
 
 class Job(Ranks):
     """Ranks that make `calls` of NCCL, each with each of `sizes` (bytes), in a number of rounds, or in rounds until
-    stop(). With `hold`, ranks keep their communicator at the end until release()."""
+    stop(). With `hold`, ranks keep their communicator at the end until release(). `program` starts a rank."""
 
     def __init__(self, folder, library, ranks, calls=CALLS, sizes=(4, 1000, 1 << 20), element="f32", rounds=2, gpus=1,
-                 hold=False, **chosen):
+                 hold=False, program=(PROGRAM,), **chosen):
         self._hold = folder / "release"
 
         def command(rank):
-            return [PROGRAM, library, folder / "id", rank, ranks, rank % gpus, ",".join(calls), ",".join(map(str, sizes)),
+            return [*program, library, folder / "id", rank, ranks, rank % gpus, ",".join(calls), ",".join(map(str, sizes)),
                     element, folder / "stop" if rounds is None else rounds, *([self._hold] if hold else [])]
         super().__init__(folder, ranks, command, gpus=gpus, **chosen)
         self._wanted = [f"{call} {size} {element}: right" for call in calls for size in sizes] if rounds else []

@@ -2,6 +2,8 @@
 #include "tests/nccl/stock/kernels/functions.h"
 
 #include <initializer_list>
+#include <mutex>
+#include <set>
 
 #include "tests/nccl/stock/cuda/api.h"
 
@@ -60,6 +62,13 @@ std::string NameOf(const Function& function) {
   constexpr const char* kProtocolNames[] = {"LL", "LL128", "Simple"};
   return std::string(kKinds[function.kind]) + " " + kAlgorithms[function.algorithm] + " " +
          kProtocolNames[function.protocol];
+}
+
+void LogFirstUse(const Function& function) {
+  static auto* const mutex = new std::mutex;
+  static auto* const used = new std::set<std::string>;
+  const std::lock_guard<std::mutex> lock(*mutex);
+  if (used->insert(NameOf(function)).second) Log("runs %s", NameOf(function).c_str());
 }
 
 std::vector<Function> FunctionsOf(const Version& version, const int* numbers) {

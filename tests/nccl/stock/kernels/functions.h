@@ -40,6 +40,9 @@ size_t BytesOf(Type type);
 // "all-reduce tree LL128".
 std::string NameOf(const Function& function);
 
+// Logs the first use of each kind, algorithm and protocol in this process.
+void LogFirstUse(const Function& function);
+
 // Inverts the library's table ncclDevFuncRowToId.
 std::vector<Function> FunctionsOf(const Version& version, const int* numbers);
 

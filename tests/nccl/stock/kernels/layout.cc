@@ -177,13 +177,20 @@ Collective ReadCollective(const Version& version, const char* from) {
 
 void SetBytes(const Version& version, const Connection& connection, uint64_t step, size_t bytes) {
   if (connection.fifo == nullptr) return;
+  if (version.separate_fifos) {
+    reinterpret_cast<volatile int*>(connection.fifo)[step % kSlots] = static_cast<int>(bytes);
+    return;
+  }
   char* const size = EntryOf(version, connection, step) + version.fifo_bytes - 16;
   *reinterpret_cast<volatile int64_t*>(size) = static_cast<int64_t>(bytes);
 }
 
 char* SlotOf(const Version& version, const Connection& connection, uint64_t step) {
   char* const buffer = connection.buffers[kSimple];
-  if (connection.fifo != nullptr) {
+  if (version.separate_fifos && connection.device.handle != nullptr) {
+    return buffer + static_cast<volatile int*>(connection.device.handle)[step % kSlots];
+  }
+  if (connection.fifo != nullptr && !version.separate_fifos) {
     char* const entry = EntryOf(version, connection, step);
     if (*reinterpret_cast<volatile int*>(entry) == kOffsetMode) {
       return buffer + (version.fifo_bytes == 32 ? *reinterpret_cast<volatile int64_t*>(entry + 8)

@@ -127,6 +127,8 @@ struct Version {
   int function_bits;         // of a function's number in a batch
   bool parts_bit_reversed;   // order of a transfer's parts over channels
   bool gathers_of_any_size;  // AllGatherV is in the table of functions
+  // RCCL: a connection's fifo has sizes only, as int; device.handle has int offsets, or is null.
+  bool separate_fifos = false;
 };
 
 // Returns the row of a version. Ends the process if there is none.

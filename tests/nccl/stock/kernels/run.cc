@@ -2,8 +2,6 @@
 #include "tests/nccl/stock/kernels/run.h"
 
 #include <bit>
-#include <mutex>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -72,14 +70,6 @@ void RunTransfers(const Block& block, const std::vector<const char*>& works) {
     threads.emplace_back([&block, transfer] { RunSend(block, *transfer); });
     threads.emplace_back([&block, transfer] { RunReceive(block, *transfer); });
   }
-}
-
-// Logs the first use of each kind, algorithm and protocol.
-void LogFirstUse(const Function& function) {
-  static auto* const mutex = new std::mutex;
-  static auto* const used = new std::set<std::string>;
-  const std::lock_guard<std::mutex> lock(*mutex);
-  if (used->insert(NameOf(function)).second) Log("runs %s", NameOf(function).c_str());
 }
 
 void RunCollectives(const Block& block, unsigned number, const std::vector<const char*>& works) {

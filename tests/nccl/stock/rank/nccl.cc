@@ -18,7 +18,8 @@ Nccl OpenNccl(const std::string& path) {
   };
   find(nccl.GetUniqueId, "ncclGetUniqueId");
   find(nccl.CommInitRank, "ncclCommInitRank");
-  find(nccl.CommFinalize, "ncclCommFinalize");
+  // Since NCCL 2.14.
+  nccl.CommFinalize = reinterpret_cast<int (*)(CommHandle)>(dlsym(library, "ncclCommFinalize"));
   find(nccl.CommDestroy, "ncclCommDestroy");
   find(nccl.CommAbort, "ncclCommAbort");
   find(nccl.CommGetAsyncError, "ncclCommGetAsyncError");

@@ -22,7 +22,7 @@ inline constexpr int kInProgress = 7;
 struct Nccl {
   int (*GetUniqueId)(UniqueId*);
   int (*CommInitRank)(CommHandle*, int ranks, UniqueId, int rank);
-  int (*CommFinalize)(CommHandle);
+  int (*CommFinalize)(CommHandle);  // null: the library has none
   int (*CommDestroy)(CommHandle);
   int (*CommAbort)(CommHandle);
   int (*CommGetAsyncError)(CommHandle, int*);
