@@ -14,8 +14,6 @@ namespace {
 
 using namespace railhead::nccl::abi;  // NOLINT: all below is of NCCL's interface
 
-constexpr int kGpuMemory = 2;
-
 // The wrapped plugin's table of this type.
 template <class Table>
 const Table* wrapped = nullptr;
