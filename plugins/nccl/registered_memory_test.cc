@@ -155,6 +155,29 @@ TEST_P(RegisteredMemoryTest, AGroupMayHaveMemoryOfBothKinds) {
   EXPECT_TRUE(Await(*sender_, second).ok());
 }
 
+// A sender remembers 1024 of them.
+TEST_P(RegisteredMemoryTest, MemoryThatWasForgottenIsToldAgain) {
+  constexpr size_t kSize = 20'000;
+  const Piece from = Make(*sender_, false, false);
+  const Piece to = Make(*receiver_, true, false);
+  std::vector<std::unique_ptr<Memory>> pieces;
+  for (size_t i = 0; i < 1100; ++i) {
+    pieces.push_back(receiver_->Register({to.data + 8 * i, kSize}, true, nullptr).value());
+  }
+  pieces.push_back(nullptr);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const size_t which = i + 1 < pieces.size() ? i : 0;
+    std::memset(from.bytes, static_cast<int>(i % 250 + 1), kSize);
+    Connection::Request* const receive =
+        receiver_->Receive({{to.data + 8 * which, kSize, 1, pieces[which].get()}}).value();
+    Connection::Request* const send =
+        sender_->Send({from.data, kSize}, 1, from.memory.get()).value();
+    ASSERT_TRUE(Await(*receiver_, receive).ok());
+    ASSERT_TRUE(Await(*sender_, send).ok());
+    ASSERT_EQ(std::memcmp(from.bytes, to.bytes + 8 * which, kSize), 0) << i;
+  }
+}
+
 TEST_P(RegisteredMemoryTest, GpuMemoryThatANicCannotReachIsAnErrorWithTheFix) {
   cuda_->SetPeermem(false);
   std::byte* const data = cuda_->Allocate(4096);

@@ -297,7 +297,7 @@ transport::FrameHeader Peer::HeaderOf(const Chunk& chunk, const SendLedger::Cont
   header.size = content.transfer_size;
   header.posted = static_cast<uint32_t>(receives_.posted());
   header.repeated = repeat;
-  if (content.to == nullptr) return header;
+  if (content.to == nullptr || content.to->keys.empty()) return header;
   if (repeat) {
     header.lost_rails = chunk.lost_rails;
   } else if (rail < content.to->keys.size()) {

@@ -17,8 +17,9 @@ constexpr size_t kMostPieces = 2;
 // Sends of at most this size are not announced to a peer with memory of a device: a copy by the NIC
 // (RegisteredMemory::Write) takes less time than the announcement.
 constexpr size_t kMostEagerToDevice = size_t{16} << 10;
-// Of a peer.
-constexpr size_t kMostMemory = size_t{1} << 16;
+// Pieces of registered memory that a sender remembers of a peer, and the peer of itself that it has
+// told of: the last ones, in the order of their notes.
+constexpr size_t kMostMemory = 1024;
 
 }  // namespace
 
@@ -235,6 +236,11 @@ absl::Status Engine::Match(Transfer& receive, const EarlyPtr& early) {
 void Engine::TellMemory(Peer& peer, const collectives::RegisteredMemory& memory) {
   const collectives::RemoteMemory& remote = memory.remote();
   if (remote.keys.empty() || !peer.told.insert(memory.number()).second) return;
+  peer.told_order.push_back(memory.number());
+  if (peer.told_order.size() > kMostMemory) {
+    peer.told.erase(peer.told_order.front());
+    peer.told_order.pop_front();
+  }
   for (size_t rail = 0; rail < remote.keys.size(); rail += Note::kKeys) {
     Note note;
     note.kind = Note::Kind::kMemory;
@@ -248,10 +254,11 @@ void Engine::TellMemory(Peer& peer, const collectives::RegisteredMemory& memory)
   }
 }
 
-absl::Status Engine::HearMemory(Peer& peer, const Note& note) {
-  if (peer.memory.size() >= kMostMemory && peer.memory.count(note.id) == 0) {
-    return absl::InternalError(absl::StrCat(options_.name(peer.rank), " registers more than ",
-                                            kMostMemory, " pieces of memory"));
+void Engine::HearMemory(Peer& peer, const Note& note) {
+  if (peer.memory.count(note.id) == 0) peer.memory_order.push_back(note.id);
+  if (peer.memory_order.size() > kMostMemory) {
+    peer.memory.erase(peer.memory_order.front());
+    peer.memory_order.pop_front();
   }
   collectives::RemoteMemory& memory = peer.memory[note.id];
   memory.address = note.offset;
@@ -264,7 +271,6 @@ absl::Status Engine::HearMemory(Peer& peer, const Note& note) {
     memory.keys[rail] = key;
   }
   peer.has_device = peer.has_device || note.IsOnDevice();
-  return absl::OkStatus();
 }
 
 bool Engine::Stream(Peer& peer, Transfer& send, const Note& pull) {
@@ -430,7 +436,8 @@ absl::Status Engine::Handle(Peer& peer, const Note& note, absl::Span<const std::
       return absl::OkStatus();
     }
     case Note::Kind::kMemory:
-      return HearMemory(peer, note);
+      HearMemory(peer, note);
+      return absl::OkStatus();
     case Note::Kind::kTaken:
       if (note.size > peer.eager) return wrong("has consumed more than was sent");
       peer.eager -= note.size;
@@ -538,7 +545,9 @@ Engine::Sent& Engine::SendBytes(Peer& peer, Transfer& of, size_t bytes) {
   sent.bytes = bytes;
   const absl::Span<const std::byte> data = {of.data + of.going.posted, bytes};
   const auto pulled = peer.ids.find(&of);
-  if (of.registered == nullptr || pulled == peer.ids.end()) {
+  const bool direct = of.registered != nullptr && pulled != peer.ids.end() &&
+                      (of.registered->on_device() || !pulled->second.to.keys.empty());
+  if (!direct) {
     sent.ticket = messenger_.PostSend(peer.rank, data);
   } else {
     collectives::RemoteMemory to = pulled->second.to;

@@ -192,8 +192,10 @@ class Engine {
     // The peer's registered memory, by number; whether some is of a device; and the numbers of this
     // side's that the peer has been told of.
     std::map<uint64_t, collectives::RemoteMemory> memory;
+    std::deque<uint64_t> memory_order;
     bool has_device = false;
     std::set<uint64_t> told;
+    std::deque<uint64_t> told_order;
     size_t eager = 0;  // cost of eager messages that may be buffered there
     // Cost of matched eager messages that the peer has not been notified of.
     size_t taken = 0;
@@ -241,7 +243,7 @@ class Engine {
   void AwaitNote(Peer& peer);
   // Tells the peer of the memory of a receive, unless it knows.
   static void TellMemory(Peer& peer, const collectives::RegisteredMemory& memory);
-  absl::Status HearMemory(Peer& peer, const Note& note);
+  static void HearMemory(Peer& peer, const Note& note);
   // Returns whether the send must be announced.
   static bool IsAnnounced(const Peer& peer, const Transfer& send);
   // Begins to send what the peer has requested. False: to memory that it has not told of.

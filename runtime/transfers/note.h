@@ -30,7 +30,7 @@ struct Note {
     kMemory = 7
   };
   static constexpr size_t kKeys = 2;
-  static constexpr int kMostRails = 256;  // by number
+  static constexpr int kMostRails = 32;  // by place in the list of both sides
   static int MemoryTag(size_t first_rail, bool on_device) {
     return static_cast<int>(first_rail) * 2 + (on_device ? 1 : 0);
   }

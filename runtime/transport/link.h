@@ -67,7 +67,7 @@ struct FrameHeader {
   FrameKind kind = FrameKind::kData;
   // The payload is in the transfer's memory already; the sink gets its size only.
   bool placed = false;
-  // Bits of the rails that have lost a repeated frame (LostRailBit); 0 if its memory is not written.
+  // Bits of the rails that lost a repeated frame (LostRailBit); 0 if its memory is not written.
   uint16_t lost_rails = 0;
   // For the sender's link: where the peer's NIC is to write the payload, if it can. Not carried.
   std::optional<RemotePlace> place = std::nullopt;
