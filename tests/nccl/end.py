@@ -21,6 +21,7 @@ from net_abi import Failed, Plugin
 
 OUTSTANDING = 8  # requests of a connection, as NCCL has them
 PATIENCE = 60
+VERSION_PLACE = 4  # of a handle, in bytes
 LINE_PAUSE = 0.02  # between lines of output
 BLOCK = random.Random(1).randbytes(1 << 20)
 
@@ -158,13 +159,20 @@ def wait(what, get):
         time.sleep(0.001)
 
 
-def of_version(handle, version):
+def version_of_handles(plugin):
+    """The version of handles that this plugin speaks."""
+    listener, handle = plugin.listen()
+    plugin.close("listen", listener)
+    return handle[VERSION_PLACE]
+
+
+def of_version(plugin, handle, version):
     """A handle as a plugin of another version of handles writes it, or as one would read it."""
     if version is None:
         return handle
-    place, current = 4, 1
-    other = {current: version, version: current}[handle[place]]
-    return handle[:place] + bytes([other]) + handle[place + 1:]
+    own = version_of_handles(plugin)
+    other = {own: version, version: own}[handle[VERSION_PLACE]]
+    return handle[:VERSION_PLACE] + bytes([other]) + handle[VERSION_PLACE + 1:]
 
 
 def run(chosen):
@@ -182,7 +190,7 @@ def run(chosen):
     if chosen.role == "receive":
         listeners = [plugin.listen(i % plugin.devices()) for i in range(chosen.connections)]
         for i, (_, handle) in enumerate(listeners):
-            (folder / "writing").write_bytes(of_version(handle, chosen.handle_version))
+            (folder / "writing").write_bytes(of_version(plugin, handle, chosen.handle_version))
             (folder / "writing").rename(folder / f"handle{i}")
         comms = []
         for i, (listener, _) in enumerate(listeners):
@@ -192,7 +200,7 @@ def run(chosen):
     else:
         def read(i):
             path = folder / f"handle{i}"
-            return of_version(path.read_bytes(), chosen.handle_version) if path.exists() else None
+            return of_version(plugin, path.read_bytes(), chosen.handle_version) if path.exists() else None
         comms = [wait("connect", lambda i=i: plugin.connect(wait("a handle", lambda: read(i))))
                  for i in range(chosen.connections)]
         ends = [Sender(plugin, comm, plan) for comm, plan in zip(comms, plans)]

@@ -29,6 +29,7 @@ from network import Network  # noqa: E402
 from railbed.console import Console, Failure  # noqa: E402
 
 import outages as seeded  # noqa: E402
+from end import version_of_handles  # noqa: E402
 from net_abi import GPU, INVALID_USAGE, VERSIONS, Failed, Plugin  # noqa: E402
 from two import LIBRARY, OUT, PATIENCE, Two, expect  # noqa: E402
 
@@ -223,15 +224,20 @@ def versions():
         return Two(f"version-{name}", count=20, checked=checked,
                    own=[{} if version is None else {"handle_version": version} for version in (sender, receiver)])
 
-    for name, sender, receiver in (("newer-receiver", None, 2), ("newer-sender", 2, None), ("much-newer", None, 255)):
+    os.environ.update(RAILHEAD_SOCKET_IFNAME="lo", RAILHEAD_METRICS_PORT="0")
+    plugin = Plugin(str(LIBRARY), VERSIONS[-1])
+    plugin.init()
+    own = version_of_handles(plugin)
+    for name, sender, receiver in (("newer-receiver", None, own + 1), ("newer-sender", own + 1, None),
+                                   ("much-newer", None, 255)):
         with job(name, sender, receiver, checked=False) as two:
             expect(two.sender.finish(30) == 1, "the sender has no error", two.sender)
             theirs = receiver or sender
-            expect(f"the receiver's plugin speaks version {theirs}, and this one version 1: install one version of Railhead "
+            expect(f"the receiver's plugin speaks version {theirs}, and this one version {own}: install one version of Railhead "
                    "in all pods of the job" in two.sender.text(), "the versions are not named", two.sender)
             expect(two.receiver.done() == 0 and two.receiver.child.poll() is None, "the receiver has got something",
                    two.receiver)
-    with job("same", 2, 2, checked=True):
+    with job("same", own + 1, own + 1, checked=True):
         pass
 
 
