@@ -20,6 +20,8 @@ namespace {
 constexpr absl::Duration kBusyPause = absl::Milliseconds(1);
 constexpr absl::Duration kIdlePause = absl::Milliseconds(50);
 constexpr absl::Duration kLookPause = absl::Microseconds(100);  // while a connection ends
+// Time for requests that are open when their connection is closed.
+constexpr absl::Duration kLastRequests = absl::Milliseconds(20);
 
 // Tags of messages of this class.
 constexpr int kAddresses = kLargestTag + 1;
@@ -302,8 +304,9 @@ void Connection::Settle(absl::Time deadline) {
   PostNote(transfers::Direction::kSend, kCloseNotice, nothing_);
   mesh_->ExpectClose();
   const auto has_left = [this](int) { return HasLeft(); };
-  // After an abort nothing needs to arrive, and the notice leaves at once if it can.
-  if (!requests_.empty()) deadline = absl::InfinitePast();
+  // After an abort nothing needs to arrive. But some versions of NCCL do not wait for their last
+  // requests before they close.
+  if (!requests_.empty()) deadline = std::min(deadline, MonotonicNow() + kLastRequests);
   error_.Update(Work());
   while (error_.ok() && MonotonicNow() < deadline) {
     error_.Update(Work());

@@ -93,8 +93,8 @@ class Connection final : private net::WatchThread::Client {
   // size of each message of the request.
   absl::StatusOr<bool> Test(Request* request, int* sizes);
   // Sends a close notice, and waits until all messages are acknowledged: at most until the
-  // deadline, and not if the other side has sent its notice, or requests are open. Call it before
-  // destruction: the other side treats an end without a notice as a lost network.
+  // deadline, 20 ms if requests are open, and not if the other side has sent its notice. Call it
+  // before destruction: the other side treats an end without a notice as a lost network.
   void Settle(absl::Time deadline);
 
  private:
