@@ -101,6 +101,7 @@ Note Engine::EagerNote(const Transfer& send) {
 
 bool Engine::SendAtOnce(const Transfer& send) {
   if (send.size > kMostJoined || send.peer == options_.rank) return false;
+  if (send.registered != nullptr && send.registered->on_device()) return false;
   Peer& peer = To(send.peer);
   const size_t cost = EagerCost(send.size);
   if (!peer.joins || !peer.queued.empty() || cost > kEagerRoom - peer.eager) return false;

@@ -33,6 +33,32 @@ using Pairs = std::function<bool(int one, int other)>;
 
 bool HaveSameParity(int one, int other) { return (one + other) % 2 == 0; }
 
+constexpr std::array<uint32_t, 3> kKeys = {11, 12, 13};
+
+// A transfer's own memory, which starts before its bytes.
+class TestMemory final : public collectives::RegisteredMemory {
+ public:
+  static constexpr size_t kBefore = 100;
+
+  TestMemory(const std::byte* data, bool on_device) : number_(++last_), on_device_(on_device) {
+    remote_.address = reinterpret_cast<uintptr_t>(data) - kBefore;
+    remote_.keys.assign(kKeys.begin(), kKeys.end());
+  }
+  uint64_t number() const override { return number_; }
+  const collectives::RemoteMemory& remote() const override { return remote_; }
+  bool on_device() const override { return on_device_; }
+  absl::Status Write(std::byte* to, absl::Span<const std::byte> from) const override {
+    std::copy(from.begin(), from.end(), to);
+    return absl::OkStatus();
+  }
+
+ private:
+  static inline uint64_t last_ = 0;
+  const uint64_t number_;
+  const bool on_device_;
+  collectives::RemoteMemory remote_;
+};
+
 // Messages between engines of one thread, which move when chance says so.
 class Wires {
  public:
@@ -46,7 +72,16 @@ class Wires {
     Ticket PostSend(int peer, absl::Span<const std::byte> data) override {
       EXPECT_FALSE(data.empty());
       Row& row = wires_.rows_[{rank_, peer}];
-      row.sends.push_back(data);
+      row.sends.push_back({data, 0});
+      return row.sent++;
+    }
+    Ticket PostDirect(int peer, absl::Span<const std::byte> data,
+                      const collectives::RemoteMemory& to) override {
+      EXPECT_FALSE(data.empty());
+      EXPECT_THAT(to.keys, AnyOf(::testing::IsEmpty(), ::testing::ElementsAreArray(kKeys)));
+      Row& row = wires_.rows_[{rank_, peer}];
+      row.sends.push_back({data, to.keys.empty() ? 0 : to.address});
+      ++wires_.directs_;
       return row.sent++;
     }
     bool Joins(int peer) const override { return wires_.joins_(rank_, peer); }
@@ -56,6 +91,7 @@ class Wires {
       Row& row = wires_.rows_[{rank_, peer}];
       if (!row.sends.empty() || row.under_way.size() >= kMostUnderWay) return false;
       std::vector<std::byte>& message = row.under_way.emplace_back(head.begin(), head.end());
+      row.places.push_back(0);
       message.insert(message.end(), rest.begin(), rest.end());
       return true;
     }
@@ -68,6 +104,7 @@ class Wires {
     void Take(int peer) override {
       Row& row = wires_.rows_[{peer, rank_}];
       row.under_way.pop_front();
+      row.places.pop_front();
       row.shown = false;
     }
     Ticket PostReceive(int peer, const collectives::ReceiveBuffer& buffer) override {
@@ -88,6 +125,9 @@ class Wires {
     const int rank_;
   };
 
+  // Messages that NICs read, and may write.
+  size_t directs() const { return directs_; }
+
   // Moves some of what can be moved. Returns whether anything could.
   bool Move(std::mt19937& random) {
     bool could = false;
@@ -95,9 +135,10 @@ class Wires {
       while (!row.sends.empty() && row.under_way.size() < kMostUnderWay) {
         could = true;
         if (random() % 3 == 0) break;
-        const auto data = row.sends.front();
+        const Outgoing next = row.sends.front();
         row.sends.pop_front();
-        row.under_way.emplace_back(data.begin(), data.end());
+        row.under_way.emplace_back(next.data.begin(), next.data.end());
+        row.places.push_back(next.address);
         ++row.left;
       }
       while (!row.under_way.empty() && !row.receives.empty()) {
@@ -107,6 +148,11 @@ class Wires {
         const collectives::ReceiveBuffer& buffer = row.receives.front();
         EXPECT_EQ(bytes.size(), buffer.size) << ends.first << " to " << ends.second;
         std::memcpy(buffer.data, bytes.data(), std::min(bytes.size(), buffer.size));
+        if (row.places.front() != 0) {
+          EXPECT_EQ(row.places.front(), reinterpret_cast<uintptr_t>(buffer.data));
+          EXPECT_NE(buffer.registered, nullptr);
+        }
+        row.places.pop_front();
         row.under_way.pop_front();
         row.receives.pop_front();
         ++row.received;
@@ -123,10 +169,15 @@ class Wires {
  private:
   static constexpr size_t kMostUnderWay = 3;
   const Pairs joins_;
+  struct Outgoing {
+    absl::Span<const std::byte> data;
+    uint64_t address = 0;  // where NICs would write it; 0: nowhere
+  };
   struct Row {
-    std::deque<absl::Span<const std::byte>> sends;
+    std::deque<Outgoing> sends;
     std::deque<std::vector<std::byte>> under_way;
-    bool shown = false;  // the first of them may be taken where it lies
+    std::deque<uint64_t> places;  // addresses of these
+    bool shown = false;           // the first of them may be taken where it lies
     std::deque<collectives::ReceiveBuffer> receives;
     uint64_t sent = 0;
     uint64_t left = 0;
@@ -134,10 +185,12 @@ class Wires {
     uint64_t received = 0;
   };
   std::map<std::pair<int, int>, Row> rows_;
+  size_t directs_ = 0;
 };
 
 struct TestTransfer : Transfer {
   std::vector<std::byte> bytes;
+  std::unique_ptr<TestMemory> memory;
   bool done = false;
   size_t message = 0;  // of a send: which one it is
 };
@@ -211,6 +264,7 @@ class World {
   }
   Wires::End& end(int rank) { return *ends_[static_cast<size_t>(rank)]; }
   std::mt19937& random() { return random_; }
+  size_t directs() const { return wires_.directs(); }
 
   // One step of everything; whether anything was left to do. The first error is the world's.
   bool Step() {
@@ -273,9 +327,18 @@ Program RandomProgram(std::mt19937& random, int ranks) {
     const unsigned kind = kinds[static_cast<size_t>(to)];
     // One that may get another message has place for any.
     const size_t place = std::max(3 * kPiece, kMostEager + 2) + (random() % 2);
-    program.ranks[static_cast<size_t>(from)].push_back(MakeSend(to, tag, size, message));
-    program.ranks[static_cast<size_t>(to)].push_back(
-        MakeReceive((kind & 1U) != 0 ? kAny : from, (kind & 2U) != 0 ? kAny : tag, place));
+    const TestTransferPtr send = MakeSend(to, tag, size, message);
+    const TestTransferPtr receive =
+        MakeReceive((kind & 1U) != 0 ? kAny : from, (kind & 2U) != 0 ? kAny : tag, place);
+    for (const TestTransferPtr& one : {send, receive}) {
+      if (random() % 3 != 0) continue;
+      // A rank's messages to itself are copied by the CPU.
+      const bool on_device = from != to && one->peer != kAny && random() % 2 == 0;
+      one->memory = std::make_unique<TestMemory>(one->data, on_device);
+      one->registered = one->memory.get();
+    }
+    program.ranks[static_cast<size_t>(from)].push_back(send);
+    program.ranks[static_cast<size_t>(to)].push_back(receive);
   }
   for (auto& rank : program.ranks) std::shuffle(rank.begin(), rank.end(), random);
   return program;
@@ -326,6 +389,7 @@ Pairs SomePairs(std::mt19937& random) {
 TEST(EngineTest, RandomProgramsEndWithTheRightBytesInTheRightPlaces) {
   const char* const wanted = std::getenv("RAILHEAD_SEEDS");
   const unsigned seeds = wanted != nullptr ? static_cast<unsigned>(std::atoi(wanted)) : 150;
+  size_t directs = 0;
   for (unsigned seed = 0; seed < seeds; ++seed) {
     std::mt19937 random(seed);
     const int ranks = 1 + static_cast<int>(random() % kMostRanks);
@@ -355,7 +419,9 @@ TEST(EngineTest, RandomProgramsEndWithTheRightBytesInTheRightPlaces) {
       EXPECT_TRUE(world.at(rank).Flushed([](int) { return false; })) << where;
       EXPECT_TRUE(world.at(rank).UnderWay().empty()) << where;
     }
+    directs += world.directs();
   }
+  EXPECT_GT(directs, seeds) << "messages between registered memory";
 }
 
 size_t Unfinished(const Engine& engine) {
