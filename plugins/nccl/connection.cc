@@ -105,6 +105,7 @@ Connection::Connection(const Options& options)
       timeout_(options.timeout),
       speaker_(options.speaker),
       devices_(options.devices),
+      home_(options.home),
       log_(options.log) {}
 
 Connection::~Connection() {
@@ -164,6 +165,7 @@ absl::StatusOr<Connection::Request*> Connection::Send(absl::Span<const std::byte
                                                       const Memory* memory) {
   const std::lock_guard<std::mutex> lock(*mutex_);
   if (!error_.ok()) return error_;
+  PreferHome(memory);
   auto request = std::make_unique<Request>(1);
   Request::Part& part = request->part(0);
   part.direction = transfers::Direction::kSend;
@@ -174,6 +176,12 @@ absl::StatusOr<Connection::Request*> Connection::Send(absl::Span<const std::byte
   part.size = data.size();
   part.registered = memory;
   return Post(std::move(request));
+}
+
+void Connection::PreferHome(const Memory* memory) {
+  if (!home_.has_value()) return;
+  const bool on_gpu = (memory != nullptr && memory->on_device()) || engine_->HasDevice(kPeer);
+  if (on_gpu) peer_->Prefer(*std::exchange(home_, std::nullopt));
 }
 
 absl::StatusOr<Connection::Request*> Connection::Receive(absl::Span<const Slot> group) {

@@ -58,6 +58,8 @@ class Connection final : private net::WatchThread::Client {
     std::shared_ptr<const void> speaker;
     // The devices of its rails; null: a TCP rail. They outlive the connection.
     std::vector<comm::RdmaRail*> devices;
+    // The rail of the NIC that NCCL has chosen, at the sender; nullopt: it is none of the rails.
+    std::optional<size_t> home = std::nullopt;
     Logger log;
     // Held during its work: connections from one listener share their acceptors.
     std::shared_ptr<std::mutex> mutex;
@@ -112,6 +114,9 @@ class Connection final : private net::WatchThread::Client {
   // Posts a message of this class itself, or a receive for one.
   Request* PostNote(transfers::Direction direction, int tag, std::string& text);
   Request* Post(std::unique_ptr<Request> request);
+  // GPU memory is near the NIC that NCCL has chosen: a NIC below another CPU reaches it slowly. So
+  // with such memory on either side, other rails carry data only while that one is lost.
+  void PreferHome(const Memory* memory);
 
   static constexpr int kSelf = 0;
   static constexpr int kPeer = 1;
@@ -122,6 +127,7 @@ class Connection final : private net::WatchThread::Client {
   std::shared_ptr<net::WatchThread> thread_;
   const std::shared_ptr<const void> speaker_;
   const std::vector<comm::RdmaRail*> devices_;
+  std::optional<size_t> home_;  // until it is preferred
   const Logger log_;
   rails::Peer* peer_ = nullptr;  // the mesh's
   std::unique_ptr<metrics::Exporter::Registration> shown_;

@@ -69,11 +69,11 @@ struct End {
   std::optional<net::SocketAddress> peer_place = std::nullopt;  // if it is known
 };
 
-// `receiver`: the receiver's process, if this is the sender.
+// `receiver`: the receiver's process, if this is the sender; `home`: see Connect.
 absl::StatusOr<std::unique_ptr<Connection>> ConnectionOver(
     const LocalRails& rails, const std::vector<End>& ends, FrameProtection protection,
     const std::optional<net::SocketAddress>& receiver, std::shared_ptr<transport::WakeEvent> wake,
-    std::shared_ptr<std::mutex> mutex) {
+    std::shared_ptr<std::mutex> mutex, std::optional<int> home = std::nullopt) {
   const std::string peer =
       receiver.has_value()
           ? absl::StrCat("the receiver at ", net::HostPort(receiver->address, receiver->port))
@@ -97,6 +97,7 @@ absl::StatusOr<std::unique_ptr<Connection>> ConnectionOver(
   for (const End& end : ends) {
     if (receiver.has_value()) options.addresses.push_back(end.acceptor->Address());
     if (end.peer_place.has_value()) options.places.push_back(*end.peer_place);
+    if (end.rail->name.rail == home) options.home = options.devices.size();
     options.devices.push_back(end.rail->device);
   }
   options.wake = std::move(wake);
@@ -173,7 +174,8 @@ absl::StatusOr<std::unique_ptr<Connection>> Listener::Accept() {
 }
 
 absl::StatusOr<std::unique_ptr<Connection>> Connect(const LocalRails& rails,
-                                                    absl::Span<const char> bytes) {
+                                                    absl::Span<const char> bytes,
+                                                    std::optional<int> home) {
   const absl::StatusOr<Handle> handle = ParseHandle(bytes);
   if (!handle.ok()) return handle.status();
   const absl::StatusOr<std::string> random = RandomBytes(sizeof(uint32_t));
@@ -214,7 +216,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Connect(const LocalRails& rails,
            net::SocketAddress{theirs->ip, theirs->port}});
     }
     return ConnectionOver(rails, ends, protection, ends.front().peer_place, wake,
-                          std::make_shared<std::mutex>());
+                          std::make_shared<std::mutex>(), home);
   }
   return absl::FailedPreconditionError(absl::StrCat(
       "sender and receiver have no rail in common; the receiver's are ",

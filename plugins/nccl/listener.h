@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -49,9 +50,11 @@ class Listener {
   std::set<uint32_t> accepted_;                 // senders
 };
 
-// Connects to a listener. The rails connect later, and the connection fails if none does.
+// Connects to a listener. The rails connect later, and the connection fails if none does. `home`:
+// the number of the rail that messages from or to GPU memory prefer.
 absl::StatusOr<std::unique_ptr<Connection>> Connect(const LocalRails& rails,
-                                                    absl::Span<const char> handle);
+                                                    absl::Span<const char> handle,
+                                                    std::optional<int> home = std::nullopt);
 
 }  // namespace railhead::nccl
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -171,14 +172,20 @@ Result Listen(int /*device*/, void* handle, void** listen_comm) {
   });
 }
 
-Result Connect(int /*device*/, void* handle, void** send_comm, void** device_handle) {
+// The rail of a device; nullopt: there is no such device.
+std::optional<int> RailOf(const LocalRails& rails, int device) {
+  if (device < 0 || static_cast<size_t>(device) >= rails.devices().size()) return std::nullopt;
+  return rails.devices()[static_cast<size_t>(device)].rail;
+}
+
+Result Connect(int device, void* handle, void** send_comm, void** device_handle) {
   *send_comm = nullptr;
   if (device_handle != nullptr) *device_handle = nullptr;
   return Guarded([&]() -> absl::Status {
     const LocalRails* const rails = Rails();
     if (rails == nullptr) return absl::FailedPreconditionError("connect before init");
-    absl::StatusOr<std::unique_ptr<Connection>> connection =
-        nccl::Connect(*rails, {static_cast<const char*>(handle), abi::kHandleBytes});
+    absl::StatusOr<std::unique_ptr<Connection>> connection = nccl::Connect(
+        *rails, {static_cast<const char*>(handle), abi::kHandleBytes}, RailOf(*rails, device));
     if (!connection.ok()) return connection.status();
     *send_comm = new Comm{*std::move(connection)};
     return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -14,6 +15,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "plugins/nccl/connection_for_test.h"
 #include "plugins/nccl/gpu_memory.h"
 #include "plugins/nccl/memory.h"
@@ -104,6 +107,14 @@ class RegisteredMemoryTest : public ConnectionTest {
     EXPECT_EQ(cuda_->copies(), 0);
   }
 
+  // Bytes that the sender's NIC of a rail has sent from there.
+  uint64_t Sent(int rail, const Piece& piece) const {
+    uint64_t bytes = 0;
+    for (const auto& region : fake_->verbs().regions(absl::StrCat("fake0_", rail))) {
+      if (region.address == reinterpret_cast<uint64_t>(piece.data)) bytes += region.bytes_sent;
+    }
+    return bytes;
+  }
   // Both sides work, as NCCL's proxies do, until the receive is done. Returns its size; `send` is
   // null once that is done.
   int Received(Connection::Request* receive, Connection::Request*& send) {
@@ -165,6 +176,45 @@ TEST_P(RegisteredMemoryTest, AGroupMayHaveMemoryOfBothKinds) {
   EXPECT_TRUE(std::equal(from.bytes + kHalf, from.bytes + kBytes, host.bytes));
   EXPECT_TRUE(Await(*sender_, first).ok());
   EXPECT_TRUE(Await(*sender_, second).ok());
+}
+
+// The NIC that NCCL has chosen is near the GPU.
+TEST_P(RegisteredMemoryTest, GpuMemoryGoesByTheChosenRailAndByOthersWhileItIsLost) {
+  for (const bool from_gpu : {false, true}) {
+    sender_ = Connect(*own_, listener_->handle(), 1).value();
+    receiver_ = AcceptOne();
+    const Piece from = Make(*sender_, from_gpu, false);
+    const Piece to = Make(*receiver_, true, false);
+    const auto send_by = [&](int rail) {
+      std::array<uint64_t, 2> before = {Sent(0, from), Sent(1, from)};
+      for (int i = 0; i < 8; ++i) {
+        Connection::Request* const receive =
+            receiver_->Receive({{to.data, kBytes, 1, to.memory.get()}}).value();
+        Connection::Request* send =
+            sender_->Send({from.data, kBytes}, 1, from.memory.get()).value();
+        ASSERT_EQ(Received(receive, send), static_cast<int>(kBytes));
+        if (send != nullptr) {
+          ASSERT_TRUE(Await(*sender_, send).ok());
+        }
+      }
+      EXPECT_GE(Sent(rail, from) - before.at(static_cast<size_t>(rail)), 6 * kBytes);
+      EXPECT_LE(Sent(1 - rail, from) - before.at(static_cast<size_t>(1 - rail)), kBytes / 2);
+    };
+    // Both rails connect, and the sender learns of the receiver's memory.
+    Connection::Request* const receive =
+        receiver_->Receive({{to.data, 100, 1, to.memory.get()}}).value();
+    Connection::Request* send = sender_->Send({from.data, 100}, 1, from.memory.get()).value();
+    ASSERT_EQ(Received(receive, send), 100);
+    if (send != nullptr) {
+      ASSERT_TRUE(Await(*sender_, send).ok());
+    }
+    absl::SleepFor(absl::Milliseconds(300));
+    send_by(1);
+    fake_->verbs().SetPortState("fake0_1", IBV_PORT_DOWN);
+    absl::SleepFor(absl::Milliseconds(300));
+    send_by(0);
+    fake_->verbs().SetPortState("fake0_1", IBV_PORT_ACTIVE);
+  }
 }
 
 // A sender remembers 1024 of them.

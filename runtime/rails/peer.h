@@ -100,6 +100,11 @@ class Peer {
 
   // Sets the call of transfers posted from now on; must match on both sides.
   void Expect(collectives::Call call) { call_ = call; }
+  // From now on this rail carries all transfers of this side while it is up, and the others only
+  // when it is not.
+  void Prefer(size_t index) {
+    for (size_t i = 0; i < rails_.size(); ++i) scheduler_.SetStandby(i, i != index);
+  }
   // See Mesh::CopySmall.
   void CopySmall(bool copies) { copies_small_ = copies; }
   // `more`: another one follows at once.

@@ -206,11 +206,24 @@ void RailScheduler::Encourage(Rail& rail, absl::Duration passed_over) const {
 }
 
 void RailScheduler::SetUp(size_t rail, bool up) {
-  const double virtual_time = rails_[rail].virtual_time;
-  rails_[rail] = Rail();
-  rails_[rail].up = up;
-  rails_[rail].virtual_time = virtual_time;
+  Rail fresh;
+  fresh.up = up;
+  fresh.standby = rails_[rail].standby;
+  fresh.virtual_time = rails_[rail].virtual_time;
+  rails_[rail] = fresh;
+  Choose();
   Assess();
+}
+
+void RailScheduler::SetStandby(size_t rail, bool standby) {
+  rails_[rail].standby = standby;
+  Choose();
+}
+
+void RailScheduler::Choose() {
+  const bool any_first = std::any_of(rails_.begin(), rails_.end(),
+                                     [](const Rail& rail) { return rail.up && !rail.standby; });
+  for (Rail& rail : rails_) rail.takes = rail.up && !(rail.standby && any_first);
 }
 
 size_t RailScheduler::Piece(size_t rail) const {
@@ -229,7 +242,7 @@ double RailScheduler::FluidFinish(uint64_t bytes) const {
     double work = static_cast<double>(bytes);
     double rate = 0;
     for (const Rail& rail : rails_) {
-      if (!rail.up || rail.left >= level) continue;
+      if (!rail.takes || rail.left >= level) continue;
       work += rail.left * rail.rate;
       rate += rail.rate;
     }
@@ -252,8 +265,9 @@ bool RailScheduler::Sated(size_t rail) const {
 }
 
 bool RailScheduler::HoldsBack() const {
-  return rails_.size() > 1 && std::any_of(rails_.begin(), rails_.end(),
-                                          [](const Rail& rail) { return rail.up && !rail.full; });
+  return rails_.size() > 1 && std::any_of(rails_.begin(), rails_.end(), [](const Rail& rail) {
+           return rail.takes && !rail.full;
+         });
 }
 
 std::optional<size_t> RailScheduler::Pick(size_t chunk, bool divisible, uint64_t waiting) const {
@@ -266,12 +280,12 @@ std::optional<size_t> RailScheduler::Pick(size_t chunk, bool divisible, uint64_t
   };
   double limit = HUGE_VAL;
   for (size_t i = 0; i < rails_.size(); ++i) {
-    if (rails_[i].up) limit = std::min(limit, finish(i));
+    if (rails_[i].takes) limit = std::min(limit, finish(i));
   }
   limit = std::max(limit, FluidFinish(waiting)) + kTolerance;
   std::optional<size_t> best;
   for (size_t i = 0; i < rails_.size(); ++i) {
-    if (!rails_[i].up || rails_[i].full || Sated(i) || finish(i) > limit) continue;
+    if (!rails_[i].takes || rails_[i].full || Sated(i) || finish(i) > limit) continue;
     if (!best.has_value() || Turn(i) < Turn(*best)) best = i;
   }
   return best;

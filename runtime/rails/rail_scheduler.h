@@ -51,6 +51,8 @@ class RailScheduler {
   // A rail that is down gets nothing. Its data no longer counts, and its old rate may differ from
   // its rate after it returns.
   void SetUp(size_t rail, bool up);
+  // A standby rail gets nothing while a rail that is none is up.
+  void SetStandby(size_t rail, bool standby);
 
   // Returns the rail of the next chunk; nullopt if it must wait. `chunk` bytes are next, of
   // `waiting` in total. If `divisible`, the rail gets at most its Piece of them.
@@ -69,6 +71,8 @@ class RailScheduler {
  private:
   struct Rail {
     bool up = true;
+    bool standby = false;
+    bool takes = true;  // it is up, and its turn has come if it is a standby
     bool full = false;
     bool owing = false;
     uint64_t backlog = 0;  // at the last observation, plus what was given since
@@ -104,6 +108,8 @@ class RailScheduler {
   // Processes `delivered` bytes after `elapsed` seconds of work, `look` seconds after the last
   // observation.
   static bool Weigh(Rail& of, double delivered, double elapsed, double look);
+  // Updates `takes` of all rails.
+  void Choose();
   // Updates the cached results.
   void Assess();
   static void AssessLeft(Rail& of);

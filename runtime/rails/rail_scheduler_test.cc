@@ -366,5 +366,27 @@ TEST(RailSchedulerTest, APeerThatStopsReadingDoesNotMakeTheRailsSlow) {
   EXPECT_NEAR(shares.Rate(0) / before, 1, 0.2);
 }
 
+TEST(RailSchedulerTest, AStandbyRailTakesOverWhileAllOthersAreDown) {
+  RailScheduler scheduler(3);
+  scheduler.SetStandby(1, true);
+  scheduler.SetStandby(2, true);
+  constexpr size_t kChunk = 4096;
+  const auto pick = [&] { return scheduler.Pick(kChunk, true, kChunk); };
+  EXPECT_EQ(pick(), 0U);
+  scheduler.SetFull(0, true);
+  EXPECT_EQ(pick(), std::nullopt) << "it waits for the first rail";
+  scheduler.SetFull(0, false);
+  scheduler.SetUp(0, false);
+  EXPECT_EQ(pick(), 1U);
+  scheduler.SetUp(1, false);
+  EXPECT_EQ(pick(), 2U);
+  scheduler.SetUp(1, true);
+  scheduler.SetUp(0, true);
+  EXPECT_EQ(pick(), 0U) << "and is a standby again";
+  scheduler.SetStandby(1, false);
+  scheduler.SetFull(0, true);
+  EXPECT_EQ(pick(), 1U);
+}
+
 }  // namespace
 }  // namespace railhead::rails

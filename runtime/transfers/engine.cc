@@ -574,6 +574,11 @@ bool Engine::Heard(int peer) const {
   return index < by_rank_.size() && by_rank_[index] != nullptr && by_rank_[index]->heard;
 }
 
+bool Engine::HasDevice(int peer) const {
+  const auto index = static_cast<size_t>(peer);
+  return index < by_rank_.size() && by_rank_[index] != nullptr && by_rank_[index]->has_device;
+}
+
 bool Engine::Flushed(absl::FunctionRef<bool(int peer)> left) const {
   return std::all_of(peers_.begin(), peers_.end(), [left](const Peer* peer) {
     return (peer->sent.empty() && peer->queued.empty() && peer->streams.empty()) ||

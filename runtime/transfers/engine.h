@@ -124,6 +124,8 @@ class Engine {
   // moves although the peer runs its transfers, as it does once Heard() is true, there is a fault.
   std::vector<int> UnderWay() const;
   bool Heard(int peer) const;
+  // Returns true if the peer has told of registered memory of a device.
+  bool HasDevice(int peer) const;
   // Returns true if all posted sends are complete and their memory is no longer used, except those
   // to peers that have `left`: they take nothing any longer.
   bool Flushed(absl::FunctionRef<bool(int peer)> left) const;
