@@ -135,6 +135,7 @@ absl::Status LocalRails::Choose() {
 
 absl::Status LocalRails::FindGpuMemory() {
   std::vector<RailForGpus> rails;
+  rails.reserve(verbs_.size());
   for (const comm::ChosenRail& rail : verbs_) {
     rails.push_back({rails::ToString(rail.name), rail.trouble, rail.device->AccessesItself(),
                      rail.device->TakesDmaBufs()});
