@@ -88,7 +88,7 @@ absl::Status SelfPair::RunOnce(absl::FunctionRef<absl::Status(uint64_t id)> post
   const absl::Time deadline = MonotonicNow() + kPatience;
   bool done = false;
   while (true) {
-    const absl::Status drained = completions_->Drain([&](const ibv_wc& completion) {
+    absl::Status drained = completions_->Drain([&](const ibv_wc& completion) {
       if (completion.status != IBV_WC_SUCCESS) {
         return absl::InternalError(absl::StrCat(port_->name(), " cannot access the memory: ",
                                                 port_->api().WcStatusText(completion.status),
