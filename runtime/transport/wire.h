@@ -34,10 +34,11 @@ inline uint32_t FlagsOf(const FrameHeader& header) {
          static_cast<uint32_t>(header.kind) << kKindShift |
          uint32_t{header.lost_rails} << kLostRailsShift;
 }
-// Returns true if all flags are known, or in `own`.
+// Returns true if all flags are known, or in `own`, and rails are named by repeated frames only.
 inline bool AreFlags(uint32_t flags, uint32_t own = 0) {
   return (flags & 0xff & ~(kRepeatedFlag | kAwaitedFlag | own)) == 0 &&
-         (flags >> kKindShift & kKindMask) <= kMaxFrameKind;
+         (flags >> kKindShift & kKindMask) <= kMaxFrameKind &&
+         (flags >> kLostRailsShift == 0 || (flags & kRepeatedFlag) != 0);
 }
 
 // Converts a transport's header, whose fields have the same names.

@@ -321,7 +321,9 @@ absl::Status Channel::OnFrame(size_t lane, uint32_t counter) {
   if (!number.has_value()) return ProtocolError("a frame out of sequence or without a credit");
   SlotHeader& header = arrived_headers_[*number % arrived_headers_.size()];
   std::memcpy(&header, parts_.receive_ring->Slot(*number) + kHeaderOffset, sizeof(header));
-  if (header.sequence != counter || !AreFlags(header.flags, kPlacedFlag) || header.reserved != 0) {
+  constexpr uint32_t kExclusive = kPlacedFlag | kRepeatedFlag;
+  if (header.sequence != counter || !AreFlags(header.flags, kPlacedFlag) ||
+      (header.flags & kExclusive) == kExclusive || header.reserved != 0) {
     return ProtocolError("a frame that does not match its slot");
   }
   if (header.payload > parts_.receive_ring->slot_payload()) {

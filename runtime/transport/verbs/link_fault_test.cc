@@ -16,6 +16,7 @@
 #include "runtime/transport/verbs/offer_wire.h"
 #include "runtime/transport/verbs/slot.h"
 #include "runtime/transport/verbs/verbs_pair_for_test.h"
+#include "runtime/transport/wire.h"
 
 namespace railhead::transport::verbs {
 namespace {
@@ -555,7 +556,11 @@ TEST_P(LinkFaultTest, AFrameThatReportsWhatWasNeverSent) {
 
 TEST_P(LinkFaultTest, AFrameWithReservedBits) {
   constexpr uint8_t kUnknownKind = transport::kMaxFrameKind + 1;
-  const std::pair<size_t, uint8_t> values[] = {{offsetof(SlotHeader, flags), 4},
+  constexpr uint8_t kPlacedAndRepeated = transport::kTransportsFlag | transport::kRepeatedFlag;
+  const std::pair<size_t, uint8_t> values[] = {{offsetof(SlotHeader, flags), 8},
+                                               {offsetof(SlotHeader, flags), kPlacedAndRepeated},
+                                               // Rails that lost it, although it is no repeat.
+                                               {offsetof(SlotHeader, flags) + 2, 1},
                                                {offsetof(SlotHeader, flags) + 1, kUnknownKind},
                                                {offsetof(SlotHeader, reserved), 4}};
   for (const auto& [offset, value] : values) {
