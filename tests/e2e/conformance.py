@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every collective, type, operator, algorithm and boundary over real rails, between two pods."""
 
-import base64
 import re
 
 from documents import container_of, keeping_failed_pods, pod_of, with_env
 from stage import ROOT, expect
-from railbed.process import run
 
 PROGRAM = ROOT / "build" / "release" / "runtime" / "railhead_conformance_job"
 # Maximum bytes of a call in all ranks' buffers together: several times the bytes in flight on a link.
@@ -22,19 +20,10 @@ def conformance(stage, name, environment=None, **pod_spec):
     container_of(documents)["command"] = ["/work/job", str(MOST_BYTES)]
     with_env(documents, **(environment or {}))
     pods = stage.submit_held(documents)
-    stripped = stage.cluster.folder / "conformance-job"
-    run(["strip", "-o", stripped, PROGRAM])
-    program = base64.b64encode(stripped.read_bytes()).decode()
-    for pod in pods:
-        stage.in_pod(pod, "base64 -d > /work/job && chmod +x /work/job", stdin=program)
-    for rail in range(stage.cluster.rails):
-        stage.cluster.network.shape(rail, RATE)
-    try:
+    stage.give_program(pods, PROGRAM)
+    with stage.rails_at(RATE):
         stage.release(pods)
         outcome = stage.wait_for_job(name, 900)
-    finally:
-        for rail in range(stage.cluster.rails):
-            stage.cluster.network.shape(rail, stage.cluster.rate)
     logs = [stage.logs(pod) for pod in stage.pods(name)]
     ends = [f"rank {rank}: {log.strip()[-600:]}" for rank, log in enumerate(logs)]
     expect(outcome == "Complete", f"the matrix is not right: {'; '.join(ends)}")

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """NCCL's plugin writes registered memory over real rails: of the host, and memory that stands for a GPU's."""
 
-import base64
 import re
 
 from documents import container_of, keeping_failed_pods, with_env
 from stage import PATIENCE, ROOT, expect
 from railbed.console import wait_for
-from railbed.process import run
 
 PROGRAM = ROOT / "build" / "release" / "plugins" / "nccl" / "railhead_nccl_memory_job"
 ROUNDS = 6
@@ -22,25 +20,17 @@ def nccl_memory_is_written_by_nics(stage):
     container_of(documents)["command"] = ["/work/job", str(ROUNDS)]
     with_env(documents, RAILHEAD_NCCL_GPU_MEMORY="peermem", RAILHEAD_LOG="info")
     pods = stage.submit_held(documents)
-    stripped = stage.cluster.folder / "nccl-memory-job"
-    run(["strip", "-o", stripped, PROGRAM])
-    program = base64.b64encode(stripped.read_bytes()).decode()
-    for pod in pods:
-        stage.in_pod(pod, "base64 -d > /work/job && chmod +x /work/job", stdin=program)
-    for rail in range(stage.cluster.rails):
-        stage.cluster.network.shape(rail, RATE)
-    try:
+    stage.give_program(pods, PROGRAM)
+    with stage.rails_at(RATE):
         stage.release(pods)
         wait_for("the first round", lambda: "round 0" in stage.logs(pods[0]), PATIENCE, interval=1)
-        stage.cluster.network.set_wire(1, last, "down")
-        wait_for("the rail is lost", lambda: re.search(rf"rail {last} .*: lost", stage.logs(pods[1])), PATIENCE,
-                 interval=1)
-        stage.cluster.network.set_wire(1, last, "up")
+        try:
+            stage.cluster.network.set_wire(1, last, "down")
+            wait_for("the rail is lost", lambda: re.search(rf"rail {last} .*: lost", stage.logs(pods[1])), PATIENCE,
+                     interval=1)
+        finally:
+            stage.cluster.network.set_wire(1, last, "up")
         outcome = stage.wait_for_job(name, 600)
-    finally:
-        stage.cluster.network.set_wire(1, last, "up")
-        for rail in range(stage.cluster.rails):
-            stage.cluster.network.shape(rail, stage.cluster.rate)
     logs = [stage.logs(pod) for pod in stage.pods(name)]
     ends = [f"rank {rank}: {log.strip()[-600:]}" for rank, log in enumerate(logs)]
     expect(outcome == "Complete", f"the messages are not right: {'; '.join(ends)}")

@@ -2,6 +2,7 @@
 """The environment of the demo and the end-to-end tests: everything built, a cluster up, the chart installed,
 Prometheus scraping. The main job's measurements are made here."""
 
+import base64
 import contextlib
 import http.client
 import json
@@ -294,6 +295,25 @@ class Stage:
     def in_pod(self, pod, shell, stdin=None):
         return self.cluster.kubectl("exec", "-i", pod["metadata"]["name"], "--", "/bin/sh", "-c", shell,
                                     stdin=stdin).stdout
+
+    def give_program(self, pods, program):
+        """Copies a program of this build, stripped, to /work/job of held pods."""
+        stripped = self.cluster.folder / program.name
+        run(["strip", "-o", stripped, program])
+        text = base64.b64encode(stripped.read_bytes()).decode()
+        for pod in pods:
+            self.in_pod(pod, "base64 -d > /work/job && chmod +x /work/job", stdin=text)
+
+    @contextlib.contextmanager
+    def rails_at(self, rate):
+        """All rails have another rate inside the `with`."""
+        for rail in range(self.cluster.rails):
+            self.cluster.network.shape(rail, rate)
+        try:
+            yield
+        finally:
+            for rail in range(self.cluster.rails):
+                self.cluster.network.shape(rail, self.cluster.rate)
 
     def secret_of(self, pods):
         """Returns the secret that the node agents have given to a job's running pods: one secret per job."""
