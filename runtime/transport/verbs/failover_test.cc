@@ -16,6 +16,7 @@
 #include "runtime/rails/peer.h"
 #include "runtime/testing/exchange.h"
 #include "runtime/testing/sleeper.h"
+#include "runtime/transport/verbs/rails_for_test.h"
 #include "runtime/transport/verbs/user_memory.h"
 #include "runtime/transport/verbs/verbs_pair_for_test.h"
 
@@ -243,46 +244,25 @@ TEST_P(VerbsFailoverTest, RandomFaultsChangeNoResult) {
   for (int schedule = 0; schedule < schedules; ++schedule) {
     std::mt19937 random(static_cast<uint32_t>(schedule));
     const size_t rails = 1 + random() % 3;
-    std::vector<FakeDevice> devices;
-    for (size_t k = 0; k < rails; ++k) {
-      devices.push_back(DeviceOn(GetParam(), absl::StrCat("a", k), absl::StrCat("10.", k, ".0.1")));
-      devices.push_back(DeviceOn(GetParam(), absl::StrCat("b", k), absl::StrCat("10.", k, ".0.2")));
-    }
-    const auto fake = std::make_shared<FakeVerbs>(std::move(devices));
+    const auto fake = std::make_shared<FakeVerbs>(DevicesOfRails(GetParam(), rails));
     {
-      std::vector<std::unique_ptr<VerbsDevice>> opened;
-      std::vector<rails::Rail> rails_a;
-      std::vector<rails::Rail> rails_b;
-      const auto any_qps = [&random] {
+      // Connected before anything is wrong.
+      RailsOfTwoSides sides = ConnectRails(fake, rails, [&random] {
         VerbsSettings settings;
         settings.qps_per_rail = static_cast<uint8_t>(1 + random() % kMostQpsPerRail);
         return settings;
-      };
-      for (size_t k = 0; k < rails; ++k) {
-        const auto acceptor_a = OpenAcceptor();
-        const auto acceptor_b = OpenAcceptor();
-        const rails::RailName name{static_cast<int>(k), "fake", 1, "verbs"};
-        opened.push_back(*OpenFake(fake, absl::StrCat("a", k), any_qps()));
-        rails_a.push_back(
-            {name, *OpenVerbsLink(*opened.back(), acceptor_a, acceptor_b->Address(), "rank 1")});
-        opened.push_back(*OpenFake(fake, absl::StrCat("b", k), any_qps()));
-        rails_b.push_back(
-            {name, *OpenVerbsLink(*opened.back(), acceptor_b, acceptor_a->Address(), "rank 0")});
-        // Before anything is wrong.
-        const absl::Status connected =
-            ConnectLinks(*fake, *rails_a.back().link, *rails_b.back().link);
-        ASSERT_TRUE(connected.ok()) << connected;
-      }
+      });
+      ASSERT_FALSE(HasFailure()) << "schedule " << schedule;
       if (random() % 2 == 0) fake->MoveAtRandom(random());
       const Logger quiet(LogLevel::kError, "");
-      rails::Peer a("rank 1", std::move(rails_a), quiet);
-      rails::Peer b("rank 0", std::move(rails_b), quiet);
+      rails::Peer a("rank 1", std::move(sides.rails[0]), quiet);
+      rails::Peer b("rank 0", std::move(sides.rails[1]), quiet);
       railhead::testing::Exchange exchange(random, a, b, 20 + random() % 60);
       std::vector<std::shared_ptr<const void>> known;
       for (size_t m = 0; m < exchange.messages(); ++m) {
         for (const size_t side : {0, 1}) {
           for (size_t k = 0; random() % 2 == 0 && k < rails; ++k) {
-            const auto& memory = opened[2 * k + side]->memory();
+            const auto& memory = sides.devices.at(side)[k]->memory();
             known.push_back(memory->Know(exchange.Sent(side, m), nullptr, quiet));
           }
         }
@@ -320,15 +300,7 @@ TEST_P(VerbsFailoverTest, RandomFaultsChangeNoResult) {
         if (random() % 4 == 0 && !known.empty()) known[random() % known.size()].reset();
         // Whatever was harmed gets well again.
         if (random() % (2 * calm) == 0) {
-          for (size_t k = 0; k < rails; ++k) {
-            for (const char* side : {"a", "b"}) {
-              fake->SetPortState(absl::StrCat(side, k), IBV_PORT_ACTIVE);
-              fake->HoldCompletions(absl::StrCat(side, k), false);
-              for (size_t pair = 0; pair < kMostQpsPerRail; ++pair) {
-                fake->LosePath(absl::StrCat(side, k), pair, false);
-              }
-            }
-          }
+          Heal(*fake, rails);
         }
         fake->AdvanceTime(random() % 64 == 0 ? absl::Milliseconds(100)
                                              : absl::Microseconds(random() % 2000));

@@ -77,7 +77,7 @@ struct FakeVerbs::Fabric {
 
     // What a NIC reads; false where the memory is gone.
     bool Read(uint64_t address, size_t size, std::byte* to) const;
-    // What it writes there.
+    // Writes as a NIC does; false where the memory is gone.
     bool Write(uint64_t address, const std::byte* from, size_t size) const;
   };
   struct Send {

@@ -74,16 +74,9 @@ absl::Status ImmediatePair::PostWrite(const Message& message, uint64_t id) {
 
 absl::Status ImmediatePair::PostRead(const LocalBytes& into, uint64_t remote_address,
                                      uint32_t remote_key, uint64_t id) {
-  ibv_sge piece = {reinterpret_cast<uintptr_t>(into.bytes.data()),
-                   static_cast<uint32_t>(into.bytes.size()), into.local_key};
-  ibv_send_wr request = {};
-  request.wr_id = id;
-  request.sg_list = &piece;
-  request.num_sge = 1;
-  request.opcode = IBV_WR_RDMA_READ;
+  ibv_sge piece = {};
+  ibv_send_wr request = OneSided(IBV_WR_RDMA_READ, into, remote_address, remote_key, id, piece);
   request.send_flags = IBV_SEND_SIGNALED;
-  request.wr.rdma.remote_addr = remote_address;
-  request.wr.rdma.rkey = remote_key;
   return PostSends(request);
 }
 

@@ -93,15 +93,10 @@ absl::Status IwarpPair::Send(const Message& message, uint64_t id, bool signaled)
 }
 
 absl::Status IwarpPair::Probe(uint64_t id, uint64_t remote_address, uint32_t remote_key) {
-  ibv_sge sink = Piece(sink_.data(), kReadSize, *sink_region_);
-  ibv_send_wr read = {};
-  read.wr_id = id;
-  read.sg_list = &sink;
-  read.num_sge = 1;
-  read.opcode = IBV_WR_RDMA_READ;
+  ibv_sge piece = {};
+  ibv_send_wr read = OneSided(IBV_WR_RDMA_READ, {sink_, sink_region_->lkey}, remote_address,
+                              remote_key, id, piece);
   read.send_flags = IBV_SEND_SIGNALED;
-  read.wr.rdma.remote_addr = remote_address;
-  read.wr.rdma.rkey = remote_key;
   return PostSends(read);
 }
 

@@ -18,6 +18,7 @@
 #include "runtime/collectives/registered_memory.h"
 #include "runtime/device/fake_cuda.h"
 #include "runtime/rails/peer.h"
+#include "runtime/transport/verbs/rails_for_test.h"
 #include "runtime/transport/verbs/self_pair.h"
 #include "runtime/transport/verbs/verbs_pair_for_test.h"
 
@@ -168,10 +169,11 @@ TEST_F(SelfPairTest, MemoryThatNoNicCanReachIsAnError) {
 // Memory of one side that is shared on all of its rails.
 class Shared final : public collectives::RegisteredMemory {
  public:
-  Shared(std::byte* data, size_t size, bool on_device, const std::vector<VerbsDevice*>& devices)
+  Shared(std::byte* data, size_t size, bool on_device,
+         const std::vector<std::unique_ptr<VerbsDevice>>& devices)
       : on_device_(on_device) {
     remote_.address = reinterpret_cast<uintptr_t>(data);
-    for (VerbsDevice* const device : devices) {
+    for (const std::unique_ptr<VerbsDevice>& device : devices) {
       by_rail_.push_back(*device->Share({data, size}, nullptr, on_device, kQuiet));
       remote_.keys.push_back(by_rail_.back()->remote_key());
     }
@@ -219,12 +221,7 @@ TEST_P(PlacedFaultsTest, NothingArrivesAfterAMessageIsComplete) {
     std::mt19937 random(static_cast<uint32_t>(schedule));
     const size_t rails = 1 + random() % 3;
     const bool on_gpu = GetParam() == Network::kRoce && random() % 2 == 0;
-    std::vector<FakeDevice> devices;
-    for (size_t k = 0; k < rails; ++k) {
-      devices.push_back(DeviceOn(GetParam(), absl::StrCat("a", k), absl::StrCat("10.", k, ".0.1")));
-      devices.push_back(DeviceOn(GetParam(), absl::StrCat("b", k), absl::StrCat("10.", k, ".0.2")));
-    }
-    const auto fake = std::make_shared<FakeVerbs>(std::move(devices));
+    const auto fake = std::make_shared<FakeVerbs>(DevicesOfRails(GetParam(), rails));
     const auto cuda = std::make_shared<device::FakeCuda>();
     fake->SetGpus(cuda);
     const size_t places = 1 + random() % 3;
@@ -238,34 +235,17 @@ TEST_P(PlacedFaultsTest, NothingArrivesAfterAMessageIsComplete) {
     const Block from = allocate(0);
     const Block to = allocate(1);
     {
-      std::vector<std::unique_ptr<VerbsDevice>> opened;
-      std::vector<VerbsDevice*> devices_a;
-      std::vector<VerbsDevice*> devices_b;
-      std::vector<rails::Rail> rails_a;
-      std::vector<rails::Rail> rails_b;
-      for (size_t k = 0; k < rails; ++k) {
-        const auto acceptor_a = OpenAcceptor();
-        const auto acceptor_b = OpenAcceptor();
-        const rails::RailName name{static_cast<int>(k), "fake", 1, "verbs"};
+      RailsOfTwoSides sides = ConnectRails(fake, rails, [&random] {
         VerbsSettings settings;
         settings.qps_per_rail = static_cast<uint8_t>(1 + random() % kMostQpsPerRail);
-        opened.push_back(*OpenFake(fake, absl::StrCat("a", k), settings));
-        devices_a.push_back(opened.back().get());
-        rails_a.push_back(
-            {name, *OpenVerbsLink(*opened.back(), acceptor_a, acceptor_b->Address(), "rank 1")});
-        opened.push_back(*OpenFake(fake, absl::StrCat("b", k), settings));
-        devices_b.push_back(opened.back().get());
-        rails_b.push_back(
-            {name, *OpenVerbsLink(*opened.back(), acceptor_b, acceptor_a->Address(), "rank 0")});
-        const absl::Status connected =
-            ConnectLinks(*fake, *rails_a.back().link, *rails_b.back().link);
-        ASSERT_TRUE(connected.ok()) << connected;
-      }
-      const Shared source(from.data, places * kPlace, on_gpu, devices_a);
-      const Shared target(to.data, places * kPlace, on_gpu, devices_b);
+        return settings;
+      });
+      ASSERT_FALSE(HasFailure()) << "schedule " << schedule;
+      const Shared source(from.data, places * kPlace, on_gpu, sides.devices[0]);
+      const Shared target(to.data, places * kPlace, on_gpu, sides.devices[1]);
       if (random() % 4 != 0) fake->MoveAtRandom(random());
-      rails::Peer a("rank 1", std::move(rails_a), kQuiet);
-      rails::Peer b("rank 0", std::move(rails_b), kQuiet);
+      rails::Peer a("rank 1", std::move(sides.rails[0]), kQuiet);
+      rails::Peer b("rank 0", std::move(sides.rails[1]), kQuiet);
 
       const size_t messages = 20 + random() % 40;
       std::vector<std::string> texts;
@@ -288,7 +268,7 @@ TEST_P(PlacedFaultsTest, NothingArrivesAfterAMessageIsComplete) {
         ASSERT_LT(fake->Now() - begin, absl::Seconds(3000))
             << "schedule " << schedule << ": " << a.DescribeProgress() << "\n"
             << b.DescribeProgress();
-        // The sender keeps a place until its message is done, and is told of the receiver's.
+        // The sender reuses a place when its message is done, and sends only to a posted receive.
         if (sends.size() < receives.size() &&
             (sends.size() < places || a.SendDone(sends[sends.size() - places]))) {
           const std::string& text = texts[sends.size()];
@@ -339,15 +319,7 @@ TEST_P(PlacedFaultsTest, NothingArrivesAfterAMessageIsComplete) {
           }
         }
         if (random() % (2 * calm) == 0) {
-          for (size_t k = 0; k < rails; ++k) {
-            for (const char* side : {"a", "b"}) {
-              fake->SetPortState(absl::StrCat(side, k), IBV_PORT_ACTIVE);
-              fake->HoldCompletions(absl::StrCat(side, k), false);
-              for (size_t pair = 0; pair < kMostQpsPerRail + 1; ++pair) {
-                fake->LosePath(absl::StrCat(side, k), pair, false);
-              }
-            }
-          }
+          Heal(*fake, rails);
         }
         fake->AdvanceTime(random() % 64 == 0 ? absl::Milliseconds(100)
                                              : absl::Microseconds(random() % 2000));

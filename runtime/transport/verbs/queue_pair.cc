@@ -143,19 +143,25 @@ QueuePair::Write QueuePair::WriteOf(const Message& message) const {
   return write;
 }
 
+ibv_send_wr QueuePair::OneSided(ibv_wr_opcode opcode, const LocalBytes& bytes, uint64_t address,
+                                uint32_t key, uint64_t id, ibv_sge& piece) {
+  piece = {reinterpret_cast<uintptr_t>(bytes.bytes.data()),
+           static_cast<uint32_t>(bytes.bytes.size()), bytes.local_key};
+  ibv_send_wr request = {};
+  request.wr_id = id;
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.opcode = opcode;
+  request.wr.rdma.remote_addr = address;
+  request.wr.rdma.rkey = key;
+  return request;
+}
+
 std::optional<ibv_send_wr> QueuePair::PlacedWrite(const Message& message, uint64_t id,
                                                   ibv_sge& piece) {
   if (message.placed.bytes.empty()) return std::nullopt;
-  piece = {reinterpret_cast<uintptr_t>(message.placed.bytes.data()),
-           static_cast<uint32_t>(message.placed.bytes.size()), message.placed.local_key};
-  ibv_send_wr write = {};
-  write.wr_id = id;
-  write.sg_list = &piece;
-  write.num_sge = 1;
-  write.opcode = IBV_WR_RDMA_WRITE;
-  write.wr.rdma.remote_addr = message.placed_address;
-  write.wr.rdma.rkey = message.placed_key;
-  return write;
+  return OneSided(IBV_WR_RDMA_WRITE, message.placed, message.placed_address, message.placed_key, id,
+                  piece);
 }
 
 absl::Status QueuePair::PostSends(ibv_send_wr& first) {

@@ -115,6 +115,10 @@ class QueuePair {
     unsigned flags = 0;  // inline, if it fits
   };
   Write WriteOf(const Message& message) const;
+  // A work request that reads or writes the peer's memory, of the one piece. `piece` must live
+  // until it is posted.
+  static ibv_send_wr OneSided(ibv_wr_opcode opcode, const LocalBytes& bytes, uint64_t address,
+                              uint32_t key, uint64_t id, ibv_sge& piece);
   // The write of `placed`, or nullopt without any. `piece` must live until it is posted.
   static std::optional<ibv_send_wr> PlacedWrite(const Message& message, uint64_t id,
                                                 ibv_sge& piece);

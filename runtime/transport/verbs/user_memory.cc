@@ -72,7 +72,6 @@ absl::StatusOr<UserMemory::Shared> UserMemory::Share(absl::Span<std::byte> memor
   if (on_device) on_device_.store(true, std::memory_order_release);
   Shared shared;
   shared.remote_key = known.region->remote_key();
-  shared.local_key = known.region->local_key();
   shared.known = Add(std::move(known));
   return shared;
 }

@@ -81,7 +81,6 @@ class UserMemory : public std::enable_shared_from_this<UserMemory> {
   struct Shared {
     std::shared_ptr<const void> known;
     uint32_t remote_key = 0;
-    uint32_t local_key = 0;
   };
   absl::StatusOr<Shared> Share(absl::Span<std::byte> memory, const device::DmaBuf* buffer,
                                bool on_device, const Logger& log);

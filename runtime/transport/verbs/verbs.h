@@ -68,10 +68,10 @@ class VerbsDevice {
   std::string Describe() const;
 
  private:
-  std::shared_ptr<const verbs::DevicePort> port_;
   // The pair with which the device reads and writes memory of this node, made on first use.
   absl::StatusOr<std::shared_ptr<verbs::SelfPair>> Self();
 
+  std::shared_ptr<const verbs::DevicePort> port_;
   std::shared_ptr<verbs::UserMemory> memory_;
   std::mutex mutex_;  // guards self_
   std::shared_ptr<verbs::SelfPair> self_;
