@@ -93,8 +93,7 @@ GpuDirect ReadGpuDirect(const RootFiles& host, const RootFiles& proc,
                         const NodeInventory& inventory) {
   GpuDirect direct;
   direct.kernel = proc.ReadAttribute("/proc/sys/kernel/osrelease").value_or("");
-  direct.peermem =
-      host.IsDirectory("/sys/module/nvidia_peermem") || host.IsDirectory("/sys/module/nv_peer_mem");
+  direct.peermem = HasPeermem(host);
   direct.dmabuf_missing = MissingForDmabuf(host, proc, inventory, direct.kernel);
   direct.dmabuf = direct.dmabuf_missing.empty();
   if (!inventory.gpus.empty()) {
@@ -102,6 +101,11 @@ GpuDirect ReadGpuDirect(const RootFiles& host, const RootFiles& proc,
   }
   direct.switch_path = SwitchPathOf(host, inventory);
   return direct;
+}
+
+bool HasPeermem(const RootFiles& host) {
+  return host.IsDirectory("/sys/module/nvidia_peermem") ||
+         host.IsDirectory("/sys/module/nv_peer_mem");
 }
 
 GpuDirectWay WayOf(const GpuDirect& direct) {

@@ -47,6 +47,9 @@ struct GpuDirect {
 GpuDirect ReadGpuDirect(const RootFiles& host, const RootFiles& proc,
                         const NodeInventory& inventory);
 
+// Returns true if the module that lets HCAs register GPU memory by its address is loaded.
+bool HasPeermem(const RootFiles& host);
+
 GpuDirectWay WayOf(const GpuDirect& direct);
 
 // Return "none", "peermem", "dmabuf"; "unknown", "off", "passthrough", "translating"; "unknown",

@@ -2,28 +2,20 @@
 #include "plugins/nccl/gpu_memory.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "base/printable_text.h"
+#include "fabric/gpu_direct.h"
+#include "fabric/root_files.h"
 
 namespace railhead::nccl {
 namespace {
 
-// Modules that let NICs register GPU memory by its address: nvidia-peermem, and its predecessors
-// nv_peer_mem and MLNX_OFED's own.
-constexpr absl::string_view kModules[] = {"/sys/module/nvidia_peermem/version",
-                                          "/sys/kernel/mm/memory_peers/nv_mem/version",
-                                          "/sys/kernel/mm/memory_peers/nv_mem_nc/version"};
 constexpr size_t kLongestSetting = 64;
 
 bool HasPeermem(const std::string& root) {
-  return std::any_of(std::begin(kModules), std::end(kModules), [&root](absl::string_view file) {
-    std::error_code error;
-    return std::filesystem::exists(absl::StrCat(absl::StripSuffix(root, "/"), file), error);
-  });
+  const absl::StatusOr<fabric::RootFiles> host = fabric::RootFiles::Open(root);
+  return host.ok() && fabric::HasPeermem(*host);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace railhead::nccl {
 
 inline constexpr char kGpuMemoryVariable[] = "RAILHEAD_NCCL_GPU_MEMORY";
 
-// What is known of a rail.
+// Properties of a rail that matter for GPU memory.
 struct RailForGpus {
   std::string name;
   std::string trouble;    // why it is not open; "" if it is

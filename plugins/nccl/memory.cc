@@ -58,7 +58,8 @@ absl::Status Memory::Write(std::byte* to, absl::Span<const std::byte> from) cons
 
 absl::Status Memory::Flush(const std::byte* address,
                            absl::FunctionRef<bool(size_t rail)> is_up) const {
-  // What a rail has written before its port went down is visible since long before that is known.
+  // Writes take microseconds to become visible. It takes longer to notice that a port is down, so
+  // all writes before that are visible already.
   for (size_t i = 0; i < by_rail_.size(); ++i) {
     if (by_rail_[i] == nullptr || !is_up(i)) continue;
     absl::Status flushed = by_rail_[i]->Flush(address);

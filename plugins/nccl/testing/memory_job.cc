@@ -7,12 +7,7 @@
 // The memory that stands for a GPU's is host memory that is registered like it by nvidia-peermem:
 // only NICs access it but for the checks, and software RDMA takes it. RANK and MASTER_ADDR are
 // those of the job; the argument is the number of rounds.
-#include <arpa/inet.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -21,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,7 +29,11 @@
 #include "plugins/nccl/listener.h"
 #include "plugins/nccl/local_rails.h"
 #include "plugins/nccl/memory.h"
+#include "runtime/base/now.h"
 #include "runtime/comm/api/handle.h"
+#include "runtime/net/address.h"
+#include "runtime/net/fd.h"
+#include "runtime/net/socket.h"
 
 namespace railhead::nccl {
 namespace {
@@ -54,46 +54,49 @@ Value Must(absl::StatusOr<Value> value) {
   return *std::move(value);
 }
 
+void Must(const absl::Status& status) {
+  if (!status.ok()) Die(std::string(status.message()));
+}
+
 void GiveHandle(const HandleBytes& handle) {
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_port = htons(kPort);
-  if (::bind(listener, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0 ||
-      ::listen(listener, 1) != 0) {
-    Die("cannot listen");
+  const absl::Time deadline = MonotonicNow() + kPatience;
+  const net::Fd listener = Must(net::Listen(std::nullopt, kPort));
+  Must(net::WaitReadable(listener.get(), deadline));
+  const net::Fd peer = Must(net::Accept(listener.get()));
+  Must(net::SendAll(peer.get(), {handle.data(), handle.size()}, deadline));
+}
+
+absl::StatusOr<HandleBytes> AskForHandle(const char* host, absl::Time deadline) {
+  const absl::StatusOr<std::vector<net::IpAddress>> addresses = net::Resolve(host, deadline);
+  if (!addresses.ok()) return addresses.status();
+  const absl::StatusOr<net::Fd> peer = net::Dial(addresses->front(), kPort, std::nullopt, deadline);
+  if (!peer.ok()) return peer.status();
+  std::string bytes;
+  HandleBytes handle{};
+  while (bytes.size() < handle.size()) {
+    if (absl::Status some = net::WaitReadable(peer->get(), deadline); !some.ok()) return some;
+    const absl::StatusOr<bool> more =
+        net::ReceiveSome(peer->get(), handle.size() - bytes.size(), &bytes);
+    if (!more.ok()) return more.status();
+    if (!*more) return absl::UnavailableError("the connection was closed");
   }
-  const int peer = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-  if (::write(peer, handle.data(), handle.size()) != static_cast<ssize_t>(handle.size())) {
-    Die("cannot give the handle");
-  }
-  ::close(peer);
-  ::close(listener);
+  std::copy(bytes.begin(), bytes.end(), handle.begin());
+  return handle;
 }
 
 HandleBytes TakeHandle(const char* host) {
-  HandleBytes handle{};
-  for (const absl::Time end = absl::Now() + kPatience; absl::Now() < end;) {
-    addrinfo hints{};
-    hints.ai_family = AF_INET;
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo* found = nullptr;
-    if (::getaddrinfo(host, std::to_string(kPort).c_str(), &hints, &found) == 0) {
-      const int peer = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      const bool got = ::connect(peer, found->ai_addr, found->ai_addrlen) == 0 &&
-                       ::recv(peer, handle.data(), handle.size(), MSG_WAITALL) ==
-                           static_cast<ssize_t>(handle.size());
-      ::close(peer);
-      ::freeaddrinfo(found);
-      if (got) return handle;
-    }
-    absl::SleepFor(absl::Milliseconds(200));
+  const absl::Time deadline = MonotonicNow() + kPatience;
+  absl::StatusOr<HandleBytes> handle = absl::UnknownError("");
+  // Rank 0 may not listen yet.
+  while (!handle.ok() && MonotonicNow() < deadline) {
+    handle = AskForHandle(host, deadline);
+    if (!handle.ok()) absl::SleepFor(absl::Milliseconds(200));
   }
-  Die("rank 0 gives no handle");
+  return Must(std::move(handle));
 }
 
 void Await(Connection& connection, Connection::Request* request) {
-  for (const absl::Time end = absl::Now() + kPatience; absl::Now() < end;) {
+  for (const absl::Time end = MonotonicNow() + kPatience; MonotonicNow() < end;) {
     if (Must(connection.Test(request, nullptr))) return;
   }
   Die("a request does not end");
@@ -124,8 +127,8 @@ int Run(bool sends, const char* host, int rounds) {
   } else {
     listener = Must(Listener::Start(*rails));
     GiveHandle(listener->handle());
-    for (const absl::Time end = absl::Now() + kPatience;
-         connection == nullptr && absl::Now() < end;) {
+    for (const absl::Time end = MonotonicNow() + kPatience;
+         connection == nullptr && MonotonicNow() < end;) {
       connection = Must(listener->Accept());
     }
     if (connection == nullptr) Die("nobody connects");
@@ -145,8 +148,7 @@ int Run(bool sends, const char* host, int rounds) {
         std::memset(piece.data, 0xee, kBytes);
         Await(*connection, Must(connection->Receive({{piece.data, size, 1, piece.memory.get()}})));
         if (piece.memory->on_device()) {
-          const absl::Status flushed = connection->Flush(*piece.memory, piece.data);
-          if (!flushed.ok()) Die(std::string(flushed.message()));
+          Must(connection->Flush(*piece.memory, piece.data));
         }
         for (size_t i = 0; i < size; ++i) wrong += piece.data[i] != Value(message, i) ? 1 : 0;
       }
@@ -158,7 +160,7 @@ int Run(bool sends, const char* host, int rounds) {
   Connection::Request* const done = sends ? Must(connection->Send({&last, 1}, kDone))
                                           : Must(connection->Receive({{&last, 1, kDone}}));
   Await(*connection, done);
-  connection->Settle(absl::Now() + kPatience);
+  connection->Settle(MonotonicNow() + kPatience);
   for (Piece& piece : pieces) piece.memory.reset();
   std::printf("%lu messages, %lu wrong bytes\n", static_cast<unsigned long>(message),
               static_cast<unsigned long>(wrong));
