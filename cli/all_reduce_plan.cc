@@ -18,7 +18,7 @@ namespace {
 constexpr double kDefaultRailGbps = 400;
 constexpr double kBytesPerGigabit = 1e9 / 8;
 
-// What the pods of one node have together.
+// GPUs and rails of all pods on one node.
 struct Share {
   int gpus = 0;
   uint64_t rails = 0;

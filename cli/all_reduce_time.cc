@@ -27,7 +27,7 @@ constexpr Protocol kSharp[] = {{"Simple", 0, 3.7, 31, 1}};
 constexpr double kSharpPerGpu = 0.4;  // of each GPU whose data is added within a node
 constexpr double kMicrosecond = 1e-6;
 
-// What an algorithm does, with any protocol.
+// Bytes and steps of an algorithm, which do not depend on the protocol.
 struct Work {
   double node_bytes = 0;
   double gpu_bytes = 0;

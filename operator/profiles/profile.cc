@@ -194,8 +194,7 @@ absl::Status ReadSharedMemory(const Json& spec, RailProfile& profile) {
 // SHARP is a feature of InfiniBand's switches.
 absl::Status CheckSharp(const RailProfile& profile) {
   if (profile.fabric != Fabric::kInfiniBand) {
-    const auto collnet = profile.settings.find("nccl.collnet");
-    if (collnet != profile.settings.end() && collnet->second == "true") {
+    if (HasCollNet(profile)) {
       return FieldError("spec.nccl.collnet",
                         "can be true only on fabric InfiniBand, whose switches have SHARP; set it "
                         "to false or remove it");
@@ -265,6 +264,11 @@ absl::Status CheckContradictions(const RailProfile& profile) {
 absl::string_view FabricName(Fabric fabric) { return WordFor(kFabrics, fabric); }
 
 absl::string_view RequireRdmaName(RequireRdma require) { return WordFor(kRequirements, require); }
+
+bool HasCollNet(const RailProfile& profile) {
+  const auto collnet = profile.settings.find("nccl.collnet");
+  return collnet != profile.settings.end() && collnet->second == "true";
+}
 
 absl::StatusOr<RailProfile> ParseRailProfile(const Json& object) {
   if (absl::Status known =

@@ -50,6 +50,9 @@ absl::string_view RequireRdmaName(RequireRdma require);
 // kube-system, and variables in spec.env that Railhead computes or that have a field of their own.
 absl::StatusOr<RailProfile> ParseRailProfile(const kube::Json& object);
 
+// Returns true if spec.nccl.collnet is true: NCCL may let switches reduce.
+bool HasCollNet(const RailProfile& profile);
+
 }  // namespace railhead::op
 
 #endif  // RAILHEAD_OPERATOR_PROFILES_PROFILE_H_

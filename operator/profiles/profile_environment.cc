@@ -9,11 +9,6 @@
 namespace railhead::op {
 namespace {
 
-bool HasCollNet(const RailProfile& profile) {
-  const auto collnet = profile.settings.find("nccl.collnet");
-  return collnet != profile.settings.end() && collnet->second == "true";
-}
-
 // Adds what the fabric implies for libraries without other settings.
 //
 // Over iWARP queue pairs are connected by librdmacm, which neither NCCL nor UCX does: there only
