@@ -16,7 +16,7 @@
 namespace railhead::bootstrap {
 
 // Increase it whenever ranks of different builds could misunderstand each other.
-inline constexpr uint32_t kProtocolVersion = 12;
+inline constexpr uint32_t kProtocolVersion = 13;
 
 // Maximum size of Hello::launch.
 inline constexpr size_t kLaunchLimit = 300;

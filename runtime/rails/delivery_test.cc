@@ -550,6 +550,41 @@ TEST(DeliveryTest, CopiedBytesStillTakeRoom) {
   EXPECT_TRUE(sends.Done(next));
 }
 
+// A long chunk that the peer's room does not take whole would leave the rest of the room unused.
+TEST(DeliveryTest, AChunkIsCutToTheRoomForEarlyFrames) {
+  SendLedger sends(1);
+  constexpr size_t kLong = size_t{1} << 20;
+  const std::string small(kCopied, 's');
+  const std::string longer(2 * kLong, 'l');
+  sends.Post(AsBytes(small), {}, kCopied, /*may_copy=*/true);
+  sends.Post(AsBytes(longer), {}, kLong, /*may_copy=*/true);
+  std::vector<size_t> early;
+  while (const std::optional<Chunk> next = sends.Next()) {
+    early.push_back(next->size);
+    sends.Handed(0, *next);
+  }
+  EXPECT_EQ(early, (std::vector<size_t>{kCopied, kLong}));
+  ASSERT_TRUE(sends.PeerPosted(1).ok());
+  EXPECT_FALSE(sends.Next().has_value()) << "the room is used";
+  ASSERT_TRUE(sends.PeerPosted(2).ok());
+  ASSERT_TRUE(sends.Next().has_value());
+  EXPECT_EQ(sends.Next()->size, kLong) << "what is posted needs no room";
+
+  SendLedger crowded(1);
+  for (int i = 0; i < 8; ++i) crowded.Post(AsBytes(small), {}, kCopied, /*may_copy=*/true);
+  crowded.Post(AsBytes(longer), {}, kLong, /*may_copy=*/true);
+  size_t sum = 0;
+  size_t longest = 0;
+  while (const std::optional<Chunk> next = crowded.Next()) {
+    sum += FrameCost(next->size);
+    longest = std::max(longest, next->size);
+    crowded.Handed(0, *next);
+  }
+  EXPECT_LE(sum, kRoom);
+  EXPECT_GT(sum, kRoom * 3 / 4);
+  EXPECT_LT(longest, kLong);
+}
+
 // News of a lost rail has a number where data has its offset: it is not about a frame that is just
 // being written to its place over another rail.
 TEST(DeliveryTest, NewsOfALostRailStopsNoFrame) {

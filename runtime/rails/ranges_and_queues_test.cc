@@ -69,7 +69,7 @@ TEST(SlotQueueTest, KeepsNumbersAndOrderWhileItGrows) {
 }
 
 TEST(ChunkTest, ChunksFitTheRailsAndGiveEachSeveral) {
-  for (const size_t payload : {size_t{4096}, size_t{65536}, size_t{262144}}) {
+  for (const size_t payload : {size_t{4096}, size_t{65536}, size_t{262144}, size_t{1} << 20}) {
     for (const size_t rails : {1, 2, 3, 8}) {
       for (size_t size = 1; size <= size_t{64} << 20; size = size * 3 / 2 + 1) {
         const size_t chunk = ChunkSize(size, rails, payload);
@@ -81,7 +81,9 @@ TEST(ChunkTest, ChunksFitTheRailsAndGiveEachSeveral) {
         if (size <= 16384 && payload >= 16384) {
           ASSERT_EQ(chunk, size);
         }
-        if (size >= rails * (size_t{1} << 18)) {
+        if (rails == 1) {
+          ASSERT_EQ(chunk, std::min(size, payload));
+        } else if (size >= rails * (size_t{1} << 18)) {
           ASSERT_GE((size + chunk - 1) / chunk, rails * 4 - rails);
         }
       }

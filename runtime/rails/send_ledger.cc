@@ -13,6 +13,8 @@ namespace {
 
 // A peer that has posted this many receives more than there are sends is not believed.
 constexpr uint64_t kMaxPostedAhead = uint64_t{1} << 24;
+// Maximum chunk of a transfer that the peer has not posted, if its room does not take it whole.
+constexpr size_t kMaxEarlyChunk = size_t{256} << 10;
 
 }  // namespace
 
@@ -59,7 +61,8 @@ std::optional<Chunk> SendLedger::Next() {
   Retire();
   if (next_ == sends_.end()) return std::nullopt;
   const Send& send = sends_[next_];
-  const Chunk chunk = {next_, send.handed, std::min(send.chunk, send.size - send.handed)};
+  Chunk chunk = {next_, send.handed, std::min(send.chunk, send.size - send.handed)};
+  if (!MayHand(chunk)) chunk.size = std::min(chunk.size, kMaxEarlyChunk);
   return MayHand(chunk) ? std::optional(chunk) : std::nullopt;
 }
 

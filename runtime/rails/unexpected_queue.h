@@ -23,7 +23,7 @@ namespace railhead::rails {
 
 // Maximum total of a sender's frames of transfers that the peer has not posted, in bytes by
 // FrameCost.
-inline constexpr size_t kRoom = size_t{1} << 20;
+inline constexpr size_t kRoom = (size_t{1} << 20) + (size_t{64} << 10);
 
 // Bytes that a frame takes of that room: its payload and what is kept about it.
 constexpr size_t FrameCost(size_t payload) { return payload + 64; }

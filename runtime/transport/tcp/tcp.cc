@@ -14,6 +14,8 @@
 namespace railhead::transport {
 namespace {
 
+constexpr size_t kMaxSealedPayload = size_t{256} << 10;
+
 // The socket on which both sides have proven who they are is the connection.
 class TcpWireMaker final : public WireMaker {
  public:
@@ -21,7 +23,10 @@ class TcpWireMaker final : public WireMaker {
   TcpWireMaker(const Reconnector& reconnector, FrameProtection protection)
       : reconnector_(reconnector), protection_(protection) {}
 
-  size_t max_payload() const override { return TcpWire::kMaxPayload; }
+  size_t max_payload() const override {
+    // A frame is sealed before its first byte leaves, and checked after its last one has come.
+    return protection_ == FrameProtection::kNone ? TcpWire::kMaxPayload : kMaxSealedPayload;
+  }
   bool polls_in_memory() const override { return false; }
   absl::Time Now() const override { return MonotonicNow(); }
   absl::Status At(const absl::Status& status) const override {

@@ -162,6 +162,60 @@ TEST(TcpTest, AFrameThatTheKernelHasInPartIsNotFlushed) {
   }
 }
 
+// A copy of what the kernel does not take at once would cost as much as the kernel's own.
+TEST(TcpTest, TheRestOfAnAwaitedFrameIsReadWhereItIs) {
+  for (const bool awaited : {true, false}) {
+    const Pair pair = Connected();
+    std::string payload(pair.a->max_payload(), 'x');
+    FrameHeader header;
+    header.awaited = awaited;
+    uint64_t sent = 0;
+    for (; pair.a->Flushed(); ++sent) {
+      ASSERT_LT(sent, 1000U);
+      ASSERT_TRUE(*pair.a->TrySend(header, Bytes(payload)));
+    }
+    payload.back() = 'y';
+    uint64_t came = 0;
+    char last = '-';
+    const absl::Time deadline = In(20);
+    while (came < sent) {
+      ASSERT_LT(MonotonicNow(), deadline);
+      const auto take = [&](const FrameHeader&, absl::Span<const std::byte> arrived) {
+        EXPECT_EQ(arrived.size(), payload.size());
+        last = static_cast<char>(arrived.back());
+        ++came;
+        return true;
+      };
+      ASSERT_TRUE(pair.b->Poll(take).moved.ok());
+      ASSERT_TRUE(Drop(*pair.a).ok());
+    }
+    EXPECT_EQ(last, awaited ? 'y' : 'x');
+  }
+}
+
+// An acknowledgement cannot overtake the rest of a frame, and must not be forgotten behind it.
+TEST_P(FramesTest, AnAcknowledgementFollowsTheRestOfAFrame) {
+  const Pair pair = Connected(GetParam());
+  const std::string payload(pair.a->max_payload(), 'x');
+  FrameHeader header;
+  header.awaited = true;
+  uint64_t sent = 0;
+  for (; pair.a->Flushed(); ++sent) {
+    ASSERT_LT(sent, 1000U);
+    ASSERT_TRUE(*pair.a->TrySend(header, Bytes(payload)));
+  }
+  ASSERT_TRUE(*pair.b->TrySend(header, Bytes("wants an answer")));
+  ASSERT_EQ(pair.b->Push(), absl::OkStatus());
+  const absl::Time deadline = In(20);
+  while (pair.a->stats().receive_bytes == 0) {
+    ASSERT_LT(MonotonicNow(), deadline);
+    ASSERT_TRUE(Drop(*pair.a).ok());
+  }
+  ASSERT_FALSE(pair.a->Flushed());
+  PumpUntil(*pair.a, *pair.b, [&] { return Unacknowledged(*pair.b) == 0; });
+  PumpUntil(*pair.a, *pair.b, [&] { return pair.a->Flushed(); });
+}
+
 // Memory that cannot be read would fail every other rail alike: it is no loss of this one.
 TEST(TcpTest, WhatThisSideDidWrongIsNoLostRail) {
   constexpr size_t kSize = TcpWire::kMaxPayload;

@@ -52,6 +52,8 @@ constexpr size_t kMaxPayload = TcpWire::kMaxPayload;
 constexpr size_t kLongestHead = sizeof(WireHeader) + 2 * kSealSize;
 // Two whole frames, so that the kernel's buffer is emptied while the rails are busy with one.
 constexpr size_t kInputSize = 2 * (kMaxPayload + kLongestHead);
+// Maximum read of frames without a place, which keeps the part of in_ that is used small.
+constexpr size_t kMostGathered = size_t{512} << 10;
 // Minimum payload of a frame, arrived in part, whose rest is read directly to its place. Also the
 // maximum read where a frame may begin, so that long frames do not pass through in_.
 constexpr size_t kLeastPlaced = size_t{8} << 10;
@@ -61,7 +63,7 @@ constexpr size_t kLeastAwaited = size_t{32} << 10;
 constexpr size_t kMostPerPoll = size_t{1} << 20;
 // Initial limit of unsent bytes in the kernel. A higher one would only hide the speed of the wire
 // from the rails.
-constexpr int kFirstHold = 256 << 10;
+constexpr int kFirstHold = 1024 << 10;
 
 // Consumed data after which an unrequested acknowledgement is sent: it costs as much as a frame.
 constexpr size_t kMostBytesNotTold = size_t{64} << 10;
@@ -98,7 +100,7 @@ TcpWire::TcpWire(net::Fd socket, std::string name, const WireOwner& owner,
       // Memory that a wire does not use costs nothing: there may be hundreds.
       in_(std::make_unique_for_overwrite<std::byte[]>(kInputSize)) {
   static_assert(kHeaderSize == sizeof(WireHeader) && kLongestHead == sizeof(Head));
-  out_.reserve(kMostWaitingInAll + kMostWaiting + kMaxPayload + 3 * kLongestHead);
+  out_.reserve(kMostWaitingInAll + kMostWaiting + 3 * kLongestHead);
   SetOption(socket_.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, hold_);
   // Keepalive detects the failure of an idle connection.
   SetOption(socket_.get(), IPPROTO_TCP, TCP_KEEPIDLE, 1);
@@ -119,7 +121,7 @@ Link::Load TcpWire::load() const {
   }
   int unacknowledged = 0;
   ::ioctl(socket_.get(), SIOCOUTQ, &unacknowledged);
-  const uint64_t bytes = static_cast<uint64_t>(unacknowledged) + out_.size() - out_begin_;
+  const uint64_t bytes = static_cast<uint64_t>(unacknowledged) + Unsent();
   delivered_ = std::max(delivered_, put_ - bytes);
   return {bytes <= kLittle ? 0 : bytes, delivered_, round_trip_};
 }
@@ -276,8 +278,12 @@ absl::StatusOr<bool> TcpWire::TrySend(const FrameHeader& header,
     }
     const size_t head_taken = std::min(taken, head_size_);
     out_.insert(out_.end(), head_bytes + head_taken, head_bytes + head_size_);
-    out_.insert(out_.end(), payload.begin() + static_cast<ptrdiff_t>(taken - head_taken),
-                payload.end());
+    const absl::Span<const std::byte> rest = payload.subspan(taken - head_taken);
+    if (header.awaited || payload.data() == protected_.data()) {
+      rest_ = rest;
+    } else {
+      out_.insert(out_.end(), rest.begin(), rest.end());
+    }
   }
   if (seals_.has_value()) seals_->sent.Next();
   ++sent_;
@@ -295,8 +301,8 @@ absl::Status TcpWire::SendAcknowledgement() {
   if (Drained()) {
     out_.clear();
     out_begin_ = 0;
-  } else if (out_.capacity() - out_.size() < head_size_) {
-    return absl::OkStatus();  // full of those before; there will be another look
+  } else if (!rest_.empty() || out_.capacity() - out_.size() < head_size_) {
+    return absl::OkStatus();  // no room behind what waits; there will be another look
   }
   Head head{};
   head.header.taken = static_cast<uint32_t>(taken_);
@@ -315,10 +321,17 @@ absl::Status TcpWire::SendAcknowledgement() {
 absl::Status TcpWire::Flush() {
   waits_ = false;
   while (!Drained()) {
-    const ssize_t sent =
-        ::send(socket_.get(), out_.data() + out_begin_, out_.size() - out_begin_, MSG_NOSIGNAL);
+    const size_t copied = out_.size() - out_begin_;
+    std::array<iovec, 2> parts = {
+        {{out_.data() + out_begin_, copied}, {const_cast<std::byte*>(rest_.data()), rest_.size()}}};
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = parts.size();
+    const ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
     if (sent >= 0) {
-      out_begin_ += static_cast<size_t>(sent);
+      const size_t of_copied = std::min(static_cast<size_t>(sent), copied);
+      out_begin_ += of_copied;
+      rest_.remove_prefix(static_cast<size_t>(sent) - of_copied);
     } else if (errno == EAGAIN) {
       break;
     } else if (errno != EINTR) {
@@ -332,9 +345,9 @@ absl::StatusOr<bool> TcpWire::Work(FrameSink sink) {
   refused_ = false;
   const uint64_t acknowledged = acknowledged_;
   const uint64_t told = told_;
-  const size_t waiting = out_.size() - out_begin_;
+  const size_t waiting = Unsent();
   if (absl::Status flushed = Flush(); !flushed.ok()) return flushed;
-  const bool flushed = waiting != out_.size() - out_begin_;
+  const bool flushed = waiting != Unsent();
   const absl::StatusOr<bool> advanced = Advance(sink);
   if (!advanced.ok()) return advanced.status();
   // While frames come in, one acknowledgement for many; when no more come, at once.
@@ -387,8 +400,7 @@ absl::StatusOr<size_t> TcpWire::Receive() {
   // it has arrived, in_ holds later bytes, as always.
   const bool drops = placed_.dropped && rest > 0;
   std::byte* const place = drops ? in_.get() : placed_.place + placed_.arrived;
-  const size_t asked =
-      gathers_ ? kInputSize - in_end_ : std::min(kLeastPlaced, kInputSize - in_end_);
+  const size_t asked = std::min(gathers_ ? kMostGathered : kLeastPlaced, kInputSize - in_end_);
   std::array<iovec, 2> parts = {{{place, drops ? std::min(rest, kInputSize) : rest},
                                  {in_.get() + in_end_, drops ? 0 : asked}}};
   msghdr message{};

@@ -30,7 +30,7 @@ namespace railhead::transport {
 // nothing (ack_timeout.h).
 class TcpWire final : public Wire {
  public:
-  static constexpr size_t kMaxPayload = size_t{256} << 10;
+  static constexpr size_t kMaxPayload = size_t{1} << 20;
 
   // `socket` is connected and non-blocking. `name` identifies the connection in errors.
   TcpWire(net::Fd socket, std::string name, const WireOwner& owner,
@@ -65,7 +65,8 @@ class TcpWire final : public Wire {
   struct Head;
   static constexpr size_t kHeaderSize = 56;
 
-  bool Drained() const { return out_begin_ == out_.size(); }
+  size_t Unsent() const { return out_.size() - out_begin_ + rest_.size(); }
+  bool Drained() const { return Unsent() == 0; }
   // Returns true if the kernel accepts data now.
   bool Writable() const;
   // Completes the head with the seals, if used. Returns the payload as it is sent.
@@ -124,6 +125,8 @@ class TcpWire final : public Wire {
   // small frames that wait for the next one: [out_begin_, out_.size()).
   std::vector<std::byte> out_;
   size_t out_begin_ = 0;
+  // Rest of a payload whose memory stays, which follows out_.
+  absl::Span<const std::byte> rest_;
   bool waits_ = false;
   // A system call costs as much as a few kilobytes. Payload of such a frame, and all of them.
   static constexpr size_t kMostWaiting = 256;
