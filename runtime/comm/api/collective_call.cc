@@ -25,13 +25,15 @@ using collectives::Shape;
 
 // The body of a call (calls.h): an operation, and what it refers to.
 struct Prepared {
+  // An aggregate would be zeroed as a whole first, which takes as long as the checks.
+  explicit Prepared(const char* called) : name(called) {}
   absl::Status operator()(Communicator& communicator) const;
 
   const char* name;
-  Operation operation = {};
-  std::optional<reduce::Scalar> factor = {};  // multiplies this rank's values first
-  std::shared_ptr<const ListedParts> send_list = {};
-  std::shared_ptr<const ListedParts> receive_list = {};
+  Operation operation;
+  std::optional<reduce::Scalar> factor;  // multiplies this rank's values first
+  std::shared_ptr<const ListedParts> send_list;
+  std::shared_ptr<const ListedParts> receive_list;
 };
 
 void Multiply(const reduce::Reduction& reduction, const reduce::Scalar& factor,
@@ -194,7 +196,7 @@ absl::Status Prepare(const CollectiveCall& call, rhComm_t comm, Prepared& prepar
 rhResult_t Start(const CollectiveCall& call, rhComm_t comm, rhStream_t stream) {
   return Guard(comm, [&] {
     if (const rhResult_t cannot = CannotUse(call.name, comm); cannot != rhSuccess) return cannot;
-    Prepared prepared = {.name = call.name};
+    Prepared prepared(call.name);
     const absl::Status wrong = Prepare(call, comm, prepared);
     if (!wrong.ok()) return WrongArgument(comm, call.name, wrong);
     return Submit(call.name, comm, stream, prepared);
