@@ -21,7 +21,7 @@ absl::Status Group::AllGather(const std::byte* send, std::byte* receive, const P
   const absl::StatusOr<bool> met = Meet({send, mine.size}, {receive, end}, end, patience);
   if (!met.ok()) return met.status();
   if (*met) {
-    Directly(kBytes, {&inputs_[rank_], 1}, 0, mine.begin, mine.size, stores);
+    GatherDirectly(parts, receive, stores);
     Count((ranks_ - 1) * mine.size, parts.total() - mine.size);
     return Depart(patience);
   }

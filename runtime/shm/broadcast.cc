@@ -22,8 +22,14 @@ absl::Status Group::Broadcast(const std::byte* send, std::byte* receive, size_t 
   if (!met.ok()) return met.status();
   if (*met) {
     // Each rank gives all others a part of the root's data.
-    const Part mine = Mine(bytes);
-    Directly(kBytes, {&inputs_[from], 1}, mine.begin, mine.begin, mine.end - mine.begin, stores);
+    const Part inside = Inside(bytes, 1);
+    const Part mine = Mine(inside.size());
+    const size_t begin = inside.begin + mine.begin;
+    Directly(kBytes, {&inputs_[from], 1}, begin, begin, mine.size(), stores);
+    for (const Part& end : {Part{0, inside.begin}, Part{inside.end, bytes}}) {
+      reduce::Copy(inputs_[from] + end.begin, receive + end.begin, end.size(),
+                   reduce::Stores::kNormal);
+    }
     Count(rank_ == from ? (ranks_ - 1) * bytes : 0, rank_ == from ? 0 : bytes);
     return Depart(patience);
   }

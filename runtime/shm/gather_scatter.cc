@@ -22,7 +22,7 @@ absl::Status Group::Gather(const std::byte* send, std::byte* receive, size_t blo
       Meet({send, block}, {receive, rank_ == to ? ranks_ * block : 0}, ranks_ * block, patience);
   if (!met.ok()) return met.status();
   if (*met) {
-    Directly(kBytes, {&inputs_[rank_], 1}, 0, rank_ * block, block, stores);
+    GatherDirectly(Parts(ranks_, ranks_ * block), receive, stores);
     const size_t others = (ranks_ - 1) * block;
     Count(rank_ == to ? 0 : block, rank_ == to ? others : 0);
     return Depart(patience);
@@ -67,7 +67,7 @@ absl::Status Group::Scatter(const std::byte* send, std::byte* receive, size_t bl
   const size_t stride = inlined ? block : slice;
   const reduce::Stores stores = StoresFor(2 * ranks_ * block);
   const absl::StatusOr<bool> met =
-      Meet({send, rank_ == from ? ranks_ * block : 0}, {receive, block}, ranks_ * block, patience);
+      Meet({send, rank_ == from ? ranks_ * block : 0}, {}, ranks_ * block, patience);
   if (!met.ok()) return met.status();
   if (*met) {
     reduce::Copy(inputs_[from] + rank_ * block, receive, block, stores);

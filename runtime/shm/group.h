@@ -36,6 +36,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -112,6 +113,10 @@ class Group {
   uint64_t given_bytes() const { return given_.load(std::memory_order_relaxed); }
   uint64_t taken_bytes() const { return taken_.load(std::memory_order_relaxed); }
 
+  // Call after a failed collective, before the caller may use its buffers: no rank that is late in
+  // this call can change them afterwards, nor be wrong without an error. An error: it still can.
+  absl::Status Withdraw();
+
   // For the wait policy's `spread`.
   Spread& spread() { return spread_; }
 
@@ -126,6 +131,7 @@ class Group {
   struct Part {
     size_t begin = 0;
     size_t end = 0;
+    size_t size() const { return end - begin; }
   };
   // Returns the bytes of a slice of `whole` at `offset`.
   static size_t SliceOf(size_t whole, size_t offset, size_t slice) {
@@ -146,14 +152,19 @@ class Group {
 
   // direct.cc
   // Synchronizes ranks: on true, `inputs_` and `outputs_` are all ranks' buffers, and Depart() must
-  // follow. Unused buffers are empty; `largest`: bytes of the largest one of all ranks.
+  // follow. Buffers that others do not use are empty; `largest`: bytes of the largest one of all
+  // ranks, and of each output.
   absl::StatusOr<bool> Meet(absl::Span<const std::byte> send, absl::Span<std::byte> receive,
                             size_t largest, const Patience& patience);
+  // Returns the bytes of outputs that others may write: whole pages of each, and whole values.
+  Part Inside(size_t bytes, size_t element) const;
   // Reduces `count` values of `from` into all of `outputs_`, offsets in bytes.
   void Directly(const reduce::Reduction& reduction, absl::Span<const std::byte* const> from,
                 size_t from_offset, size_t to_offset, size_t count, reduce::Stores stores);
   absl::Status ReduceDirectly(const Work& work);
-  // Waits until all have finished their part.
+  // Puts this rank's part into all outputs, and what others may not write into its own.
+  void GatherDirectly(const Parts& parts, std::byte* receive, reduce::Stores stores);
+  // Waits until all have finished their part. An error if data may have changed meanwhile.
   absl::Status Depart(const Patience& patience);
 
   // all_reduce.cc
@@ -205,6 +216,10 @@ class Group {
   std::vector<const std::byte*> inputs_;
   std::vector<Window> windows_;  // closed ones are empty
   std::vector<std::byte*> outputs_;
+  // This rank's output, while others may write to it, and its segment.
+  absl::Span<const std::byte> exposed_;
+  std::shared_ptr<const Segment> exposed_segment_;
+  std::vector<std::byte> ends_;  // results of the bytes that no other rank may write
   // Arguments that Directly() passes on.
   std::vector<const std::byte*> addresses_;
   std::vector<std::byte*> copies_;

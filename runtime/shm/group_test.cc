@@ -18,7 +18,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "runtime/base/now.h"
+#include "runtime/base/page_changes.h"
 #include "runtime/reduce/reduce.h"
+#include "runtime/shm/lanes.h"
+#include "runtime/shm/limits.h"
 #include "runtime/shm/segment.h"
 #include "runtime/shm/world_for_test.h"
 #include "runtime/testing/ranks.h"
@@ -223,6 +226,47 @@ TEST(SegmentTest, TheMemoryOutlivesItsFile) {
   EXPECT_EQ(mine.fd(), -1);
   mine.data()[12345] = std::byte{7};
   EXPECT_EQ(theirs->data()[12345], std::byte{7});
+}
+
+TEST(SegmentTest, OthersDoNotReachWholePagesThatAreWithdrawn) {
+  constexpr size_t kSize = 1U << 20U;
+  const Segment mine = *Segment::Create(kSize);
+  const Segment theirs = *Segment::Open(net::Fd(dup(mine.fd())), kSize);
+  const absl::Span<std::byte> all(mine.data(), kSize);
+  std::memset(all.data(), 1, kSize);
+  const uint64_t changes = page_changes;
+  EXPECT_TRUE(mine.IsShared(all));
+  ASSERT_EQ(mine.Withdraw(all.subspan(100, 10)), absl::OkStatus());
+  EXPECT_TRUE(mine.IsShared(all)) << "no whole page";
+  EXPECT_EQ(page_changes, changes);
+  ASSERT_EQ(mine.Withdraw(all.subspan(100, 3 * kPage)), absl::OkStatus());
+  EXPECT_GT(page_changes, changes) << "registrations are of other pages";
+  EXPECT_FALSE(mine.IsShared(all.subspan(kPage, 1)));
+  EXPECT_FALSE(mine.IsShared(all.subspan(3 * kPage - 1, kPage)));
+  EXPECT_TRUE(mine.IsShared(all.subspan(0, kPage)));
+  EXPECT_TRUE(mine.IsShared(all.subspan(3 * kPage)));
+  std::memset(theirs.data(), 2, kSize);
+  for (size_t i = 0; i < kSize; ++i) {
+    const bool withdrawn = i >= kPage && i < 3 * kPage;
+    ASSERT_EQ(all[i], std::byte{static_cast<uint8_t>(withdrawn ? 0 : 2)}) << i;
+  }
+  std::memset(all.data(), 3, kSize);
+  EXPECT_EQ(theirs.data()[kPage], std::byte{2});
+  EXPECT_EQ(theirs.data()[3 * kPage], std::byte{3});
+}
+
+TEST(LanesTest, ARankThatFailsIsToldToThoseThatHaveReadItsData) {
+  std::vector<Lane> memory(3);
+  std::vector<Lanes> lanes;
+  for (int rank = 0; rank < 3; ++rank) lanes.emplace_back(absl::MakeSpan(memory), rank);
+  for (Lanes& each : lanes) each.Expect(7, {}, 0);
+  EXPECT_EQ(lanes[0].NoneWithdrew(9), absl::OkStatus());
+  lanes[1].Withdraw();
+  EXPECT_EQ(lanes[0].NoneWithdrew(6), absl::OkStatus()) << "the call before was right";
+  for (const int64_t chunk : {7, 9}) {
+    EXPECT_THAT(std::string(lanes[2].NoneWithdrew(chunk).message()),
+                HasSubstr("rank 1 has failed in this call"));
+  }
 }
 
 TEST(SegmentTest, WhatIsNotAsAnnouncedIsRefused) {

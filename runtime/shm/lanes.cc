@@ -77,6 +77,24 @@ absl::Status Lanes::Await(size_t rank, Progress progress, int64_t chunk, const P
   return progress == Progress::kFilled && chunk == first_chunk_ ? Compare(rank) : absl::OkStatus();
 }
 
+void Lanes::Withdraw() {
+  lanes_[rank_].withdrawn.store(first_chunk_, std::memory_order_relaxed);
+  // Before whatever this process writes to its memory from now on.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+absl::Status Lanes::NoneWithdrew(int64_t chunk) const {
+  // After what was read of other ranks' memory.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  for (size_t rank = 0; rank < lanes_.size(); ++rank) {
+    const int64_t withdrawn = lanes_[rank].withdrawn.load(std::memory_order_relaxed);
+    if (withdrawn == 0 || withdrawn > chunk) continue;
+    return absl::UnavailableError(
+        absl::StrCat("rank ", rank, " has failed in this call, so its data may have changed"));
+  }
+  return absl::OkStatus();
+}
+
 void Lanes::Expect(int64_t first_chunk, collectives::Call call, size_t bytes) {
   // Getting these lines is a third of the time of a small collective: it begins early.
   const size_t used = offsetof(Notice, inlined) + (bytes <= kInlined ? bytes : 0);

@@ -50,7 +50,9 @@ struct alignas(128) Lane {
   std::atomic<uint32_t> reduced{0};   // chunks whose cells this rank no longer reads
   std::atomic<uint32_t> sleepers{0};  // ranks sleeping on a word of this lane
   Spread::Core core{0};               // core on which this rank last waited
-  std::array<std::byte, 116> gap{};   // so that the next line is written on its own
+  // First chunk of the call in which this rank has failed: its memory may change since. 0: none.
+  std::atomic<int64_t> withdrawn{0};
+  std::array<std::byte, 104> gap{};  // so that the next line is written on its own
   // Last chunk that starts a call in which this rank waits for no other.
   std::atomic<int64_t> unawaited{0};
   std::array<std::byte, 120> second_gap{};
@@ -95,6 +97,12 @@ class Lanes {
   std::byte* Inlined(size_t rank, int64_t chunk) const {
     return NoticeOf(rank, chunk).inlined.data();
   }
+
+  // Publishes that this rank has failed in its current call. Its memory may change afterwards.
+  void Withdraw();
+  // Unavailable if a rank has failed in a call that began by this chunk: what was read of its
+  // memory may have changed before.
+  absl::Status NoneWithdrew(int64_t chunk) const;
 
   // Wait until all ranks, or one, have filled or reduced the chunk. Errors name the ranks that have
   // not, and their positions.

@@ -6,14 +6,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/page_changes.h"
+#include "runtime/base/round_up.h"
 #include "runtime/net/socket.h"
 #include "runtime/shm/available_memory.h"
+#include "runtime/shm/limits.h"
 
 namespace railhead::shm {
 namespace {
@@ -58,6 +62,37 @@ absl::StatusOr<Segment> Segment::Map(net::Fd fd, size_t bytes) {
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (data == MAP_FAILED) return net::ErrnoError("mmap of shared memory", errno);
   return Segment(std::move(fd), static_cast<std::byte*>(data), bytes);
+}
+
+absl::Status Segment::Withdraw(absl::Span<const std::byte> bytes) const {
+  const auto first = static_cast<size_t>(bytes.data() - data());
+  const size_t begin = RoundUp(first, kPage);
+  const size_t end = (first + bytes.size()) / kPage * kPage;
+  if (begin >= end) return absl::OkStatus();
+  std::byte* const pages = data() + begin;
+  const std::lock_guard<std::mutex> lock(withdrawn_->mutex);
+  // Before the pages change: a call that begins now must not tell others of this memory.
+  withdrawn_->pages.emplace_back(pages, end - begin);
+  withdrawn_->any.store(true, std::memory_order_release);
+  if (mmap(pages, end - begin, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+           0) == MAP_FAILED) {
+    return net::ErrnoError("mmap in place of shared memory", errno);
+  }
+  page_changes.fetch_add(1, std::memory_order_release);
+  // Nobody needs the old pages. Without this they only stay allocated.
+  if (fd_.valid()) {
+    fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
+              static_cast<off_t>(end - begin));
+  }
+  return absl::OkStatus();
+}
+
+bool Segment::IsShared(absl::Span<const std::byte> bytes) const {
+  if (!withdrawn_->any.load(std::memory_order_acquire)) return true;
+  const std::lock_guard<std::mutex> lock(withdrawn_->mutex);
+  return std::none_of(withdrawn_->pages.begin(), withdrawn_->pages.end(), [&](const auto& pages) {
+    return pages.data() < bytes.data() + bytes.size() && bytes.data() < pages.data() + pages.size();
+  });
 }
 
 }  // namespace railhead::shm

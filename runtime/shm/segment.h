@@ -5,10 +5,15 @@
 #ifndef RAILHEAD_RUNTIME_SHM_SEGMENT_H_
 #define RAILHEAD_RUNTIME_SHM_SEGMENT_H_
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
+#include <mutex>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "runtime/net/fd.h"
 
 namespace railhead::shm {
@@ -30,17 +35,32 @@ class Segment {
   // Call when all processes have the segment; the memory stays.
   void CloseFile() { fd_.Reset(); }
 
+  // Puts pages of zeros that no other process has under the whole pages of these bytes: what others
+  // write afterwards changes nothing here. Threads may use the bytes again afterwards.
+  // Registrations with NICs and GPUs keep the old pages (page_changes.h). Thread-safe.
+  absl::Status Withdraw(absl::Span<const std::byte> bytes) const;
+  // Returns true if other processes have the pages of all these bytes. Thread-safe.
+  bool IsShared(absl::Span<const std::byte> bytes) const;
+
  private:
   struct Unmap {
     size_t bytes = 0;
     void operator()(std::byte* data) const;
   };
 
-  Segment(net::Fd fd, std::byte* data, size_t bytes) : fd_(std::move(fd)), map_(data, {bytes}) {}
+  struct Withdrawn {
+    std::atomic<bool> any{false};
+    std::mutex mutex;
+    std::vector<absl::Span<const std::byte>> pages;
+  };
+
+  Segment(net::Fd fd, std::byte* data, size_t bytes)
+      : fd_(std::move(fd)), map_(data, {bytes}), withdrawn_(std::make_unique<Withdrawn>()) {}
   static absl::StatusOr<Segment> Map(net::Fd fd, size_t bytes);
 
   net::Fd fd_;
   std::unique_ptr<std::byte, Unmap> map_;
+  std::unique_ptr<Withdrawn> withdrawn_;
 };
 
 }  // namespace railhead::shm

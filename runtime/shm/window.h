@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Window: memory of each rank of a group that all ranks can access, so that data in it need not be
-// copied for others (direct.cc).
+// copied for others (direct.cc). After a failed call a rank keeps what others might still write to
+// for itself: windows do not reach it any more.
 #ifndef RAILHEAD_RUNTIME_SHM_WINDOW_H_
 #define RAILHEAD_RUNTIME_SHM_WINDOW_H_
 

@@ -14,16 +14,18 @@
 
 namespace railhead::testing {
 
-// Forks ranks that join by environment, and returns what their bodies returned. A body that frees
-// its communicator sets it to null.
+// Forks ranks that join by environment (with `more`), and returns what their bodies returned. A
+// body that frees its communicator sets it to null.
 inline std::vector<std::string> RunForks(
     int ranks, const std::string& transport,
-    const std::function<std::string(rhComm_t& comm, int rank)>& body, double seconds = 100) {
+    const std::function<std::string(rhComm_t& comm, int rank)>& body, double seconds = 100,
+    const Environment& more = {}) {
   const int port = FreePort();
   std::vector<Process> processes;
   for (int rank = 0; rank < ranks; ++rank) {
     Environment environment = RankEnvironment(rank, ranks, port);
     environment["RAILHEAD_TRANSPORT"] = transport;
+    for (const auto& [name, value] : more) environment[name] = value;
     processes.push_back(Process::Fork(environment, [&] {
       rhComm_t comm = nullptr;
       if (rhCommInitFromEnv(&comm) != rhSuccess) return std::string(rhGetLastError(nullptr));

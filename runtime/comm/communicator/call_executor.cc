@@ -181,7 +181,16 @@ shm::Patience CallExecutor::SharedPatience() const {
 
 absl::Status CallExecutor::Fail(absl::string_view what, const absl::Status& cause,
                                 absl::string_view report) {
-  if (failure_.ok()) failure_ = options_.fail(what, cause, report);
+  if (!failure_.ok()) return failure_;
+  absl::Status withdrawn;
+  if (shm::Group* const group = paths_.GroupHere(); group != nullptr) withdrawn = group->Withdraw();
+  failure_ = options_.fail(what, cause, report);
+  if (!withdrawn.ok()) {
+    failure_ = absl::Status(failure_.code(), absl::StrCat(failure_.message(),
+                                                          "; other ranks can still write to the "
+                                                          "receive buffer, so free it: ",
+                                                          withdrawn.message()));
+  }
   return failure_;
 }
 

@@ -4,12 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -231,6 +234,86 @@ TEST_P(WindowTest, WrongArgumentsAreNamed) {
                                            "4 rhCommWindowRegister: win_flags must be 0\n"
                                            "4 rhCommWindowDeregister: win is not, or no longer, "
                                            "a window of this communicator\n")));
+}
+
+// A rank stands still in a call, is excluded, and continues. It must not write into memory of the
+// others, which they use again, nor into what shares a page with it.
+TEST(WindowDeathTest, ALateRankChangesNothing) {
+  constexpr size_t kBytes = size_t{64} << 20U;
+  constexpr size_t kBeside = 100;  // other data in the first and the last page
+  const auto body = [](rhComm_t& comm, int rank) -> std::string {
+    const int32_t own = ::getpid();
+    std::array<int32_t, 3> processes{};
+    rhAllGather(&own, processes.data(), 1, rhInt32, comm, nullptr);
+    void* memory = nullptr;
+    rhWindow_t window = nullptr;
+    if (rhMemAlloc(&memory, kBytes) != rhSuccess) return rhGetLastError(nullptr);
+    if (rhCommWindowRegister(comm, memory, kBytes, &window, 0) != rhSuccess) {
+      return rhGetLastError(comm);
+    }
+    auto* const bytes = static_cast<uint8_t*>(memory);
+    std::memset(bytes, 1, kBytes);
+    rhBarrier(comm, nullptr);
+    std::thread stop;
+    if (rank == 0) {
+      stop = std::thread([&] {
+        absl::SleepFor(absl::Milliseconds(3));
+        ::kill(processes[2], SIGSTOP);
+      });
+    }
+    const rhResult_t result = rhAllReduce(bytes + kBeside, bytes + kBeside, kBytes - 2 * kBeside,
+                                          rhUint8, rhSum, comm, nullptr);
+    if (rank == 0) stop.join();
+    if (rank == 2) return result == rhSuccess ? "right" : rhGetLastError(comm);
+    if (result == rhSuccess) return "the rank was not stopped in the call";
+    std::memset(bytes, 0x5a, kBytes);
+    rhComm_t fewer = nullptr;
+    const int excluded = 2;
+    if (rhCommShrink(comm, &excluded, 1, &fewer, nullptr) != rhSuccess) return rhGetLastError(comm);
+    rhCommAbort(std::exchange(comm, fewer));
+    if (rank == 0) ::kill(processes[2], SIGCONT);
+    absl::SleepFor(absl::Milliseconds(500));
+    const auto changed = kBytes - static_cast<size_t>(std::count(bytes, bytes + kBytes, 0x5a));
+    // The same memory serves the communicator that is left.
+    if (rhCommWindowRegister(comm, memory, kBytes, &window, 0) != rhSuccess) {
+      return rhGetLastError(comm);
+    }
+    auto* const values = static_cast<uint32_t*>(memory);
+    return absl::StrCat(changed, " bytes changed. ",
+                        TryAll(comm, rank, 2, values, values + 300000, 70001));
+  };
+  const auto outputs = RunForks(3, "shm", body, 100, {{"RAILHEAD_TIMEOUT_SECONDS", "1"}});
+  for (const int rank : {0, 1}) {
+    EXPECT_EQ(outputs[static_cast<size_t>(rank)], "0 bytes changed. ") << rank;
+  }
+  EXPECT_NE(outputs[2], "right");
+}
+
+// After a failed call windows of other communicators do not reach its buffer, either.
+TEST(WindowDeathTest, MemoryOfAFailedCallServesOtherCommunicators) {
+  const auto body = [](rhComm_t& comm, int rank) -> std::string {
+    rhComm_t second = nullptr;
+    if (rhCommSplit(comm, 0, rank, &second, nullptr) != rhSuccess) return rhGetLastError(comm);
+    void* memory = nullptr;
+    if (rhMemAlloc(&memory, kRoom) != rhSuccess) return rhGetLastError(nullptr);
+    for (rhComm_t each : {comm, second}) {
+      rhWindow_t window = nullptr;
+      if (rhCommWindowRegister(each, memory, kRoom, &window, 0) != rhSuccess) {
+        return rhGetLastError(each);
+      }
+    }
+    auto* const values = static_cast<uint32_t*>(memory);
+    std::string wrong = TryAll(second, rank, 3, values, values + 300000, 70001);
+    if (!wrong.empty()) return wrong;
+    // It fails for the others when they have told each other of their buffers.
+    if (rank != 1 &&
+        rhAllReduce(values, values, 250000, rhUint32, rhSum, second, nullptr) == rhSuccess) {
+      return "the call did not fail";
+    }
+    rhCommAbort(second);
+    return TryAll(comm, rank, 3, values, values + 300000, 70001);
+  };
+  EXPECT_THAT(RunForks(3, "shm", body), Each(IsEmpty()));
 }
 
 // One of them goes after all have told each other what they have.

@@ -159,10 +159,23 @@ void UserMemory::TryAgain() {
   }
 }
 
+void UserMemory::RenewOwned() {
+  for (auto& [begin, known] : known_) {
+    if (known.owner == nullptr || known.region == nullptr || known.gpu.has_value()) continue;
+    known.region = nullptr;
+    Register(known);
+  }
+}
+
 UserMemory::Answer UserMemory::Find(absl::Span<const std::byte> bytes) {
   const auto begin = reinterpret_cast<uintptr_t>(bytes.data());
   const std::lock_guard<std::mutex> lock(mutex_);
-  Answer answer = {changes_.load(std::memory_order_relaxed), {}};
+  const uint64_t pages = page_changes.load(std::memory_order_acquire);
+  if (pages != page_changes_seen_) {
+    page_changes_seen_ = pages;
+    RenewOwned();
+  }
+  Answer answer = {changes_.load(std::memory_order_relaxed) + pages, {}};
   auto next = known_.upper_bound(begin);
   // Nothing of it is known, unless something before it reaches into it.
   size_t gap = (next != known_.end() ? next->first : UINTPTR_MAX) - begin;
@@ -187,7 +200,8 @@ UserMemory::Answer UserMemory::Find(absl::Span<const std::byte> bytes) {
 }
 
 const UserMemory::Answer& UserMemory::Reader::Ask(absl::Span<const std::byte> bytes) {
-  const bool changed = last_.changes != memory_.changes_.load(std::memory_order_acquire);
+  const bool changed = last_.changes != memory_.changes_.load(std::memory_order_acquire) +
+                                            page_changes.load(std::memory_order_acquire);
   if (changed || !Contains(last_.memory, bytes)) last_ = memory_.Find(bytes);
   return last_;
 }

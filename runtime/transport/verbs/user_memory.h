@@ -35,6 +35,7 @@
 #include "absl/types/span.h"
 #include "fabric/gpu_direct.h"
 #include "runtime/base/log.h"
+#include "runtime/base/page_changes.h"
 #include "runtime/device/memory.h"
 #include "runtime/transport/verbs/device_port.h"
 #include "runtime/transport/verbs/known_gpu.h"
@@ -107,6 +108,8 @@ class UserMemory : public std::enable_shared_from_this<UserMemory> {
   std::shared_ptr<const void> Add(Known known);
   std::shared_ptr<const Region> Make(Owned<ibv_mr> registered, const Known& known) const;
   void Register(Known& known) const;
+  // Requires the lock. Registers anew what belongs to segments, whose pages may be others now.
+  void RenewOwned();
   // Returns why the NIC cannot read it, with the fix, or sets the method it uses.
   std::string RegisterGpu(Known& known, fabric::GpuDirectWay& way) const;
   // Requires the lock. Removes entries that these bytes of `gpu` prove to be freed. Returns their
@@ -130,6 +133,7 @@ class UserMemory : public std::enable_shared_from_this<UserMemory> {
   std::atomic<bool> on_device_{false};  // by Share
   std::mutex mutex_;                    // guards changes of all below
   std::atomic<uint64_t> changes_{1};
+  uint64_t page_changes_seen_ = page_changes;  // by the registrations
   Table known_;
   size_t longest_ = 0;  // of all ever registered
 };

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/base/page_changes.h"
 #include "runtime/transport/verbs/verbs_pair_for_test.h"
 
 namespace railhead::transport::verbs {
@@ -89,6 +90,23 @@ class UserMemoryTest : public EveryNetworkTest {
 };
 
 INSTANTIATE_TEST_SUITE_P(Networks, UserMemoryTest, ::testing::ValuesIn(kEveryWay), WayName);
+
+// A registration keeps the pages that were there.
+TEST_P(UserMemoryTest, MemoryOfASegmentIsRegisteredAnewAfterAChangeOfPages) {
+  ConnectBoth();
+  const std::vector<std::byte> segment = Pattern(50000);
+  const std::vector<std::byte> other = Pattern(50000);
+  const auto known = Know(segment, std::make_shared<int>(0));
+  const auto known_other = Know(other);
+  EXPECT_EQ(Carry(segment), Text(segment));
+  EXPECT_EQ(Carry(other), Text(other));
+  EXPECT_EQ(SentFrom(segment), segment.size());
+  ++page_changes;
+  EXPECT_EQ(Carry(segment), Text(segment));
+  EXPECT_EQ(Carry(other), Text(other));
+  EXPECT_EQ(SentFrom(segment), segment.size()) << "by a new registration";
+  EXPECT_EQ(SentFrom(other), 2 * other.size());
+}
 
 TEST_P(UserMemoryTest, LargeAwaitedFramesAreReadFromWhereTheyLie) {
   ConnectBoth();
