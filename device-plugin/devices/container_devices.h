@@ -38,11 +38,12 @@ using DeviceHolders = std::map<std::string, std::set<PodName>>;
 DeviceHolders HoldersByHca(const std::vector<ContainerDevices>& containers,
                            const std::set<std::string>& resources);
 
-// Resources of which one device stands for all HCAs, with the ids of these HCAs.
-using Members = std::map<std::string, std::vector<std::string>>;
+// The HCAs (whole ids) that a device which stands for all HCAs of its resource stood for when it
+// was allocated: by resource and device id.
+using Members = std::map<std::string, std::map<std::string, std::set<std::string>>>;
 
 // Replaces ids of devices that stand for all HCAs by the ids of these HCAs; slots of such a device
-// become slots of each.
+// become slots of each. An id without known members stays.
 std::vector<ContainerDevices> WithMembers(std::vector<ContainerDevices> containers,
                                           const Members& members);
 

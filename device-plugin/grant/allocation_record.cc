@@ -139,6 +139,7 @@ std::string ToJson(const AllocationRecord& record) {
                    {"hcas", hcas},
                    {"settled", record.settled}};
   if (!record.others.empty()) document["others"] = record.others;
+  if (record.plain) document["plain"] = true;
   return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -173,6 +174,10 @@ absl::StatusOr<AllocationRecord> ParseAllocationRecord(absl::string_view json) {
   }
   record.settled = settled->get<bool>();
   if (!ReadOthers(document, record.others)) return Bad("others must be a list of HCAs");
+  if (const auto plain = document.find("plain"); plain != document.end()) {
+    if (!plain->is_boolean()) return Bad("plain must be true or false");
+    record.plain = plain->get<bool>();
+  }
   return record;
 }
 
@@ -208,6 +213,20 @@ std::map<std::string, std::string> BoundElsewhere(const AllocationRecords& recor
     }
   }
   return elsewhere;
+}
+
+Members MembersOf(const AllocationRecords& records) {
+  Members members;
+  std::map<std::pair<std::string, std::string>, int64_t> latest;
+  for (auto record = records.rbegin(); record != records.rend(); ++record) {
+    for (const std::string& id : record->ids) {
+      if (!IsAllHcas(id)) continue;
+      const auto last = latest.emplace(std::pair(record->resource, id), record->made).first;
+      if (last->second - record->made > absl::ToInt64Nanoseconds(kLongestAdmission)) continue;
+      for (const auto& [named, hca] : record->binding) members[record->resource][id].insert(hca);
+    }
+  }
+  return members;
 }
 
 bool IsGone(const AllocationRecords& records, size_t place,

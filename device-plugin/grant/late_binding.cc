@@ -82,4 +82,15 @@ Binding Bind(const DeviceSnapshot& snapshot, const BindingWish& wish) {
   return bound;
 }
 
+Binding BindAll(const DeviceSnapshot& snapshot, const std::vector<std::string>& ids, Binding now) {
+  for (const std::string& id : ids) {
+    const Device* device = snapshot.Find(id);
+    if (device == nullptr) continue;
+    for (const fabric::Hca& hca : device->all) {
+      if (hca.health.usable()) now[DeviceId(hca)] = DeviceId(hca);
+    }
+  }
+  return now;
+}
+
 }  // namespace railhead::device_plugin

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "device-plugin/config/config.h"
+#include "device-plugin/devices/container_devices.h"
 #include "device-plugin/devices/device_list.h"
 #include "fabric/inventory.h"
 
@@ -18,14 +19,16 @@ namespace railhead::device_plugin {
 
 // Returns the devices of every configured resource (empty if it matches nothing; with perRail, of
 // each of its rails), and of every other resource of which containers hold an HCA of this node.
-// `held`: resource to the ids that containers hold.
+// `held`: resource to the ids that containers hold. `members`: HCAs of held devices that stand for
+// all of a resource; a device without an entry stands for every HCA.
 //
 // A change of the configuration may move an HCA to another resource, or divide it into slots, while
 // a container holds it. Until the container ends, its old and new devices are both listed as
-// unhealthy, so that kubelet neither forgets the old nor allocates the new.
+// unhealthy, so that kubelet neither forgets the old nor allocates the new. A device that stands
+// for all HCAs of a resource then has this fault for each of them that a container holds otherwise.
 std::map<std::string, std::vector<Device>> Assign(
     const AgentConfig& config, const fabric::NodeInventory& inventory,
-    const std::map<std::string, std::set<std::string>>& held);
+    const std::map<std::string, std::set<std::string>>& held, const Members& members = {});
 
 }  // namespace railhead::device_plugin
 

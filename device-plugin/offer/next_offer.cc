@@ -47,7 +47,8 @@ OfferState NextState(OfferState previous, const OfferInputs& inputs) {
   next.flap_damper.Settle(ById(inputs.scan.link_downs, next.inventory), away, inputs.now,
                           next.inventory);
   next.renumbered = WithholdRenumbered(inputs.grants, next.inventory);
-  next.devices = Assign(config, next.inventory, inputs.holdings.by_resource);
+  next.devices =
+      Assign(config, next.inventory, inputs.holdings.by_resource, inputs.holdings.members);
   return next;
 }
 
