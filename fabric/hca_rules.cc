@@ -21,6 +21,12 @@
 namespace railhead::fabric {
 namespace {
 
+// How pods use the HCA.
+struct Use {
+  PodNetwork network;
+  bool held;  // a pod may hold it
+};
+
 bool IsUp(const Hca& hca) {
   return std::any_of(hca.ports.begin(), hca.ports.end(),
                      [](const HcaPort& port) { return port.state == "ACTIVE"; });
@@ -30,7 +36,7 @@ std::string Named(const Hca& hca) {
   return hca.pci_address.empty() ? hca.name : absl::StrCat(hca.name, " (", hca.pci_address, ")");
 }
 
-std::string RoleTrouble(const Hca& hca, PodNetwork /*network*/) {
+std::string RoleTrouble(const Hca& hca, const Use& /*use*/) {
   switch (hca.role) {
     case HcaRole::kManagementPlane:
       return "it is the management side of an adapter with several planes; its data side is "
@@ -51,31 +57,36 @@ std::string RoleTrouble(const Hca& hca, PodNetwork /*network*/) {
   }
 }
 
-std::string ShareTrouble(const Hca& hca, PodNetwork /*network*/) {
+std::string ShareTrouble(const Hca& hca, const Use& /*use*/) {
   if (hca.shares_with.empty()) return "";
   return absl::StrCat("it shares the port of ", hca.shares_with, ", which is the rail");
 }
 
-std::string LimitTrouble(const Hca& hca, PodNetwork /*network*/) {
+std::string LimitTrouble(const Hca& hca, const Use& /*use*/) {
   if (!hca.beyond_limit) return "";
   return absl::StrCat("the node has more than ", kHighestRail + 1,
                       " rails; select fewer, with selectors and roles");
 }
 
-std::string NameTrouble(const Hca& hca, PodNetwork /*network*/) {
+std::string NameTrouble(const Hca& hca, const Use& /*use*/) {
   if (IsSaneName(hca.name)) return "";
   return "its name contains characters other than letters, digits, '_', '-' and '.'";
 }
 
-std::string OrphanTrouble(const Hca& hca, PodNetwork /*network*/) {
+std::string OrphanTrouble(const Hca& hca, const Use& /*use*/) {
   if (!hca.orphan) return "";
   return absl::StrCat(
       "it is a virtual function of ", hca.physical_function,
       ", which is not on the PCI bus; create the virtual functions again, or reboot the node");
 }
 
+bool IsEthernet(const Hca& hca) {
+  const HcaPort* port = DataPort(hca);
+  return port != nullptr && port->link_layer == "Ethernet";
+}
+
 // Returns the fix if no port is ACTIVE.
-std::string PortAdvice(const Hca& hca) {
+std::string PortAdvice(const Hca& hca, const Use& use) {
   const bool waits_for_manager =
       std::any_of(hca.ports.begin(), hca.ports.end(), [](const HcaPort& port) {
         return port.link_layer == "InfiniBand" && (port.state == "INIT" || port.state == "ARMED");
@@ -88,27 +99,38 @@ std::string PortAdvice(const Hca& hca) {
     return absl::StrCat("its interface ", hca.netdev, " is down; set it up: ip link set ",
                         hca.netdev, " up");
   }
+  if (use.network == PodNetwork::kMoved && IsEthernet(hca) && !hca.interface_here) {
+    return "its interface is not on the host, and no pod holds it; check that its Ethernet driver "
+           "is bound, and that no network namespace of an ended pod has it (ip netns, lsns -t net)";
+  }
+  if (use.network == PodNetwork::kMoved && !IsEthernet(hca) &&
+      hca.role == HcaRole::kVirtualFunction) {
+    return absl::StrCat("let its port follow that of its physical function ", hca.physical_function,
+                        ": write Follow to the virtual function's `policy` in "
+                        "/sys/class/infiniband/<PF>/device/sriov, and give it a node and a port "
+                        "GUID; and check that port");
+  }
   return "check the cable, the switch port and the interface's state";
 }
 
-std::string PortTrouble(const Hca& hca, PodNetwork network) {
+std::string PortTrouble(const Hca& hca, const Use& use) {
   if (hca.ports.empty()) return "it has no port";
   // The component that moves the interface into a pod sets it up there.
-  if (IsUp(hca) || (network == PodNetwork::kMoved && (hca.set_down || !hca.interface_here))) {
-    return "";
-  }
+  if (IsUp(hca) || (use.network == PodNetwork::kMoved && IsMovedAway(hca, use.held))) return "";
   std::vector<std::string> states;
   states.reserve(hca.ports.size());
   for (const HcaPort& port : hca.ports) {
     states.push_back(absl::StrCat("port ", port.port, " is ", port.state,
                                   port.phys_state.empty() ? "" : ", its link ", port.phys_state));
   }
-  return absl::StrCat("no port is ACTIVE (", absl::StrJoin(states, ", "), "); ", PortAdvice(hca));
+  return absl::StrCat("no port is ACTIVE (", absl::StrJoin(states, ", "), "); ",
+                      PortAdvice(hca, use));
 }
 
-std::string DeviceTrouble(const Hca& hca, PodNetwork /*network*/) { return hca.device_trouble; }
+std::string DeviceTrouble(const Hca& hca, const Use& /*use*/) { return hca.device_trouble; }
 
-std::string AddressTrouble(const Hca& hca, PodNetwork network) {
+std::string AddressTrouble(const Hca& hca, const Use& use) {
+  const PodNetwork network = use.network;
   const HcaPort* port = DataPort(hca);
   const bool wanted = network == PodNetwork::kHost || network == PodNetwork::kAttached;
   if (!wanted || port == nullptr || !IsUp(hca)) return "";
@@ -126,7 +148,7 @@ std::string AddressTrouble(const Hca& hca, PodNetwork network) {
                       "pods have their own addresses or all nodes are in one segment");
 }
 
-using HcaRule = std::string (*)(const Hca& hca, PodNetwork network);
+using HcaRule = std::string (*)(const Hca& hca, const Use& use);
 
 // First reasons that exclude a rail, then faults, then what its network lacks.
 constexpr std::array<HcaRule, 8> kRules = {RoleTrouble,   ShareTrouble,  LimitTrouble,
@@ -135,18 +157,22 @@ constexpr std::array<HcaRule, 8> kRules = {RoleTrouble,   ShareTrouble,  LimitTr
 
 }  // namespace
 
-std::string TroubleOf(const Hca& hca, PodNetwork network) {
+bool IsMovedAway(const Hca& hca, bool held) {
+  return IsEthernet(hca) && (hca.interface_here ? hca.set_down : held);
+}
+
+std::string TroubleOf(const Hca& hca, PodNetwork network, bool held) {
   std::vector<std::string> troubles;
   for (const HcaRule rule : kRules) {
-    std::string trouble = rule(hca, network);
+    std::string trouble = rule(hca, {network, held});
     if (!trouble.empty()) troubles.push_back(std::move(trouble));
   }
   return absl::StrJoin(troubles, "; ");
 }
 
-void Judge(Hca& hca, PodNetwork network) {
+void Judge(Hca& hca, PodNetwork network, bool held) {
   if (!hca.present || hca.health.Has(Stage::kHang)) return;
-  hca.health.Set(Stage::kRules, TroubleOf(hca, network));
+  hca.health.Set(Stage::kRules, TroubleOf(hca, network, held));
 }
 
 void JudgeTogether(std::vector<Hca>& hcas, const std::vector<PodNetwork>& networks) {
