@@ -75,13 +75,6 @@ absl::StatusOr<AgentConfig> LoadConfig(const AgentOptions& options) {
   return config;
 }
 
-// Returns the firmware's identifier of this machine's board, or "".
-std::string BoardOf(const std::string& root) {
-  const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(root);
-  if (!files.ok()) return "";
-  return files->ReadAttribute("/sys/class/dmi/id/product_uuid").value_or("");
-}
-
 // Returns the kernel's identifier of this boot, or "".
 std::string BootOf(const std::string& proc_root) {
   const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(proc_root);
@@ -143,7 +136,7 @@ Agent::Agent(AgentOptions options, AgentConfig config, std::unique_ptr<WakeUp> w
       allocations_(std::move(allocations)),
       topologies_(folder, options_.root),
       faults_(options_.repeat_events),
-      rail_map_file_(folder, {options_.node_name, BoardOf(options_.root)}),
+      rail_map_file_(folder, ThisMachine(options_.node_name, options_.root)),
       running_pods_file_(folder, BootOf(options_.proc_root)),
       gives_topology_(config.nccl_topology),
       config_(std::move(config)),
@@ -408,6 +401,23 @@ void Agent::Offer(TimePoint now) {
   Publish();
   TellCluster(*before);
   WarnOfRenumbered();
+  TellIdentityProblems();
+}
+
+void Agent::TellIdentityProblems() {
+  std::map<std::string, std::string> problems = {{"RailOrderDiffers", ""}, {"SharedNodeGuid", ""}};
+  for (const IdentityProblem& problem : offer_.problems) {
+    std::string& text = problems[problem.kind == IdentityProblem::kRailOrder ? "RailOrderDiffers"
+                                                                             : "SharedNodeGuid"];
+    absl::StrAppend(&text, text.empty() ? "" : "; ", problem.message);
+  }
+  for (const auto& [reason, message] : problems) {
+    if (message == std::exchange(identity_problems_[reason], message)) continue;
+    faults_.End(reason);
+    if (message.empty()) continue;
+    spdlog::warn("{}", message);
+    TellFault(reason, NodeEvent(true, reason, message));
+  }
 }
 
 void Agent::TellCluster(const DeviceSnapshot& before) {

@@ -171,6 +171,7 @@ class Agent {
   void WarnOf(const std::vector<ContainerFault>& faults, const char* reason,
               std::set<std::string>& known);
   void WarnOfRenumbered();
+  void TellIdentityProblems();
   // Reads what was given.
   std::vector<Grant> WithRails(std::vector<Grant> grants) const;  // thread-safe
   // For PluginService. Thread-safe.
@@ -224,9 +225,10 @@ class Agent {
   std::vector<Grant> grants_;                // of containers that may run, by kubelet's last list
   std::vector<CheckpointEntry> checkpoint_;  // at the last look
   std::set<std::string> misaligned_;         // keys of containers
-  std::set<std::string> renumbered_;         // keys of containers with device nodes of other HCAs
-  std::set<std::string> divided_;  // keys of containers with several of the agent's resources
-  uint64_t registrations_ = 0;     // of all plugins, last seen
+  std::map<std::string, std::string> identity_problems_;  // last reported, by Event's reason
+  std::set<std::string> renumbered_;  // keys of containers with device nodes of other HCAs
+  std::set<std::string> divided_;     // keys of containers with several of the agent's resources
+  uint64_t registrations_ = 0;        // of all plugins, last seen
 
   // Devices that kubelet has listed since its start; see Evidence. Used by the loop only.
   std::optional<SocketIdentity> seen_kubelet_;

@@ -15,7 +15,8 @@
 namespace railhead::device_plugin {
 
 // Event of the node. Reasons: ConfigurationRefused, ConfigurationTaken, ResourceWithoutHcas,
-// RailMapIgnored, RdmaNamespacesExclusive, DeviceScanHangs, DeviceScanWorks.
+// RailMapIgnored, RdmaNamespacesExclusive, RailOrderDiffers, SharedNodeGuid, DeviceScanHangs,
+// DeviceScanWorks.
 kube::Event NodeEvent(bool warning, const std::string& reason, const std::string& message);
 
 // Returns RailDown and RailUp for each HCA whose health changed, and RailDown for a new HCA that is

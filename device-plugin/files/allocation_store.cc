@@ -187,8 +187,7 @@ absl::StatusOr<AllocationStore::Added> AllocationStore::Add(const DeviceSnapshot
   const std::lock_guard<std::mutex> lock(mutex_);
   const int64_t after = records_.empty() ? 0 : records_.back().made + 1;
   const int64_t made = std::max(absl::ToUnixNanos(absl::Now()), after);
-  AllocationRecord record =
-      NewRecord(NewName(made), made, resource, ids, HcasOf(BindAll(snapshot, ids, {})));
+  AllocationRecord record = NewRecord(NewName(made), made, resource, ids, BindNew(snapshot, ids));
   record.plain = !has_cdi();
   const absl::StatusOr<bool> written = Write(record, *allocation, *rails);
   if (!written.ok()) {

@@ -112,7 +112,7 @@ const AllocationRecord* RecordOf(const AllocationRecords& records, const std::st
 }  // namespace
 
 AllocationRecord NewRecord(std::string name, int64_t made, std::string resource,
-                           std::vector<std::string> ids, const std::set<std::string>& all) {
+                           std::vector<std::string> ids, const Binding& binding) {
   AllocationRecord record;
   record.name = std::move(name);
   record.made = made;
@@ -123,7 +123,7 @@ AllocationRecord NewRecord(std::string name, int64_t made, std::string resource,
     const std::string whole = WholeHca(id);
     if (!IsAllHcas(id)) record.binding[whole] = whole;
   }
-  for (const std::string& hca : all) record.binding[hca] = hca;
+  for (const auto& [named, hca] : binding) record.binding[named] = hca;
   return record;
 }
 
@@ -220,10 +220,15 @@ Members MembersOf(const AllocationRecords& records) {
   std::map<std::pair<std::string, std::string>, int64_t> latest;
   for (auto record = records.rbegin(); record != records.rend(); ++record) {
     for (const std::string& id : record->ids) {
-      if (!IsAllHcas(id)) continue;
+      const auto own = record->binding.find(id);
+      const bool by_address = own != record->binding.end() && own->second != id;
+      if (!IsAllHcas(id) && !by_address) continue;
       const auto last = latest.emplace(std::pair(record->resource, id), record->made).first;
       if (last->second - record->made > absl::ToInt64Nanoseconds(kLongestAdmission)) continue;
-      for (const auto& [named, hca] : record->binding) members[record->resource][id].insert(hca);
+      std::set<std::string>& hcas = members[record->resource][id];
+      for (const auto& [named, hca] : record->binding) {
+        if (!by_address || named == id) hcas.insert(hca);
+      }
     }
   }
   return members;

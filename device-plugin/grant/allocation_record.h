@@ -33,10 +33,10 @@ struct AllocationRecord {
   bool operator==(const AllocationRecord&) const = default;
 };
 
-// Returns a new record, bound to the HCAs that kubelet allocated, or to `all` (whole ids) for a
-// device that stands for all HCAs of the resource.
+// Returns a new record, bound to the HCAs that kubelet allocated. `binding`: of a device that
+// stands for all HCAs of the resource, each to itself; and of PCI addresses.
 AllocationRecord NewRecord(std::string name, int64_t made, std::string resource,
-                           std::vector<std::string> ids, const std::set<std::string>& all = {});
+                           std::vector<std::string> ids, const Binding& binding = {});
 
 // Deterministic: equal values give equal bytes.
 std::string ToJson(const AllocationRecord& record);
@@ -61,8 +61,8 @@ std::map<std::string, std::string> BoundElsewhere(const AllocationRecords& recor
                                                   const std::vector<ContainerDevices>& listed,
                                                   const std::string& resource);
 
-// Returns the HCAs that the recorded devices of all HCAs stood for at their allocation: of the
-// latest record, and of those that may be of another container of the same pod.
+// Returns the HCAs of recorded devices whose ids do not name them: of the latest record, and of
+// those that may be of another container of the same pod.
 Members MembersOf(const AllocationRecords& records);
 
 // Returns true if no container can need the record at `place`: none of its ids is held, or one of

@@ -65,7 +65,10 @@ TEST(AllocationRecord, MayBeOfPlainDeviceNodes) {
 TEST(AllocationRecord, AllHcasAreThoseOfTheLatestContainer) {
   const auto record = [](const std::string& name, int64_t minute, const std::string& id,
                          const std::set<std::string>& all) {
-    return NewRecord(name, absl::ToInt64Nanoseconds(absl::Minutes(minute)), "rdma/all", {id}, all);
+    Binding binding;
+    for (const std::string& hca : all) binding[hca] = hca;
+    return NewRecord(name, absl::ToInt64Nanoseconds(absl::Minutes(minute)), "rdma/all", {id},
+                     binding);
   };
   const AllocationRecords records = {
       record("hca-1", 1, "all-s0", {"a", "b"}), record("hca-2", 2, "all-s1", {"c"}),
@@ -74,6 +77,16 @@ TEST(AllocationRecord, AllHcasAreThoseOfTheLatestContainer) {
       record("hca-5", 31, "all-s0", {"e"})};
   EXPECT_EQ(MembersOf(records),
             (Members{{"rdma/all", {{"all-s0", {"a", "e"}}, {"all-s1", {"c"}}}}}));
+}
+
+// The bus may have another number later.
+TEST(AllocationRecord, APciAddressIsTheHcaThatWasThere) {
+  const AllocationRecord record = NewRecord("hca-1", 1, "rdma/vf", {"0000:18:00.0", "0000:19:00.0"},
+                                            {{"0000:18:00.0", "mlx5_0-0000_18_00_0"}});
+  EXPECT_EQ(ParseAllocationRecord(ToJson(record)).value(), record);
+  EXPECT_EQ(MembersOf({record}),
+            (Members{{"rdma/vf", {{"0000:18:00.0", {"mlx5_0-0000_18_00_0"}}}}}))
+      << "nothing is known of the other one, of an earlier version";
 }
 
 TEST(AllocationRecord, RefusesWhatIsNone) {

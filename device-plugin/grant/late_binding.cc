@@ -93,4 +93,15 @@ Binding BindAll(const DeviceSnapshot& snapshot, const std::vector<std::string>& 
   return now;
 }
 
+Binding BindNew(const DeviceSnapshot& snapshot, const std::vector<std::string>& ids) {
+  Binding binding = BindAll(snapshot, ids, {});
+  for (const std::string& id : ids) {
+    const Device* device = snapshot.Find(id);
+    if (device == nullptr || !device->all.empty() || WholeHca(id) == DeviceId(device->hca))
+      continue;
+    binding[id] = DeviceId(device->hca);
+  }
+  return binding;
+}
+
 }  // namespace railhead::device_plugin

@@ -53,7 +53,8 @@ Members MembersInFiles(const Evidence& evidence) {
     for (const std::string& id : entry.ids) {
       if (!IsAllHcas(id)) continue;
       for (const fabric::PodRail& rail : rails->second.rails) {
-        members[entry.resource][id].insert(DeviceId(rail.device, rail.pci_address));
+        members[entry.resource][id].insert(rail.id.empty() ? DeviceId(rail.device, rail.pci_address)
+                                                           : rail.id);
       }
     }
   }

@@ -70,8 +70,8 @@ struct Holdings {
   // Resource to the ids that containers hold or may hold: those that kubelet allocated, and those
   // that they are bound to.
   std::map<std::string, std::set<std::string>> by_resource = {};
-  // The HCAs of held devices that stand for all of a resource, as written down when they were
-  // allocated. A device without an entry stands for every HCA of the node.
+  // The HCAs of held devices whose ids do not name them, as written down when they were allocated.
+  // A device of all HCAs of a resource without an entry stands for every HCA of the node.
   Members members = {};
   std::set<std::string> bound = {};  // ids that containers really have, whatever ids kubelet uses
   // True if containers hold nothing else. Remove or give away unheld items only then.

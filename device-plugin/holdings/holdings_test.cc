@@ -150,8 +150,8 @@ TEST(Holdings, ADeviceOfAllHcasStandsForThoseOfItsAllocation) {
   Evidence evidence;
   evidence.listed = Listed({{"team", "trainer", "main", {{"rdma/all", {"all-s1"}}}}});
   EXPECT_THAT(HeldHcas(Weigh({}, evidence)), ElementsAre("all")) << "which is any HCA";
-  evidence.records = {NewRecord("hca-1", 1, "rdma/all", {"all-s0"}, {"z"}),
-                      NewRecord("hca-2", 2, "rdma/all", {"all-s1"}, {"a", "b"})};
+  evidence.records = {NewRecord("hca-1", 1, "rdma/all", {"all-s0"}, {{"z", "z"}}),
+                      NewRecord("hca-2", 2, "rdma/all", {"all-s1"}, {{"a", "a"}, {"b", "b"}})};
   Holdings holdings = Weigh({}, evidence);
   EXPECT_THAT(HeldHcas(holdings), ElementsAre("a", "b"));
   EXPECT_THAT(holdings.bound, ElementsAre("a-s1", "b-s1"));
@@ -179,7 +179,7 @@ TEST(Holdings, ADeviceOfAllHcasIsAllItsRails) {
   Evidence evidence;
   evidence.listed = Listed({{"team", "trainer", "main", {{"rdma/all", {"all"}}}}});
   EXPECT_THAT(RailsInUse(Weigh({}, evidence), inventory), ElementsAre(0, 1, 2));
-  evidence.records = {NewRecord("hca-1", 1, "rdma/all", {"all"}, {"a", "c"})};
+  evidence.records = {NewRecord("hca-1", 1, "rdma/all", {"all"}, {{"a", "a"}, {"c", "c"}})};
   EXPECT_THAT(RailsInUse(Weigh({}, evidence), inventory), ElementsAre(0, 2));
 }
 

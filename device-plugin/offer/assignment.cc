@@ -87,15 +87,18 @@ bool Means(const std::string& id, const fabric::Hca& hca, const fabric::NodeInve
                       [&whole](const fabric::Hca& other) { return DeviceId(other) == whole; });
 }
 
-// Returns whether a held device that stands for all HCAs of `resource` stands for this one.
-bool MeansAmongAll(const std::string& resource, const std::string& id, const fabric::Hca& hca,
-                   const fabric::NodeInventory& inventory, const Members& members) {
+// Returns whether a held device of `resource` is or includes this HCA.
+bool MeansAsHeld(const std::string& resource, const std::string& id, const fabric::Hca& hca,
+                 const fabric::NodeInventory& inventory, const Members& members) {
   const auto of_resource = members.find(resource);
-  if (of_resource == members.end()) return true;
-  const auto hcas = of_resource->second.find(id);
-  if (hcas == of_resource->second.end()) return true;
-  return std::any_of(hcas->second.begin(), hcas->second.end(),
-                     [&](const std::string& member) { return Means(member, hca, inventory); });
+  if (of_resource != members.end()) {
+    const auto hcas = of_resource->second.find(id);
+    if (hcas != of_resource->second.end()) {
+      return std::any_of(hcas->second.begin(), hcas->second.end(),
+                         [&](const std::string& member) { return Means(member, hca, inventory); });
+    }
+  }
+  return IsAllHcas(id) || Means(id, hca, inventory);
 }
 
 // Returns whether one of the devices has this id.
@@ -111,10 +114,7 @@ std::vector<Leftover> LeftoversOf(const fabric::Hca& hca, const std::string& res
   std::vector<Leftover> leftovers;
   for (const auto& [holder, ids] : held) {
     for (const std::string& id : ids) {
-      if (IsAllHcas(id) ? !MeansAmongAll(holder, id, hca, inventory, members)
-                        : !Means(id, hca, inventory)) {
-        continue;
-      }
+      if (!MeansAsHeld(holder, id, hca, inventory, members)) continue;
       if (holder != resource || !Lists(wanted, id)) leftovers.push_back({holder, {id, hca}});
     }
   }
@@ -133,7 +133,23 @@ void MarkHeld(const fabric::Hca& hca, const std::string& holder, std::vector<Dev
   }
 }
 
-// Lists held devices of all HCAs of which no HCA is known.
+// Keeps one of several devices with an id: an HCA may now have the PCI address by which a container
+// holds another.
+void MergeById(std::vector<Device>& devices) {
+  std::map<std::string, size_t> places;
+  std::vector<Device> merged;
+  for (Device& device : devices) {
+    const auto [place, is_new] = places.emplace(device.id, merged.size());
+    if (is_new) {
+      merged.push_back(std::move(device));
+    } else if (merged[place->second].hca.health.usable()) {
+      merged[place->second].hca.health = device.hca.health;
+    }
+  }
+  devices = std::move(merged);
+}
+
+// Lists held devices none of whose HCAs is known.
 void ListWithoutHcas(const Held& held, const Members& members,
                      std::map<std::string, std::vector<Device>>& assigned) {
   for (const auto& [resource, known] : members) {
@@ -142,7 +158,7 @@ void ListWithoutHcas(const Held& held, const Members& members,
     for (const auto& [id, hcas] : known) {
       if (!ids->second.contains(id) || Lists(assigned[resource], id)) continue;
       fabric::Hca none;
-      none.name = kAllHcas;
+      none.name = WholeHca(id);
       none.id = WholeHca(id);
       none.present = false;
       assigned[resource].push_back(
@@ -233,6 +249,7 @@ std::map<std::string, std::vector<Device>> Assign(const AgentConfig& config,
     }
   }
   ListWithoutHcas(held, members, assigned);
+  for (auto& [resource, devices] : assigned) MergeById(devices);
   return assigned;
 }
 

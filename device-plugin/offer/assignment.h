@@ -19,8 +19,8 @@ namespace railhead::device_plugin {
 
 // Returns the devices of every configured resource (empty if it matches nothing; with perRail, of
 // each of its rails), and of every other resource of which containers hold an HCA of this node.
-// `held`: resource to the ids that containers hold. `members`: HCAs of held devices that stand for
-// all of a resource; a device without an entry stands for every HCA.
+// `held`: resource to the ids that containers hold. `members`: HCAs of held devices whose ids
+// do not name them; one of all HCAs without an entry stands for every HCA.
 //
 // A change of the configuration may move an HCA to another resource, or divide it into slots, while
 // a container holds it. Until the container ends, its old and new devices are both listed as

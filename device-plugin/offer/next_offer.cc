@@ -38,7 +38,7 @@ OfferState NextState(OfferState previous, const OfferInputs& inputs) {
   next.found = inputs.scan.inventory;
   fabric::ChooseRails(next.found.hcas,
                       [&config](const fabric::Hca& hca) { return IsChosen(config, hca); });
-  Recognize(inputs.holdings, next.rail_map, next.found);
+  next.problems = Recognize(inputs.holdings, next.rail_map, next.found);
   next.inventory = next.found;
   ApplyRails(config.rails, next.inventory.hcas);
   const std::set<std::string> away = JudgeOffers(config, HeldHcas(inputs.holdings), next.inventory);

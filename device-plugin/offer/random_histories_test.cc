@@ -24,7 +24,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "device-plugin/config/config.h"
 #include "device-plugin/devices/device_list.h"
@@ -47,13 +47,15 @@ constexpr char kTwins[] = "0000:0f:00.0";  // a function with two devices
 
 struct Nic {
   int key = 0;
+  std::string guid;  // "" if it has none
   std::string pci;
   std::string name;
   std::string netdev;
   std::string physical = "";
   bool present = true;
-  int uverbs = -1;                   // number of its device node
-  std::string seen_netdev = netdev;  // what the host sees now
+  int uverbs = -1;          // number of its device node
+  std::string seen_netdev;  // what the host sees now
+  int bond = -1;            // key of the NIC whose device is now a bond with this one
 };
 
 // What a container has of a NIC.
@@ -94,6 +96,9 @@ struct Counts {
   int widened = 0;          // containers that got more HCAs at a restart
   int configured = 0;       // configurations that changed
   int left_to_kubelet = 0;  // free again only at kubelet's next allocation
+  int moved = 0;            // cards whose bus has another number
+  int virtual_given = 0;
+  int bonds = 0;
 };
 
 class History {
@@ -107,6 +112,7 @@ class History {
     AddNic(kTwins, "twin1", "eth9");
     AddNic("", "siw0", "eth10");
     cdi_ = Any(2) == 0;
+    if (Any(3) != 0) GiveGuids();
     if (Any(3) == 0) config_ = RandomConfig();
     Scan();
     SettleKubelet();
@@ -114,7 +120,7 @@ class History {
   }
 
   void Step() {
-    switch (Any(20)) {
+    switch (Any(21)) {
       case 0:
         Rename();
         break;
@@ -161,6 +167,9 @@ class History {
         if (Any(4) == 0) Reboot();
         for (auto& [number, pod] : pods_) pod.has_cgroup = true;
         break;
+      case 17:
+        Bond();
+        break;
       default:
         StartPod();
     }
@@ -173,6 +182,7 @@ class History {
     Scan();
     while (!pods_.empty()) EndPod(pods_.begin()->first);
     std::erase_if(nics_, [](const Nic& nic) { return !nic.physical.empty(); });
+    if (Any(2) == 0) EndBond();
     for (Nic& nic : nics_) nic.present = true;
     SettleKubelet();
     Scan();
@@ -189,7 +199,14 @@ class History {
       stored_.clear();
       Scan();
     }
-    EXPECT_EQ(state_.rail_map.hcas.size(), nics_.size());
+    const auto there = std::count_if(nics_.begin(), nics_.end(), IsHere);
+    EXPECT_EQ(state_.rail_map.hcas.size(), static_cast<size_t>(there));
+    for (const IdentityProblem& problem : state_.problems) {
+      EXPECT_NE(problem.kind, IdentityProblem::kRailOrder) << problem.message;
+    }
+    for (size_t i = 0; i < state_.inventory.hcas.size(); ++i) {
+      EXPECT_EQ(state_.inventory.hcas[i].rail, static_cast<int>(i));
+    }
     EXPECT_TRUE(state_.rail_map.may_be.empty());
     const std::vector<std::vector<size_t>> shares = ShareOut(config_, state_.inventory.hcas);
     for (size_t r = 0; r < shares.size(); ++r) {
@@ -225,7 +242,12 @@ class History {
 
   void AddNic(const std::string& pci, const std::string& name, const std::string& netdev,
               const std::string& physical = "") {
-    Nic nic{.key = next_key_, .pci = pci, .name = name, .netdev = netdev, .physical = physical};
+    Nic nic;
+    nic.key = next_key_;
+    nic.pci = pci;
+    nic.name = name;
+    nic.netdev = nic.seen_netdev = netdev;
+    nic.physical = physical;
     nic.uverbs = next_key_++;
     nics_.push_back(nic);
   }
@@ -268,18 +290,89 @@ class History {
     for (size_t i = 0; i < nics_.size(); ++i) nics_[i].uverbs = numbers[i];
   }
 
+  static bool IsHere(const Nic& nic) { return nic.present && nic.bond < 0; }
+
+  std::string NewGuid() { return absl::StrFormat("%016x", 0x0c42a10300000000U + ++guids_); }
+
+  // Two may have the same.
+  void GiveGuids() {
+    for (Nic& nic : nics_) {
+      if (Any(8) != 0) nic.guid = NewGuid();
+    }
+    if (Any(6) == 0) nics_[1].guid = nics_[0].guid;
+  }
+
+  bool IsKnownByGuid(const Nic& nic) const {
+    return !nic.guid.empty() && std::count_if(nics_.begin(), nics_.end(), [&nic](const Nic& other) {
+                                  return other.guid == nic.guid;
+                                }) == 1;
+  }
+
   void MakeOrRemoveVirtualFunction() {
-    const auto virtual_one = std::find_if(nics_.begin(), nics_.end(),
-                                          [](const Nic& nic) { return !nic.physical.empty(); });
-    if (virtual_one != nics_.end()) {
-      EXPECT_EQ(HolderOf(virtual_one->key), -1) << "a virtual function beside its PF was given";
+    const auto virtual_one = std::find_if(nics_.begin(), nics_.end(), [this](const Nic& nic) {
+      return !nic.physical.empty() && HolderOf(nic.key) < 0;
+    });
+    if (virtual_one != nics_.end() && Any(2) == 0) {
       nics_.erase(virtual_one);
       return;
     }
-    const std::string physical = nics_[Any(4)].pci;
-    std::string pci = physical;
-    pci.back() = '1';
-    AddNic(pci, FreeName(), "ethv", physical);
+    std::string pci = nics_[Any(4)].pci;
+    const std::string physical = pci;
+    pci.back() = static_cast<char>('1' + Any(2));
+    if (std::any_of(nics_.begin(), nics_.end(), [&](const Nic& nic) { return nic.pci == pci; })) {
+      return;
+    }
+    AddNic(pci, FreeName(), absl::StrCat("ethv", next_key_), physical);
+    if (Any(2) == 0) nics_.back().guid = NewGuid();
+  }
+
+  // The third and the fourth become one device, by the first's function.
+  void Bond() {
+    if (nics_[3].bond >= 0) return EndBond();
+    nics_[3].bond = nics_[2].key;
+    nics_[2].name = absl::StrCat("mlx5_bond_", Any(2));
+    had_bond_ = true;
+    ++counts_.bonds;
+  }
+
+  void EndBond() {
+    if (nics_[3].bond < 0) return;
+    nics_[3].bond = -1;
+    nics_[2].name = FreeName();
+  }
+
+  // Whether both use one port.
+  bool SharePort(int key, int other) const {
+    if (key == other) return true;
+    const Nic& a = ByKey(key);
+    const Nic& b = ByKey(other);
+    const auto is_of = [](const Nic& part, const Nic& nic) {
+      return !part.physical.empty() && part.physical == nic.pci;
+    };
+    return is_of(a, b) || is_of(b, a) || a.bond == other || b.bond == key;
+  }
+
+  const Nic& ByKey(int key) const {
+    return *std::find_if(nics_.begin(), nics_.end(),
+                         [key](const Nic& nic) { return nic.key == key; });
+  }
+
+  // The buses have other numbers: each one more, or in another order.
+  void MoveCards() {
+    std::vector<std::string> addresses;
+    const int shift = static_cast<int>(Any(3));
+    for (int i = 0; i < 4; ++i) {
+      if (!IsKnownByGuid(nics_[static_cast<size_t>(i)])) return;
+      addresses.push_back(absl::StrFormat("0000:%02x:00.0", 1 + i + shift));
+    }
+    if (Any(3) == 0) std::swap(addresses[Any(4)], addresses[Any(4)]);
+    // Its virtual functions are made anew.
+    std::erase_if(nics_, [](const Nic& nic) { return !nic.physical.empty(); });
+    for (size_t i = 0; i < 4; ++i) {
+      counts_.moved += nics_[i].pci == addresses[i] ? 0 : 1;
+      nics_[i].pci = addresses[i];
+    }
+    has_moved_ = true;
   }
 
   int HolderOf(int nic) const {
@@ -317,6 +410,7 @@ class History {
             selector.interfaces.push_back(absl::StrCat("eth", Any(11)));
           }
         }
+        if (Any(3) == 0) selector = {.roles = {Any(2) == 0 ? "vf" : "bond"}};
         resource.selectors = {selector};
       }
       resource.all_hcas = Any(2) == 0;
@@ -355,8 +449,10 @@ class History {
     OfferState state;
     // The map may be lost while everything is there to make it anew from.
     const bool twins_apart = pods_.empty();
-    if (!all_there || !twins_apart || Any(4) != 0) {
+    if (!all_there || !twins_apart || has_moved_ || Any(4) != 0) {
       state.rail_map = ParseRailMap(ToJson(state_.rail_map, kMachine), kMachine).value();
+    } else {
+      rails_before_.clear();
     }
     state.devices = state_.devices;  // kubelet knows them until it has a new list
     state_ = std::move(state);
@@ -371,6 +467,10 @@ class History {
       for (Container& container : pod.containers) container.runs = false;
     }
     pods_by_uid_.clear();  // of another boot
+    const bool holds_virtual = std::any_of(nics_.begin(), nics_.end(), [this](const Nic& nic) {
+      return !nic.physical.empty() && HolderOf(nic.key) >= 0;
+    });
+    if (Any(2) == 0 && !holds_virtual) MoveCards();
     RestartKubelet();
     RestartAgent();
     Renumber();
@@ -378,7 +478,7 @@ class History {
 
   Nic* NicOf(const fabric::Hca& hca) {
     const auto nic = std::find_if(nics_.begin(), nics_.end(), [&hca](const Nic& one) {
-      return one.present && one.name == hca.name && one.pci == hca.pci_address;
+      return IsHere(one) && one.name == hca.name && one.pci == hca.pci_address;
     });
     return nic == nics_.end() ? nullptr : &*nic;
   }
@@ -392,19 +492,24 @@ class History {
       if (other == number) continue;
       for (const Container& theirs : pod.containers) {
         for (const Share& share : theirs.shares) {
-          if (share.nic != nic->key) continue;
-          EXPECT_FALSE(exclusive || share.exclusive || share.resource != resource)
-              << hca.id << " is given as " << resource << ", and pod " << other << " has it as "
+          if (!SharePort(share.nic, nic->key)) continue;
+          // Two virtual functions of a NIC, or two shares, are not meant.
+          const bool same = share.nic == nic->key;
+          EXPECT_FALSE(!same || exclusive || share.exclusive || share.resource != resource)
+              << hca.id << " is given as " << resource << " to pod " << number << ", and pod "
+              << other << " has " << (same ? "it" : ByKey(share.nic).name) << " as "
               << share.resource;
         }
       }
     }
     container.shares.push_back({nic->key, resource, exclusive});
-    container.rails[resource].push_back(RailOf(*nic));
+    counts_.virtual_given += nic->physical.empty() ? 0 : 1;
+    container.rails[resource].push_back(RailOf(*nic, DeviceId(hca)));
   }
 
-  static fabric::PodRail RailOf(const Nic& nic) {
+  static fabric::PodRail RailOf(const Nic& nic, const std::string& id) {
     fabric::PodRail rail;
+    rail.id = id;
     rail.device = nic.name;
     rail.pci_address = nic.pci;
     rail.char_devices = {NodeOf(nic)};
@@ -431,7 +536,6 @@ class History {
     });
     free.resize(std::min(free.size(), count));
     if (free.empty()) return;
-    std::set<std::string> all;
     std::vector<std::string> ids;
     for (const Device* device : free) {
       ids.push_back(device->id);
@@ -439,11 +543,13 @@ class History {
       if (device->all.empty()) Give(number, container, resource, exclusive, device->hca);
       for (const fabric::Hca& hca : device->all) {
         Give(number, container, resource, exclusive, hca);
-        all.insert(DeviceId(hca));
       }
     }
     made_ += absl::ToInt64Nanoseconds(absl::Seconds(1));
-    AllocationRecord record = NewRecord(absl::StrCat("hca-", made_), made_, resource, ids, all);
+    DeviceSnapshot snapshot;
+    snapshot.devices = state_.devices[resource];
+    AllocationRecord record =
+        NewRecord(absl::StrCat("hca-", made_), made_, resource, ids, BindNew(snapshot, ids));
     record.plain = !cdi_;
     records_.push_back(std::move(record));
     container.ids[resource] = {ids.begin(), ids.end()};
@@ -559,7 +665,7 @@ class History {
           ++counts_.refused;
           return;
         }
-        rails.push_back(RailOf(*nic));
+        rails.push_back(RailOf(*nic, id));
       }
       container.rails[resource] = rails;
       for (AllocationRecord* record : records) record->binding = binding;
@@ -578,7 +684,7 @@ class History {
       for (const Container& container : pod.containers) {
         if (!container.runs || !container.listed) continue;
         for (const Nic& nic : nics_) {
-          if (!nic.present || own.contains(nic.key) || !Opens(container, nic)) continue;
+          if (!IsHere(nic) || own.contains(nic.key) || !Opens(container, nic)) continue;
           CheckReported(number, nic);
         }
       }
@@ -668,8 +774,9 @@ class History {
     if (holdings_.complete && Any(4) == 0) CollectRecords(evidence);
     device_plugin::Scan scan;
     for (const Nic& nic : nics_) {
-      if (!nic.present) continue;
+      if (!IsHere(nic)) continue;
       fabric::Hca hca;
+      hca.node_guid = nic.guid;
       hca.name = nic.name;
       hca.pci_address = nic.pci;
       hca.netdev = nic.seen_netdev;
@@ -678,6 +785,12 @@ class History {
       hca.address = fabric::AddressKind::kRoutable;
       hca.physical_function = nic.physical;
       if (!nic.physical.empty()) hca.role = fabric::HcaRole::kVirtualFunction;
+      if (nic.pci.empty()) hca.role = fabric::HcaRole::kSoftware;
+      if (nic.key == nics_[3].bond) {
+        hca.role = fabric::HcaRole::kBond;
+        hca.netdev = "bond0";
+        hca.slaves = {nic.netdev, nics_[3].netdev};
+      }
       hca.char_devices = {NodeOf(nic)};
       scan.inventory.hcas.push_back(hca);
     }
@@ -692,7 +805,8 @@ class History {
         for (const auto& [resource, rails] : container.rails) {
           EXPECT_TRUE(std::any_of(rails.begin(), rails.end(),
                                   [&held](const fabric::PodRail& rail) {
-                                    return MayBeAmong(held, rail.device, rail.pci_address);
+                                    return held.contains(rail.id) ||
+                                           MayBeAmong(held, rail.device, rail.pci_address);
                                   }))
               << "the rails.json of pod " << number << " is removed";
         }
@@ -713,6 +827,31 @@ class History {
     records_ = std::move(kept);
   }
 
+  // Rails do not change while any HCA is held; an HCA keeps its id.
+  void CheckRails() {
+    std::map<int, std::pair<std::string, int>> rails;
+    for (const fabric::Hca& hca : state_.inventory.hcas) {
+      const Nic* nic = hca.offered && hca.present ? NicOf(hca) : nullptr;
+      // Some are known by their names only.
+      if (nic == nullptr || nic->pci == kTwins || nic->pci.empty()) continue;
+      rails[nic->key] = {hca.id, hca.rail};
+      // The interface of a bond that has ended may be in a pod.
+      if (nic->physical.empty() && (!had_bond_ || nic->key != nics_[2].key)) {
+        EXPECT_EQ(hca.netdev, nic->netdev) << hca.id;
+      }
+    }
+    for (const auto& [key, now] : rails) {
+      const auto before = rails_before_.find(key);
+      if (before == rails_before_.end()) continue;
+      EXPECT_EQ(now.first, before->second.first) << "its id";
+      const bool held = !holdings_.complete || !HeldHcas(holdings_).empty();
+      if (held) {
+        EXPECT_EQ(now.second, before->second.second) << now.first;
+      }
+    }
+    rails_before_ = rails;
+  }
+
   void CheckDevices() {
     std::map<std::string, std::set<std::string>> ids;
     for (const auto& [resource, devices] : state_.devices) {
@@ -724,13 +863,8 @@ class History {
     for (const fabric::Hca& hca : state_.inventory.hcas) {
       if (!hca.offered) continue;
       EXPECT_TRUE(rails.insert(hca.rail).second) << hca.rail;
-      for (int i = 0; i < 4; ++i) {
-        const Nic& nic = nics_[static_cast<size_t>(i)];
-        if (hca.pci_address != nic.pci) continue;
-        EXPECT_EQ(hca.rail, i) << hca.name;
-        EXPECT_EQ(hca.netdev, nic.netdev);
-      }
     }
+    CheckRails();
     EXPECT_LE(state_.rail_map.hcas.size(), 20U);
     // Kubelet would give what it holds for a pod once more, if it were no longer listed.
     for (const auto& [number, pod] : pods_) {
@@ -763,6 +897,10 @@ class History {
   int next_pod_ = 0;
   int next_key_ = 0;
   int next_name_ = 2;
+  unsigned guids_ = 0;
+  bool had_bond_ = false;
+  bool has_moved_ = false;                                   // a card, to another address
+  std::map<int, std::pair<std::string, int>> rails_before_;  // id and rail, by NIC
 };
 
 unsigned FromEnvironment(const char* name, unsigned otherwise) {
@@ -791,7 +929,9 @@ TEST(RandomHistories, NoHcaIsGivenTwiceNorOpenedInSilenceNoRailMovesAndNothingIs
               << " with an init container only; " << counts.restarted << " containers restarted, "
               << counts.refused << " refused, " << counts.widened << " with more HCAs; "
               << counts.told << " device nodes of others reported; " << counts.configured
-              << " configurations; left to kubelet " << counts.left_to_kubelet << "\n";
+              << " configurations; " << counts.moved << " cards with other addresses; "
+              << counts.virtual_given << " virtual functions given; " << counts.bonds
+              << " bonds; left to kubelet " << counts.left_to_kubelet << "\n";
     return;
   }
   EXPECT_GT(counts.started, 500);
@@ -801,6 +941,9 @@ TEST(RandomHistories, NoHcaIsGivenTwiceNorOpenedInSilenceNoRailMovesAndNothingIs
   EXPECT_GT(counts.told, 100);
   EXPECT_GT(counts.widened, 0);
   EXPECT_GT(counts.configured, 500);
+  EXPECT_GT(counts.moved, 50);
+  EXPECT_GT(counts.virtual_given, 50);
+  EXPECT_GT(counts.bonds, 100);
 }
 
 }  // namespace
