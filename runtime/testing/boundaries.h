@@ -24,6 +24,7 @@
 #include "runtime/shm/limits.h"
 #include "runtime/shm/mailbox.h"
 #include "runtime/shm/stores.h"
+#include "runtime/transport/tcp/tcp_wire.h"
 
 namespace railhead::testing {
 
@@ -44,7 +45,7 @@ struct Way {
   int ranks = 1;
   int local_ranks = 1;  // if hierarchical: in a place
   size_t rails = 1;
-  size_t max_payload = SIZE_MAX;  // of a frame on them
+  size_t max_payload = transport::TcpWire::kMaxPayload;  // of a frame on them
 };
 
 // The largest size for which `after` is not true yet; it stays true once it is.
@@ -129,13 +130,15 @@ inline std::vector<Boundary> OfMessages(const Way& way) {
   };
   const size_t whole = LastBefore([&](size_t bytes) { return chunk(bytes) < bytes; });
   const size_t longest = chunk(size_t{1} << 40U);
-  return {{"copied", rails::kCopied},
-          {"whole", whole},
-          {"growing chunks", LastBefore([&](size_t bytes) {
-             return bytes > whole && chunk(bytes) > chunk(whole + 1);
-           })},
-          {"longest chunks",
-           LastBefore([&](size_t bytes) { return bytes > whole && chunk(bytes) >= longest; })}};
+  std::vector<Boundary> boundaries = {{"copied", rails::kCopied}, {"whole", whole}};
+  if (chunk(whole + 1) == longest) return boundaries;  // as with one rail
+  boundaries.push_back({"growing chunks", LastBefore([&](size_t bytes) {
+                          return bytes > whole && chunk(bytes) > chunk(whole + 1);
+                        })});
+  boundaries.push_back({"longest chunks", LastBefore([&](size_t bytes) {
+                          return bytes > whole && chunk(bytes) >= longest;
+                        })});
+  return boundaries;
 }
 
 // Of what goes around a ring in parts, in bytes of a part.
