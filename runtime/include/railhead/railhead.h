@@ -312,10 +312,10 @@ RH_EXPORT rhResult_t rhMemFree(void* ptr);
  * Only ranks of one pod can access each other's memory; between pods a window has the effect of
  * rhCommRegister. During a call, other ranks write into its receive buffer, and into nothing else
  * of a window. If the call fails, a rank that is late changes nothing afterwards: the buffer gets
- * pages of its own. Windows do not reach these pages any more (calls with them are right, but copy),
- * and what others have registered of them (cudaHostRegister) is not what the program then writes.
- * `win_flags` must be 0. rhInvalidArgument is returned on all ranks, and the communicator stays
- * usable. (NCCL's ncclCommWindowRegister.) */
+ * pages of its own. Windows do not reach these pages any more (calls with them are right, but
+ * copy), and what others have registered of them (cudaHostRegister) is not what the program then
+ * writes. `win_flags` must be 0. rhInvalidArgument is returned on all ranks, and the communicator
+ * stays usable. (NCCL's ncclCommWindowRegister.) */
 RH_EXPORT rhResult_t rhCommWindowRegister(rhComm_t comm, void* buff, size_t size, rhWindow_t* win,
                                           int win_flags);
 
