@@ -97,9 +97,9 @@ Binding BindNew(const DeviceSnapshot& snapshot, const std::vector<std::string>& 
   Binding binding = BindAll(snapshot, ids, {});
   for (const std::string& id : ids) {
     const Device* device = snapshot.Find(id);
-    if (device == nullptr || !device->all.empty() || WholeHca(id) == DeviceId(device->hca))
-      continue;
-    binding[id] = DeviceId(device->hca);
+    if (device == nullptr || !device->all.empty()) continue;
+    const std::string now = DeviceId(device->hca);
+    if (WholeHca(id) != now) binding[id] = now;
   }
   return binding;
 }
