@@ -26,13 +26,11 @@
 #include "device-plugin/config/config.h"
 #include "device-plugin/config/config_reader.h"
 #include "device-plugin/config/selector.h"
-#include "device-plugin/devices/container_devices.h"
 #include "device-plugin/devices/device_list.h"
 #include "device-plugin/devices/kubelet_checkpoint.h"
 #include "device-plugin/files/allocation_store.h"
 #include "device-plugin/files/atomic_file.h"
 #include "device-plugin/files/rails_files.h"
-#include "device-plugin/grant/allocation_record.h"
 #include "device-plugin/holdings/holdings.h"
 #include "device-plugin/kubelet/resource_plugin.h"
 #include "device-plugin/offer/next_offer.h"
@@ -75,11 +73,11 @@ absl::StatusOr<AgentConfig> LoadConfig(const AgentOptions& options) {
   return config;
 }
 
-// Returns the kernel's identifier of this boot, or "".
-std::string BootOf(const std::string& proc_root) {
-  const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(proc_root);
+// Returns the firmware's identifier of this machine's board, or "".
+std::string BoardOf(const std::string& root) {
+  const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(root);
   if (!files.ok()) return "";
-  return files->ReadAttribute("/proc/sys/kernel/random/boot_id").value_or("");
+  return files->ReadAttribute("/sys/class/dmi/id/product_uuid").value_or("");
 }
 
 // Returns the memory that an unprivileged container can lock, and so register. The agent runs in
@@ -136,8 +134,7 @@ Agent::Agent(AgentOptions options, AgentConfig config, std::unique_ptr<WakeUp> w
       allocations_(std::move(allocations)),
       topologies_(folder, options_.root),
       faults_(options_.repeat_events),
-      rail_map_file_(folder, ThisMachine(options_.node_name, options_.root)),
-      running_pods_file_(folder, BootOf(options_.proc_root)),
+      rail_map_file_(folder, {options_.node_name, BoardOf(options_.root)}),
       gives_topology_(config.nccl_topology),
       config_(std::move(config)),
       config_is_new_(!options_.config_file.empty()) {
@@ -180,7 +177,6 @@ void Agent::SaveRailMap() {
 
 void Agent::Run(int stop_fd) {
   LoadRailMap();
-  pods_by_uid_ = running_pods_file_.Load();
   scanner_ = std::make_unique<Scanner>(
       ScanWish{options_.root, options_.proc_root, GpuVendors(config_)}, options_.rescan,
       options_.read_scan, [wake_up = wake_up_.get()] { wake_up->Wake(); });
@@ -267,20 +263,12 @@ bool Agent::Reload() {
   config_is_new_ = true;
   // Devices offered until now may be in use, or being allocated, until kubelet's list shows
   // otherwise.
-  HoldOffered();
-  return true;
-}
-
-void Agent::HoldOffered() {
   for (const auto& [resource, plugin] : plugins_) {
     for (const Device& device : plugin->devices()->devices) {
-      Members members;
-      for (const fabric::Hca& hca : device.all) {
-        members[resource][device.id].insert(DeviceId(hca));
-      }
-      Hold(resource, {device.id}, members, holdings_);
+      holdings_.by_resource[resource].insert(device.id);
     }
   }
+  return true;
 }
 
 void Agent::TellConfig() {
@@ -380,12 +368,10 @@ bool Agent::DependsOnHolders() const {
 
 void Agent::HoldAllocated() {
   const absl::Time since = kube::MonotonicNow() - 2 * absl::FromChrono(options_.look);
-  std::optional<Members> members;
   for (const auto& [resource, plugin] : plugins_) {
-    const std::set<std::string> ids = plugin->AllocatedSince(since);
-    if (ids.empty()) continue;
-    if (!members.has_value()) members = MembersOf(allocations_->records());
-    Hold(resource, ids, *members, holdings_);
+    for (const std::string& id : plugin->AllocatedSince(since)) {
+      holdings_.by_resource[resource].insert(id);
+    }
   }
 }
 
@@ -401,23 +387,6 @@ void Agent::Offer(TimePoint now) {
   Publish();
   TellCluster(*before);
   WarnOfRenumbered();
-  TellIdentityProblems();
-}
-
-void Agent::TellIdentityProblems() {
-  std::map<std::string, std::string> problems = {{"RailOrderDiffers", ""}, {"SharedNodeGuid", ""}};
-  for (const IdentityProblem& problem : offer_.problems) {
-    std::string& text = problems[problem.kind == IdentityProblem::kRailOrder ? "RailOrderDiffers"
-                                                                             : "SharedNodeGuid"];
-    absl::StrAppend(&text, text.empty() ? "" : "; ", problem.message);
-  }
-  for (const auto& [reason, message] : problems) {
-    if (message == std::exchange(identity_problems_[reason], message)) continue;
-    faults_.End(reason);
-    if (message.empty()) continue;
-    spdlog::warn("{}", message);
-    TellFault(reason, NodeEvent(true, reason, message));
-  }
 }
 
 void Agent::TellCluster(const DeviceSnapshot& before) {
@@ -425,7 +394,7 @@ void Agent::TellCluster(const DeviceSnapshot& before) {
   HostFacts host;
   if (!options_.memlock_raised) host.memlock_bytes = MemlockLimit();
   host.gpu_direct = scan_->gpu_direct;
-  host.rails_in_use = RailsInUse(holdings_, inventory);
+  host.rails_in_use = RailsInUse(holdings_, inventory, offer_.devices);
   host.rdma_namespaces = scan_->rdma_namespaces;
   NoteRdmaNamespaces(host.rdma_namespaces);
   metrics_.Host(host);
@@ -468,15 +437,11 @@ void Agent::Publish() {
   {
     const std::lock_guard<std::mutex> lock(admission_mutex_);
     gpus_ = offer_.inventory.gpus;
-    members_ = holdings_.members;
+    members_.clear();
     for (const auto& [resource, devices] : assigned) {
       our_resources_.insert(resource);
-      for (const Device& device : devices) {
-        if (device.all.empty()) continue;
-        std::set<std::string>& members = members_[resource][device.id];
-        if (!members.empty()) continue;
-        for (const fabric::Hca& hca : device.all) members.insert(DeviceId(hca));
-      }
+      if (devices.empty()) continue;
+      for (const fabric::Hca& hca : devices.back().all) members_[resource].push_back(DeviceId(hca));
     }
   }
   // A resource that is no longer configured and not in use is offered without devices.
@@ -491,9 +456,11 @@ ResourcePlugin& Agent::PluginOf(const std::string& resource) {
   std::unique_ptr<ResourcePlugin>& plugin = plugins_[resource];
   if (plugin == nullptr) {
     const ServiceOptions service = {
+        options_.node_name,
+        files_.get(),
         [this] { return GpusInAdmission(); },
         resource,
-        allocations_.get(),
+        allocations_->enabled() ? allocations_.get() : nullptr,
         [this](const std::string& name, const std::set<std::string>& ids) {
           return StoredGrants(name, ids);
         },

@@ -36,7 +36,6 @@
 #include "device-plugin/files/allocation_store.h"
 #include "device-plugin/files/rail_map_file.h"
 #include "device-plugin/files/rails_files.h"
-#include "device-plugin/files/running_pods_file.h"
 #include "device-plugin/files/topology_files.h"
 #include "device-plugin/holdings/container_faults.h"
 #include "device-plugin/holdings/gpu_watch.h"
@@ -149,8 +148,6 @@ class Agent {
   absl::Time NewPodsUntil() const;
   // Adds recent allocations, which kubelet may not list yet, to holdings_.
   void HoldAllocated();
-  // Adds devices offered until now to holdings_.
-  void HoldOffered();
   void Publish();
   // Reports the node's state, and its changes since `before`, to the cluster.
   void TellCluster(const DeviceSnapshot& before);
@@ -162,8 +159,6 @@ class Agent {
   void TellConfig();
   // Collects all evidence of held devices. Thread-safe.
   Evidence Gather() const;
-  // Returns the devices of pods that kubelet has never listed with devices.
-  Holdings Unlisted() const;
   // Updates holdings_. Returns false if they are incomplete.
   bool LookAtKubelet();
   // Warns in the log, and by Events on the pods, of containers that are not in `known`, which then
@@ -171,7 +166,6 @@ class Agent {
   void WarnOf(const std::vector<ContainerFault>& faults, const char* reason,
               std::set<std::string>& known);
   void WarnOfRenumbered();
-  void TellIdentityProblems();
   // Reads what was given.
   std::vector<Grant> WithRails(std::vector<Grant> grants) const;  // thread-safe
   // For PluginService. Thread-safe.
@@ -207,7 +201,6 @@ class Agent {
   LastingFaults faults_;
   bool rdma_exclusive_ = false;  // last reported
   RailMapFile rail_map_file_;
-  RunningPodsFile running_pods_file_;
   std::string last_rail_map_error_;
   std::atomic<bool> gives_topology_;  // of config_, for kubelet's calls
   AgentConfig config_;
@@ -225,10 +218,9 @@ class Agent {
   std::vector<Grant> grants_;                // of containers that may run, by kubelet's last list
   std::vector<CheckpointEntry> checkpoint_;  // at the last look
   std::set<std::string> misaligned_;         // keys of containers
-  std::map<std::string, std::string> identity_problems_;  // last reported, by Event's reason
-  std::set<std::string> renumbered_;  // keys of containers with device nodes of other HCAs
-  std::set<std::string> divided_;     // keys of containers with several of the agent's resources
-  uint64_t registrations_ = 0;        // of all plugins, last seen
+  std::set<std::string> renumbered_;         // keys of containers with device nodes of other HCAs
+  std::set<std::string> divided_;  // keys of containers with several of the agent's resources
+  uint64_t registrations_ = 0;     // of all plugins, last seen
 
   // Devices that kubelet has listed since its start; see Evidence. Used by the loop only.
   std::optional<SocketIdentity> seen_kubelet_;
@@ -238,8 +230,7 @@ class Agent {
   mutable std::mutex admission_mutex_;
   GpuWatch gpu_watch_;
   std::set<std::string> our_resources_;  // also for metrics_
-  Members members_;                      // also for metrics_; without a record: of now
-  std::set<std::string> unlisted_;       // HCAs of pods that kubelet lists without; for metrics_
+  Members members_;                      // also for metrics_
   std::vector<fabric::Gpu> gpus_;
   std::map<std::string, std::string> gpu_uuids_;  // see Scan
 

@@ -15,8 +15,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "device-plugin/proto/deviceplugin.pb.h"
 #include "device-plugin/running_agent_for_test.h"
 #include "device-plugin/testing/eventually.h"
@@ -83,69 +81,6 @@ TEST_F(ConfigTest, OneDeviceMayBeAllHcasOfTheNode) {
       kubelet_->WaitForDevices({{"all-s0", "Unhealthy"}, {"all-s1", "Unhealthy"}}, "rdma/all"));
 }
 
-// A pod keeps what `all` was when it got it, also over a restart of the agent.
-TEST_F(ConfigTest, HcasThatAPodHoldsAsAllAreNotGivenByAnotherResource) {
-  Configure("resources: [{name: rdma/all, allHcas: true}]");
-  FakePodResources pods(options_.pod_resources_socket, {});
-  pods.Hold({});
-  kubelet_->Start();
-  {
-    const RunningAgent agent(options_);
-    ASSERT_TRUE(kubelet_->WaitForDevices({{"all", "Healthy"}}, "rdma/all"));
-    v1beta1::AllocateResponse response;
-    ASSERT_TRUE(kubelet_->Allocate({"all"}, &response, "rdma/all").ok());
-    pods.Hold({{"default", "busy", "main", {{"rdma/all", {"all"}}}}});
-    Configure(
-        "resources: [{name: rdma/all, allHcas: true, selectors: [{names: [rxe0]}]}, "
-        "{name: rdma/hca}]");
-    ASSERT_TRUE(kubelet_->WaitForDevices({{kSecond, "Unhealthy"}}));
-    absl::SleepFor(5 * absl::FromChrono(options_.look));
-    EXPECT_EQ(kubelet_->devices(), (Devices{{kSecond, "Unhealthy"}}));
-  }
-  const RunningAgent agent(options_);
-  ASSERT_TRUE(kubelet_->WaitForDevices({{kSecond, "Unhealthy"}}));
-  EXPECT_TRUE(Eventually([&] {
-    return absl::StrContains(agent.Metrics(),
-                             R"(device="rxe1",port="1",namespace="default",pod="busy"} 1)");
-  }));
-  EXPECT_EQ(kubelet_->devices(), (Devices{{kSecond, "Unhealthy"}}));
-  pods.Hold({});
-  EXPECT_TRUE(kubelet_->WaitForDevices({{kSecond, "Healthy"}}));
-}
-
-// Kubelet lists the pod without devices.
-TEST_F(ConfigTest, WhatAnInitContainerAloneHoldsIsNotGivenByAnotherResource) {
-  const std::string uid = "0f5a9d2c-1b7e-4c3d-9a88-5c0de1f20731";
-  const std::string cgroup = "/sys/fs/cgroup/kubepods/burstable/pod" + uid;
-  tree_.MakeFolder("/sys/fs/cgroup/kubepods/pod9be1cf10-77aa-4d2f-8f0c-3f6a4d6e2b10");
-  tree_.MakeFolder(cgroup);
-  tree_.Write("/proc/sys/kernel/random/boot_id", "boot-1\n");
-  options_.proc_root = tree_.root();
-  Configure("");
-  FakePodResources pods(options_.pod_resources_socket, {});
-  pods.Hold({{"team", "init-only", "main", {}}});
-  kubelet_->Start();
-  {
-    const RunningAgent agent(options_);
-    ASSERT_TRUE(kubelet_->WaitForDevices(both_));
-    v1beta1::AllocateResponse response;
-    ASSERT_TRUE(kubelet_->Allocate({kFirst}, &response, "rdma/hca", uid).ok());
-    EXPECT_TRUE(Eventually([&] {
-      return absl::StrContains(agent.Metrics(), R"(rail="0",device="rxe0",port="1"} 1)");
-    })) << agent.Metrics();
-    Configure("resources: [{name: rdma/fast}]");
-    ASSERT_TRUE(
-        kubelet_->WaitForDevices({{kFirst, "Unhealthy"}, {kSecond, "Healthy"}}, "rdma/fast"));
-    absl::SleepFor(5 * absl::FromChrono(options_.look));
-    EXPECT_EQ(kubelet_->devices("rdma/fast").at(kFirst), "Unhealthy");
-  }
-  const RunningAgent agent(options_);
-  ASSERT_TRUE(kubelet_->WaitForDevices({{kFirst, "Unhealthy"}, {kSecond, "Healthy"}}, "rdma/fast"));
-  // It ends, and kubelet allocates nothing since: its checkpoint still has the pod.
-  tree_.Remove(cgroup);
-  EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Healthy"}, {kSecond, "Healthy"}}, "rdma/fast"));
-}
-
 // The CNI plugins of Multus are told the ids of what kubelet gave.
 TEST_F(ConfigTest, KubeletMayKnowDevicesByTheirPciAddresses) {
   Configure("resources: [{name: rdma/hca, deviceIds: pciAddress}]");
@@ -168,7 +103,6 @@ TEST_F(ConfigTest, KubeletMayKnowDevicesByTheirPciAddresses) {
                              R"(device="mlx5_1",port="1",namespace="default",pod="busy"} 1)");
   }));
   // It would be given twice under another id.
-  kubelet_->ForgetPods();
   Configure("");
   EXPECT_TRUE(kubelet_->WaitForDevices({{"mlx5_0-0000_00_03_0", "Healthy"},
                                         {"0000:00:04.0", "Unhealthy"},

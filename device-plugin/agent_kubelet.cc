@@ -26,7 +26,6 @@
 #include "device-plugin/files/allocation_store.h"
 #include "device-plugin/files/atomic_file.h"
 #include "device-plugin/files/rails_files.h"
-#include "device-plugin/files/running_pods_file.h"
 #include "device-plugin/holdings/container_faults.h"
 #include "device-plugin/holdings/holdings.h"
 #include "device-plugin/kubelet/plugin_server.h"
@@ -48,13 +47,6 @@ Evidence Agent::Gather() const {
   evidence.own_pod = {options_.pod_namespace, options_.pod_name};
   evidence.checkpoint = ReadKubeletCheckpoint(options_.kubelet_dir);
   evidence.records = allocations_->records();
-  evidence.running = ReadRunningPods(options_.root);
-  for (const CheckpointEntry& entry :
-       evidence.checkpoint.value_or(std::vector<CheckpointEntry>())) {
-    if (std::none_of(entry.ids.begin(), entry.ids.end(), IsAllHcas)) continue;
-    std::optional<fabric::PodRails> rails = files_->Read(entry.rails_file);
-    if (rails.has_value()) evidence.rails[entry.rails_file] = *std::move(rails);
-  }
   // Kubelet creates its socket when it starts.
   evidence.young = !NotYoungerThan(absl::StrCat(options_.kubelet_dir, "/kubelet.sock"),
                                    FileTime() - options_.kubelet_settles);
@@ -69,11 +61,6 @@ bool Agent::LookAtKubelet() {
   const absl::Time asked_at = kube::MonotonicNow();
   Evidence evidence = Gather();
   evidence.seen = seen_;
-  if (evidence.checkpoint.has_value()) {
-    LearnPods(*evidence.checkpoint, evidence.listed, evidence.running, pods_by_uid_);
-    running_pods_file_.Save(pods_by_uid_);
-  }
-  evidence.pods = pods_by_uid_;
   holdings_ = Weigh(holdings_, evidence);
   in_use_.reset();
   if (!evidence.listed.has_value()) return false;
@@ -90,7 +77,8 @@ bool Agent::LookAtKubelet() {
   grants_ = WithRails(LiveGrants(std::move(grants), listed, holdings_.complete));
   if (holdings_.complete) allocations_->Look(listed, asked_at);
   if (holdings_.complete && evidence.checkpoint.has_value()) {
-    in_use_ = EntriesInUse(checkpoint_, *evidence.listed, evidence.running, pods_by_uid_);
+    LearnPods(checkpoint_, *evidence.listed, pods_by_uid_);
+    in_use_ = EntriesInUse(checkpoint_, *evidence.listed, pods_by_uid_);
   }
   if (secrets_ != nullptr && in_use_.has_value()) {
     const absl::Status removed =
@@ -105,24 +93,12 @@ bool Agent::LookAtKubelet() {
       FindNotNearest(AsBound(evidence.records, listed), offered, offer_.inventory.gpus, GpuUuids()),
       "HcasNotNearest", misaligned_);
   metrics_.Misaligned(static_cast<int>(misaligned_.size()));
-  if (!allocations_->has_cdi()) {
+  if (!allocations_->enabled()) {
     WarnOf(FindDivided(listed, offered), "SeveralResources", divided_);
   }
   const std::lock_guard<std::mutex> lock(admission_mutex_);
-  unlisted_ = HeldHcas(Unlisted());
   gpu_watch_.Look(listed, checkpoint_);
   return holdings_.complete;
-}
-
-Holdings Agent::Unlisted() const {
-  Holdings unlisted;
-  if (!in_use_.has_value()) return unlisted;
-  for (const CheckpointEntry& entry : *in_use_) {
-    const auto pod = pods_by_uid_.find(entry.pod_uid);
-    if (pod != pods_by_uid_.end() && !pod->second.name.second.empty()) continue;
-    Hold(entry.resource, entry.ids, holdings_.members, unlisted);
-  }
-  return unlisted;
 }
 
 std::vector<Grant> Agent::WithRails(std::vector<Grant> grants) const {
@@ -232,7 +208,7 @@ absl::Status Agent::RemoveUnused(absl::Time limit) {
   }
   Holdings held = holdings_;
   for (const CheckpointEntry& entry : *in_use_) {
-    Hold(entry.resource, entry.ids, holdings_.members, held);
+    held.by_resource[entry.resource].insert(entry.ids.begin(), entry.ids.end());
   }
   absl::Status status = allocations_->Collect(held.by_resource, limit);
   if (secrets_ != nullptr) status.Update(secrets_->Collect(SecretFoldersOf(*in_use_), limit));
@@ -271,16 +247,12 @@ absl::StatusOr<DeviceHolders> Agent::AskHolders() {
     return absl::UnavailableError("kubelet does not list all pods yet");
   }
   DeviceHolders holders;
-  std::set<std::string> unlisted;
   {
     const std::lock_guard<std::mutex> lock(admission_mutex_);
     holders =
         HoldersByHca(WithMembers(AsBound(evidence.records, evidence.listed->containers), members_),
                      our_resources_);
-    unlisted = unlisted_;
   }
-  // Their pods are not known by name.
-  for (const std::string& id : unlisted) holders[id];
   // By the ids of HCAs, not by kubelet's device ids.
   const std::shared_ptr<const DeviceSnapshot> known = overview_.Current();
   DeviceHolders by_id;

@@ -5,14 +5,11 @@
 
 #include <cstddef>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_join.h"
 #include "device-plugin/config/config.h"
 #include "device-plugin/config/selector.h"
-#include "device-plugin/holdings/holdings.h"
-#include "device-plugin/offer/rail_map.h"
 #include "fabric/affinity.h"
 #include "fabric/gid_table.h"
 #include "fabric/hca_role.h"
@@ -70,15 +67,6 @@ std::string GpuTable(const fabric::NodeInventory& inventory) {
 
 std::string ToTable(const fabric::NodeInventory& inventory) {
   return HcaTable(inventory) + GpuTable(inventory);
-}
-
-std::string ApplyStoredRails(RailMap map, fabric::NodeInventory& inventory) {
-  // What pods hold is not known here, so rails are not numbered again.
-  std::vector<std::string> messages;
-  for (IdentityProblem& problem : Recognize(Holdings(), map, inventory)) {
-    messages.push_back(std::move(problem.message));
-  }
-  return absl::StrJoin(messages, "\n");
 }
 
 std::string ToTable(const AgentConfig& config, const fabric::NodeInventory& inventory) {

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "device-plugin/config/config.h"
-#include "device-plugin/offer/rail_map.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
@@ -16,10 +15,6 @@ namespace railhead::device_plugin {
 // Formats an inventory as tables: HCAs, the reasons of rejected ones, and GPUs with their nearest
 // HCAs.
 std::string ToTable(const fabric::NodeInventory& inventory);
-
-// Gives the HCAs the ids and rails that the node agent has stored for them, and adds the missing
-// ones. Returns what is wrong with them: "" if they are in the order of PCI addresses.
-std::string ApplyStoredRails(RailMap map, fabric::NodeInventory& inventory);
 
 // Formats the effect of a configuration: for each resource its HCAs, or why it has none.
 // `inventory` must have the configuration's rails.

@@ -84,28 +84,6 @@ TEST(Discover, TellsWhatAConfigurationMakesOfIt) {
             "15b3, not 14e4\n");
 }
 
-TEST(Discover, HasTheRailsOfTheAgent) {
-  const auto card = [](const std::string& name, const std::string& pci, const std::string& guid) {
-    fabric::Hca hca;
-    hca.name = name;
-    hca.pci_address = pci;
-    hca.node_guid = guid;
-    return hca;
-  };
-  fabric::NodeInventory inventory;
-  inventory.hcas = {card("a", "0000:01:00.0", "01"), card("b", "0000:02:00.0", "02"),
-                    card("c", "0000:03:00.0", "03")};
-  RailMap map;
-  Recognize({.complete = true}, map, inventory);
-  inventory.hcas = {card("b", "0000:01:00.0", "02"), card("a", "0000:02:00.0", "01")};
-  EXPECT_THAT(ApplyStoredRails(map, inventory), ::testing::HasSubstr("a (0000:02:00.0) is rail 0"));
-  ASSERT_EQ(inventory.hcas.size(), 3U);
-  EXPECT_EQ(inventory.hcas[0].name, "a");
-  EXPECT_EQ(inventory.hcas[2].name, "c") << "it is missing";
-  inventory.hcas = {card("a", "0000:01:00.0", "01"), card("b", "0000:02:00.0", "02")};
-  EXPECT_EQ(ApplyStoredRails(map, inventory), "");
-}
-
 TEST(Discover, EmptyNode) {
   EXPECT_THAT(ToTable(fabric::NodeInventory{}), ::testing::HasSubstr("No RDMA device"));
 }

@@ -28,7 +28,6 @@
 #include "device-plugin/config/config.h"
 #include "device-plugin/config/config_reader.h"
 #include "device-plugin/discover.h"
-#include "device-plugin/files/rail_map_file.h"
 #include "device-plugin/nri/plugin.h"
 #include "device-plugin/offer/offer_health.h"
 #include "fabric/cpu_model.h"
@@ -68,7 +67,6 @@ struct Flags {
   std::string discover_root = "/";
   std::string discover_config;
   std::string discover_output = "table";
-  std::string discover_rail_map = "/var/lib/kubelet/device-plugins/railhead";
   std::string log_level = kube::LogLevels().front();
   bool forget_agents_only = false;
   bool forget_topology_only = false;
@@ -153,12 +151,6 @@ void Declare(CLI::App& app, Flags& flags) {
   discover->add_option("--config", flags.discover_config,
                        "Configuration file to try: prints its rails and the HCAs of its resources");
   discover
-      ->add_option(
-          "--rail-map", flags.discover_rail_map,
-          "Directory of the node agent's rail-map.json: rails are those of the agent if the "
-          "file belongs to this node (--node-name); else as on a new node")
-      ->capture_default_str();
-  discover
       ->add_option("-o,--output", flags.discover_output,
                    "json, table, or nccl-topology: the PCI tree in NCCL's format (NCCL_TOPO_FILE)")
       ->check(CLI::IsMember({"json", "table", "nccl-topology"}))
@@ -180,26 +172,12 @@ int Discover(const Flags& flags) {
   fabric::ChooseRails(inventory->hcas,
                       [&config](const fabric::Hca& hca) { return IsChosen(*config, hca); });
   fabric::AssignRails(inventory->hcas);
-  std::string rail_problems;
-  // Without a name, it may be a captured tree of any node.
-  if (!flags.agent.node_name.empty()) {
-    absl::StatusOr<RailMap> map =
-        RailMapFile(flags.discover_rail_map,
-                    ThisMachine(flags.agent.node_name, flags.discover_root))
-            .Load();
-    if (!map.ok()) {
-      std::cerr << "rails are numbered as on a new node: " << map.status().message() << "\n";
-    } else if (!map->hcas.empty()) {
-      rail_problems = ApplyStoredRails(*std::move(map), *inventory);
-    }
-  }
   ApplyRails(config->rails, inventory->hcas);
   // Only a configuration defines the network of pods.
   if (flags.discover_config.empty()) {
     for (fabric::Hca& hca : inventory->hcas) fabric::Judge(hca, fabric::PodNetwork::kUnknown);
   } else {
-    // What pods hold is not known here.
-    JudgeOffers(*config, {kAllHcas}, *inventory);
+    JudgeOffers(*config, {}, *inventory);
   }
   if (flags.discover_output == "json") {
     std::cout << fabric::ToJson(*inventory);
@@ -210,7 +188,6 @@ int Discover(const Flags& flags) {
                                       fabric::ThisCpuModel());
   } else {
     std::cout << ToTable(*inventory);
-    if (!rail_problems.empty()) std::cout << "\nRails:\n" << rail_problems << "\n";
     if (!flags.discover_config.empty()) std::cout << "\n" << ToTable(*config, *inventory);
   }
   return std::cout.flush() ? 0 : 1;

@@ -118,16 +118,5 @@ TEST(SwitchManagement, AFailedReadDecidesNothing) {
   EXPECT_EQ(role_of_it(&recovered), "nvlink-switch");
 }
 
-// Vital product data has a length between a keyword and its value.
-TEST(SwitchManagement, IsKnownByTheValueOfItsKeyword) {
-  const testing::SysfsTree tree;
-  Build(testing::RoleMachines()[1], tree);
-  tree.Write("/sys/devices/pci0000:00/0000:05:00.0/vpd",
-             std::string("\x90\x10\0SMDL\x06SW_MNG\x78", 15));
-  for (const Hca& hca : ReadInventory(tree.root())->hcas) {
-    EXPECT_EQ(hca.role == HcaRole::kSwitchManagement, hca.name.starts_with("ibp5s")) << hca.name;
-  }
-}
-
 }  // namespace
 }  // namespace railhead::fabric

@@ -21,12 +21,6 @@
 namespace railhead::fabric {
 namespace {
 
-// How pods use the HCA.
-struct Use {
-  PodNetwork network;
-  bool held;  // a pod may hold it
-};
-
 bool IsUp(const Hca& hca) {
   return std::any_of(hca.ports.begin(), hca.ports.end(),
                      [](const HcaPort& port) { return port.state == "ACTIVE"; });
@@ -36,7 +30,7 @@ std::string Named(const Hca& hca) {
   return hca.pci_address.empty() ? hca.name : absl::StrCat(hca.name, " (", hca.pci_address, ")");
 }
 
-std::string RoleTrouble(const Hca& hca, const Use& /*use*/) {
+std::string RoleTrouble(const Hca& hca, PodNetwork /*network*/) {
   switch (hca.role) {
     case HcaRole::kManagementPlane:
       return "it is the management side of an adapter with several planes; its data side is "
@@ -57,36 +51,31 @@ std::string RoleTrouble(const Hca& hca, const Use& /*use*/) {
   }
 }
 
-std::string ShareTrouble(const Hca& hca, const Use& /*use*/) {
+std::string ShareTrouble(const Hca& hca, PodNetwork /*network*/) {
   if (hca.shares_with.empty()) return "";
   return absl::StrCat("it shares the port of ", hca.shares_with, ", which is the rail");
 }
 
-std::string LimitTrouble(const Hca& hca, const Use& /*use*/) {
+std::string LimitTrouble(const Hca& hca, PodNetwork /*network*/) {
   if (!hca.beyond_limit) return "";
   return absl::StrCat("the node has more than ", kHighestRail + 1,
                       " rails; select fewer, with selectors and roles");
 }
 
-std::string NameTrouble(const Hca& hca, const Use& /*use*/) {
+std::string NameTrouble(const Hca& hca, PodNetwork /*network*/) {
   if (IsSaneName(hca.name)) return "";
   return "its name contains characters other than letters, digits, '_', '-' and '.'";
 }
 
-std::string OrphanTrouble(const Hca& hca, const Use& /*use*/) {
+std::string OrphanTrouble(const Hca& hca, PodNetwork /*network*/) {
   if (!hca.orphan) return "";
   return absl::StrCat(
       "it is a virtual function of ", hca.physical_function,
       ", which is not on the PCI bus; create the virtual functions again, or reboot the node");
 }
 
-bool IsEthernet(const Hca& hca) {
-  const HcaPort* port = DataPort(hca);
-  return port != nullptr && port->link_layer == "Ethernet";
-}
-
 // Returns the fix if no port is ACTIVE.
-std::string PortAdvice(const Hca& hca, const Use& use) {
+std::string PortAdvice(const Hca& hca) {
   const bool waits_for_manager =
       std::any_of(hca.ports.begin(), hca.ports.end(), [](const HcaPort& port) {
         return port.link_layer == "InfiniBand" && (port.state == "INIT" || port.state == "ARMED");
@@ -99,38 +88,27 @@ std::string PortAdvice(const Hca& hca, const Use& use) {
     return absl::StrCat("its interface ", hca.netdev, " is down; set it up: ip link set ",
                         hca.netdev, " up");
   }
-  if (use.network == PodNetwork::kMoved && IsEthernet(hca) && !hca.interface_here) {
-    return "its interface is not on the host, and no pod holds it; check that its Ethernet driver "
-           "is bound, and that no network namespace of an ended pod has it (ip netns, lsns -t net)";
-  }
-  if (use.network == PodNetwork::kMoved && !IsEthernet(hca) &&
-      hca.role == HcaRole::kVirtualFunction) {
-    return absl::StrCat("let its port follow that of its physical function ", hca.physical_function,
-                        ": write Follow to the virtual function's `policy` in "
-                        "/sys/class/infiniband/<PF>/device/sriov, and give it a node and a port "
-                        "GUID; and check that port");
-  }
   return "check the cable, the switch port and the interface's state";
 }
 
-std::string PortTrouble(const Hca& hca, const Use& use) {
+std::string PortTrouble(const Hca& hca, PodNetwork network) {
   if (hca.ports.empty()) return "it has no port";
   // The component that moves the interface into a pod sets it up there.
-  if (IsUp(hca) || (use.network == PodNetwork::kMoved && IsMovedAway(hca, use.held))) return "";
+  if (IsUp(hca) || (network == PodNetwork::kMoved && (hca.set_down || !hca.interface_here))) {
+    return "";
+  }
   std::vector<std::string> states;
   states.reserve(hca.ports.size());
   for (const HcaPort& port : hca.ports) {
     states.push_back(absl::StrCat("port ", port.port, " is ", port.state,
                                   port.phys_state.empty() ? "" : ", its link ", port.phys_state));
   }
-  return absl::StrCat("no port is ACTIVE (", absl::StrJoin(states, ", "), "); ",
-                      PortAdvice(hca, use));
+  return absl::StrCat("no port is ACTIVE (", absl::StrJoin(states, ", "), "); ", PortAdvice(hca));
 }
 
-std::string DeviceTrouble(const Hca& hca, const Use& /*use*/) { return hca.device_trouble; }
+std::string DeviceTrouble(const Hca& hca, PodNetwork /*network*/) { return hca.device_trouble; }
 
-std::string AddressTrouble(const Hca& hca, const Use& use) {
-  const PodNetwork network = use.network;
+std::string AddressTrouble(const Hca& hca, PodNetwork network) {
   const HcaPort* port = DataPort(hca);
   const bool wanted = network == PodNetwork::kHost || network == PodNetwork::kAttached;
   if (!wanted || port == nullptr || !IsUp(hca)) return "";
@@ -148,7 +126,7 @@ std::string AddressTrouble(const Hca& hca, const Use& use) {
                       "pods have their own addresses or all nodes are in one segment");
 }
 
-using HcaRule = std::string (*)(const Hca& hca, const Use& use);
+using HcaRule = std::string (*)(const Hca& hca, PodNetwork network);
 
 // First reasons that exclude a rail, then faults, then what its network lacks.
 constexpr std::array<HcaRule, 8> kRules = {RoleTrouble,   ShareTrouble,  LimitTrouble,
@@ -157,22 +135,18 @@ constexpr std::array<HcaRule, 8> kRules = {RoleTrouble,   ShareTrouble,  LimitTr
 
 }  // namespace
 
-bool IsMovedAway(const Hca& hca, bool held) {
-  return IsEthernet(hca) && (hca.interface_here ? hca.set_down : held);
-}
-
-std::string TroubleOf(const Hca& hca, PodNetwork network, bool held) {
+std::string TroubleOf(const Hca& hca, PodNetwork network) {
   std::vector<std::string> troubles;
   for (const HcaRule rule : kRules) {
-    std::string trouble = rule(hca, {network, held});
+    std::string trouble = rule(hca, network);
     if (!trouble.empty()) troubles.push_back(std::move(trouble));
   }
   return absl::StrJoin(troubles, "; ");
 }
 
-void Judge(Hca& hca, PodNetwork network, bool held) {
+void Judge(Hca& hca, PodNetwork network) {
   if (!hca.present || hca.health.Has(Stage::kHang)) return;
-  hca.health.Set(Stage::kRules, TroubleOf(hca, network, held));
+  hca.health.Set(Stage::kRules, TroubleOf(hca, network));
 }
 
 void JudgeTogether(std::vector<Hca>& hcas, const std::vector<PodNetwork>& networks) {

@@ -18,21 +18,15 @@ enum class PodNetwork {
   kUnknown,   // apply only rules that hold for all modes
   kHost,      // host addresses: a RoCE port needs a routable one
   kAttached,  // own addresses (macvlan, ipvlan), or one segment: any address suffices
-  kMoved,     // an Ethernet interface moves into the pod: it may be set down before that
+  kMoved,     // the interface moves into the pod: it may be down and without address before
 };
 
-// Returns all faults of one HCA with advice, in table order; "" if there are none. `held`: a pod
-// may hold it, so with kMoved its interface may be in the pod. See JudgeTogether for faults between
-// HCAs.
-std::string TroubleOf(const Hca& hca, PodNetwork network, bool held = false);
+// Returns all faults of one HCA with advice, in table order; "" if there are none. See
+// JudgeTogether for faults between HCAs.
+std::string TroubleOf(const Hca& hca, PodNetwork network);
 
 // Sets the fault of Stage::kRules. Ignores an HCA that is missing or hangs, whose state is old.
-void Judge(Hca& hca, PodNetwork network, bool held = false);
-
-// Returns whether the link of the HCA is not the host's with kMoved: its Ethernet interface is set
-// down here, as before and after its time in a pod, or absent while a pod may hold the HCA. The
-// port of an InfiniBand HCA does not depend on its interface.
-bool IsMovedAway(const Hca& hca, bool held);
+void Judge(Hca& hca, PodNetwork network);
 
 // Sets the faults of Stage::kSharedAddress: of rails with the same address on the host, as one
 // may answer for the other. `networks` is parallel to `hcas`.

@@ -67,10 +67,6 @@ struct Hca {
   std::string part;
   std::string physical_function;  // address of the PF of a virtual function; else ""
   bool present = true;            // false: missing now, but remembered
-  // The card's node GUID, in 16 hexadecimal digits, and the serial number in its vital product
-  // data, which all functions of a card share; "" if unknown.
-  std::string node_guid = "";
-  std::string serial = "";
   // Stable identity of the HCA in the node's rail map, independent of kernel names; "" if not in a
   // map.
   std::string id;

@@ -45,8 +45,6 @@ std::string ToJson(const NodeInventory& inventory) {
     if (hca.pod_address != AddressKind::kUnknown) {
       item["podAddress"] = std::string(ToString(hca.pod_address));
     }
-    if (!hca.node_guid.empty()) item["nodeGuid"] = hca.node_guid;
-    if (!hca.serial.empty()) item["serial"] = hca.serial;
     hcas.push_back(std::move(item));
   }
   Json gpus = Json::array();

@@ -124,7 +124,6 @@ absl::StatusOr<PodRail> ParseRail(const Json& object, size_t index) {
   rail.netdev = fields.Text("netdev");
   rail.char_devices = fields.TextList("charDevices");
   rail.nearest_gpus = fields.TextList("nearestGpus");
-  rail.id = fields.Text("id");
   if (!fields.status().ok()) return fields.status();
   return rail;
 }
@@ -134,18 +133,16 @@ absl::StatusOr<PodRail> ParseRail(const Json& object, size_t index) {
 std::string ToJson(const PodRails& pod_rails) {
   Json rails = Json::array();
   for (const PodRail& rail : pod_rails.rails) {
-    Json item = {{"rail", rail.rail},
-                 {"device", rail.device},
-                 {"port", rail.port},
-                 {"linkLayer", rail.link_layer},
-                 {"rateGbps", rail.rate_gbps},
-                 {"pciAddress", rail.pci_address},
-                 {"numaNode", rail.numa_node},
-                 {"netdev", rail.netdev},
-                 {"charDevices", rail.char_devices},
-                 {"nearestGpus", rail.nearest_gpus}};
-    if (!rail.id.empty()) item["id"] = rail.id;
-    rails.push_back(std::move(item));
+    rails.push_back({{"rail", rail.rail},
+                     {"device", rail.device},
+                     {"port", rail.port},
+                     {"linkLayer", rail.link_layer},
+                     {"rateGbps", rail.rate_gbps},
+                     {"pciAddress", rail.pci_address},
+                     {"numaNode", rail.numa_node},
+                     {"netdev", rail.netdev},
+                     {"charDevices", rail.char_devices},
+                     {"nearestGpus", rail.nearest_gpus}});
   }
   const Json document = {
       {"apiVersion", kApiVersion}, {"kind", kKind}, {"node", pod_rails.node}, {"rails", rails}};

@@ -24,8 +24,6 @@ struct PodRail {
   std::string netdev;                     // "" if none
   std::vector<std::string> char_devices;  // "/dev/infiniband/uverbs0"
   std::vector<std::string> nearest_gpus;  // PCI addresses
-  // The node agent's identity of the HCA, which names and addresses do not change; "" if unknown.
-  std::string id = "";
 
   bool operator==(const PodRail&) const = default;
 };

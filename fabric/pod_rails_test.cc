@@ -33,7 +33,6 @@ PodRails Example() {
   rail.port = 2;
   rail.numa_node = 1;
   rail.nearest_gpus = {"0000:19:00.0"};
-  rail.id = "siw0-0000_00_03_0";
   pod_rails.rails.push_back(rail);
   return pod_rails;
 }

@@ -119,53 +119,21 @@ std::string CheckDeviceNode(const RootFiles& files, const std::string& uverbs) {
                       "; it is left over from an earlier driver load; let udev recreate it");
 }
 
-// Returns the serial number (keyword SN) in vital product data: large resources of tag, length and
-// content, of which that with tag 0x90 is a list of keyword, length and value. "" if there is none.
-std::string SerialIn(absl::string_view vpd) {
-  constexpr unsigned char kReadOnly = 0x90;
-  constexpr size_t kResourceHead = 3;
-  constexpr size_t kFieldHead = 3;
-  const auto byte = [&vpd](size_t at) { return static_cast<unsigned char>(vpd[at]); };
-  while (vpd.size() > kResourceHead && (byte(0) & 0x80U) != 0) {
-    const size_t size = byte(1) | static_cast<size_t>(byte(2)) << 8U;
-    absl::string_view fields = vpd.substr(kResourceHead, size);
-    while (byte(0) == kReadOnly && fields.size() > kFieldHead) {
-      const size_t length = static_cast<unsigned char>(fields[2]);
-      const absl::string_view value = fields.substr(kFieldHead, length);
-      if (absl::StartsWith(fields, "SN")) {
-        const absl::string_view serial = absl::StripAsciiWhitespace(value);
-        const bool is_text = std::all_of(serial.begin(), serial.end(), [](char c) {
-          return absl::ascii_isgraph(static_cast<unsigned char>(c));
-        });
-        return is_text ? std::string(serial) : "";
-      }
-      fields.remove_prefix(std::min(kFieldHead + length, fields.size()));
-    }
-    vpd.remove_prefix(std::min(kResourceHead + size, vpd.size()));
-  }
-  return "";
-}
-
-// Returns what its vital product data says: its serial number, and whether it is a manager of
-// NVLink switches: the two ConnectX functions of an HGX B200 board that only its fabric manager
-// uses. Reading is slow, as the firmware responds; `known` caches the result. An error means: not
-// decided yet.
-absl::StatusOr<VpdRecord> ReadVpd(const RootFiles& files, const Hca& hca, KnownVpd* known) {
+// Returns whether its vital product data marks it as a manager of NVLink switches: the two ConnectX
+// functions of an HGX B200 board that only its fabric manager uses. Reading is slow, as the
+// firmware responds; `known` caches the result. An error means: not decided yet.
+absl::StatusOr<bool> ManagesSwitch(const RootFiles& files, const Hca& hca, KnownVpd* known) {
   constexpr size_t kMaxVpd = 4096;
   const HcaPort* port = DataPort(hca);
-  if (hca.vendor != "15b3" || port == nullptr || port->link_layer != "InfiniBand") {
-    return VpdRecord{.manages_switch = false};
-  }
+  if (hca.vendor != "15b3" || port == nullptr || port->link_layer != "InfiniBand") return false;
   const std::string path = absl::StrCat("/sys/bus/pci/devices/", hca.pci_address, "/vpd");
   VpdRecord record;
   if (known != nullptr && known->contains(hca.pci_address)) record = known->at(hca.pci_address);
   while (!record.manages_switch.has_value()) {
     const absl::StatusOr<std::string> vpd = files.ReadStart(path, kMaxVpd);
-    if (absl::IsNotFound(vpd.status())) return VpdRecord{.manages_switch = false};
+    if (absl::IsNotFound(vpd.status())) return false;
     if (vpd.ok()) {
-      // The keyword SMDL and its value may be apart, as a length is between them.
-      record.manages_switch = absl::StrContains(*vpd, "SW_MNG");
-      record.serial = SerialIn(*vpd);
+      record.manages_switch = absl::StrContains(*vpd, "SMDL=SW_MNG");
     } else if (++record.failed_reads == kMaxVpdReads) {
       record.manages_switch = false;
     }
@@ -177,24 +145,7 @@ absl::StatusOr<VpdRecord> ReadVpd(const RootFiles& files, const Hca& hca, KnownV
                                        ", trying again: ", vpd.status().message()));
     }
   }
-  return record;
-}
-
-// Returns the 16 digits of the device's node GUID ("0c42:a103:0065:9f0e"); "" if it has none.
-std::string ReadNodeGuid(const RootFiles& files, const std::string& name) {
-  constexpr size_t kDigits = 16;
-  std::string digits;
-  for (const char c : AttributeOrEmpty(files, absl::StrCat(kHcaClass, "/", name, "/node_guid"))) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (absl::ascii_isxdigit(byte)) {
-      digits.push_back(absl::ascii_tolower(byte));
-    } else if (c != ':') {
-      return "";
-    }
-  }
-  const bool is_guid =
-      digits.size() == kDigits && digits.find_first_not_of('0') != std::string::npos;
-  return is_guid ? digits : "";
+  return *record.manages_switch;
 }
 
 // Evidence of its role from links and names in sysfs.
@@ -287,17 +238,15 @@ absl::StatusOr<Hca> ReadHca(const RootFiles& files, const std::string& name,
   const HcaPort* data_port = DataPort(hca);
   hca.netdev = NetdevOfPort(files, name, data_port == nullptr ? 1 : data_port->port);
   hca.slaves = SlavesOf(files, hca.netdev);
-  hca.node_guid = ReadNodeGuid(files, name);
   hca.interface_here = IsSaneName(hca.netdev) && files.IsDirectory("/sys/class/net/" + hca.netdev);
   hca.set_down = IsSetDown(files, hca.netdev);
   RoleEvidence seen = EvidenceOf(files, hca, place.on_pci);
   seen.port_name = PortNameOf(files, hca.netdev);
   seen.bond = !hca.slaves.empty();
   if (place.on_pci) {
-    const absl::StatusOr<VpdRecord> vpd = ReadVpd(files, hca, known);
-    if (!vpd.ok()) return vpd.status();
-    seen.manages_switch = *vpd->manages_switch;
-    hca.serial = vpd->serial;
+    const absl::StatusOr<bool> manages = ManagesSwitch(files, hca, known);
+    if (!manages.ok()) return manages.status();
+    seen.manages_switch = *manages;
   }
   if (data_port != nullptr) {
     PortAddresses addresses = ReadPortAddresses(files, name, data_port->port);

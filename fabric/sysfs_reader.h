@@ -23,7 +23,6 @@ inline std::vector<std::string> DefaultGpuVendors() { return {"10de", "1002"}; }
 // Result of reading a PCI function's vital product data (VPD).
 struct VpdRecord {
   std::optional<bool> manages_switch;  // whether it identifies NVLink switch management
-  std::string serial = {};             // serial number of the card; "" if it has none
   int failed_reads = 0;
 };
 

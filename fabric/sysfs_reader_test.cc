@@ -188,46 +188,6 @@ TEST_F(SysfsReaderTest, ReadsAPciDevice) {
   EXPECT_THAT(inventory.hcas, ElementsAre(expected));
 }
 
-TEST_F(SysfsReaderTest, ReadsWhatIdentifiesACard) {
-  testing::FakeHca hca = Mlx(0);
-  hca.node_guid = "0c42:A103:0065:9f0e";
-  tree_.AddHca(hca);
-  EXPECT_EQ(Read().hcas[0].node_guid, "0c42a10300659f0e");
-  EXPECT_EQ(Read().hcas[0].serial, "");
-  for (const char* none : {"0000:0000:0000:0000", "0c42:a103", "", "0c42:a103:0065:9f0e:1", "x"}) {
-    tree_.Write("/sys/class/infiniband/mlx5_0/node_guid", std::string(none) + "\n");
-    EXPECT_EQ(Read().hcas[0].node_guid, "") << none;
-  }
-}
-
-TEST_F(SysfsReaderTest, ReadsTheSerialNumberInTheVitalProductData) {
-  tree_.AddHca(Mlx(0));
-  tree_.Write("/sys/devices/pci0000:00/0000:18:00.0/vendor", "0x15b3\n");
-  const auto serial = [this](const std::string& vpd) {
-    tree_.Write("/sys/devices/pci0000:00/0000:18:00.0/vpd", vpd);
-    tree_.Link("/sys/bus/pci/devices/0000:18:00.0", "../../../devices/pci0000:00/0000:18:00.0");
-    return Read().hcas[0].serial;
-  };
-  const std::string name("\x82\x05\0Board", 8);
-  EXPECT_EQ(serial(name + std::string("\x90\x12\0PN\x03"
-                                      "ABCSN\x09"
-                                      "MT2132X0 \x78",
-                                      22)),
-            "MT2132X0");
-  EXPECT_EQ(serial(name + std::string("\x90\x06\0PN\x03"
-                                      "ABC\x78",
-                                      10)),
-            "");
-  // Cut or wrong.
-  EXPECT_EQ(serial(name + std::string("\x90\xff\xffSN\xff"
-                                      "MT1",
-                                      9)),
-            "MT1");
-  EXPECT_EQ(serial(std::string("\x82\xff\xffSN", 5)), "");
-  EXPECT_EQ(serial(std::string("\x90\x05\0SN\x02\x01\x02", 8)), "") << "no text";
-  EXPECT_EQ(serial("SN"), "");
-}
-
 TEST_F(SysfsReaderTest, ReadsWhatSelectorsLookAt) {
   testing::Build(testing::Machines()[1], tree_);
   const NodeInventory inventory = Read();

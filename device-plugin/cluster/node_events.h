@@ -15,8 +15,7 @@
 namespace railhead::device_plugin {
 
 // Event of the node. Reasons: ConfigurationRefused, ConfigurationTaken, ResourceWithoutHcas,
-// RailMapIgnored, RdmaNamespacesExclusive, RailOrderDiffers, SharedNodeGuid, DeviceScanHangs,
-// DeviceScanWorks.
+// RailMapIgnored, RdmaNamespacesExclusive, DeviceScanHangs, DeviceScanWorks.
 kube::Event NodeEvent(bool warning, const std::string& reason, const std::string& message);
 
 // Returns RailDown and RailUp for each HCA whose health changed, and RailDown for a new HCA that is

@@ -29,17 +29,16 @@ std::vector<ContainerDevices> WithMembers(std::vector<ContainerDevices> containe
                                           const Members& members) {
   for (ContainerDevices& container : containers) {
     for (auto& [resource, ids] : container.devices) {
-      const auto known = members.find(resource);
-      if (known == members.end()) continue;
+      const auto all = members.find(resource);
+      if (all == members.end()) continue;
       std::vector<std::string> expanded;
       for (const std::string& id : ids) {
-        const auto hcas = known->second.find(id);
-        if (hcas == known->second.end()) {
+        if (!IsAllHcas(id)) {
           expanded.push_back(id);
           continue;
         }
         const std::string slot = id.substr(WholeHca(id).size());
-        for (const std::string& hca : hcas->second) expanded.push_back(hca + slot);
+        for (const std::string& hca : all->second) expanded.push_back(hca + slot);
       }
       ids = std::move(expanded);
     }

@@ -38,11 +38,10 @@ using DeviceHolders = std::map<std::string, std::set<PodName>>;
 DeviceHolders HoldersByHca(const std::vector<ContainerDevices>& containers,
                            const std::set<std::string>& resources);
 
-// The HCAs (whole ids) of devices when they were allocated, by resource and device id: of devices
-// that stand for all HCAs of their resource, and of those that kubelet knows by a PCI address.
-using Members = std::map<std::string, std::map<std::string, std::set<std::string>>>;
+// Resources of which one device stands for all HCAs, with the ids of these HCAs.
+using Members = std::map<std::string, std::vector<std::string>>;
 
-// Replaces ids of devices with known members by the ids of these HCAs; slots of such a device
+// Replaces ids of devices that stand for all HCAs by the ids of these HCAs; slots of such a device
 // become slots of each.
 std::vector<ContainerDevices> WithMembers(std::vector<ContainerDevices> containers,
                                           const Members& members);

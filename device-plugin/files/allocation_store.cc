@@ -107,6 +107,19 @@ std::map<std::string, int64_t> LoadOf(const std::vector<ContainerDevices>& bound
   return load;
 }
 
+// Returns the HCAs that these ids stand for as a group, as the resource has them now; none for ids
+// of single HCAs.
+std::set<std::string> MembersOf(const DeviceSnapshot& snapshot,
+                                const std::vector<std::string>& ids) {
+  std::set<std::string> members;
+  for (const std::string& id : ids) {
+    const Device* device = snapshot.Find(id);
+    if (device == nullptr) continue;
+    for (const fabric::Hca& hca : device->all) members.insert(DeviceId(hca));
+  }
+  return members;
+}
+
 std::set<std::string> HcasOf(const Binding& binding) {
   std::set<std::string> hcas;
   for (const auto& [named, hca] : binding) hcas.insert(hca);
@@ -154,7 +167,7 @@ std::string AllocationStore::SpecPath(const std::string& name) const {
 
 std::vector<std::string> AllocationStore::OurFiles() const {
   std::vector<std::string> paths;
-  if (has_cdi()) paths = ListFiles(options_.cdi_dir, kSpecPrefix, kSuffix);
+  if (enabled()) paths = ListFiles(options_.cdi_dir, kSpecPrefix, kSuffix);
   paths.erase(std::remove_if(paths.begin(), paths.end(), std::not_fn(IsOurSpec)), paths.end());
   for (std::string& path : ListFiles(options_.folder, kRecordPrefix, kSuffix)) {
     paths.push_back(std::move(path));
@@ -164,39 +177,34 @@ std::vector<std::string> AllocationStore::OurFiles() const {
 
 // The record first: a spec without a record would never be removed.
 absl::StatusOr<bool> AllocationStore::Write(const AllocationRecord& record,
-                                            const Allocation& allocation,
-                                            const std::string& rails_file) {
+                                            const Allocation& allocation) {
+  const absl::StatusOr<std::string> rails = files_.Store(allocation.rails);
+  if (!rails.ok()) return rails.status();
   if (absl::Status status = WriteFile(RecordPath(record.name), ToJson(record)); !status.ok()) {
     return status;
   }
-  if (record.plain) return false;
   const std::string path = SpecPath(record.name);
-  const std::string spec = ToCdiSpec(record.name, allocation, rails_file);
+  const std::string spec = ToCdiSpec(record.name, allocation, *rails);
   if (ReadFile(path) == spec) return false;
   if (absl::Status status = WriteFile(path, spec); !status.ok()) return status;
   return true;
 }
 
-absl::StatusOr<AllocationStore::Added> AllocationStore::Add(const DeviceSnapshot& snapshot,
-                                                            const std::string& resource,
-                                                            const std::vector<std::string>& ids) {
+absl::StatusOr<std::string> AllocationStore::Add(const DeviceSnapshot& snapshot,
+                                                 const std::string& resource,
+                                                 const std::vector<std::string>& ids) {
   const absl::StatusOr<Allocation> allocation = PlanAllocation(snapshot, options_.node, ids);
   if (!allocation.ok()) return allocation.status();
-  const absl::StatusOr<std::string> rails = files_.Store(allocation->rails);
-  if (!rails.ok()) return rails.status();
   const std::lock_guard<std::mutex> lock(mutex_);
   const int64_t after = records_.empty() ? 0 : records_.back().made + 1;
   const int64_t made = std::max(absl::ToUnixNanos(absl::Now()), after);
-  AllocationRecord record = NewRecord(NewName(made), made, resource, ids, BindNew(snapshot, ids));
-  record.plain = !has_cdi();
-  const absl::StatusOr<bool> written = Write(record, *allocation, *rails);
-  if (!written.ok()) {
+  AllocationRecord record = NewRecord(NewName(made), made, resource, ids, MembersOf(snapshot, ids));
+  if (const absl::StatusOr<bool> written = Write(record, *allocation); !written.ok()) {
     RemoveFile(RecordPath(record.name)).IgnoreError();
     return written.status();
   }
-  Added added{record.plain ? "" : absl::StrCat(kCdiKind, "=", record.name), *allocation, *rails};
   records_.push_back(std::move(record));
-  return added;
+  return absl::StrCat(kCdiKind, "=", records_.back().name);
 }
 
 std::vector<AllocationRecord*> AllocationStore::RecordsOf(const std::string& resource,
@@ -216,8 +224,7 @@ std::vector<AllocationRecord*> AllocationStore::BesidesOf(const ContainerDevices
   std::vector<AllocationRecord*> besides;
   for (const auto& [other, ids] : holder.devices) {
     if (other == resource) continue;
-    std::vector<AllocationRecord*> records = RecordsOf(other, {ids.begin(), ids.end()});
-    std::erase_if(records, [](const AllocationRecord* record) { return record->plain; });
+    const std::vector<AllocationRecord*> records = RecordsOf(other, {ids.begin(), ids.end()});
     besides.insert(besides.end(), records.begin(), records.end());
   }
   return besides;
@@ -227,7 +234,9 @@ Binding AllocationStore::BindingOf(const AllocationRecord& record, const DeviceS
                                    const KubeletView& kubelet,
                                    const ContainerDevices* holder) const {
   if (std::any_of(record.ids.begin(), record.ids.end(), IsAllHcas)) {
-    return BindAll(snapshot, record.ids, record.binding);
+    Binding members;
+    for (const std::string& hca : MembersOf(snapshot, record.ids)) members[hca] = hca;
+    return members.empty() ? record.binding : members;
   }
   const bool shared = std::none_of(record.ids.begin(), record.ids.end(),
                                    [](const std::string& id) { return WithoutSlot(id).empty(); });
@@ -253,10 +262,7 @@ absl::Status AllocationStore::Prepare(const DeviceSnapshot& snapshot, const std:
     const std::lock_guard<std::mutex> lock(mutex_);
     if (kubelet.listed.has_value()) TakeList(*kubelet.listed, kubelet.asked_at);
     // An init container and a later container may have the same ids, and either may start now.
-    std::vector<AllocationRecord*> ours = RecordsOf(resource, wanted);
-    // The latest applies.
-    if (!ours.empty() && ours.back()->plain) return absl::OkStatus();
-    std::erase_if(ours, [](const AllocationRecord* record) { return record->plain; });
+    const std::vector<AllocationRecord*> ours = RecordsOf(resource, wanted);
     if (ours.empty() && holder != nullptr) {
       spdlog::warn(
           "{} of {} were allocated before --cdi-dir was set, or their record is lost: "
@@ -291,20 +297,18 @@ absl::Status AllocationStore::Prepare(const DeviceSnapshot& snapshot, const std:
                    holder == nullptr ? "a container" : KeyOf(*holder),
                    absl::StrJoin(HcasOf(next.binding), ", "));
     }
-    const absl::StatusOr<std::string> rails = files_.Store(allocation->rails);
-    if (!rails.ok()) return rails.status();
     for (AllocationRecord* record : ours) {
       next.name = record->name;
       next.made = record->made;
       *record = next;
-      const absl::StatusOr<bool> written = Write(*record, *allocation, *rails);
+      const absl::StatusOr<bool> written = Write(*record, *allocation);
       if (!written.ok()) return written.status();
       rewritten = rewritten || *written;
     }
     for (AllocationRecord* other : besides) {
       other->others = all;
       for (const std::string& own : HcasOf(other->binding)) other->others.erase(own);
-      const absl::StatusOr<bool> written = Write(*other, *allocation, *rails);
+      const absl::StatusOr<bool> written = Write(*other, *allocation);
       if (!written.ok()) return written.status();
       rewritten = rewritten || *written;
     }
@@ -321,9 +325,8 @@ AllocationRecords AllocationStore::records() const {
 std::vector<Grant> AllocationStore::Grants() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<Grant> grants;
-  if (!has_cdi()) return grants;
+  if (!enabled()) return grants;
   for (const AllocationRecord& record : records_) {
-    if (record.plain) continue;
     const std::string rails = RailsFileIn(ReadFile(SpecPath(record.name)).value_or(""));
     if (rails.empty()) continue;
     grants.push_back({"", {"", "", "", {{record.resource, record.ids}}}, {rails}, {}});

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Allocations of containers: for each a record of its HCAs, which survives restarts of the agent
-// and the node, and with CDI a spec with its current meaning. Used by PluginService and Agent.
+// Allocations of containers that get their HCAs by CDI: for each a record, which survives restarts
+// of the agent and the node, and a CDI spec with its current meaning. Used by PluginService and
+// Agent.
 //
 // Records are stored next to the rails files; specs in the container runtimes' directory, which a
 // reboot empties.
@@ -40,29 +41,22 @@ class AllocationStore {
  public:
   struct Options {
     std::string folder;   // of the records; created with the first
-    std::string cdi_dir;  // of the specs; "": plain device nodes
+    std::string cdi_dir;  // of the specs; "": no new allocations, only existing ones
     std::string node;     // node name in Kubernetes
   };
 
   // Loads existing records. Fails if `cdi_dir` does not exist. `files` must outlive the store.
   static absl::StatusOr<std::unique_ptr<AllocationStore>> Make(Options options, RailsFiles* files);
 
-  bool has_cdi() const { return !options_.cdi_dir.empty(); }
+  bool enabled() const { return !options_.cdi_dir.empty(); }
 
-  // A new allocation.
-  struct Added {
-    std::string cdi_device;  // full name; "": plain device nodes
-    Allocation allocation;
-    std::string rails_file;  // path of its rails.json
-  };
-  // For Allocate: records the HCAs of these ids.
-  absl::StatusOr<Added> Add(const DeviceSnapshot& snapshot, const std::string& resource,
-                            const std::vector<std::string>& ids);
+  // For Allocate: records the meaning of these ids. Returns the CDI device's full name.
+  absl::StatusOr<std::string> Add(const DeviceSnapshot& snapshot, const std::string& resource,
+                                  const std::vector<std::string>& ids);
 
-  // For PreStartContainer, with CDI: binds the container (late_binding.h) and writes its spec from
-  // the current devices. A container with several of the agent's resources has one spec for each;
-  // all of them list all its HCAs. Does nothing for a container with plain device nodes. NotFound
-  // for ids that were never allocated.
+  // For PreStartContainer: binds the container (late_binding.h) and writes its spec from the
+  // current devices. A container with several of the agent's resources has one spec for each; all
+  // of them list all its HCAs. NotFound for ids that were never allocated.
   absl::Status Prepare(const DeviceSnapshot& snapshot, const std::string& resource,
                        const std::vector<std::string>& ids, const KubeletView& kubelet);
 
@@ -106,9 +100,8 @@ class AllocationStore {
   // Returns the records of the container's resources other than `resource`.
   std::vector<AllocationRecord*> BesidesOf(const ContainerDevices& holder,
                                            const std::string& resource);
-  // Writes record and, with CDI, spec. Returns false if the spec existed in this form.
-  absl::StatusOr<bool> Write(const AllocationRecord& record, const Allocation& allocation,
-                             const std::string& rails_file);
+  // Returns false if the spec existed in this form.
+  absl::StatusOr<bool> Write(const AllocationRecord& record, const Allocation& allocation);
 
   const Options options_;
   RailsFiles& files_;

@@ -23,7 +23,6 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "device-plugin/devices/device_list.h"
-#include "fabric/hca_health.h"
 #include "fabric/inventory.h"
 #include "fabric/pod_rails.h"
 
@@ -76,9 +75,7 @@ class AllocationStoreTest : public ::testing::Test {
 
   // Returns the spec's path.
   std::string Add(const DeviceSnapshot& snapshot, const std::vector<std::string>& ids) {
-    const absl::StatusOr<AllocationStore::Added> added = store_->Add(snapshot, kResource, ids);
-    const absl::StatusOr<std::string> name =
-        added.ok() ? absl::StatusOr<std::string>(added->cdi_device) : added.status();
+    const absl::StatusOr<std::string> name = store_->Add(snapshot, kResource, ids);
     EXPECT_TRUE(name.ok()) << name.status();
     if (!name.ok()) return "";
     return absl::StrCat(cdi_, "/railhead.io-hca_", absl::StripPrefix(*name, "railhead.io/hca="),
@@ -256,10 +253,10 @@ TEST_F(AllocationStoreTest, AnOlderListOfKubeletDoesNotReplaceALaterOne) {
 TEST_F(AllocationStoreTest, SpecsOfSeveralResourcesOfAContainerTellOfAllItsHcas) {
   const DeviceSnapshot alone = FourHcas(1);
   const std::string fast = Add(alone, {"m1", "m2"});
-  const absl::StatusOr<AllocationStore::Added> name = store_->Add(alone, "rdma/storage", {"m0"});
+  const absl::StatusOr<std::string> name = store_->Add(alone, "rdma/storage", {"m0"});
   ASSERT_TRUE(name.ok()) << name.status();
-  const std::string storage = absl::StrCat(
-      cdi_, "/railhead.io-hca_", absl::StripPrefix(name->cdi_device, "railhead.io/hca="), ".json");
+  const std::string storage = absl::StrCat(cdi_, "/railhead.io-hca_",
+                                           absl::StripPrefix(*name, "railhead.io/hca="), ".json");
   ContainerDevices container = Container("p", {"m1", "m2"}, {});
   container.devices["rdma/storage"] = {"m0"};
   // Another container's are none of its business.
@@ -372,48 +369,9 @@ TEST_F(AllocationStoreTest, WithoutCdiItOnlyTidiesUp) {
   Add(shared_, {"m0-s0"});
   cdi_ = "";
   Restart();
-  EXPECT_FALSE(store_->has_cdi());
+  EXPECT_FALSE(store_->enabled());
   ASSERT_TRUE(store_->Collect({}, absl::InfiniteFuture()).ok());
   EXPECT_THAT(Records(), IsEmpty());
-}
-
-// With plain device nodes, kubelet stores what the container gets; the record has its HCAs.
-TEST_F(AllocationStoreTest, PlainDeviceNodesHaveARecordToo) {
-  cdi_ = "";
-  Restart();
-  const absl::StatusOr<AllocationStore::Added> added =
-      store_->Add(shared_, kResource, {"m1-s0", "m0-s0"});
-  ASSERT_TRUE(added.ok()) << added.status();
-  EXPECT_EQ(added->cdi_device, "");
-  EXPECT_THAT(added->allocation.char_devices,
-              ElementsAre("/dev/infiniband/uverbs0", "/dev/infiniband/uverbs1"));
-  EXPECT_TRUE(fs::exists(added->rails_file));
-  ASSERT_EQ(store_->records().size(), 1U);
-  EXPECT_THAT(store_->records()[0].binding, ElementsAre(Pair("m0", "m0"), Pair("m1", "m1")));
-  EXPECT_TRUE(store_->records()[0].plain);
-  // CDI is switched on: a container that starts again keeps what kubelet has stored.
-  cdi_ = base_ + "/cdi";
-  Restart();
-  EXPECT_TRUE(
-      Prepare(shared_, {"m1-s0", "m0-s0"}, {Container("p", {"m0-s0", "m1-s0"}, {"g3"})}).ok());
-  EXPECT_THAT(Specs(), IsEmpty());
-  EXPECT_TRUE(store_->records()[0].plain);
-}
-
-// It keeps its HCAs, and gets those that have come to the resource and are free.
-TEST_F(AllocationStoreTest, AllHcasGrowByFreeOnes) {
-  DeviceSnapshot snapshot = FourHcas(1);
-  const auto offer = [&snapshot](const std::vector<int>& hcas) {
-    Device all{"all", {}, {}};
-    for (const int i : hcas) all.all.push_back(snapshot.inventory.hcas[static_cast<size_t>(i)]);
-    snapshot.devices = {all};
-  };
-  offer({0, 1});
-  const std::string spec = Add(snapshot, {"all"});
-  offer({1, 2, 3});
-  snapshot.devices[0].all[2].health.Set(fabric::Stage::kAssignment, "a pod holds it");
-  ASSERT_TRUE(Prepare(snapshot, {"all"}, {Container("p", {"all"}, {})}).ok());
-  EXPECT_EQ(HcasIn(spec), "m0:1:0,m1:1:1,m2:1:2");
 }
 
 TEST_F(AllocationStoreTest, RefusesAFolderThatIsNotThere) {

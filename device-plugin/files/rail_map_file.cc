@@ -12,16 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "device-plugin/files/atomic_file.h"
 #include "device-plugin/offer/rail_map.h"
-#include "fabric/root_files.h"
 
 namespace railhead::device_plugin {
-
-Machine ThisMachine(const std::string& node, const std::string& root) {
-  const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(root);
-  if (!files.ok()) return {node, ""};
-  // The firmware's identifier of the board.
-  return {node, files->ReadAttribute("/sys/class/dmi/id/product_uuid").value_or("")};
-}
 
 absl::StatusOr<RailMap> RailMapFile::Load() {
   struct stat info = {};

@@ -13,9 +13,6 @@
 
 namespace railhead::device_plugin {
 
-// Returns this machine. `root`: of the host's /sys.
-Machine ThisMachine(const std::string& node, const std::string& root);
-
 // Not thread-safe.
 class RailMapFile {
  public:

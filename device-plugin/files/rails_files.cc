@@ -28,7 +28,7 @@ bool MayHoldUsedDevice(const std::string& path, const std::set<std::string>& in_
   const absl::StatusOr<fabric::PodRails> rails = fabric::ParsePodRails(text.value_or(""));
   if (!rails.ok()) return false;  // no container can use it
   return std::any_of(rails->rails.begin(), rails->rails.end(), [&](const fabric::PodRail& rail) {
-    return in_use.contains(rail.id) || MayBeAmong(in_use, rail.device, rail.pci_address);
+    return MayBeAmong(in_use, rail.device, rail.pci_address);
   });
 }
 

@@ -62,7 +62,6 @@ fabric::PodRail RailOf(const fabric::NodeInventory& inventory, const fabric::Hca
   rail.netdev = hca.move_interface ? NameInPod(hca) : hca.netdev;
   rail.char_devices = hca.char_devices;
   rail.nearest_gpus = fabric::NearestGpus(inventory, hca);
-  rail.id = DeviceId(hca);
   return rail;
 }
 

@@ -112,7 +112,7 @@ const AllocationRecord* RecordOf(const AllocationRecords& records, const std::st
 }  // namespace
 
 AllocationRecord NewRecord(std::string name, int64_t made, std::string resource,
-                           std::vector<std::string> ids, const Binding& binding) {
+                           std::vector<std::string> ids, const std::set<std::string>& all) {
   AllocationRecord record;
   record.name = std::move(name);
   record.made = made;
@@ -123,7 +123,7 @@ AllocationRecord NewRecord(std::string name, int64_t made, std::string resource,
     const std::string whole = WholeHca(id);
     if (!IsAllHcas(id)) record.binding[whole] = whole;
   }
-  for (const auto& [named, hca] : binding) record.binding[named] = hca;
+  for (const std::string& hca : all) record.binding[hca] = hca;
   return record;
 }
 
@@ -139,7 +139,6 @@ std::string ToJson(const AllocationRecord& record) {
                    {"hcas", hcas},
                    {"settled", record.settled}};
   if (!record.others.empty()) document["others"] = record.others;
-  if (record.plain) document["plain"] = true;
   return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -174,10 +173,6 @@ absl::StatusOr<AllocationRecord> ParseAllocationRecord(absl::string_view json) {
   }
   record.settled = settled->get<bool>();
   if (!ReadOthers(document, record.others)) return Bad("others must be a list of HCAs");
-  if (const auto plain = document.find("plain"); plain != document.end()) {
-    if (!plain->is_boolean()) return Bad("plain must be true or false");
-    record.plain = plain->get<bool>();
-  }
   return record;
 }
 
@@ -213,25 +208,6 @@ std::map<std::string, std::string> BoundElsewhere(const AllocationRecords& recor
     }
   }
   return elsewhere;
-}
-
-Members MembersOf(const AllocationRecords& records) {
-  Members members;
-  std::map<std::pair<std::string, std::string>, int64_t> latest;
-  for (auto record = records.rbegin(); record != records.rend(); ++record) {
-    for (const std::string& id : record->ids) {
-      const auto own = record->binding.find(id);
-      const bool by_address = own != record->binding.end() && own->second != id;
-      if (!IsAllHcas(id) && !by_address) continue;
-      const auto last = latest.emplace(std::pair(record->resource, id), record->made).first;
-      if (last->second - record->made > absl::ToInt64Nanoseconds(kLongestAdmission)) continue;
-      std::set<std::string>& hcas = members[record->resource][id];
-      for (const auto& [named, hca] : record->binding) {
-        if (!by_address || named == id) hcas.insert(hca);
-      }
-    }
-  }
-  return members;
 }
 
 bool IsGone(const AllocationRecords& records, size_t place,

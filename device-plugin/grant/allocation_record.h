@@ -20,7 +20,7 @@
 namespace railhead::device_plugin {
 
 struct AllocationRecord {
-  std::string name;  // of its CDI device, if it has one; unique for ever
+  std::string name;  // of its CDI device; unique for ever
   int64_t made = 0;  // nanoseconds since 1970; greater than in all earlier records
   std::string resource;
   std::vector<std::string> ids;  // allocated by kubelet; sorted
@@ -28,15 +28,14 @@ struct AllocationRecord {
   bool settled = false;          // bound with the container's GPUs known
   // Other HCAs (whole ids) of the container, of other resources.
   std::set<std::string> others = {};
-  bool plain = false;  // the container got plain device nodes, which kubelet stores: no CDI device
 
   bool operator==(const AllocationRecord&) const = default;
 };
 
-// Returns a new record, bound to the HCAs that kubelet allocated. `binding`: of a device that
-// stands for all HCAs of the resource, each to itself; and of PCI addresses.
+// Returns a new record, bound to the HCAs that kubelet allocated, or to `all` (whole ids) for a
+// device that stands for all HCAs of the resource.
 AllocationRecord NewRecord(std::string name, int64_t made, std::string resource,
-                           std::vector<std::string> ids, const Binding& binding = {});
+                           std::vector<std::string> ids, const std::set<std::string>& all = {});
 
 // Deterministic: equal values give equal bytes.
 std::string ToJson(const AllocationRecord& record);
@@ -60,10 +59,6 @@ std::vector<ContainerDevices> AsBound(const AllocationRecords& records,
 std::map<std::string, std::string> BoundElsewhere(const AllocationRecords& records,
                                                   const std::vector<ContainerDevices>& listed,
                                                   const std::string& resource);
-
-// Returns the HCAs of recorded devices whose ids do not name them: of the latest record, and of
-// those that may be of another container of the same pod.
-Members MembersOf(const AllocationRecords& records);
 
 // Returns true if no container can need the record at `place`: none of its ids is held, or one of
 // them was allocated again, later than its own admission can have lasted.

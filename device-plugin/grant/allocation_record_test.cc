@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -14,7 +13,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
-#include "device-plugin/devices/container_devices.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -46,47 +44,6 @@ TEST(AllocationRecord, IsReadAsItWasWritten) {
   const absl::StatusOr<AllocationRecord> read = ParseAllocationRecord(ToJson(record));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(*read, record);
-}
-
-// A record of an earlier version has no such field: it is of a CDI device.
-TEST(AllocationRecord, MayBeOfPlainDeviceNodes) {
-  AllocationRecord record = Record("hca-1", 7, {"a-s0"});
-  EXPECT_EQ(ToJson(record).find("plain"), std::string::npos);
-  record.plain = true;
-  EXPECT_EQ(ParseAllocationRecord(ToJson(record)).value(), record);
-  EXPECT_THAT(
-      std::string(ParseAllocationRecord(
-                      absl::StrReplaceAll(ToJson(record), {{"\"plain\": true", "\"plain\": 1"}}))
-                      .status()
-                      .message()),
-      HasSubstr("plain must be true or false"));
-}
-
-TEST(AllocationRecord, AllHcasAreThoseOfTheLatestContainer) {
-  const auto record = [](const std::string& name, int64_t minute, const std::string& id,
-                         const std::set<std::string>& all) {
-    Binding binding;
-    for (const std::string& hca : all) binding[hca] = hca;
-    return NewRecord(name, absl::ToInt64Nanoseconds(absl::Minutes(minute)), "rdma/all", {id},
-                     binding);
-  };
-  const AllocationRecords records = {
-      record("hca-1", 1, "all-s0", {"a", "b"}), record("hca-2", 2, "all-s1", {"c"}),
-      record("hca-3", 30, "all-s0", {"a"}), Record("hca-4", 30, {"d-s0"}),
-      // Another container of the same pod.
-      record("hca-5", 31, "all-s0", {"e"})};
-  EXPECT_EQ(MembersOf(records),
-            (Members{{"rdma/all", {{"all-s0", {"a", "e"}}, {"all-s1", {"c"}}}}}));
-}
-
-// The bus may have another number later.
-TEST(AllocationRecord, APciAddressIsTheHcaThatWasThere) {
-  const AllocationRecord record = NewRecord("hca-1", 1, "rdma/vf", {"0000:18:00.0", "0000:19:00.0"},
-                                            {{"0000:18:00.0", "mlx5_0-0000_18_00_0"}});
-  EXPECT_EQ(ParseAllocationRecord(ToJson(record)).value(), record);
-  EXPECT_EQ(MembersOf({record}),
-            (Members{{"rdma/vf", {{"0000:18:00.0", {"mlx5_0-0000_18_00_0"}}}}}))
-      << "nothing is known of the other one, of an earlier version";
 }
 
 TEST(AllocationRecord, RefusesWhatIsNone) {

@@ -82,26 +82,4 @@ Binding Bind(const DeviceSnapshot& snapshot, const BindingWish& wish) {
   return bound;
 }
 
-Binding BindAll(const DeviceSnapshot& snapshot, const std::vector<std::string>& ids, Binding now) {
-  for (const std::string& id : ids) {
-    const Device* device = snapshot.Find(id);
-    if (device == nullptr) continue;
-    for (const fabric::Hca& hca : device->all) {
-      if (hca.health.usable()) now[DeviceId(hca)] = DeviceId(hca);
-    }
-  }
-  return now;
-}
-
-Binding BindNew(const DeviceSnapshot& snapshot, const std::vector<std::string>& ids) {
-  Binding binding = BindAll(snapshot, ids, {});
-  for (const std::string& id : ids) {
-    const Device* device = snapshot.Find(id);
-    if (device == nullptr || !device->all.empty()) continue;
-    const std::string now = DeviceId(device->hca);
-    if (WholeHca(id) != now) binding[id] = now;
-  }
-  return binding;
-}
-
 }  // namespace railhead::device_plugin

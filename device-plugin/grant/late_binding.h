@@ -37,14 +37,6 @@ struct BindingWish {
 // slots; or it is one that kubelet allocated. If there are not enough, unusable HCAs stay.
 Binding Bind(const DeviceSnapshot& snapshot, const BindingWish& wish);
 
-// Returns the binding of a container whose ids stand for all HCAs of a resource: the HCAs that it
-// has (`now`), and those that have come to the resource since and are usable, so no other container
-// holds them.
-Binding BindAll(const DeviceSnapshot& snapshot, const std::vector<std::string>& ids, Binding now);
-
-// Returns the HCAs of new devices whose ids do not name them: as BindAll, and of PCI addresses.
-Binding BindNew(const DeviceSnapshot& snapshot, const std::vector<std::string>& ids);
-
 }  // namespace railhead::device_plugin
 
 #endif  // RAILHEAD_DEVICE_PLUGIN_GRANT_LATE_BINDING_H_

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -14,7 +13,6 @@
 #include "device-plugin/devices/kubelet_checkpoint.h"
 #include "device-plugin/grant/allocation_record.h"
 #include "fabric/inventory.h"
-#include "fabric/pod_rails.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -42,36 +40,7 @@ bool ListsAllWrittenDown(const Evidence& evidence) {
       });
 }
 
-// Returns the HCAs of devices that an earlier version of the agent allocated, by the files that
-// kubelet's checkpoint names.
-Members MembersInFiles(const Evidence& evidence) {
-  Members members;
-  if (!evidence.checkpoint.has_value()) return members;
-  for (const CheckpointEntry& entry : *evidence.checkpoint) {
-    const auto rails = evidence.rails.find(entry.rails_file);
-    if (rails == evidence.rails.end()) continue;
-    for (const std::string& id : entry.ids) {
-      if (!IsAllHcas(id)) continue;
-      for (const fabric::PodRail& rail : rails->second.rails) {
-        members[entry.resource][id].insert(rail.id.empty() ? DeviceId(rail.device, rail.pci_address)
-                                                           : rail.id);
-      }
-    }
-  }
-  return members;
-}
-
 }  // namespace
-
-void Hold(const std::string& resource, const std::set<std::string>& ids, const Members& members,
-          Holdings& holdings) {
-  holdings.by_resource[resource].insert(ids.begin(), ids.end());
-  const auto known = members.find(resource);
-  if (known == members.end()) return;
-  for (const auto& [id, hcas] : known->second) {
-    if (ids.contains(id)) holdings.members[resource][id].insert(hcas.begin(), hcas.end());
-  }
-}
 
 Holdings Weigh(const Holdings& before, const Evidence& evidence) {
   std::vector<ContainerDevices> containers;
@@ -79,34 +48,24 @@ Holdings Weigh(const Holdings& before, const Evidence& evidence) {
   Holdings holdings;
   holdings.complete = evidence.listed.has_value() && ListsOwnPod(evidence) &&
                       (!evidence.young || ListsAllWrittenDown(evidence));
-  std::vector<CheckpointEntry> entries =
-      evidence.checkpoint.value_or(std::vector<CheckpointEntry>());
-  if (holdings.complete) {
-    entries = EntriesInUse(entries, *evidence.listed, evidence.running, evidence.pods);
-  }
-  for (const CheckpointEntry& entry : entries) {
-    containers.push_back({"", "", "", {{entry.resource, {entry.ids.begin(), entry.ids.end()}}}});
-  }
   if (!holdings.complete) {
+    if (evidence.checkpoint.has_value()) {
+      for (const CheckpointEntry& entry : *evidence.checkpoint) {
+        containers.push_back(
+            {"", "", "", {{entry.resource, {entry.ids.begin(), entry.ids.end()}}}});
+      }
+    }
     for (const AllocationRecord& record : evidence.records) {
       containers.push_back({"", "", "", {{record.resource, record.ids}}});
     }
     holdings.by_resource = before.by_resource;
-    holdings.members = before.members;
     holdings.bound = before.bound;
   }
-  Members members = MembersOf(evidence.records);
-  // Records precede.
-  for (auto& [resource, files] : MembersInFiles(evidence)) members[resource].merge(files);
   for (const auto& [resource, ids] : HeldByResource(containers)) {
-    Hold(resource, ids, members, holdings);
+    holdings.by_resource[resource].insert(ids.begin(), ids.end());
   }
   for (const auto& [resource, ids] : HeldByResource(AsBound(evidence.records, containers))) {
     holdings.by_resource[resource].insert(ids.begin(), ids.end());
-  }
-  const std::vector<ContainerDevices> bound =
-      WithMembers(AsBound(evidence.records, std::move(containers)), members);
-  for (const auto& [resource, ids] : HeldByResource(bound)) {
     holdings.bound.insert(ids.begin(), ids.end());
   }
   return holdings;
@@ -125,37 +84,23 @@ std::string UidOf(const ContainerDevices& container,
   return "";
 }
 
-void LearnPods(const std::vector<CheckpointEntry>& checkpoint, const std::optional<PodList>& listed,
-               const RunningPods& running, PodsByUid& pods) {
+void LearnPods(const std::vector<CheckpointEntry>& checkpoint, const PodList& listed,
+               PodsByUid& pods) {
+  for (const ContainerDevices& container : listed.containers) {
+    const std::string uid = UidOf(container, checkpoint);
+    if (!uid.empty()) pods[uid] = {container.pod_namespace, container.pod};
+  }
   std::set<std::string> uids;
   for (const CheckpointEntry& entry : checkpoint) uids.insert(entry.pod_uid);
   std::erase_if(pods, [&uids](const auto& pod) { return !uids.contains(pod.first); });
-  if (running.has_value()) {
-    for (const std::string& uid : uids) {
-      if (running->contains(uid)) pods[uid].has_run = true;
-    }
-  }
-  if (!listed.has_value()) return;
-  for (const ContainerDevices& container : listed->containers) {
-    const std::string uid = UidOf(container, checkpoint);
-    if (!uid.empty()) pods[uid].name = {container.pod_namespace, container.pod};
-  }
 }
 
 std::vector<CheckpointEntry> EntriesInUse(const std::vector<CheckpointEntry>& checkpoint,
-                                          const PodList& listed, const RunningPods& running,
-                                          const PodsByUid& pods) {
+                                          const PodList& listed, const PodsByUid& pods) {
   std::vector<CheckpointEntry> in_use;
   for (const CheckpointEntry& entry : checkpoint) {
-    const auto known = pods.find(entry.pod_uid);
-    if (known != pods.end()) {
-      const KnownPod& pod = known->second;
-      const bool left_list = !pod.name.second.empty() && !listed.pods.contains(pod.name);
-      const bool left_cgroups =
-          pod.has_run && running.has_value() && !running->contains(entry.pod_uid);
-      if (left_list || left_cgroups) continue;
-    }
-    in_use.push_back(entry);
+    const auto pod = pods.find(entry.pod_uid);
+    if (pod == pods.end() || listed.pods.contains(pod->second)) in_use.push_back(entry);
   }
   return in_use;
 }
@@ -163,25 +108,25 @@ std::vector<CheckpointEntry> EntriesInUse(const std::vector<CheckpointEntry>& ch
 std::set<std::string> HeldHcas(const Holdings& holdings) {
   std::set<std::string> hcas;
   for (const auto& [resource, ids] : holdings.by_resource) {
-    const auto known = holdings.members.find(resource);
-    for (const std::string& id : ids) {
-      const bool stands_for = known != holdings.members.end() && known->second.contains(id);
-      if (stands_for) {
-        hcas.insert(known->second.at(id).begin(), known->second.at(id).end());
-      } else {
-        hcas.insert(WholeHca(id));
-      }
-    }
+    for (const std::string& id : ids) hcas.insert(WholeHca(id));
   }
   return hcas;
 }
 
-std::set<int> RailsInUse(const Holdings& holdings, const fabric::NodeInventory& inventory) {
+std::set<int> RailsInUse(const Holdings& holdings, const fabric::NodeInventory& inventory,
+                         const std::map<std::string, std::vector<Device>>& by_resource) {
   std::set<int> rails;
   for (const fabric::Hca& hca : inventory.hcas) {
     // A share has a different id.
-    const bool held = holdings.bound.contains(kAllHcas) || Holds(holdings.bound, hca);
-    if (hca.offered && held) rails.insert(hca.rail);
+    if (hca.offered && Holds(holdings.bound, hca)) rails.insert(hca.rail);
+  }
+  for (const auto& [resource, devices] : by_resource) {
+    const auto held = holdings.by_resource.find(resource);
+    if (held == holdings.by_resource.end() || !held->second.contains(kAllHcas)) continue;
+    for (const Device& device : devices) {
+      if (device.id != kAllHcas) continue;
+      for (const fabric::Hca& hca : device.all) rails.insert(hca.rail);
+    }
   }
   return rails;
 }

@@ -18,35 +18,8 @@
 #include "device-plugin/devices/kubelet_checkpoint.h"
 #include "device-plugin/grant/allocation_record.h"
 #include "fabric/inventory.h"
-#include "fabric/pod_rails.h"
 
 namespace railhead::device_plugin {
-
-// A pod in kubelet's checkpoint.
-struct KnownPod {
-  PodName name = {};     // "" unless kubelet has listed it with devices
-  bool has_run = false;  // it had a cgroup since the node's boot
-
-  bool operator==(const KnownPod&) const = default;
-};
-using PodsByUid = std::map<std::string, KnownPod>;
-
-// Uids of the pods that have a cgroup: kubelet makes it before a pod's first container, and removes
-// it when the pod has ended. Nullopt if unknown.
-using RunningPods = std::optional<std::set<std::string>>;
-
-// Adds what the list and the cgroups show of the pods in the checkpoint, and forgets those that it
-// no longer has.
-void LearnPods(const std::vector<CheckpointEntry>& checkpoint, const std::optional<PodList>& listed,
-               const RunningPods& running, PodsByUid& pods);
-
-// Returns the entries of pods that may start a container: all but those of pods that are known to
-// be gone, as kubelet has listed them and no longer does, or they had a cgroup and no longer have
-// one. Kubelet lists no devices of ordinary init containers, and removes the entries of a pod that
-// has ended at its next allocation of any device.
-std::vector<CheckpointEntry> EntriesInUse(const std::vector<CheckpointEntry>& checkpoint,
-                                          const PodList& listed, const RunningPods& running,
-                                          const PodsByUid& pods);
 
 // All sources of information.
 struct Evidence {
@@ -55,12 +28,7 @@ struct Evidence {
   // Kubelet's checkpoint; nullopt if it cannot be read.
   std::optional<std::vector<CheckpointEntry>> checkpoint = {};
   AllocationRecords records = {};  // the agent's own
-  // rails.json that the checkpoint names for a device of all HCAs, by its digits: for one that an
-  // earlier version of the agent allocated without a record.
-  std::map<std::string, fabric::PodRails> rails = {};
-  PodsByUid pods = {};
-  RunningPods running = {};
-  bool young = false;  // kubelet started recently
+  bool young = false;              // kubelet started recently
   // Devices that this kubelet listed before, by resource: if it no longer lists them, the pod has
   // ended.
   std::map<std::string, std::set<std::string>> seen = {};
@@ -70,18 +38,14 @@ struct Holdings {
   // Resource to the ids that containers hold or may hold: those that kubelet allocated, and those
   // that they are bound to.
   std::map<std::string, std::set<std::string>> by_resource = {};
-  // The HCAs of held devices whose ids do not name them, as written down when they were allocated.
-  // A device of all HCAs of a resource without an entry stands for every HCA of the node.
-  Members members = {};
   std::set<std::string> bound = {};  // ids that containers really have, whatever ids kubelet uses
   // True if containers hold nothing else. Remove or give away unheld items only then.
   bool complete = false;
 };
 
-// Held is what kubelet lists, and what its checkpoint has of pods that are not known to be gone.
-// The list is complete if it contains the agent's own pod and, soon after kubelet's start,
-// everything in the checkpoint. Otherwise the whole checkpoint, all records and `before` are held
-// as well.
+// Kubelet's list is complete if it contains the agent's own pod and, soon after kubelet's start,
+// everything in the checkpoint (from which kubelet removes terminated pods only later). Otherwise
+// the union of all evidence and `before` is held.
 Holdings Weigh(const Holdings& before, const Evidence& evidence);
 
 // Returns the uid of the pod of a listed container, by the checkpoint; "" if it is not known for
@@ -89,16 +53,26 @@ Holdings Weigh(const Holdings& before, const Evidence& evidence);
 std::string UidOf(const ContainerDevices& container,
                   const std::vector<CheckpointEntry>& checkpoint);
 
-// Adds devices that containers hold or may hold, with the members of those that stand for all HCAs.
-void Hold(const std::string& resource, const std::set<std::string>& ids, const Members& members,
-          Holdings& holdings);
+// Pods that kubelet has listed with devices, by uid.
+using PodsByUid = std::map<std::string, PodName>;
 
-// Returns the ids of whole HCAs that are held, entirely or in part; kAllHcas for any.
+// Adds the listed pods, and forgets those that the checkpoint no longer has.
+void LearnPods(const std::vector<CheckpointEntry>& checkpoint, const PodList& listed,
+               PodsByUid& pods);
+
+// Returns the entries of pods that may start a container: all but those of known pods that kubelet
+// no longer lists. Kubelet lists no devices of ordinary init containers, and removes the entries of
+// a pod that has ended at its next allocation.
+std::vector<CheckpointEntry> EntriesInUse(const std::vector<CheckpointEntry>& checkpoint,
+                                          const PodList& listed, const PodsByUid& pods);
+
+// Returns the ids of whole HCAs that are held, entirely or in part.
 std::set<std::string> HeldHcas(const Holdings& holdings);
 
-// Returns the rails of whole HCAs that are held, of those in `inventory` (as offered). A shared HCA
-// is free as long as it is offered.
-std::set<int> RailsInUse(const Holdings& holdings, const fabric::NodeInventory& inventory);
+// Returns the rails of whole HCAs that are held, of those in `inventory` (as offered) and those
+// that devices of `by_resource` stand for. A shared HCA is free as long as it is offered.
+std::set<int> RailsInUse(const Holdings& holdings, const fabric::NodeInventory& inventory,
+                         const std::map<std::string, std::vector<Device>>& by_resource);
 
 // Returns true if one of `ids` is the HCA's id, or its PCI address.
 bool Holds(const std::set<std::string>& ids, const fabric::Hca& hca);

@@ -207,14 +207,18 @@ absl::Status PluginService::AllocateOne(const DeviceSnapshot& snapshot,
                                         const std::vector<std::string>& ids,
                                         v1beta1::ContainerAllocateResponse* out) const {
   AddTopology(snapshot, out);
-  const absl::StatusOr<AllocationStore::Added> added =
-      options_.allocations->Add(snapshot, options_.resource, ids);
-  if (!added.ok()) return added.status();
-  if (added->cdi_device.empty()) {
-    Fill(added->allocation, added->rails_file, out);
-  } else {
-    out->add_cdi_devices()->set_name(added->cdi_device);
+  if (options_.allocations != nullptr) {
+    const absl::StatusOr<std::string> name =
+        options_.allocations->Add(snapshot, options_.resource, ids);
+    if (!name.ok()) return name.status();
+    out->add_cdi_devices()->set_name(*name);
+    return absl::OkStatus();
   }
+  const absl::StatusOr<Allocation> allocation = PlanAllocation(snapshot, options_.node, ids);
+  if (!allocation.ok()) return allocation.status();
+  const absl::StatusOr<std::string> path = options_.files->Store(allocation->rails);
+  if (!path.ok()) return path.status();
+  Fill(*allocation, *path, out);
   return absl::OkStatus();
 }
 
@@ -255,7 +259,7 @@ absl::Status PluginService::CheckGrants(const DeviceSnapshot& snapshot,
                                                       found->message));
   }
   // With CDI, the device nodes of now are in the spec.
-  if (known || options_.allocations->has_cdi()) return absl::OkStatus();
+  if (known || options_.allocations != nullptr) return absl::OkStatus();
   options_.unverified_start();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (unverified_.insert(ids).second) {
@@ -273,7 +277,7 @@ grpc::Status PluginService::PreStartContainer(grpc::ServerContext* /*context*/,
   const std::vector<std::string> ids(request->devices_ids().begin(), request->devices_ids().end());
   const std::shared_ptr<const DeviceSnapshot> snapshot = board_.Current();
   absl::Status status = CheckGrants(*snapshot, {ids.begin(), ids.end()});
-  if (status.ok() && options_.allocations->has_cdi()) {
+  if (status.ok() && options_.allocations != nullptr) {
     status =
         options_.allocations->Prepare(*snapshot, options_.resource, ids, options_.ask_kubelet());
   }

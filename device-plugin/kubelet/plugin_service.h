@@ -20,24 +20,28 @@
 #include "absl/time/time.h"
 #include "device-plugin/devices/device_list.h"
 #include "device-plugin/files/allocation_store.h"
+#include "device-plugin/files/rails_files.h"
 #include "device-plugin/offer/renumbering.h"
 #include "device-plugin/proto/deviceplugin.grpc.pb.h"
 
 namespace railhead::device_plugin {
 
 struct ServiceOptions {
+  std::string node;   // node name in Kubernetes
+  RailsFiles* files;  // must outlive the service
   // Returns PCI addresses of the GPUs already allocated to the container that kubelet is admitting;
   // empty if unknown. Called on any thread; may take a moment.
   std::function<std::vector<std::string>()> gpus_in_admission;
-  std::string resource;
-  AllocationStore* allocations;  // must outlive the service
+  std::string resource = "";
+  // Must outlive the service. Null: containers get plain device nodes instead of a CDI device.
+  AllocationStore* allocations = nullptr;
   // Returns what kubelet has stored for the containers that hold exactly these ids of the resource
   // (renumbering.h). Called before a container starts, on any thread.
   std::function<std::vector<Grant>(const std::string&, const std::set<std::string>&)> grants_of =
       {};
   // Called, on any thread, when a container starts that grants_of does not know.
   std::function<void()> unverified_start = {};
-  // Called before a container starts, only with CDI. Called on any thread; may take a
+  // Called before a container starts, only with `allocations`. Called on any thread; may take a
   // moment.
   std::function<KubeletView()> ask_kubelet = {};
   // Returns the host path of the NCCL topology file; "" to give containers none. Called on any

@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "device-plugin/config/config.h"
-#include "device-plugin/devices/container_devices.h"
 #include "device-plugin/devices/device_list.h"
 #include "fabric/hca_health.h"
 #include "fabric/inventory.h"
@@ -87,93 +86,40 @@ bool Means(const std::string& id, const fabric::Hca& hca, const fabric::NodeInve
                       [&whole](const fabric::Hca& other) { return DeviceId(other) == whole; });
 }
 
-// Returns whether a held device of `resource` is or includes this HCA.
-bool MeansAsHeld(const std::string& resource, const std::string& id, const fabric::Hca& hca,
-                 const fabric::NodeInventory& inventory, const Members& members) {
-  const auto of_resource = members.find(resource);
-  if (of_resource != members.end()) {
-    const auto hcas = of_resource->second.find(id);
-    if (hcas != of_resource->second.end()) {
-      return std::any_of(hcas->second.begin(), hcas->second.end(),
-                         [&](const std::string& member) { return Means(member, hca, inventory); });
-    }
-  }
-  return IsAllHcas(id) || Means(id, hca, inventory);
+// Returns whether an id of `holder` that stands for all its HCAs includes this one, which now
+// belongs to `resource`.
+bool MeansAmongAll(const AgentConfig& config, const std::string& holder,
+                   const std::string& resource) {
+  const bool has_members = std::any_of(
+      config.resources.begin(), config.resources.end(),
+      [&holder](const ResourceConfig& one) { return one.all_hcas && one.name == holder; });
+  // The members at that time are unknown.
+  return !has_members || holder == resource;
 }
 
-// Returns whether one of the devices has this id.
-bool Lists(const std::vector<Device>& devices, const std::string& id) {
-  return std::any_of(devices.begin(), devices.end(),
-                     [&id](const Device& device) { return device.id == id; });
-}
-
-std::vector<Leftover> LeftoversOf(const fabric::Hca& hca, const std::string& resource,
-                                  const std::vector<Device>& wanted,
-                                  const fabric::NodeInventory& inventory, const Held& held,
-                                  const Members& members) {
+std::vector<Leftover> LeftoversOf(const AgentConfig& config, const fabric::Hca& hca,
+                                  const std::string& resource, const std::vector<Device>& wanted,
+                                  const fabric::NodeInventory& inventory, const Held& held) {
   std::vector<Leftover> leftovers;
   for (const auto& [holder, ids] : held) {
     for (const std::string& id : ids) {
-      if (!MeansAsHeld(holder, id, hca, inventory, members)) continue;
-      if (holder != resource || !Lists(wanted, id)) leftovers.push_back({holder, {id, hca}});
+      if (IsAllHcas(id) ? !MeansAmongAll(config, holder, resource) : !Means(id, hca, inventory)) {
+        continue;
+      }
+      const bool offered = holder == resource &&
+                           std::any_of(wanted.begin(), wanted.end(),
+                                       [&id](const Device& device) { return device.id == id; });
+      if (!offered) leftovers.push_back({holder, {id, hca}});
     }
   }
   return leftovers;
-}
-
-// Marks the HCA among those of the devices: another container holds it.
-void MarkHeld(const fabric::Hca& hca, const std::string& holder, std::vector<Device>& devices) {
-  for (Device& device : devices) {
-    for (fabric::Hca& member : device.all) {
-      if (DeviceId(member) != DeviceId(hca)) continue;
-      member.health.Set(
-          fabric::Stage::kAssignment,
-          absl::StrCat("a pod may still hold it as ", holder, " of the previous configuration"));
-    }
-  }
-}
-
-// Keeps one of several devices with an id: an HCA may now have the PCI address by which a container
-// holds another.
-void MergeById(std::vector<Device>& devices) {
-  std::map<std::string, size_t> places;
-  std::vector<Device> merged;
-  for (Device& device : devices) {
-    const auto [place, is_new] = places.emplace(device.id, merged.size());
-    if (is_new) {
-      merged.push_back(std::move(device));
-    } else if (merged[place->second].hca.health.usable()) {
-      merged[place->second].hca.health = device.hca.health;
-    }
-  }
-  devices = std::move(merged);
-}
-
-// Lists held devices none of whose HCAs is known.
-void ListWithoutHcas(const Held& held, const Members& members,
-                     std::map<std::string, std::vector<Device>>& assigned) {
-  for (const auto& [resource, known] : members) {
-    const auto ids = held.find(resource);
-    if (ids == held.end()) continue;
-    for (const auto& [id, hcas] : known) {
-      if (!ids->second.contains(id) || Lists(assigned[resource], id)) continue;
-      fabric::Hca none;
-      none.name = WholeHca(id);
-      none.id = WholeHca(id);
-      none.present = false;
-      assigned[resource].push_back(
-          Unhealthy({id, none},
-                    "none of the HCAs that its pod was given is on this node; it stays until the "
-                    "pod ends"));
-    }
-  }
 }
 
 }  // namespace
 
 std::map<std::string, std::vector<Device>> Assign(const AgentConfig& config,
                                                   const fabric::NodeInventory& inventory,
-                                                  const Held& held, const Members& members) {
+                                                  const Held& held) {
   std::map<std::string, std::vector<Device>> assigned;
   std::vector<const ResourceConfig*> owner(inventory.hcas.size(), nullptr);
   const std::vector<std::vector<size_t>> shares = ShareOut(config, inventory.hcas);
@@ -202,15 +148,10 @@ std::map<std::string, std::vector<Device>> Assign(const AgentConfig& config,
       wanted = DevicesOf(hca, *owner[i], inventory);
     }
     const std::vector<Leftover> leftovers =
-        LeftoversOf(hca, resource, wanted, inventory, held, members);
+        LeftoversOf(config, hca, resource, wanted, inventory, held);
     std::string holder;
     for (const Leftover& leftover : leftovers) {
       // A former name may mean any device of one function.
-      const auto offered = together.find(leftover.resource);
-      if (offered != together.end() && Lists(offered->second, leftover.device.id)) {
-        holder = leftover.resource;
-        continue;
-      }
       if (listed.emplace(leftover.resource, leftover.device.id).second) {
         assigned[leftover.resource].push_back(Unhealthy(
             leftover.device, absl::StrCat("the configuration has changed and ",
@@ -224,9 +165,7 @@ std::map<std::string, std::vector<Device>> Assign(const AgentConfig& config,
       if (!side_by_side) holder = leftover.resource;
     }
     if (all != together.end()) {
-      if (holder.empty()) continue;
-      holders_of.emplace(resource, absl::StrCat(hca.name, " as ", holder));
-      MarkHeld(hca, holder, all->second);
+      if (!holder.empty()) holders_of.emplace(resource, absl::StrCat(hca.name, " as ", holder));
       continue;
     }
     for (Device& device : wanted) {
@@ -248,8 +187,6 @@ std::map<std::string, std::vector<Device>> Assign(const AgentConfig& config,
       assigned[resource].push_back(std::move(device));
     }
   }
-  ListWithoutHcas(held, members, assigned);
-  for (auto& [resource, devices] : assigned) MergeById(devices);
   return assigned;
 }
 

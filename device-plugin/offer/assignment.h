@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "device-plugin/config/config.h"
-#include "device-plugin/devices/container_devices.h"
 #include "device-plugin/devices/device_list.h"
 #include "fabric/inventory.h"
 
@@ -19,16 +18,14 @@ namespace railhead::device_plugin {
 
 // Returns the devices of every configured resource (empty if it matches nothing; with perRail, of
 // each of its rails), and of every other resource of which containers hold an HCA of this node.
-// `held`: resource to the ids that containers hold. `members`: HCAs of held devices whose ids
-// do not name them; one of all HCAs without an entry stands for every HCA.
+// `held`: resource to the ids that containers hold.
 //
 // A change of the configuration may move an HCA to another resource, or divide it into slots, while
 // a container holds it. Until the container ends, its old and new devices are both listed as
-// unhealthy, so that kubelet neither forgets the old nor allocates the new. A device that stands
-// for all HCAs of a resource then has this fault for each of them that a container holds otherwise.
+// unhealthy, so that kubelet neither forgets the old nor allocates the new.
 std::map<std::string, std::vector<Device>> Assign(
     const AgentConfig& config, const fabric::NodeInventory& inventory,
-    const std::map<std::string, std::set<std::string>>& held, const Members& members = {});
+    const std::map<std::string, std::set<std::string>>& held);
 
 }  // namespace railhead::device_plugin
 

@@ -119,47 +119,11 @@ TEST_F(AssignTest, ADeviceOfAllHcasHasTheTroublesOfEach) {
 TEST_F(AssignTest, AllHcasOfAResourceAreNotThoseOfAnother) {
   config_.resources = {Only("rdma/all", "a"), {"rdma/hca", {}, 1}};
   config_.resources[0].all_hcas = true;
-  const auto assigned =
-      Assign(config_, inventory_, {{"rdma/all", {"all"}}}, {{"rdma/all", {{"all", {"a"}}}}});
+  const auto assigned = Assign(config_, inventory_, {{"rdma/all", {"all"}}});
   EXPECT_THAT(Offered(assigned, "rdma/all"), ElementsAre("all"));
   EXPECT_THAT(Offered(assigned, "rdma/hca"), ElementsAre("b"));
-  EXPECT_THAT(Offered(Assign(config_, inventory_, {{"rdma/all", {"all"}}}), "rdma/hca"),
-              ElementsAre("b!"))
-      << "it is unknown what it stands for";
   inventory_.hcas.erase(inventory_.hcas.begin());
   EXPECT_THAT(Offered(Assign(config_, inventory_, {}), "rdma/all"), IsEmpty());
-}
-
-// A pod keeps the HCAs that it was given, whatever the resource has now.
-TEST_F(AssignTest, AllHcasAreThoseOfTheAllocation) {
-  config_.resources = {Only("rdma/all", "a", 2), {"rdma/hca", {}, 1}};
-  config_.resources[0].all_hcas = true;
-  const std::map<std::string, std::set<std::string>> held = {{"rdma/all", {"all-s0"}}};
-  const Members members = {{"rdma/all", {{"all-s0", {"a", "b"}}}}};
-  auto assigned = Assign(config_, inventory_, held, members);
-  EXPECT_THAT(Offered(assigned, "rdma/hca"), ElementsAre("b!"));
-  EXPECT_THAT(assigned.at("rdma/hca")[0].hca.health.reason(),
-              HasSubstr("a pod may still hold this HCA as rdma/all"));
-  EXPECT_THAT(Offered(assigned, "rdma/all"), ElementsAre("all-s0", "all-s1"));
-  // No HCA is left to the resource.
-  config_.resources[0] = Only("rdma/all", "none", 2);
-  config_.resources[0].all_hcas = true;
-  assigned = Assign(config_, inventory_, held, members);
-  EXPECT_THAT(Offered(assigned, "rdma/hca"), ElementsAre("a!", "b!"));
-  EXPECT_THAT(Offered(assigned, "rdma/all"), ElementsAre("all-s0!"));
-  // Neither on the node.
-  inventory_.hcas.clear();
-  assigned = Assign(config_, inventory_, held, members);
-  EXPECT_THAT(Offered(assigned, "rdma/all"), ElementsAre("all-s0!"));
-}
-
-TEST_F(AssignTest, AResourceOfAllHcasKnowsWhichAreNotFree) {
-  config_.resources = {{.name = "rdma/all", .all_hcas = true}};
-  const auto assigned = Assign(config_, inventory_, {{"rdma/hca", {"b"}}});
-  const std::vector<fabric::Hca>& all = assigned.at("rdma/all")[0].all;
-  ASSERT_EQ(all.size(), 2U);
-  EXPECT_TRUE(all[0].health.usable());
-  EXPECT_THAT(all[1].health.reason(), HasSubstr("a pod may still hold it as rdma/hca"));
 }
 
 TEST_F(AssignTest, PciAddressesMayBeIds) {

@@ -38,7 +38,7 @@ OfferState NextState(OfferState previous, const OfferInputs& inputs) {
   next.found = inputs.scan.inventory;
   fabric::ChooseRails(next.found.hcas,
                       [&config](const fabric::Hca& hca) { return IsChosen(config, hca); });
-  next.problems = Recognize(inputs.holdings, next.rail_map, next.found);
+  Recognize(inputs.holdings, next.rail_map, next.found);
   next.inventory = next.found;
   ApplyRails(config.rails, next.inventory.hcas);
   const std::set<std::string> away = JudgeOffers(config, HeldHcas(inputs.holdings), next.inventory);
@@ -47,8 +47,7 @@ OfferState NextState(OfferState previous, const OfferInputs& inputs) {
   next.flap_damper.Settle(ById(inputs.scan.link_downs, next.inventory), away, inputs.now,
                           next.inventory);
   next.renumbered = WithholdRenumbered(inputs.grants, next.inventory);
-  next.devices =
-      Assign(config, next.inventory, inputs.holdings.by_resource, inputs.holdings.members);
+  next.devices = Assign(config, next.inventory, inputs.holdings.by_resource);
   return next;
 }
 

@@ -34,7 +34,6 @@ struct OfferState {
   fabric::NodeInventory inventory;                     // as offered: numbered, with health
   std::map<std::string, std::vector<Device>> devices;  // by resource
   std::vector<Renumbering> renumbered;                 // containers
-  std::vector<IdentityProblem> problems;
 };
 
 struct OfferInputs {

@@ -29,11 +29,10 @@ std::set<std::string> JudgeOffers(const AgentConfig& config, const std::set<std:
   std::set<std::string> away;
   for (size_t i = 0; i < hcas.size(); ++i) {
     fabric::Hca& hca = hcas[i];
-    const bool is_held = held.contains(kAllHcas) || Holds(held, hca);
-    fabric::Judge(hca, networks[i], is_held);
+    fabric::Judge(hca, networks[i]);
     if (networks[i] != fabric::PodNetwork::kMoved) continue;
-    if (!hca.present || fabric::IsMovedAway(hca, is_held)) away.insert(DeviceId(hca));
-    if (hca.present || !is_held) continue;
+    if (!hca.present || !hca.interface_here || hca.set_down) away.insert(DeviceId(hca));
+    if (hca.present || !Holds(held, hca)) continue;
     const auto nodes = inventory.moved.find(hca.name);
     if (nodes == inventory.moved.end()) continue;
     hca.char_devices = nodes->second;

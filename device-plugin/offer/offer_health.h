@@ -14,7 +14,7 @@ namespace railhead::device_plugin {
 
 // Applies the health rules of each HCA's resource (fabric/hca_rules.h), and marks HCAs whose
 // interface moves. Rails must be as configured (ApplyRails). `held`: whole ids of HCAs that
-// containers hold; kAllHcas if any may be held.
+// containers hold.
 //
 // With `moved`, a held HCA may be missing: a CNI plugin moved the RDMA device into the pod
 // (exclusive RDMA namespaces), and its node in /dev remains. Such an HCA counts as healthy.

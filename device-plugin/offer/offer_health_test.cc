@@ -97,35 +97,19 @@ TEST_F(OfferHealthTest, ThatItIsInAPodEndsNoOtherTrouble) {
 
 TEST_F(OfferHealthTest, TheLinkOfWhatMovesIsNotTheHosts) {
   fabric::Hca& hca = inventory_.hcas[1];
+  const auto away = [this] { return JudgeOffers(config_, {}, inventory_); };
   const std::string id = DeviceId(hca);
-  std::set<std::string> held = {id};
-  const auto away = [&] { return JudgeOffers(config_, held, inventory_); };
   hca.interface_here = false;
   EXPECT_THAT(away(), IsEmpty()) << "nothing moves it";
   config_.resources[1].network = fabric::PodNetwork::kMoved;
   EXPECT_THAT(away(), ElementsAre(id));
-  held = {kAllHcas};
-  EXPECT_THAT(away(), ElementsAre(id)) << "it may be held";
-  held = {};
-  EXPECT_THAT(away(), IsEmpty()) << "no pod has it";
   hca.interface_here = true;
   EXPECT_THAT(away(), IsEmpty());
   hca.set_down = true;
   EXPECT_THAT(away(), ElementsAre(id));
-  hca.ports[0].link_layer = "InfiniBand";
-  EXPECT_THAT(away(), IsEmpty()) << "its port does not depend on its interface";
   hca.set_down = false;
   hca.present = false;
   EXPECT_THAT(away(), ElementsAre(id)) << "with exclusive RDMA namespaces";
-}
-
-TEST_F(OfferHealthTest, AnInterfaceIsInAPodOnlyIfAPodHoldsTheHca) {
-  config_.resources[1].network = fabric::PodNetwork::kMoved;
-  inventory_.hcas[1].ports[0].state = "DOWN";
-  inventory_.hcas[1].interface_here = false;
-  EXPECT_EQ(Look(), "--");
-  EXPECT_THAT(inventory_.hcas[1].health.reason(), HasSubstr("no pod holds it"));
-  EXPECT_EQ(Look({"0000:11:00.0"}), "-+");
 }
 
 }  // namespace

@@ -16,7 +16,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "device-plugin/devices/device_list.h"
 #include "device-plugin/holdings/holdings.h"
@@ -39,7 +38,6 @@ constexpr char kMapKind[] = "RailMap";
 constexpr size_t kMaxMapText = size_t{1} << 20;
 constexpr size_t kMaxMapHcas = 1024;
 constexpr int kMaxMapNumaNode = 65535;
-constexpr size_t kGuidDigits = 16;
 constexpr char kVanished[] =
     "the device has disappeared from /sys/class/infiniband; check that its driver is loaded and "
     "that the card responds on PCI; if it was removed permanently, delete rail-map.json in the "
@@ -48,10 +46,6 @@ constexpr char kVanished[] =
 void MarkMissing(fabric::Hca& hca) {
   hca.present = false;
   hca.health.Set(fabric::Stage::kMissing, kVanished);
-}
-
-std::string Named(const fabric::Hca& hca) {
-  return hca.pci_address.empty() ? hca.name : absl::StrCat(hca.name, " (", hca.pci_address, ")");
 }
 
 // Devices with the same place are distinguished only by their names.
@@ -72,25 +66,20 @@ class Recognition {
         known_of_(inventory.hcas.size()),
         found_(map.hcas.size(), false) {}
 
-  std::vector<IdentityProblem> Run() {
+  void Run() {
     ChooseAmongSharers();
-    MatchCards();
     MatchNames();
     MatchPlaces();
-    MatchOrder();
     Settle();
     Number();
-    WithholdSharers();
     Doubt();
     NoteSeveral();
-    NoteOrder();
     map_.hcas.clear();
     for (fabric::Hca& hca : inventory_.hcas) {
       if (!hca.offered) continue;
       map_.hcas.push_back(hca);
       Forget(map_.hcas.back());
     }
-    return std::move(problems_);
   }
 
  private:
@@ -133,19 +122,6 @@ class Recognition {
     });
   }
 
-  static bool IsAnotherCard(const fabric::Hca& a, const fabric::Hca& b) {
-    return !a.node_guid.empty() && !b.node_guid.empty() && a.node_guid != b.node_guid;
-  }
-  // Returns whether a container may hold this HCA, which was just read.
-  bool MayBeHeldAs(const fabric::Hca& hca) const {
-    return std::any_of(map_.hcas.begin(), map_.hcas.end(), [&](const fabric::Hca& known) {
-      const bool same_card = !hca.node_guid.empty() && known.node_guid == hca.node_guid &&
-                             known.part == hca.part && known.role == hca.role;
-      const bool same_place = PlaceOf(known) == PlaceOf(hca) && !IsAnotherCard(known, hca);
-      return (same_card || same_place) && MayBeHeld(known);
-    });
-  }
-
   // Returns the HCA that is the rail in place of this one and that the host does not see, as a pod
   // may have it.
   std::string ChosenInAPod(const fabric::Hca& hca) const {
@@ -174,7 +150,7 @@ class Recognition {
           (has_own(inventory_.hcas, owner) || has_own(map_.hcas, owner))) {
         hca.shares_with = owner;
       }
-      if (MayBeHeldAs(hca)) hca.shares_with.clear();
+      if (AnyMayBeHeldAt(PlaceOf(hca))) hca.shares_with.clear();
       hca.offered = hca.shares_with.empty();
       fabric::Judge(hca, fabric::PodNetwork::kUnknown);
     }
@@ -185,97 +161,12 @@ class Recognition {
     found_[known] = true;
   }
 
-  // Matches HCAs whose text, which identifies a card, occurs once on the node and once in the map.
-  // Returns texts that several HCAs of the node have.
-  template <typename Function>
-  std::map<std::string, std::vector<std::string>> MatchBy(const Function& text_of) {
-    std::map<std::string, std::pair<std::vector<size_t>, std::vector<size_t>>> by_text;
-    for (size_t i = 0; i < inventory_.hcas.size(); ++i) {
-      const fabric::Hca& hca = inventory_.hcas[i];
-      if (hca.offered && !known_of_[i].has_value()) by_text[text_of(hca)].first.push_back(i);
-    }
-    for (size_t k = 0; k < map_.hcas.size(); ++k) {
-      if (!found_[k]) by_text[text_of(map_.hcas[k])].second.push_back(k);
-    }
-    by_text.erase("");
-    std::map<std::string, std::vector<std::string>> shared;
-    for (const auto& [text, both] : by_text) {
-      const auto& [seen, known] = both;
-      if (seen.size() == 1 && known.size() == 1) Take(seen[0], known[0]);
-      if (seen.size() < 2) continue;
-      for (const size_t i : seen) shared[text].push_back(Named(inventory_.hcas[i]));
-    }
-    return shared;
-  }
-
-  // A card is the same in another slot, or when the buses have other numbers.
-  void MatchCards() {
-    // The GUID of a software device is that of its interface, which others may share.
-    const auto guid_of = [](const fabric::Hca& hca) {
-      if (hca.node_guid.empty() || hca.role == fabric::HcaRole::kSoftware) return std::string();
-      const char* kind = hca.role == fabric::HcaRole::kVirtualFunction ? "vf" : "";
-      return absl::StrCat(hca.node_guid, kind, hca.part);
-    };
-    for (const auto& [guid, names] : MatchBy(guid_of)) {
-      problems_.push_back(
-          {IdentityProblem::kSharedGuid,
-           absl::StrCat(absl::StrJoin(names, " and "), " have the same node GUID ",
-                        guid.substr(0, kGuidDigits),
-                        ", so they are known by their PCI addresses only, and a new bus number "
-                        "makes them new HCAs; give each card a GUID of its own (mlxconfig, or the "
-                        "vendor's tool)")});
-    }
-    MatchBy([](const fabric::Hca& hca) {
-      // The functions of a card share its number.
-      if (hca.serial.empty() || hca.pci_address.empty() || !fabric::OwnerOf(hca).empty()) {
-        return std::string();
-      }
-      return absl::StrCat(hca.serial, " ", hca.pci_address.substr(hca.pci_address.size() - 1));
-    });
-  }
-
-  // Virtual functions in a virtual machine, without a GUID, whose addresses have all changed: they
-  // are as many of a kind as before.
-  void MatchOrder() {
-    using Both = std::pair<std::vector<size_t>, std::vector<size_t>>;
-    std::map<std::string, Both> kinds;
-    const auto kind_of = [](const fabric::Hca& hca) {
-      const bool counts = hca.role == fabric::HcaRole::kVirtualFunction &&
-                          hca.physical_function.empty() && hca.node_guid.empty() &&
-                          hca.part.empty() && !hca.pci_address.empty();
-      return counts ? absl::StrCat(hca.vendor, ":", hca.device) : "";
-    };
-    for (size_t i = 0; i < inventory_.hcas.size(); ++i) {
-      const fabric::Hca& hca = inventory_.hcas[i];
-      if (hca.offered && !known_of_[i].has_value()) kinds[kind_of(hca)].first.push_back(i);
-    }
-    for (size_t k = 0; k < map_.hcas.size(); ++k) {
-      if (!found_[k]) kinds[kind_of(map_.hcas[k])].second.push_back(k);
-    }
-    kinds.erase("");
-    for (auto& [kind, both] : kinds) {
-      auto& [seen, known] = both;
-      const bool held = std::any_of(known.begin(), known.end(),
-                                    [this](size_t k) { return MayBeHeld(map_.hcas[k]); });
-      if (seen.size() != known.size() || held) continue;
-      const auto address_less = [](const fabric::Hca& a, const fabric::Hca& b) {
-        return *fabric::ParsePciAddress(a.pci_address) < *fabric::ParsePciAddress(b.pci_address);
-      };
-      std::sort(seen.begin(), seen.end(), [&](size_t a, size_t b) {
-        return address_less(inventory_.hcas[a], inventory_.hcas[b]);
-      });
-      std::sort(known.begin(), known.end(),
-                [&](size_t a, size_t b) { return address_less(map_.hcas[a], map_.hcas[b]); });
-      for (size_t n = 0; n < seen.size(); ++n) Take(seen[n], known[n]);
-    }
-  }
-
   void MatchNames() {
     for (size_t i = 0; i < inventory_.hcas.size(); ++i) {
       const fabric::Hca& hca = inventory_.hcas[i];
       if (!hca.offered) continue;
       for (size_t k = 0; k < map_.hcas.size(); ++k) {
-        if (!found_[k] && !known_of_[i].has_value() && map_.hcas[k].name == hca.name &&
+        if (!found_[k] && map_.hcas[k].name == hca.name &&
             map_.hcas[k].pci_address == hca.pci_address && map_.hcas[k].part == hca.part) {
           Take(i, k);
           break;
@@ -325,43 +216,6 @@ class Recognition {
     return id;
   }
 
-  // Returns whether its interface is now one of a bond that is an HCA: it is that HCA.
-  bool IsInBond(const fabric::Hca& hca) const {
-    return !hca.netdev.empty() &&
-           std::any_of(inventory_.hcas.begin(), inventory_.hcas.end(),
-                       [&hca](const fabric::Hca& other) { return BondHas(other, hca); });
-  }
-  static bool BondHas(const fabric::Hca& bond, const fabric::Hca& hca) {
-    return bond.present && bond.role == fabric::HcaRole::kBond &&
-           std::find(bond.slaves.begin(), bond.slaves.end(), hca.netdev) != bond.slaves.end();
-  }
-
-  // Returns whether both use one port: a function and what is on it, or a bond and one of its
-  // ports. Virtual functions of one function are not meant: pods may have one each.
-  static bool SharePort(const fabric::Hca& a, const fabric::Hca& b) {
-    const auto is_owner = [](const fabric::Hca& owner, const fabric::Hca& part) {
-      return !owner.pci_address.empty() && fabric::OwnerOf(owner).empty() &&
-             fabric::OwnerOf(part) == owner.pci_address;
-    };
-    return is_owner(a, b) || is_owner(b, a) || BondHas(a, b) || BondHas(b, a);
-  }
-
-  // A port is what is held. The HCA that a pod holds stays a rail, and the configuration may make
-  // others rails on the same port.
-  void WithholdSharers() {
-    for (fabric::Hca& hca : inventory_.hcas) {
-      if (!hca.offered) continue;
-      for (const fabric::Hca& other : inventory_.hcas) {
-        if (&other == &hca || !other.offered || !SharePort(hca, other)) continue;
-        if (!MayBeHeld(other)) continue;
-        hca.health.Set(fabric::Stage::kAssignment,
-                       absl::StrCat("it shares the port of ", Named(other), ", which ",
-                                    complete_ ? "a pod holds" : "a pod may hold",
-                                    "; it is offered after that pod has ended"));
-      }
-    }
-  }
-
   // Returns whether the device does not need a permanent place, as such devices come and go.
   bool IsPassing(const fabric::Hca& hca) const {
     return hca.pci_address.empty() || absl::StartsWith(hca.part, "sf") ||
@@ -392,8 +246,7 @@ class Recognition {
           hca.role = known.role;
         }
         // While a pod has it, its interface may be in the pod, or come back under the pod's name.
-        const bool same_kind = (known.role == fabric::HcaRole::kBond) == !hca.slaves.empty();
-        if (hca.netdev.empty() || (!known.netdev.empty() && same_kind && Held(known))) {
+        if (hca.netdev.empty() || (!known.netdev.empty() && Held(known))) {
           hca.netdev = known.netdev;
           if (hca.slaves.empty()) hca.slaves = known.slaves;
         }
@@ -404,7 +257,6 @@ class Recognition {
         for (size_t k = 0; k < map_.hcas.size(); ++k) {
           const fabric::Hca& known = map_.hcas[k];
           const bool is_lost = !found_[k] && known.pci_address.empty() && hca.pci_address.empty();
-          if (IsAnotherCard(known, hca)) continue;
           if (is_lost || PlaceOf(known) == PlaceOf(hca)) map_.may_be[hca.id].insert(known.id);
         }
       }
@@ -415,7 +267,7 @@ class Recognition {
       // An HCA in doubt has never been allocated.
       const bool given =
           map_.may_be.contains(map_.hcas[k].id) ? Held(map_.hcas[k]) : MayBeHeld(map_.hcas[k]);
-      if ((IsInBond(map_.hcas[k]) || IsPassing(map_.hcas[k])) && !given) continue;
+      if (IsPassing(map_.hcas[k]) && !given) continue;
       missing.push_back(map_.hcas[k]);
       Forget(missing.back());
     }
@@ -466,8 +318,7 @@ class Recognition {
     const bool idle = std::none_of(hcas.begin(), hcas.end(), [this](const fabric::Hca& hca) {
       return hca.offered && MayBeHeld(hca);
     });
-    // As on a node that has just been installed.
-    if (idle) {
+    if (idle && !std::is_sorted(hcas.begin(), hcas.end(), by_rail)) {
       int next = 0;
       for (fabric::Hca& hca : hcas) hca.rail = hca.offered ? next++ : -1;
     }
@@ -476,30 +327,6 @@ class Recognition {
       if (hca.beyond_limit) fabric::Judge(hca, fabric::PodNetwork::kUnknown);
     }
     std::stable_sort(hcas.begin(), hcas.end(), by_rail);
-  }
-
-  // Rails that are not the numbers of their places differ from those of other nodes.
-  void NoteOrder() {
-    std::vector<const fabric::Hca*> hcas;
-    for (const fabric::Hca& hca : inventory_.hcas) {
-      if (hca.offered && !hca.pci_address.empty()) hcas.push_back(&hca);
-    }
-    std::sort(hcas.begin(), hcas.end(),
-              [](const fabric::Hca* a, const fabric::Hca* b) { return PlaceLess(*a, *b); });
-    std::vector<std::string> others;
-    for (size_t i = 0; i < hcas.size(); ++i) {
-      if (hcas[i]->rail == static_cast<int>(i)) continue;
-      others.push_back(absl::StrCat(Named(*hcas[i]), " is rail ", hcas[i]->rail, ", not ", i));
-    }
-    if (others.empty()) return;
-    problems_.push_back(
-        {IdentityProblem::kRailOrder,
-         absl::StrCat(
-             "rails are not in the order of PCI addresses, so they may not be those of "
-             "other nodes: ",
-             absl::StrJoin(others, "; "),
-             "; they are numbered again as soon as no pod holds an HCA of this node: drain "
-             "it")});
   }
 
   void NoteSeveral() {
@@ -539,7 +366,6 @@ class Recognition {
   fabric::NodeInventory& inventory_;
   std::vector<std::optional<size_t>> known_of_;  // by place in inventory_
   std::vector<bool> found_;                      // by place in map_
-  std::vector<IdentityProblem> problems_;
 };
 
 absl::Status BadMap(absl::string_view what) {
@@ -582,8 +408,6 @@ std::optional<fabric::Hca> ReadMapHca(const Json& item) {
   hca.vendor = MapText(item, "vendor");
   hca.device = MapText(item, "deviceId");
   hca.driver = MapText(item, "driver");
-  hca.node_guid = MapText(item, "nodeGuid");
-  hca.serial = MapText(item, "serial");
   hca.role =
       fabric::ParseHcaRole(MapText(item, "role")).value_or(fabric::HcaRole::kPhysicalFunction);
   const auto chosen = item.find("chosen");
@@ -606,9 +430,8 @@ std::optional<fabric::Hca> ReadMapHca(const Json& item) {
 
 }  // namespace
 
-std::vector<IdentityProblem> Recognize(const Holdings& holdings, RailMap& map,
-                                       fabric::NodeInventory& inventory) {
-  return Recognition(holdings, map, inventory).Run();
+void Recognize(const Holdings& holdings, RailMap& map, fabric::NodeInventory& inventory) {
+  Recognition(holdings, map, inventory).Run();
 }
 
 std::string ToJson(const RailMap& map, const Machine& machine) {
@@ -628,8 +451,6 @@ std::string ToJson(const RailMap& map, const Machine& machine) {
       item["mayBe"] = others->second;
     }
     if (hca.chosen) item["chosen"] = true;
-    if (!hca.node_guid.empty()) item["nodeGuid"] = hca.node_guid;
-    if (!hca.serial.empty()) item["serial"] = hca.serial;
     hcas.push_back(std::move(item));
   }
   const Json document = {{"apiVersion", kMapApiVersion}, {"kind", kMapKind},

@@ -3,11 +3,10 @@
 // The node's persistent map of HCAs: device id, rail, and how to recognize the HCA after a rename.
 // Pure. Used by NextState; stored by RailMapFile.
 //
-// An HCA is recognized by its card: its node GUID, else its serial number, else its PCI function;
-// and by its name if a function has several devices without GUIDs (these must not exchange names
-// between two scans). After a driver reload, a rename by udev, a move of its interface into a pod,
-// or a boot that gives the buses other numbers, it keeps device id and rail. The map is on disk, so
-// this holds over restarts of the agent and the node, even for an HCA missing then.
+// An HCA is recognized by its PCI function, and by its name if a function has several devices
+// (these must not exchange names between two scans). After a driver reload, a rename by udev or a
+// move of its interface into a pod, it keeps device id and rail. The map is on disk, so this holds
+// over restarts of the agent and the node, even for an HCA missing then.
 #ifndef RAILHEAD_DEVICE_PLUGIN_OFFER_RAIL_MAP_H_
 #define RAILHEAD_DEVICE_PLUGIN_OFFER_RAIL_MAP_H_
 
@@ -24,8 +23,7 @@
 namespace railhead::device_plugin {
 
 struct RailMap {
-  // In rail order, each as last seen; only rails. A map of an earlier version has no GUIDs and
-  // serial numbers. `netdev` is the host's name of the interface.
+  // In rail order, each as last seen; only rails. `netdev` is the host's name of the interface.
   std::vector<fabric::Hca> hcas;
   // PCI functions with several devices, one of which a container may hold: a new name there does
   // not identify the device.
@@ -37,36 +35,22 @@ struct RailMap {
   bool operator==(const RailMap&) const = default;
 };
 
-// What users should know about the identity of HCAs.
-struct IdentityProblem {
-  enum Kind {
-    kSharedGuid,  // several HCAs have one node GUID
-    kRailOrder,   // rails are not in the order of PCI addresses
-  };
-  Kind kind = kSharedGuid;
-  std::string message;  // with the fix
-
-  bool operator==(const IdentityProblem&) const = default;
-};
-
 // Sets id, rail and the host's interface name of each HCA of `inventory`, which was just read; adds
 // missing HCAs as unusable; updates `map`.
 //
 // - A new HCA takes the id under which a container holds it, if any: an earlier agent, or a lost
 //   map, may have used another id.
 // - Rails do not change while any device is or may be held. A new HCA takes its position by PCI
-//   address, or the lowest free number until nothing is held. Then all are numbered by PCI address.
+//   address, or the lowest free number until nothing is held.
 // - A missing HCA stays, because a NIC that is down must not shift its neighbours. Virtual
 //   functions, subfunctions and devices without a PCI function stay only while they are or may be
 //   held.
 // - If devices of one function, or without one and with their interfaces in pods, change their
 //   names, they cannot be distinguished: a new one is unusable until the pods that hold the others
 //   end.
-// - A missing HCA whose interface is now in a bond that is an HCA of the node is that HCA.
 // - One port is one rail, as fabric::ChooseRails decided before, even while its function is away. A
-//   held rail stays a rail until it is released, and others on its port are withheld meanwhile.
-std::vector<IdentityProblem> Recognize(const Holdings& holdings, RailMap& map,
-                                       fabric::NodeInventory& inventory);
+//   held rail stays a rail until it is released.
+void Recognize(const Holdings& holdings, RailMap& map, fabric::NodeInventory& inventory);
 
 // Identifies the machine of a map, because a disk may be copied.
 struct Machine {

@@ -4,19 +4,26 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "device-plugin/config/config.h"
 #include "device-plugin/devices/device_list.h"
 #include "device-plugin/holdings/holdings.h"
+#include "device-plugin/offer/assignment.h"
+#include "device-plugin/offer/renumbering.h"
 #include "fabric/hca_role.h"
 #include "fabric/hca_rules.h"
 #include "fabric/inventory.h"
+#include "fabric/pod_rails.h"
 #include "fabric/sysfs_reader.h"
 #include "fabric/testing/sysfs_tree.h"
 
@@ -24,7 +31,6 @@ namespace railhead::device_plugin {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 const Machine kMachine = {"node-1", "board-1"};
 
@@ -52,7 +58,7 @@ class RailMapTest : public ::testing::Test {
   // Rail, id and name of each, "!" where it is not usable, and "-" where it is no rail.
   std::string Look(std::vector<fabric::Hca> hcas) {
     inventory_.hcas = std::move(hcas);
-    problems_ = Recognize(holdings_, map_, inventory_);
+    Recognize(holdings_, map_, inventory_);
     return absl::StrJoin(inventory_.hcas, " ", [](std::string* out, const fabric::Hca& hca) {
       absl::StrAppend(out, hca.offered ? absl::StrCat(hca.rail) : "-", ":", DeviceId(hca), "=",
                       hca.name, hca.health.usable() ? "" : "!");
@@ -66,8 +72,7 @@ class RailMapTest : public ::testing::Test {
 
   RailMap map_;
   fabric::NodeInventory inventory_;
-  std::vector<IdentityProblem> problems_;
-  Holdings holdings_ = {.complete = true};
+  Holdings holdings_ = {{}, {}, /*complete=*/true};
 };
 
 const std::string kPciA = "0000:01:00.0";
@@ -127,7 +132,7 @@ TEST_F(RailMapTest, WhatMayBeInAPodUnderAnotherNameIsGivenToNobody) {
   map_ = ParseRailMap(ToJson(map_, kMachine), kMachine).value();
   EXPECT_THAT(Look(renamed), HasSubstr("=c! 2:d-0000_01_00_0=d!"));
   Hold({});
-  EXPECT_EQ(Look(renamed), "0:c-0000_01_00_0=c 1:d-0000_01_00_0=d");
+  EXPECT_EQ(Look(renamed), "1:c-0000_01_00_0=c 2:d-0000_01_00_0=d");
 }
 
 TEST_F(RailMapTest, ASoftwareDeviceThatIsRenamedHasNoSecondOwner) {
@@ -143,7 +148,8 @@ TEST_F(RailMapTest, ASoftwareDeviceThatIsRenamedHasNoSecondOwner) {
   }
   Hold({});
   EXPECT_EQ(Look({MakeHca("siw8", "", "eth0"), MakeHca("siw1", "", "eth1")}),
-            "0:siw1=siw1 1:siw8=siw8");
+            "1:siw1=siw1 2:siw8=siw8")
+      << "the others stay where they are";
 }
 
 TEST_F(RailMapTest, AVirtualFunctionIsNoRailBesideItsPhysicalOne) {
@@ -200,7 +206,7 @@ TEST_F(RailMapTest, AFunctionThatManagesSwitchesIsNotMissing) {
   manager.role = fabric::HcaRole::kSwitchManagement;
   manager.offered = false;
   manager.health.Set(fabric::Stage::kRules, "port 1 is DOWN");
-  EXPECT_EQ(Look({manager, MakeHca("b", kPciB)}), "0:b-0000_02_00_0=b -:a-0000_01_00_0=a!");
+  EXPECT_EQ(Look({manager, MakeHca("b", kPciB)}), "1:b-0000_02_00_0=b -:a-0000_01_00_0=a!");
 }
 
 // Only the place of an HCA that hangs is known when the agent starts.
@@ -245,8 +251,7 @@ TEST_F(RailMapTest, VirtualFunctionsAloneAreRailsWhileTheyAreThere) {
   // Its physical function gets a driver while a pod holds it.
   EXPECT_EQ(
       Look({MakeHca("a", kPciA), VirtualFunction("v", "0000:01:00.1", kPciA), MakeHca("b", kPciB)}),
-      "0:v-0000_01_00_1=v 1:b-0000_02_00_0=b 2:a-0000_01_00_0=a!");
-  EXPECT_THAT(inventory_.hcas[2].health.reason(), HasSubstr("it shares the port of v"));
+      "0:v-0000_01_00_1=v 1:b-0000_02_00_0=b 2:a-0000_01_00_0=a");
   Hold({});
   EXPECT_EQ(
       Look({MakeHca("a", kPciA), VirtualFunction("v", "0000:01:00.1", kPciA), MakeHca("b", kPciB)}),
@@ -265,174 +270,6 @@ TEST_F(RailMapTest, TheHostsNameOfAnInterfaceStaysWhileAPodHasIt) {
   EXPECT_EQ(inventory_.hcas[0].netdev, "eth0");
   Look({MakeHca("a", kPciA, "ens1f0")});
   EXPECT_EQ(inventory_.hcas[0].netdev, "ens1f0");
-}
-
-fabric::Hca Card(const std::string& name, const std::string& pci, const std::string& guid,
-                 const std::string& netdev = "") {
-  fabric::Hca hca = MakeHca(name, pci, netdev);
-  hca.node_guid = guid;
-  return hca;
-}
-
-// A card was added or has died, or the firmware numbers buses otherwise.
-TEST_F(RailMapTest, ACardIsTheSameAtAnotherAddress) {
-  for (const bool held : {false, true}) {
-    map_ = {};
-    Hold({});
-    std::vector<fabric::Hca> before;
-    std::vector<fabric::Hca> after;
-    for (int i = 0; i < 8; ++i) {
-      const std::string guid = absl::StrCat("0c42a1030000000", i);
-      before.push_back(Card(absl::StrCat("m", i), absl::StrCat("0000:1", i, ":00.0"), guid));
-      after.push_back(Card(absl::StrCat("m", i), absl::StrCat("0000:1", i + 1, ":00.0"), guid));
-    }
-    Look(before);
-    if (held) Hold({"m3-0000_13_00_0"});
-    map_ = ParseRailMap(ToJson(map_, kMachine), kMachine).value();
-    Look(after);
-    ASSERT_EQ(inventory_.hcas.size(), 8U) << "no card is missing";
-    for (int i = 0; i < 8; ++i) {
-      const fabric::Hca& hca = inventory_.hcas[static_cast<size_t>(i)];
-      EXPECT_EQ(hca.rail, i);
-      EXPECT_EQ(hca.name, absl::StrCat("m", i));
-      EXPECT_EQ(hca.id, absl::StrCat("m", i, "-0000_1", i, "_00_0")) << "kubelet knows it";
-      EXPECT_TRUE(hca.health.usable()) << hca.health.reason();
-    }
-    EXPECT_TRUE(problems_.empty());
-  }
-}
-
-TEST_F(RailMapTest, AnotherOrderIsReportedUntilNothingIsHeld) {
-  Look({Card("a", kPciA, "01"), Card("b", kPciB, "02")});
-  Hold({"a-0000_01_00_0"});
-  const std::vector<fabric::Hca> exchanged = {Card("b", kPciA, "02"), Card("a", kPciB, "01")};
-  EXPECT_EQ(Look(exchanged), "0:a-0000_01_00_0=a 1:b-0000_02_00_0=b");
-  ASSERT_EQ(problems_.size(), 1U);
-  EXPECT_EQ(problems_[0].kind, IdentityProblem::kRailOrder);
-  EXPECT_THAT(problems_[0].message, HasSubstr("b (0000:01:00.0) is rail 1, not 0"));
-  Hold({});
-  EXPECT_EQ(Look(exchanged), "0:b-0000_02_00_0=b 1:a-0000_01_00_0=a");
-  EXPECT_TRUE(problems_.empty());
-}
-
-TEST_F(RailMapTest, ACardWithAnotherGuidIsKnownByItsSerialNumber) {
-  const auto with_serial = [](fabric::Hca hca, const std::string& serial) {
-    hca.serial = serial;
-    return hca;
-  };
-  Look({with_serial(Card("a", kPciA, "01"), "MT1"),
-        with_serial(Card("b", "0000:01:00.1", "02"), "MT1")});
-  Hold({"a-0000_01_00_0"});
-  EXPECT_EQ(Look({with_serial(Card("a", kPciC, "03"), "MT1"),
-                  with_serial(Card("b", "0000:03:00.1", "04"), "MT1")}),
-            "0:a-0000_01_00_0=a 1:b-0000_01_00_1=b");
-}
-
-TEST_F(RailMapTest, AGuidOfTwoCardsIdentifiesNeither) {
-  Look({Card("a", kPciA, "01"), Card("b", kPciB, "01")});
-  ASSERT_EQ(problems_.size(), 1U);
-  EXPECT_EQ(problems_[0].kind, IdentityProblem::kSharedGuid);
-  EXPECT_THAT(problems_[0].message, HasSubstr("a (0000:01:00.0) and b (0000:02:00.0) have the "
-                                              "same node GUID 01"));
-  Hold({"a-0000_01_00_0"});
-  EXPECT_EQ(Look({Card("b", kPciA, "01"), Card("a", kPciB, "01")}),
-            "0:a-0000_01_00_0=b 1:b-0000_02_00_0=a")
-      << "their addresses do";
-}
-
-TEST_F(RailMapTest, AnotherCardAtTheAddressOfOneThatMovedIsNotInDoubt) {
-  Look({Card("a", kPciA, "01")});
-  Hold({"a-0000_01_00_0"});
-  EXPECT_EQ(Look({Card("b", kPciA, "02"), Card("a", kPciB, "01")}),
-            "0:a-0000_01_00_0=a 1:b-0000_01_00_0=b");
-}
-
-TEST_F(RailMapTest, ACardThatReplacesAnotherTakesItsRail) {
-  Look({Card("a", kPciA, "01"), Card("b", kPciB, "02")});
-  EXPECT_EQ(Look({Card("a", kPciA, "03"), Card("b", kPciB, "02")}),
-            "0:a-0000_01_00_0=a 1:b-0000_02_00_0=b");
-}
-
-// RoCE LAG, made after the agent has seen both ports.
-TEST_F(RailMapTest, PortsOfABondAreTheBond) {
-  const std::string second = "0000:01:00.1";
-  Look(
-      {Card("m0", kPciA, "01", "eth0"), Card("m1", second, "02", "eth1"), Card("m2", kPciB, "03")});
-  fabric::Hca bond = Card("m_bond_0", kPciA, "01", "bond0");
-  bond.role = fabric::HcaRole::kBond;
-  bond.slaves = {"eth0", "eth1"};
-  const std::vector<fabric::Hca> bonded = {bond, Card("m2", kPciB, "03")};
-  // A pod has the second port.
-  Hold({"m1-0000_01_00_1"});
-  EXPECT_EQ(Look(bonded), "0:m0-0000_01_00_0=m_bond_0! 1:m1-0000_01_00_1=m1! 2:m2-0000_02_00_0=m2");
-  EXPECT_EQ(inventory_.hcas[0].health.reason(),
-            "it shares the port of m1 (0000:01:00.1), which a pod holds; it is offered after that "
-            "pod has ended");
-  Hold({});
-  EXPECT_EQ(Look(bonded), "0:m0-0000_01_00_0=m_bond_0 1:m2-0000_02_00_0=m2") << "as if new";
-  EXPECT_EQ(Look({Card("m0", kPciA, "01", "eth0"), Card("m1", second, "02", "eth1"), bonded[1]}),
-            "0:m0-0000_01_00_0=m0 1:m1-0000_01_00_1=m1 2:m2-0000_02_00_0=m2");
-}
-
-TEST_F(RailMapTest, WhatSharesAHeldPortIsWithheld) {
-  const auto look = [this](bool chosen) {
-    std::vector<fabric::Hca> hcas = {MakeHca("a", kPciA)};
-    for (const int i : {1, 2}) {
-      hcas.push_back(VirtualFunction(absl::StrCat("v", i), absl::StrCat("0000:01:00.", i), kPciA));
-      hcas.back().role = fabric::HcaRole::kVirtualFunction;
-    }
-    fabric::ChooseRails(hcas, [chosen](const fabric::Hca&) { return chosen; });
-    return Look(hcas);
-  };
-  look(false);
-  Hold({"a-0000_01_00_0"});
-  EXPECT_EQ(look(true), "0:a-0000_01_00_0=a 1:v1-0000_01_00_1=v1! 2:v2-0000_01_00_2=v2!");
-  EXPECT_THAT(inventory_.hcas[1].health.reason(),
-              HasSubstr("it shares the port of a (0000:01:00.0), which a pod holds"));
-  Hold({});
-  look(true);
-  Hold({"v1-0000_01_00_1"});
-  EXPECT_THAT(look(true), HasSubstr("v2-0000_01_00_2=v2 ")) << "pods may have one each";
-  EXPECT_THAT(look(false), HasSubstr("a-0000_01_00_0=a!"));
-  EXPECT_THAT(look(false), Not(HasSubstr("v1-0000_01_00_1=v1!")));
-}
-
-// Each change of address left one more.
-TEST_F(RailMapTest, VirtualFunctionsOfAVirtualMachineAreKnownByTheirNumber) {
-  const auto functions = [](int first) {
-    std::vector<fabric::Hca> hcas;
-    for (int i = 0; i < 2; ++i) {
-      hcas.push_back(MakeHca(absl::StrCat("v", i), absl::StrCat("0000:0", first + i, ":00.0")));
-      hcas.back().role = fabric::HcaRole::kVirtualFunction;
-    }
-    return hcas;
-  };
-  Look(functions(1));
-  EXPECT_EQ(Look(functions(5)), "0:v0-0000_01_00_0=v0 1:v1-0000_02_00_0=v1");
-  Hold({"v0-0000_01_00_0"});
-  Look(functions(7));
-  EXPECT_EQ(inventory_.hcas.size(), 4U) << "which one the pod has is not known";
-}
-
-TEST(RailMapFile, OfAnEarlierVersionIsRead) {
-  RailMap map;
-  fabric::NodeInventory inventory;
-  inventory.hcas = {Card("a", kPciA, "0c42a10300000001")};
-  inventory.hcas[0].serial = "MT1";
-  Recognize({}, map, inventory);
-  const std::string text = ToJson(map, kMachine);
-  EXPECT_EQ(ParseRailMap(text, kMachine)->hcas.at(0).node_guid, "0c42a10300000001");
-  EXPECT_EQ(ParseRailMap(text, kMachine)->hcas.at(0).serial, "MT1");
-  map.hcas[0].node_guid.clear();
-  map.hcas[0].serial.clear();
-  const std::string earlier = ToJson(map, kMachine);
-  EXPECT_THAT(earlier, Not(HasSubstr("nodeGuid")));
-  EXPECT_EQ(ParseRailMap(earlier, kMachine)->hcas.at(0).node_guid, "");
-  // It learns the card at the first scan.
-  map = ParseRailMap(earlier, kMachine).value();
-  inventory.hcas = {Card("a", kPciA, "0c42a10300000001")};
-  Recognize({}, map, inventory);
-  EXPECT_EQ(map.hcas.at(0).node_guid, "0c42a10300000001");
 }
 
 TEST(RailMapFile, WhatIsNoMapOfThisMachineIsRefusedWithTheReason) {
@@ -460,6 +297,394 @@ TEST(RailMapFile, WhatIsNoMapOfThisMachineIsRefusedWithTheReason) {
     std::set<int> rails;
     for (const fabric::Hca& hca : read->hcas) EXPECT_TRUE(rails.insert(hca.rail).second);
   }
+}
+
+// A node with its kubelet, and the agent's own functions. Everything may happen in any order.
+class History {
+ public:
+  explicit History(unsigned seed) : random_(seed) {
+    for (int i = 0; i < 4; ++i) {
+      nics_.push_back({absl::StrCat("0000:0", i + 1, ":00.0"), absl::StrCat("mlx5_", i),
+                       absl::StrCat("eth", i)});
+    }
+    // The last function has two devices.
+    nics_.push_back({kTwins, "twin0", "eth8"});
+    nics_.push_back({kTwins, "twin1", "eth9"});
+    nics_.push_back({"", "siw0", "eth10"});
+    for (size_t i = 0; i < nics_.size(); ++i) nics_[i].uverbs = static_cast<int>(i);
+    Scan();
+    SettleKubelet();
+    Scan();
+  }
+
+  void Step() {
+    switch (random_() % 15) {
+      case 0:
+        Rename();
+        break;
+      case 1:
+        for (Nic& nic : nics_) nic.present = nic.present && random_() % 3 != 0;
+        break;
+      case 2:
+        for (Nic& nic : nics_) nic.present = true;
+        break;
+      case 3:
+        MakeOrRemoveVirtualFunction();
+        break;
+      case 4:
+        MoveInterface();
+        break;
+      case 5:
+        known_.clear();
+        young_ = true;
+        break;
+      case 6:
+        if (!pods_.empty()) known_.insert(AnyPod());
+        break;
+      case 7:
+        SettleKubelet();
+        break;
+      case 8:
+        RestartAgent();
+        break;
+      case 9:
+        if (!pods_.empty()) EndPod(AnyPod());
+        break;
+      case 10:
+      case 11:
+        Renumber();
+        break;
+      case 12:
+        if (!pods_.empty()) RestartContainer(AnyPod());
+        break;
+      default:
+        StartPod();
+    }
+    Scan();
+  }
+
+  // Everything is there, and nobody holds anything.
+  void ComeToRest() {
+    while (!pods_.empty()) EndPod(pods_.begin()->first);
+    nics_.erase(std::remove_if(nics_.begin(), nics_.end(),
+                               [](const Nic& nic) { return !nic.physical.empty(); }),
+                nics_.end());
+    for (Nic& nic : nics_) nic.present = true;
+    SettleKubelet();
+    Scan();
+    EXPECT_EQ(map_.hcas.size(), nics_.size());
+    EXPECT_TRUE(map_.may_be.empty());
+    for (const Device& device : devices_)
+      EXPECT_TRUE(device.hca.health.usable()) << device.hca.health.reason();
+  }
+
+  int started() const { return started_; }
+  int restarted() const { return restarted_; }
+  int refused() const { return refused_; }
+  int told() const { return told_; }
+
+ private:
+  struct Nic {
+    std::string pci;
+    std::string name;
+    std::string netdev;
+    std::string physical = "";
+    bool present = true;
+    int owner = -1;                    // the pod that has it
+    int uverbs = -1;                   // number of its device node
+    std::string seen_netdev = netdev;  // what the host sees now
+  };
+  struct Pod {
+    std::set<std::string> ids;
+    std::vector<std::pair<std::string, std::string>> file;  // rails.json: names and addresses
+    std::vector<fabric::PodRail> rails;                     // the same file
+    bool runs = true;                                       // its container
+  };
+
+  static constexpr char kTwins[] = "0000:0f:00.0";
+
+  size_t Any(size_t count) { return random_() % count; }
+  int AnyPod() {
+    auto pod = pods_.begin();
+    std::advance(pod, static_cast<std::ptrdiff_t>(Any(pods_.size())));
+    return pod->first;
+  }
+
+  std::string FreeName() {
+    while (true) {
+      // Few, so that old names come back for other NICs.
+      std::string name = absl::StrCat(random_() % 2 == 0 ? "mlx5_" : "rocep", random_() % 8);
+      if (std::none_of(nics_.begin(), nics_.end(),
+                       [&name](const Nic& nic) { return nic.name == name; })) {
+        return name;
+      }
+    }
+  }
+
+  void Rename() {
+    const size_t count = 1 + Any(nics_.size());
+    for (size_t i = 0; i < count; ++i) {
+      Nic& nic = nics_[Any(nics_.size())];
+      // Where names alone tell devices apart, they do not take each other's.
+      nic.name = nic.pci == kTwins ? absl::StrCat("twin", next_name_++)
+                 : nic.pci.empty() ? absl::StrCat("siw", next_name_++)
+                                   : FreeName();
+    }
+  }
+
+  static std::string NodeOf(const Nic& nic) {
+    return absl::StrCat("/dev/infiniband/uverbs", nic.uverbs);
+  }
+
+  // The driver finds the NICs in another order.
+  void Renumber() {
+    std::vector<int> numbers;
+    for (const Nic& nic : nics_) numbers.push_back(nic.uverbs);
+    if (random_() % 2 == 0) {
+      std::shuffle(numbers.begin(), numbers.end(), random_);
+    } else {
+      std::swap(numbers[Any(numbers.size())], numbers[Any(numbers.size())]);
+    }
+    for (size_t i = 0; i < nics_.size(); ++i) nics_[i].uverbs = numbers[i];
+  }
+
+  // Kubelet gives it the device nodes of its admission, if the agent agrees.
+  void RestartContainer(int number) {
+    Pod& pod = pods_.at(number);
+    ++restarted_;
+    const Grant grant{absl::StrCat(number),
+                      {"", "", "main", {{"rdma/hca", {pod.ids.begin(), pod.ids.end()}}}},
+                      {},
+                      pod.rails};
+    pod.runs = !FindRenumbering(grant, inventory_).has_value();
+    if (!pod.runs) ++refused_;
+  }
+
+  // No container that runs can open a NIC that is not its own, unless the agent reports it and
+  // withholds the NIC. `renumbered`: as reported.
+  void CheckDeviceNodes(const std::vector<Renumbering>& renumbered) {
+    for (const auto& [number, pod] : pods_) {
+      if (!pod.runs) continue;
+      for (const Nic& nic : nics_) {
+        if (!nic.present || nic.owner == number) continue;
+        const bool opens =
+            std::any_of(pod.rails.begin(), pod.rails.end(), [&nic](const fabric::PodRail& rail) {
+              return rail.char_devices.front() == NodeOf(nic);
+            });
+        if (!opens) continue;
+        ++told_;
+        const auto hca = std::find_if(inventory_.hcas.begin(), inventory_.hcas.end(),
+                                      [&nic](const fabric::Hca& candidate) {
+                                        return candidate.present && candidate.name == nic.name;
+                                      });
+        ASSERT_NE(hca, inventory_.hcas.end());
+        // The rail map reports that a pod may have it.
+        if (hca->health.Has(fabric::Stage::kIdentity)) continue;
+        EXPECT_TRUE(
+            std::any_of(renumbered.begin(), renumbered.end(),
+                        [&](const Renumbering& one) { return one.hcas.contains(DeviceId(*hca)); }))
+            << "pod " << number << " can open " << DeviceId(*hca) << ", and that is not reported";
+        EXPECT_FALSE(hca->health.usable())
+            << DeviceId(*hca) << " is offered, and pod " << number << " can open it";
+      }
+    }
+  }
+
+  void MakeOrRemoveVirtualFunction() {
+    Nic& last = nics_.back();
+    if (!last.physical.empty()) {
+      EXPECT_EQ(last.owner, -1) << "a virtual function beside its PF was given away";
+      nics_.pop_back();
+      return;
+    }
+    const std::string physical = nics_[Any(4)].pci;
+    std::string pci = physical;
+    pci.back() = '1';
+    nics_.push_back({pci, FreeName(), "ethv", physical});
+    nics_.back().uverbs = next_uverbs_++;
+  }
+
+  void MoveInterface() {
+    Nic& nic = nics_[Any(nics_.size())];
+    if (nic.owner < 0) return;
+    const char* const kSeen[] = {"", "net1", nic.netdev.c_str()};
+    nic.seen_netdev = kSeen[Any(3)];
+  }
+
+  void SettleKubelet() {
+    for (const auto& [pod, value] : pods_) known_.insert(pod);
+    young_ = false;
+  }
+
+  void RestartAgent() {
+    holdings_ = {};
+    const bool all_there =
+        std::all_of(nics_.begin(), nics_.end(), [](const Nic& nic) { return nic.present; });
+    // The map may be lost while everything is there to make it anew from.
+    const bool twins_apart = pods_.empty();
+    if (all_there && twins_apart && random_() % 4 == 0) {
+      map_ = {};
+    } else {
+      map_ = ParseRailMap(ToJson(map_, kMachine), kMachine).value();
+    }
+  }
+
+  void StartPod() {
+    // Kubelet knows all ids that its pods hold, whether it lists the pods or not.
+    std::vector<const Device*> free;
+    for (const Device& device : devices_) {
+      const bool held = std::any_of(pods_.begin(), pods_.end(), [&device](const auto& pod) {
+        return pod.second.ids.contains(device.id);
+      });
+      if (device.hca.health.usable() && !held) free.push_back(&device);
+    }
+    std::shuffle(free.begin(), free.end(), random_);
+    free.resize(std::min(free.size(), 1 + Any(2)));
+    if (free.empty()) return;
+    const int number = next_pod_++;
+    Pod pod;
+    for (const Device* device : free) {
+      const auto nic = std::find_if(nics_.begin(), nics_.end(), [device](const Nic& candidate) {
+        return candidate.present && candidate.name == device->hca.name &&
+               candidate.pci == device->hca.pci_address;
+      });
+      ASSERT_NE(nic, nics_.end()) << device->id << " is healthy, and not there";
+      EXPECT_EQ(nic->owner, -1) << device->id << " has two owners";
+      nic->owner = number;
+      pod.ids.insert(device->id);
+      pod.file.emplace_back(nic->name, nic->pci);
+      fabric::PodRail rail;
+      rail.device = nic->name;
+      rail.pci_address = nic->pci;
+      rail.char_devices = {NodeOf(*nic)};
+      pod.rails.push_back(rail);
+    }
+    checkpoint_ = {};  // of pods that have gone
+    pods_[number] = std::move(pod);
+    known_.insert(number);
+    for (const auto& [id, value] : pods_) {
+      checkpoint_[id] = value.ids;
+      files_[absl::StrCat(id)] = value.rails;
+    }
+    ++started_;
+  }
+
+  void EndPod(int number) {
+    for (Nic& nic : nics_) {
+      if (nic.owner != number) continue;
+      nic.owner = -1;
+      nic.seen_netdev = nic.netdev;
+    }
+    pods_.erase(number);
+    known_.erase(number);
+  }
+
+  void Scan() {
+    Evidence evidence;
+    evidence.young = young_;
+    evidence.own_pod = {"railhead", "agent"};
+    evidence.listed = PodList();
+    if (!young_ || !known_.empty()) evidence.listed->pods.insert(evidence.own_pod);
+    for (const int number : known_) {
+      const std::set<std::string>& ids = pods_[number].ids;
+      evidence.listed->containers.push_back(
+          {"team", absl::StrCat(number), "main", {{"rdma/hca", {ids.begin(), ids.end()}}}});
+    }
+    evidence.checkpoint.emplace();
+    for (const auto& [number, ids] : checkpoint_) {
+      const std::string uid = absl::StrCat(number);
+      evidence.checkpoint->push_back({uid, "rdma/hca", ids, "", "main", uid});
+    }
+    holdings_ = Weigh(holdings_, evidence);
+    std::vector<Grant> grants =
+        LiveGrants(GrantsIn(*evidence.checkpoint), evidence.listed->containers, holdings_.complete);
+    for (Grant& grant : grants) grant.rails = files_.at(*grant.rails_files.begin());
+
+    fabric::NodeInventory inventory;
+    for (const Nic& nic : nics_) {
+      if (!nic.present) continue;
+      inventory.hcas.push_back(MakeHca(nic.name, nic.pci, nic.seen_netdev));
+      inventory.hcas.back().physical_function = nic.physical;
+      inventory.hcas.back().char_devices = {NodeOf(nic)};
+    }
+    std::shuffle(inventory.hcas.begin(), inventory.hcas.end(), random_);
+    Recognize(holdings_, map_, inventory);
+    ApplyRails({}, inventory.hcas);
+    const std::vector<Renumbering> renumbered = WithholdRenumbered(grants, inventory);
+    inventory_ = inventory;
+    CheckDeviceNodes(renumbered);
+    devices_ = Assign(AgentConfig(), inventory, holdings_.by_resource)["rdma/hca"];
+    CheckDevices(inventory);
+    const std::set<std::string> held = HeldHcas(holdings_);
+    for (auto& [number, pod] : pods_) {
+      const bool used = std::any_of(pod.file.begin(), pod.file.end(), [&held](const auto& rail) {
+        return MayBeAmong(held, rail.first, rail.second);
+      });
+      EXPECT_TRUE(used || !holdings_.complete) << "the file of a running pod is removed";
+    }
+  }
+
+  void CheckDevices(const fabric::NodeInventory& inventory) {
+    std::set<std::string> ids;
+    std::set<int> rails;
+    for (const Device& device : devices_) EXPECT_TRUE(ids.insert(device.id).second) << device.id;
+    for (const fabric::Hca& hca : inventory.hcas) {
+      if (!hca.offered) continue;
+      EXPECT_TRUE(rails.insert(hca.rail).second) << hca.rail;
+      for (int i = 0; i < 4; ++i) {
+        const Nic& nic = nics_[static_cast<size_t>(i)];
+        if (hca.pci_address != nic.pci) continue;
+        EXPECT_EQ(hca.rail, i) << hca.name;
+        EXPECT_EQ(hca.netdev, nic.netdev);
+      }
+    }
+    EXPECT_LE(map_.hcas.size(), 20U);
+    // Kubelet would give what it holds for a pod once more, were it not listed any more.
+    for (const auto& [number, pod] : pods_) {
+      for (const std::string& id : pod.ids) EXPECT_TRUE(ids.contains(id)) << id << " is lost";
+    }
+  }
+
+  std::mt19937 random_;
+  std::vector<Nic> nics_;
+  std::map<int, Pod> pods_;
+  std::set<int> known_;  // pods that kubelet lists
+  std::map<int, std::set<std::string>> checkpoint_;
+  bool young_ = false;
+  RailMap map_;
+  Holdings holdings_;
+  fabric::NodeInventory inventory_;                            // as offered
+  std::map<std::string, std::vector<fabric::PodRail>> files_;  // rails.json, by pod
+  std::vector<Device> devices_;
+  int next_pod_ = 0;
+  int next_uverbs_ = 100;
+  int restarted_ = 0;
+  int refused_ = 0;
+  int told_ = 0;
+  int next_name_ = 2;
+  int started_ = 0;
+};
+
+TEST(RandomHistories, NoHcaIsGivenTwiceNorOpenedInSilenceNoRailMovesAndNothingIsLeft) {
+  int started = 0;
+  int restarted = 0;
+  int refused = 0;
+  int told = 0;
+  for (unsigned seed = 0; seed < 1000; ++seed) {
+    SCOPED_TRACE(seed);
+    History history(seed);
+    for (int i = 0; i < 25; ++i) history.Step();
+    history.ComeToRest();
+    started += history.started();
+    restarted += history.restarted();
+    refused += history.refused();
+    told += history.told();
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(started, 1000);
+  EXPECT_GT(refused, 100);
+  EXPECT_GT(restarted, 2 * refused);
+  EXPECT_GT(told, 1000) << "cases in which a container could open another NIC";
 }
 
 }  // namespace

@@ -55,26 +55,11 @@ std::set<std::string> GivenIds(const Grant& grant) {
   return ids;
 }
 
-// Returns the HCA that was given as this rail, or null if it is not known for certain. Its id
-// identifies it. A rails.json of an earlier version of the agent has none: then an id of `given` of
-// that PCI address, or the HCA that is there; one of several devices of a function, or without one,
-// has an id of `given` or its name.
+// Returns the HCA that was given as this rail, or null if it is not known for certain. Its PCI
+// function identifies it; one of several devices of a function, or without one, has an id of
+// `given` or its name.
 const fabric::Hca* FindGiven(const fabric::PodRail& rail, const std::set<std::string>& given,
                              const fabric::NodeInventory& inventory) {
-  const auto with_id = [&inventory](const std::string& id) {
-    const auto found = std::find_if(inventory.hcas.begin(), inventory.hcas.end(),
-                                    [&id](const fabric::Hca& hca) { return DeviceId(hca) == id; });
-    return found == inventory.hcas.end() ? nullptr : &*found;
-  };
-  if (!rail.id.empty()) return with_id(rail.id);
-  const auto is_of_place = [&rail](const std::string& id) {
-    return PciAddressIn(id) == rail.pci_address && id != rail.pci_address;
-  };
-  if (!rail.pci_address.empty() && std::count_if(given.begin(), given.end(), is_of_place) == 1) {
-    // It may be at another address since.
-    const fabric::Hca* hca = with_id(*std::find_if(given.begin(), given.end(), is_of_place));
-    if (hca != nullptr) return hca;
-  }
   std::vector<const fabric::Hca*> there;
   std::vector<const fabric::Hca*> held;
   for (const fabric::Hca& hca : inventory.hcas) {

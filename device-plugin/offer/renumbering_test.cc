@@ -97,28 +97,6 @@ TEST_F(RenumberingTest, AnyNodeOfAnotherHcaCounts) {
   EXPECT_EQ(Affected(Given({0})), "mlx5_0") << "it cannot open its own";
 }
 
-// A boot may give the buses other numbers: another HCA is at the address that was given.
-TEST_F(RenumberingTest, AnHcaIsTheSameAtAnotherAddress) {
-  for (fabric::Hca& hca : inventory_.hcas) hca.id = DeviceId(hca);
-  Grant grant = Given({1});
-  for (const bool has_id : {true, false}) {
-    // Without, as in a rails.json of an earlier version of the agent.
-    if (has_id) {
-      grant.rails[0].id = "mlx5_1-0000_02_00_0";
-    } else {
-      grant.rails[0].id = "";
-      grant.holder.devices = {{"rdma/hca", {"mlx5_1-0000_02_00_0"}}};
-    }
-    for (int i = 0; i < 4; ++i) {
-      inventory_.hcas[static_cast<size_t>(i)].pci_address = absl::StrCat("0000:0", i + 2, ":00.0");
-    }
-    EXPECT_EQ(Affected(grant), "");
-    Exchange(0, 1);
-    EXPECT_EQ(Affected(grant), "mlx5_0 mlx5_1");
-    Exchange(0, 1);
-  }
-}
-
 // A program finds the device node of an HCA by its name.
 TEST_F(RenumberingTest, NodesMayBeExchangedInsideAContainerButNamesMayNot) {
   Exchange(0, 1);

@@ -58,7 +58,6 @@ void SysfsTree::AddCommon(const FakeHca& hca, const std::string& folder) const {
   Write(port + "/state", hca.state + "\n");
   Write(port + "/rate", hca.rate + "\n");
   Write(port + "/link_layer", hca.link_layer + "\n");
-  if (!hca.node_guid.empty()) Write(folder + "/node_guid", hca.node_guid + "\n");
   const std::string uverbs = absl::StrCat("uverbs", hca.uverbs);
   Write(absl::StrCat("/sys/class/infiniband_verbs/", uverbs, "/ibdev"), hca.name + "\n");
   Write(absl::StrCat("/sys/class/infiniband_verbs/", uverbs, "/dev"),

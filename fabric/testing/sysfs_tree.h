@@ -18,8 +18,7 @@ struct FakeHca {
   std::string pci = "";              // PCI function; "" for none
   std::string above = "pci0000:00";  // what is above it, below /sys/devices
   std::string numa_node = "0";
-  std::string netdev = "";     // of the function
-  std::string node_guid = "";  // "0c42:a103:0065:9f0e"
+  std::string netdev = "";  // of the function
 };
 
 // A directory that stands for a host's "/", removed with the object. All paths are the host's.
